@@ -1,0 +1,51 @@
+"""hgrpo: from an environment to a report that compares credit assigners.
+
+    snakemake -n                                       the plan
+    snakemake figures                                  redraw from cached results
+    snakemake --config study=bakeoff seeds=11,23       another study, other seeds
+    snakemake results/bakeoff/rl/Progressive/seed_11/round_3/summary.json
+
+Every rule is one command, `python -m hgrpo.cli.<stage>`, whose `cfg` is the part of the study it
+depends on and whose `code` is the hash of the modules it runs: nothing else makes it rerun.
+OUTPUTS: results/<study>/, see docs/pipeline in each rules file.
+"""
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+include: "rules/common.smk"
+
+
+localrules:
+    all,
+    bakeoff,
+    evaluations,
+
+
+rule all:
+    """The report of the study, and its resolved configuration."""
+    default_target: True
+    input:
+        f"{R}/config.yaml",
+        f"{R}/report/report.html",
+
+
+rule bakeoff:
+    """The same as `all`."""
+    input:
+        rules.all.input,
+
+
+rule evaluations:
+    """Every evaluation, without merge, statistics and report."""
+    input:
+        evaluations(),
+
+
+include: "rules/assets.smk"
+include: "rules/sft.smk"
+include: "rules/rl.smk"
+include: "rules/evaluate.smk"
+include: "rules/report.smk"

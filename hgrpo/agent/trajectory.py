@@ -1,0 +1,72 @@
+"""What one episode leaves behind: the turns, the exact tokens, the behaviour log-probs."""
+
+from dataclasses import dataclass, field
+
+from hgrpo.envs.base import Task
+
+
+@dataclass
+class Turn:
+    """One observation and the reply to it.
+
+    `span` is [start, end) of the sampled reply in the trajectory's `token_ids`; `credit` and
+    `advantage` stay None until an assigner and the trainer have seen the trajectory.
+    """
+
+    observation: str
+    action: str
+    span: tuple[int, int]
+    env_reward: float
+    progress: float
+    admissible: bool
+    overlong: bool
+    credit: float | None = None
+    advantage: float | None = None
+
+
+@dataclass
+class Trajectory:
+    """One rollout of a task as one token sequence.
+
+    Attributes:
+        token_ids: the whole conversation, from the opening to the last reply.
+        behaviour_logprobs: log-probability, at the sampling temperature, of each sampled token;
+            the spans of the turns in order, concatenated.
+        truncated: ended by the turn cap or by the context length, not by the environment.
+        context_overflow: ended because no further reply would have fitted the context.
+    """
+
+    task: Task
+    rollout: int
+    goal: str = ""
+    token_ids: list[int] = field(default_factory=list)
+    behaviour_logprobs: list[float] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    success: bool = False
+    truncated: bool = False
+    context_overflow: bool = False
+
+    @property
+    def env_return(self) -> float:
+        """Sum of the environment's rewards."""
+        return sum(turn.env_reward for turn in self.turns)
+
+    @property
+    def inadmissible(self) -> int:
+        """Number of replies that were not an admissible command."""
+        return sum(not turn.admissible for turn in self.turns)
+
+    @property
+    def empty(self) -> int:
+        """Number of replies without a command in them."""
+        return sum(not turn.action for turn in self.turns)
+
+    @property
+    def overlong(self) -> int:
+        """Number of replies cut at the token limit."""
+        return sum(turn.overlong for turn in self.turns)
+
+    @property
+    def action_tokens(self) -> int:
+        """Number of sampled tokens."""
+        return len(self.behaviour_logprobs)

@@ -1,0 +1,104 @@
+"""Build the tiny base model: its tokenizer, its weights, pretrained on environment text.
+
+Example:
+  python -m hgrpo.cli.base --config results/bakeoff/base/config.yaml \\
+      --expert results/bakeoff/expert --seed 0 --out results/bakeoff/base
+"""
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+from tqdm import tqdm
+
+from hgrpo.agent.conversation import Conversation
+from hgrpo.agent.tokenizer import train_tokenizer
+from hgrpo.atomic import atomic_folder
+from hgrpo.cli.entry import arguments, read_config, run
+from hgrpo.config.model import ModelConfig
+from hgrpo.errors import UserError
+from hgrpo.learning.demonstrations import examples, read_demonstrations, texts
+from hgrpo.learning.imitation import ImitationSettings, imitate
+from hgrpo.learning.optimisers import sft_optimisers
+from hgrpo.policy.build import build_tiny, hugging_face_tokenizer
+from hgrpo.policy.policy import Policy, load_policy
+from hgrpo.policy.precision import autocast_dtype
+from hgrpo.streams import generator
+
+_BATCH, _WARMUP, _MATRIX_LR, _LR, _MICROBATCH = 32, 10, 0.012, 2e-3, 2048
+
+
+def main() -> None:
+    """Parse the arguments and build the base."""
+    parser = arguments(__doc__)
+    parser.add_argument(
+        "--expert", type=Path, required=True, help="folder of the expert stage"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, required=True, help="folder to write")
+    args = parser.parse_args()
+    config = ModelConfig(**read_config(args.config)["model"])
+    with atomic_folder(args.out) as out:
+        if config.tiny is None:
+            _copy_base(config, out)
+        else:
+            _build(config, args, out)
+
+
+def _copy_base(config: ModelConfig, out: Path) -> None:
+    source = Path(config.path or "")
+    if not (source / "config.json").is_file():
+        raise UserError(
+            f"model.path: {config.path}: no Hugging Face model there (config.json)"
+        )
+    shutil.copytree(source, out, dirs_exist_ok=True)
+
+
+def _build(config: ModelConfig, args: argparse.Namespace, out: Path) -> None:
+    demonstrations = read_demonstrations(args.expert)
+    tokenizer = train_tokenizer(texts(demonstrations), config.tiny.max_vocab)
+    hugging_face_tokenizer(tokenizer).save_pretrained(out)
+    tokenizer.save(str(out / "tokenizer.json"))
+    Policy(build_tiny(config.tiny, tokenizer, args.seed), config, out).save_adapter(out)
+    rows: list[dict] = []
+    if config.tiny.pretrain_trajectories:
+        policy = load_policy(config.model_copy(update={"adapt": "full"}), out)
+        order = generator("pretrain", args.seed).permutation(len(demonstrations))
+        chosen = [demonstrations[i] for i in order[: config.tiny.pretrain_trajectories]]
+        train, _ = examples(
+            chosen, Conversation(tokenizer), config.tiny.max_positions, whole_text=True
+        )
+        settings = ImitationSettings(
+            1.0, _BATCH, _WARMUP, _MICROBATCH, args.seed, autocast_dtype(config)
+        )
+        with tqdm(total=-(-len(train) // _BATCH), desc="pretrain", unit="step") as bar:
+
+            def show(row: dict) -> None:
+                bar.set_postfix(loss=f"{row['loss']:.3f}", refresh=False)
+                bar.update()
+
+            optimisers = sft_optimisers(policy.trainable, _MATRIX_LR, _LR, 0.0)
+            rows = imitate(policy, optimisers, train, [], settings, show)
+        policy.save_adapter(out)
+    summary = {
+        "vocabulary": tokenizer.get_vocab_size(),
+        "parameters": sum(
+            p.numel() for p in load_policy(_full(config), out).model.parameters()
+        ),
+        "pretrain_steps": len(rows),
+        "pretrain_loss": rows[-1]["loss"] if rows else None,
+    }
+    (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    print(
+        f"base: {summary['parameters']:,} parameters, vocabulary {summary['vocabulary']}, "
+        f"{len(rows)} pretraining steps"
+    )
+
+
+def _full(config: ModelConfig) -> ModelConfig:
+    return config.model_copy(update={"adapt": "full"})
+
+
+if __name__ == "__main__":
+    run(main)

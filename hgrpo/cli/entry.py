@@ -1,0 +1,71 @@
+"""What every command line shares: reading --config, one-line user errors, exit codes."""
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import yaml
+
+from hgrpo.errors import UserError
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+
+def run(main: Callable[[], None]) -> None:
+    """Call `main`; a UserError or a Ctrl-C becomes one line on stderr and a non-zero exit."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        main()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(USER_ERROR)
+    except KeyboardInterrupt:
+        print(
+            "interrupted: no output was written; run the same command again",
+            file=sys.stderr,
+        )
+        sys.exit(INTERRUPTED)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
+        sys.exit(USER_ERROR)
+
+
+def read_config(value: str) -> dict:
+    """The mapping in `value`: a JSON object as text, or the path of a JSON or YAML file.
+
+    Raises:
+        UserError: neither, naming what was wrong.
+    """
+    text, name = value, "--config"
+    if not value.lstrip().startswith("{"):
+        path = Path(value)
+        if not path.is_file():
+            raise UserError(f"--config: no such file: {value}")
+        text, name = path.read_text(), value
+    try:
+        loaded = (
+            json.loads(text) if text.lstrip().startswith("{") else yaml.safe_load(text)
+        )
+    except (json.JSONDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{name}: neither JSON nor YAML ({error})") from None
+    if not isinstance(loaded, dict):
+        raise UserError(f"{name}: a mapping was expected, not {type(loaded).__name__}")
+    return loaded
+
+
+def arguments(docstring: str) -> argparse.ArgumentParser:
+    """A parser with the module's docstring as help text and the --config option."""
+    parser = argparse.ArgumentParser(
+        description=docstring, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--config",
+        required=True,
+        help="the stage's settings: JSON text, or the path of a JSON or YAML file",
+    )
+    return parser

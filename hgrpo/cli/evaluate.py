@@ -1,0 +1,109 @@
+"""Evaluate a policy on the validation and test panels; one row per episode.
+
+Example:
+  python -m hgrpo.cli.evaluate --config results/bakeoff/eval/flatGRPO/seed_11/round_4/config.yaml \\
+      --method flatGRPO --seed 11 --round 4 --assets results/bakeoff/assets \\
+      --base results/bakeoff/base --policy results/bakeoff/rl/flatGRPO/seed_11/round_4/adapter \\
+      --out results/bakeoff/eval/flatGRPO/seed_11/round_4
+"""
+
+import json
+import time
+from pathlib import Path
+
+import pandas as pd
+from tqdm import tqdm
+
+from hgrpo.atomic import atomic_folder
+from hgrpo.cli.entry import arguments, read_config, run
+from hgrpo.config.env import EnvConfig
+from hgrpo.config.model import ModelConfig
+from hgrpo.envs.make import env_factory
+from hgrpo.envs.panels import read_panels
+from hgrpo.errors import UserError
+from hgrpo.evaluation.evaluator import episode_row, play_panel
+from hgrpo.policy.policy import load_policy
+from hgrpo.provenance import provenance
+
+
+def main() -> None:
+    """Parse the arguments and play the panels."""
+    parser = arguments(__doc__)
+    parser.add_argument("--method", required=True, help="name of the arm, for the rows")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--round", type=int, required=True)
+    parser.add_argument(
+        "--assets", type=Path, required=True, help="folder of games and panels"
+    )
+    parser.add_argument(
+        "--base", type=Path, required=True, help="folder of the base model"
+    )
+    parser.add_argument(
+        "--policy", type=Path, required=True, help="adapter to evaluate"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder to write")
+    args = parser.parse_args()
+    config = read_config(args.config)
+    env, model, evaluation = (
+        EnvConfig(**config["env"]),
+        ModelConfig(**config["model"]),
+        config["evaluation"],
+    )
+    began = time.perf_counter()
+    panels = read_panels(args.assets / "panels.json")
+    temperatures = evaluation["temperatures" if config["train"] else "sft_temperatures"]
+    plan = []
+    for panel in ("validation", "test"):
+        wanted = evaluation[f"{panel}_games"]
+        if wanted > len(panels[panel]):
+            raise UserError(
+                f"evaluation.{panel}_games: {wanted} games, but the panel has {len(panels[panel])}"
+            )
+        plan += [
+            (panel, panels[panel][:wanted], temperature) for temperature in temperatures
+        ]
+    policy = load_policy(model, args.base, args.policy)
+    make_env = env_factory(env, args.assets)
+    rows = []
+    with tqdm(
+        total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game"
+    ) as bar:
+        for panel, tasks, temperature in plan:
+            trajectories = play_panel(
+                policy,
+                make_env,
+                tasks,
+                temperature,
+                ("evaluate", args.seed, panel),
+                env.turn_cap,
+                evaluation["max_action_tokens"],
+                evaluation["in_flight"],
+                lambda: bar.update(),
+            )
+            head = {
+                "method": args.method,
+                "seed": args.seed,
+                "round": args.round,
+                "panel": panel,
+                "temperature": float(temperature),
+            }
+            rows += [head | episode_row(trajectory) for trajectory in trajectories]
+    frame = pd.DataFrame(rows)
+    success = frame.groupby(["panel", "temperature"])["success"].mean()
+    summary = {
+        "method": args.method,
+        "seed": args.seed,
+        "round": args.round,
+        "success": {f"{panel} T={t:g}": float(v) for (panel, t), v in success.items()},
+        "n_episodes": len(frame),
+        "elapsed_s": time.perf_counter() - began,
+    } | provenance("evaluate")
+    with atomic_folder(args.out) as out:
+        frame.to_parquet(out / "episodes.parquet", compression="zstd", index=False)
+        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    for name, value in summary["success"].items():
+        print(f"{args.method} seed {args.seed} round {args.round} {name}: {value:.3f}")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,244 @@
+"""Play one round of reinforcement learning; a killed round resumes after its last finished step.
+
+Example:
+  python -m hgrpo.cli.rl_round --config results/bakeoff/rl/flatGRPO/seed_11/round_1/config.yaml \\
+      --seed 11 --round 1 --assets results/bakeoff/assets --base results/bakeoff/base \\
+      --sft results/bakeoff/sft/adapter --policy results/bakeoff/sft/adapter \\
+      --scratch results/bakeoff/scratch/flatGRPO/seed_11/round_1 --out /tmp/round_1
+"""
+
+import argparse
+import hashlib
+import json
+import time
+from pathlib import Path
+
+import torch
+import yaml
+from torch.optim import AdamW
+from tqdm import tqdm
+
+from hgrpo.agent.conversation import Conversation
+from hgrpo.atomic import atomic_folder
+from hgrpo.cli.entry import arguments, read_config, run
+from hgrpo.config.code_version import code_version
+from hgrpo.config.env import EnvConfig
+from hgrpo.config.model import ModelConfig
+from hgrpo.config.training import MethodConfig, TrainingConfig
+from hgrpo.credit.assigners import make_assigner
+from hgrpo.envs.make import env_factory
+from hgrpo.envs.panels import read_panels
+from hgrpo.errors import UserError
+from hgrpo.learning.checkpoint import (
+    Checkpoints,
+    learner_state,
+    load_learner_state,
+    locked_scratch,
+)
+from hgrpo.learning.kl import KlController
+from hgrpo.learning.round import Round
+from hgrpo.learning.schedule import task_offset
+from hgrpo.learning.update import Learner
+from hgrpo.policy.policy import load_policy
+from hgrpo.policy.precision import autocast_dtype
+from hgrpo.provenance import provenance
+from hgrpo.rollout.collector import Collector
+from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout.torch_engine import TorchEngine
+
+_TRAINER_STATE = "trainer_state.pt"
+
+
+def main() -> None:
+    """Parse the arguments and play the round."""
+    parser = arguments(__doc__)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument(
+        "--round", type=int, required=True, help="number of the round, from 1"
+    )
+    parser.add_argument(
+        "--assets", type=Path, required=True, help="folder of games and panels"
+    )
+    parser.add_argument(
+        "--base", type=Path, required=True, help="folder of the base model"
+    )
+    parser.add_argument(
+        "--sft", type=Path, required=True, help="adapter that anchors the KL"
+    )
+    parser.add_argument(
+        "--policy", type=Path, required=True, help="adapter the round starts from"
+    )
+    parser.add_argument(
+        "--scratch", type=Path, required=True, help="folder for step checkpoints"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder to write")
+    args = parser.parse_args()
+    if args.round < 1:
+        raise UserError(
+            f"--round: {args.round}; rounds count from 1, round 0 is the SFT policy"
+        )
+    config = read_config(args.config)
+    with locked_scratch(args.scratch, _resume_key(config, args)) as scratch:
+        _play(config, args, Checkpoints(scratch))
+
+
+def _resume_key(config: dict, args: argparse.Namespace) -> str:
+    """Changes with anything that would make a resumed round differ from a fresh one."""
+    digest = hashlib.sha256(
+        json.dumps(
+            [config, code_version("rl_round"), args.seed, args.round], sort_keys=True
+        ).encode()
+    )
+    inputs = [args.assets / "panels.json"]
+    for folder in (args.base, args.sft, args.policy):
+        inputs += sorted(p for p in folder.iterdir() if p.is_file())
+    for path in inputs:
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> None:
+    began = time.perf_counter()
+    env, model = EnvConfig(**config["env"]), ModelConfig(**config["model"])
+    training, method = (
+        TrainingConfig(**config["training"]),
+        MethodConfig(**config["method"]),
+    )
+    panel = read_panels(args.assets / "panels.json")["train"]
+    policy = load_policy(model, args.base, args.policy)
+    policy.load_reference(args.sft)
+    optimiser = AdamW(
+        [parameter for _, parameter in policy.trainable],
+        lr=training.lr,
+        betas=training.betas,
+        weight_decay=training.weight_decay,
+    )
+    learner = Learner(
+        policy,
+        optimiser,
+        KlController.start(training.kl),
+        training,
+        autocast_dtype(model),
+    )
+    carried = args.policy / _TRAINER_STATE
+    if carried.is_file():
+        load_learner_state(learner, torch.load(carried, weights_only=True))
+    conversation = Conversation(policy.tokenizer)
+    sampling = Sampling(training.temperature, training.max_action_tokens)
+    engine = TorchEngine(policy, training.in_flight, sampling, conversation.end_id)
+    collector = Collector(
+        engine,
+        conversation,
+        env_factory(env, args.assets),
+        env.turn_cap,
+        training.max_action_tokens,
+    )
+    play = Round(
+        args.seed,
+        args.round,
+        panel,
+        method,
+        training,
+        learner,
+        engine,
+        collector,
+        make_assigner(method.credit),
+        checkpoints,
+    )
+    per_step = training.tasks_per_step * training.rollouts_per_task
+    with tqdm(
+        total=training.steps_per_round * per_step, desc="round", unit="traj"
+    ) as bar:
+
+        def show(row: dict) -> None:
+            bar.n = (row["step"] + 1) * per_step
+            bar.set_postfix(success=f"{row['success_rate']:.2f}", step=row["step"] + 1)
+
+        rows = play.run(show, lambda: bar.update())
+    elapsed = time.perf_counter() - began
+    summary = _summary(rows, config, args, learner, elapsed)
+    with atomic_folder(args.out) as out:
+        policy.save_adapter(out / "adapter")
+        torch.save(learner_state(learner), out / "adapter" / _TRAINER_STATE)
+        for name in ("turns", "sequences"):
+            checkpoints.write_rollouts(name, len(rows), out / f"{name}.parquet")
+        log = {"rows": rows, "config": _log_config(config, args), "eval": None}
+        (out / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
+        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+        snapshot = (
+            config | {"seed": args.seed, "round": args.round} | provenance("rl_round")
+        )
+        (out / "config.yaml").write_text(yaml.safe_dump(snapshot, sort_keys=True))
+    print(
+        f"{method.name} seed {args.seed} round {args.round}: {len(rows)} steps, success "
+        f"{rows[0]['success_rate']:.3f} -> {rows[-1]['success_rate']:.3f}, {elapsed:.0f} s"
+        if rows
+        else f"{method.name} seed {args.seed} round {args.round}: no steps"
+    )
+
+
+def _log_config(config: dict, args: argparse.Namespace) -> dict:
+    training = config["training"]
+    offset = task_offset(
+        args.round, training["steps_per_round"], training["tasks_per_step"]
+    )
+    return config | {
+        "env_name": config["env"]["name"],
+        "K": training["rollouts_per_task"],
+        "max_turns": config["env"]["turn_cap"],
+        "seed": args.seed,
+        "round": args.round,
+        "task_id_offset": offset,
+    }
+
+
+def _summary(
+    rows: list[dict],
+    config: dict,
+    args: argparse.Namespace,
+    learner: Learner,
+    elapsed: float,
+) -> dict:
+    tenth = max(1, len(rows) // 10)
+    counts = (
+        "inadmissible",
+        "overlong",
+        "empty",
+        "dead_groups",
+        "truncated",
+        "context_overflow",
+    )
+    norms = [row["grad_norm"] for row in rows if row["grad_norm"] is not None]
+
+    def total(name: str) -> int:
+        return sum(row[name] for row in rows)
+
+    def mean(part: list[dict]) -> float | None:
+        return sum(row["mean_reward"] for row in part) / len(part) if part else None
+
+    return {
+        "env_name": config["env"]["name"],
+        "method": config["method"]["name"],
+        "seed": args.seed,
+        "round": args.round,
+        "n_steps": len(rows),
+        "n_episodes": total("n_groups"),
+        "K": config["training"]["rollouts_per_task"],
+        "completed_episodes": total("completed"),
+        "total_trajectories": total("n_trajectories"),
+        "total_turns": round(
+            sum(row["mean_turns"] * row["n_trajectories"] for row in rows)
+        ),
+        "total_action_tokens": total("n_action_tokens"),
+        "total_forward_tokens": total("n_forward_tokens"),
+        "mean_reward_first_10pct": mean(rows[:tenth]),
+        "mean_reward_last_10pct": mean(rows[-tenth:]),
+        "mean_grad_norm": sum(norms) / len(norms) if norms else None,
+        "mean_kl_coef_final": learner.kl.coefficient,
+        "counts": {name: total(name) for name in counts},
+        "total_elapsed_s": elapsed,
+    }
+
+
+if __name__ == "__main__":
+    run(main)

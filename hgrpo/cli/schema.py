@@ -1,0 +1,48 @@
+"""Write the JSON Schemas of the config files, which editors check them with.
+
+Example:
+    python -m hgrpo.cli.schema configs/schema
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from hgrpo.atomic import atomic_file
+from hgrpo.cli.entry import run
+from hgrpo.config.env import EnvConfig
+from hgrpo.config.model import ModelConfig
+from hgrpo.config.study import StudyConfig
+from hgrpo.config.training import MethodConfig
+
+SECTIONS = {
+    "env": EnvConfig,
+    "method": MethodConfig,
+    "model": ModelConfig,
+    "study": StudyConfig,
+}
+
+
+def schemas() -> dict[str, str]:
+    """File name -> text of the schema."""
+    return {
+        f"{name}.json": json.dumps(model.model_json_schema(), indent=2, sort_keys=True)
+        + "\n"
+        for name, model in SECTIONS.items()
+    }
+
+
+def main() -> None:
+    """Write every schema into the given folder."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    for name, text in schemas().items():
+        with atomic_file(folder / name) as path:
+            path.write_text(text)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,48 @@
+"""Config of the base model: how it is obtained and how it is adapted."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from hgrpo.config.strict import Strict
+
+
+class TinyModel(Strict):
+    """A Qwen2-architecture model built from nothing on environment text."""
+
+    hidden_size: int = Field(128, gt=0)
+    layers: int = Field(3, gt=0)
+    heads: int = Field(2, gt=0)
+    kv_heads: int = Field(2, gt=0)
+    intermediate_size: int = Field(256, gt=0)
+    max_positions: int = Field(1024, gt=0)
+    max_vocab: int = Field(2048, gt=256)
+    pretrain_trajectories: int = Field(
+        0, ge=0, description="expert trajectories read whole, as text, to pretrain on"
+    )
+
+
+class LoraConfig(Strict):
+    """PEFT LoRA settings; rank 0 is refused, use `adapt: full` instead."""
+
+    rank: int = Field(16, gt=0)
+    alpha: int = Field(32, gt=0)
+    targets: list[str] = ["q_proj", "k_proj", "v_proj", "o_proj"]
+
+
+class ModelConfig(Strict):
+    """Which base the policy starts from, and which of its weights training may move."""
+
+    name: str
+    tiny: TinyModel | None = Field(
+        None, description="build the base; exclusive with `path`"
+    )
+    path: str | None = Field(
+        None, description="folder of an existing base in Hugging Face format"
+    )
+    adapt: Literal["full", "lora"] = "full"
+    lora: LoraConfig = LoraConfig()
+    train_dtype: Literal["float32", "bfloat16"] = Field(
+        "bfloat16",
+        description="autocast type of training passes; master weights stay float32",
+    )

@@ -1,0 +1,81 @@
+"""The part of a study that each stage depends on: what is not in it cannot make it rerun."""
+
+import json
+
+from hgrpo.config.study import Study
+
+# Keys of EvaluationConfig that only the statistics read.
+STATISTICS = {"bootstrap", "confidence"}
+
+
+def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
+    """The resolved settings of one stage as plain JSON types.
+
+    Args:
+        study: from `load_study`.
+        stage: a key of `hgrpo.config.code_version.STAGES`.
+        method: needed by rl_round and evaluate.
+    """
+    env = study.env.model_dump(
+        mode="json", exclude=set() if stage == "expert" else {"expert"}
+    )
+    model = study.model.model_dump(mode="json")
+    match stage:
+        case "config":
+            return study.resolved()
+        case "assets" | "expert":
+            return {"env": env}
+        case "base":
+            return {"env": env, "model": model}
+        case "sft":
+            return {
+                "env": env,
+                "model": model,
+                "sft": study.config.sft.model_dump(mode="json"),
+            }
+        case "rl_round":
+            arm = study.methods[method]
+            return {
+                "env": env,
+                "model": model,
+                "training": study.training[method].model_dump(mode="json"),
+                "method": arm.model_dump(mode="json", exclude={"label", "training"}),
+            }
+        case "evaluate":
+            train = study.methods[method].train
+            unread = STATISTICS | ({"sft_temperatures"} if train else set())
+            evaluation = study.config.evaluation.model_dump(mode="json", exclude=unread)
+            return {
+                "env": env,
+                "model": model,
+                "evaluation": evaluation,
+                "train": train,
+            }
+        case "merge":
+            return {"methods": list(study.methods)}
+        case "report":
+            return _report(study)
+        case _:
+            raise KeyError(stage)
+
+
+def _report(study: Study) -> dict:
+    evaluation = study.config.evaluation
+    return {
+        "study": study.config.name,
+        "description": study.config.description,
+        "reference": study.config.reference,
+        "seeds": study.config.seeds,
+        "rounds": study.config.rounds,
+        "methods": {
+            name: method.model_dump(mode="json", exclude={"training"})
+            for name, method in study.methods.items()
+        },
+        "bootstrap": evaluation.bootstrap,
+        "confidence": evaluation.confidence,
+    }
+
+
+def as_json(config: dict) -> str:
+    """One line of JSON with sorted keys: the same settings give the same text everywhere."""
+    return json.dumps(config, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,217 @@
+"""A study: one environment, one base model, several methods, several seeds."""
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from hgrpo.config.env import EnvConfig
+from hgrpo.config.model import ModelConfig
+from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
+from hgrpo.config.strict import Strict
+from hgrpo.config.training import (
+    EvaluationConfig,
+    MethodConfig,
+    SftConfig,
+    TrainingConfig,
+)
+from hgrpo.errors import UserError
+
+OVERRIDES = ("methods", "rounds", "seeds")
+
+
+class StageResources(Strict):
+    """What one job of a stage asks of the machine; never part of what is computed."""
+
+    threads: int = Field(1, gt=0)
+    mem_mb: int = Field(1000, gt=0, description="MiB")
+    runtime: int = Field(60, gt=0, description="minutes")
+    gpus: int = Field(0, ge=0)
+
+
+class Resources(Strict):
+    """Resources by stage."""
+
+    assets: StageResources = StageResources(threads=2)
+    expert: StageResources = StageResources(threads=2)
+    base: StageResources = StageResources(threads=2, mem_mb=2000)
+    sft: StageResources = StageResources(threads=2, mem_mb=2500)
+    rl_round: StageResources = StageResources(mem_mb=1700)
+    evaluate: StageResources = StageResources(mem_mb=1500)
+    report: StageResources = StageResources()
+
+
+class StudyConfig(Strict):
+    """A study as its file states it: environment, model and methods by name."""
+
+    name: str
+    description: str = ""
+    env: str = Field(description="name of a file in configs/envs")
+    model: str = Field(description="name of a file in configs/models")
+    methods: list[str] = Field(
+        min_length=1, description="names of files in configs/methods"
+    )
+    seeds: list[Annotated[int, Field(ge=0)]] = Field([11], min_length=1)
+    rounds: int = Field(
+        5,
+        ge=1,
+        description="rounds of reinforcement learning; round 0 is the SFT policy",
+    )
+    reference: str = Field(
+        "flatGRPO", description="the method that every other one is compared with"
+    )
+    training: TrainingConfig = TrainingConfig()
+    sft: SftConfig = SftConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    resources: Resources = Resources()
+
+    @field_validator("methods", "seeds")
+    @classmethod
+    def _unique(cls, values: list) -> list:
+        twice = {value for value in values if values.count(value) > 1}
+        if twice:
+            raise ValueError(f"{', '.join(map(str, sorted(twice)))} stands twice")
+        return values
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study with every name resolved.
+
+    Attributes:
+        config: the study's own file, overrides applied.
+        env: configs/envs/<env>.yaml.
+        model: configs/models/<model>.yaml.
+        methods: method name -> configs/methods/<name>.yaml, in the study's order.
+        training: method name -> the study's training with that method's changes merged in.
+    """
+
+    config: StudyConfig
+    env: EnvConfig
+    model: ModelConfig
+    methods: dict[str, MethodConfig]
+    training: dict[str, TrainingConfig]
+
+    def resolved(self) -> dict:
+        """The whole study as plain JSON types."""
+        resolved = self.config.model_dump(mode="json")
+        resolved["env"] = self.env.model_dump(mode="json")
+        resolved["model"] = self.model.model_dump(mode="json")
+        resolved["methods"] = {
+            name: method.model_dump(mode="json", exclude={"training"})
+            | {"training": self.training[name].model_dump(mode="json")}
+            for name, method in self.methods.items()
+        }
+        return resolved
+
+
+def load_study(
+    path: Path | str, overrides: Mapping[str, object] | None = None
+) -> Study:
+    """Read a study and everything it names, and check it as a whole.
+
+    Args:
+        path: .../configs/studies/<name>.yaml; its siblings envs, models and methods are read.
+        overrides: values for `seeds`, `rounds` or `methods` in place of the file's, as lists,
+            numbers or text with commas or blanks ("11,23 31").
+
+    Raises:
+        UserError: naming the file and the key.
+    """
+    path = Path(path)
+    configs = path.parent.parent
+    given = _parse_overrides(overrides or {})
+    config = validate(StudyConfig, read_yaml(path) | given, _source(path, given))
+    check_name(config, path)
+    env = _named(EnvConfig, configs / "envs", config.env, f"{path}: env")
+    model = _named(ModelConfig, configs / "models", config.model, f"{path}: model")
+    methods = {
+        name: _named(
+            MethodConfig, configs / "methods", name, f"{_source(path, given)}: methods"
+        )
+        for name in config.methods
+    }
+    training = {
+        name: _merge_training(config, method, configs / "methods" / f"{name}.yaml")
+        for name, method in methods.items()
+    }
+    check_name(model, configs / "models" / f"{config.model}.yaml")
+    for name, method in methods.items():
+        check_name(method, configs / "methods" / f"{name}.yaml")
+    study = Study(config, env, model, methods, training)
+    _cross_check(study, path)
+    return study
+
+
+def _source(path: Path, given: Mapping) -> str:
+    return f"{path} with {', '.join(given)} overridden" if given else str(path)
+
+
+def _parse_overrides(overrides: Mapping[str, object]) -> dict[str, object]:
+    parsed: dict[str, object] = {}
+    for key, value in overrides.items():
+        if key not in OVERRIDES:
+            raise UserError(
+                f"--config {key}: unknown key{did_you_mean(key, OVERRIDES)}"
+            )
+        if key != "rounds" and not isinstance(value, list | tuple):
+            value = [part for part in re.split(r"[,\s]+", str(value)) if part]
+        parsed[key] = value
+    return parsed
+
+
+def _named(model: type, folder: Path, name: str, where: str):
+    path = folder / f"{name}.yaml"
+    if not path.is_file():
+        known = did_you_mean(name, (other.stem for other in folder.glob("*.yaml")))
+        raise UserError(f"{where}: {name!r}: no such file {path}{known}")
+    return validate(model, read_yaml(path), str(path))
+
+
+def _merge_training(
+    config: StudyConfig, method: MethodConfig, path: Path
+) -> TrainingConfig:
+    merged = _merge(config.training.model_dump(), method.training)
+    return validate(_MethodTraining, {"training": merged}, str(path)).training
+
+
+class _MethodTraining(Strict):
+    training: TrainingConfig
+
+
+def _merge(base: dict, changes: Mapping[str, object]) -> dict:
+    merged = copy.deepcopy(base)
+    for key, value in changes.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(key), dict):
+            value = _merge(merged[key], value)
+        merged[key] = value
+    return merged
+
+
+def _cross_check(study: Study, path: Path) -> None:
+    config = study.config
+    if config.reference not in config.methods:
+        raise UserError(
+            f"{path}: reference: {config.reference!r} is not among the methods "
+            f"({', '.join(config.methods)})"
+        )
+    if not study.methods[config.reference].train:
+        raise UserError(
+            f"{path}: reference: {config.reference!r} is not a trained method"
+        )
+    for panel in ("validation", "test"):
+        wanted = getattr(config.evaluation, f"{panel}_games")
+        games = getattr(study.env.panels, panel)
+        if games is not None and wanted > games:
+            raise UserError(
+                f"{path}: evaluation.{panel}_games: {wanted} games are wanted, but the {panel} "
+                f"panel of env {config.env!r} holds {games}"
+            )
+    if (study.model.tiny is None) == (study.model.path is None):
+        raise UserError(
+            f"{path.parent.parent}/models/{config.model}.yaml: tiny: give either `tiny` or `path`, not both"
+        )

@@ -1,0 +1,13 @@
+"""No turn credit: what flatGRPO uses."""
+
+import numpy as np
+
+from hgrpo.credit.base import Group
+
+
+class FlatCredit:
+    """Every turn gets 0; only the trajectory's advantage speaks."""
+
+    def assign(self, group: Group) -> list[np.ndarray]:
+        """Zeros, K arrays of [T_k]."""
+        return [np.zeros(len(trajectory.turns)) for trajectory in group.trajectories]

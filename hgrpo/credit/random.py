@@ -1,0 +1,26 @@
+"""RandomCredit, a control: progress credit dealt to the wrong turns."""
+
+import numpy as np
+
+from hgrpo.credit.base import Group
+from hgrpo.credit.progress import ProgressCredit
+from hgrpo.streams import generator
+
+
+class RandomCredit:
+    """Shuffles each trajectory's progress credit over its turns.
+
+    Same values, same sum, no knowledge of which turn earned them: a method that owes its gain to
+    turn credit must beat this one.
+    """
+
+    def assign(self, group: Group) -> list[np.ndarray]:
+        """Progress credit in random order, K arrays of [T_k], keyed by group and rollout."""
+        return [
+            generator("random-credit", *group.stream, trajectory.rollout).permutation(
+                row
+            )
+            for trajectory, row in zip(
+                group.trajectories, ProgressCredit().assign(group), strict=True
+            )
+        ]

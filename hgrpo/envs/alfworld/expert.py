@@ -1,0 +1,224 @@
+"""A scripted searcher that plays like a stranger in the house.
+
+It reads what an agent reads (the opening text with the goal, then one observation per command)
+and nothing else. It is meant to be improvable: it does not know where things usually lie, it
+dawdles, goes back to places it has seen and shuts what it opened, as its config says. With
+`favourites` it becomes the informed searcher whose success is the ceiling of a study.
+"""
+
+import re
+from collections.abc import Callable, Generator
+
+import numpy as np
+
+from hgrpo.config.env import ExpertConfig
+from hgrpo.envs.alfworld.goals import KINDS, Goal, read
+from hgrpo.envs.alfworld.vocabulary import TOOLS
+from hgrpo.errors import UserError
+
+# (receptacle types in the room, object type) -> receptacle types to try first, in shown names.
+Favourites = Callable[[set[str], str], set[str]]
+Play = Generator[str, str, None]
+
+_THING = re.compile(r"\ba ([a-z]+ \d+)")
+_OPENING = "-= Welcome to TextWorld, ALFRED! =-"
+
+
+class Searcher:
+    """One episode of the expert.
+
+    `act()` gives the first command; `act(observation)` the command after an observation. Commands
+    never run out: a searcher that has seen everything starts again.
+
+    Args:
+        opening: the text of the reset, with the room's receptacles and the goal sentence.
+        goal: the goal sentence.
+        config: its habits.
+        rng: the stream of all its draws.
+        language: "move" (`move X to Y`) or "put" (`put X in/on Y`).
+        favourites: what the informed searcher knows; None for the stranger.
+
+    Raises:
+        UserError: the goal is not one of ALFWorld's template sentences.
+    """
+
+    def __init__(
+        self,
+        opening: str,
+        goal: str,
+        config: ExpertConfig,
+        rng: np.random.Generator,
+        language: str = "move",
+        favourites: Favourites | None = None,
+    ):
+        asked = read(goal)
+        if asked is None:
+            raise UserError(f"the expert does not understand the goal {goal!r}")
+        self.goal: Goal = asked
+        self.config = config
+        self.rng = rng
+        self.verb, self.link = (
+            ("move", "to") if language == "move" else ("put", "in/on")
+        )
+        room = opening.removeprefix(_OPENING).partition("Your task is to:")[0]
+        self.listed = list(dict.fromkeys(_THING.findall(room)))
+        if not self.listed:
+            raise UserError(
+                f"no receptacle found in the opening text {opening[:120]!r}"
+            )
+        self.favourites = favourites
+        self.order = list(self.listed)
+        if config.order == "random":
+            self.order = [self.listed[i] for i in rng.permutation(len(self.listed))]
+        self.here = ""
+        self.seen: dict[str, list[str]] = {}  # what lay where when last looked at
+        self.shut: set[str] = set()  # receptacles last seen closed
+        self.opened: set[str] = (
+            set()
+        )  # receptacles this searcher opened and did not close
+        self.searched_all = False
+        self._commands = self._play()
+
+    def act(self, observation: str | None = None) -> str:
+        """The next command, given the answer to the last one (None at the start)."""
+        return self._commands.send(observation)
+
+    def _play(self) -> Play:
+        """The whole episode. Generators here yield commands and receive their observations."""
+        spec = KINDS[self.goal.task_type]
+        goal_place = ""
+        while True:
+            place, item = yield from self._find(
+                self.goal.target,
+                lambda place: self._may_fetch(place, goal_place, spec.copies),
+            )
+            yield from self._reach(place)
+            if item not in self.seen[place]:
+                continue
+            yield f"take {item} from {place}"
+            self.seen[place].remove(item)
+            if spec.change:
+                tool = self._first(TOOLS[spec.change].lower())
+                yield from self._go(tool)
+                yield f"{spec.change} {item} with {tool}"
+            if self.goal.toggle:
+                place, lamp = yield from self._find(
+                    self.goal.toggle, lambda place: True
+                )
+                yield from self._reach(place)
+                yield f"use {lamp}"
+                while True:  # the game is won here, or this searcher knows no more
+                    yield "look"
+            goal_place = goal_place or self._goal_place()
+            yield from self._reach(goal_place)
+            yield f"{self.verb} {item} {self.link} {goal_place}"
+            self.seen[goal_place].append(item)
+
+    def _may_fetch(self, place: str, goal_place: str, copies: int) -> bool:
+        """Whether a target may be taken from `place`: of two, not the one that is home already."""
+        if place == goal_place:
+            return False
+        return copies == 1 or self.searched_all or _kind(place) != self.goal.receptacle
+
+    def _goal_place(self) -> str:
+        """The goal receptacle that holds a target already, else the first one listed."""
+        for place, items in self.seen.items():
+            if _kind(place) == self.goal.receptacle:
+                if any(_kind(item) == self.goal.target for item in items):
+                    return place
+        return self._first(self.goal.receptacle)
+
+    def _first(self, kind: str) -> str:
+        for place in self.listed:
+            if _kind(place) == kind:
+                return place
+        raise UserError(
+            f"the room lists no {kind}, which the goal needs: {self.listed}"
+        )
+
+    def _find(
+        self, kind: str, allowed: Callable[[str], bool]
+    ) -> Generator[str, str, tuple[str, str]]:
+        """Search until an object of a type was seen in an allowed place; where, and which."""
+        while True:
+            for place, items in self.seen.items():
+                for item in items:
+                    if _kind(item) == kind and allowed(place):
+                        return place, item
+            yield from self._next_stop(kind)
+
+    def _next_stop(self, kind: str) -> Play:
+        """One stop of the search; yields at least one command."""
+        if self.rng.random() < self.config.dawdle:
+            idle = [
+                "look",
+                "inventory",
+                *([f"examine {self.here}"] if self.here else []),
+            ]
+            yield idle[int(self.rng.integers(len(idle)))]
+        known = [place for place in self.seen if place != self.here]
+        if known and self.rng.random() < self.config.revisit:
+            yield from self._reach(known[int(self.rng.integers(len(known)))])
+            return
+        fresh = [place for place in self._preferred(kind) if place not in self.seen]
+        if not fresh:
+            # Everything was seen and something is missing: trust no memory, begin again.
+            self.searched_all = True
+            self.seen.clear()
+            fresh = self._preferred(kind)
+        at_random = self.rng.random() < self.config.random_pick
+        yield from self._reach(
+            fresh[int(self.rng.integers(len(fresh))) if at_random else 0]
+        )
+
+    def _preferred(self, kind: str) -> list[str]:
+        """Receptacles in the order in which this searcher tries them."""
+        if self.favourites is None:
+            return self.order
+        usual = self.favourites({_kind(place) for place in self.listed}, kind)
+        unlikely = self.goal.receptacle
+        return sorted(
+            self.order, key=lambda p: (_kind(p) == unlikely, _kind(p) not in usual)
+        )
+
+    def _go(self, place: str) -> Play:
+        """Go to a receptacle unless there; maybe close first what was opened."""
+        if place == self.here:
+            return
+        if (
+            self.here in self.opened
+            and self.rng.random() < self.config.close_after_open
+        ):
+            yield f"close {self.here}"
+            self.opened.discard(self.here)
+            self.shut.add(self.here)
+        answer = yield f"go to {place}"
+        self.here = place
+        self._note(place, answer)
+
+    def _reach(self, place: str) -> Play:
+        """Go to a receptacle and get it open; what lies there is known afterwards."""
+        yield from self._go(place)
+        if place in self.shut:
+            answer = yield f"open {place}"
+            self.opened.add(place)
+            self._note(place, answer)
+        if place not in self.seen:
+            answer = yield f"examine {place}"
+            self._note(place, answer)
+            self.seen.setdefault(place, [])
+
+    def _note(self, place: str, answer: str) -> None:
+        """Remember what an observation of `place` says."""
+        if answer.endswith(f"The {place} is closed."):
+            self.shut.add(place)
+            return
+        self.shut.discard(place)
+        _, sight, things = answer.partition("you see")
+        if sight:
+            self.seen[place] = _THING.findall(things)
+
+
+def _kind(name: str) -> str:
+    """ "mug" of "mug 1"."""
+    return name.partition(" ")[0]

@@ -1,0 +1,294 @@
+"""The text grammar of a game file, parsed into plain data; nothing in it is ever executed.
+
+The file holds blocks of production rules and, per action, a command template and a feedback rule:
+
+    grammar :: \"\"\"{ "task": [{"rhs": "Your task is to: ..."}] }\"\"\";
+    action OpenObject { template :: "open {r}"; feedback :: "#OpenObject.feedback#"; }
+
+A right-hand side mixes text, `#rule#`, `{expression}`, `{expression | query}` and
+`[{expression | query}]`. Expressions in use are attributes of an entity, string literals, `+` and
+`or`; the official interpreter hands them to Python's eval, so anything else is refused here.
+"""
+
+import json
+import re
+import textwrap
+from dataclasses import dataclass, field
+
+from hgrpo.errors import UserError
+
+ATTRIBUTES = ("name", "indefinite", "definite", "id")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """`variable.attribute`; a bare variable shows its name."""
+
+    variable: str
+    attribute: str
+
+
+@dataclass(frozen=True)
+class Concat:
+    """Parts joined by `+`: attributes and literal strings."""
+
+    parts: tuple[Attribute | str, ...]
+
+
+@dataclass(frozen=True)
+class FirstOf:
+    """`a or b`: the first alternative that is not empty."""
+
+    alternatives: tuple[Concat, ...]
+
+
+@dataclass(frozen=True)
+class RuleCall:
+    """`#name#`; the name is looked up as it stands, parentheses included."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Literal:
+    """One conjunct of a query: a predicate on (name, type) placeholders."""
+
+    predicate: str
+    placeholders: tuple[tuple[str, str], ...]
+
+
+Query = tuple[Literal, ...]
+
+
+@dataclass(frozen=True)
+class Each:
+    """`expression` once per assignment of `query` (once, if there is no query)."""
+
+    expression: FirstOf | RuleCall
+    query: Query
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The items of `each`, joined by the rules list_separator and list_last_separator."""
+
+    each: Each
+
+
+Symbol = str | RuleCall | Each | Listing
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Used if `condition` has an assignment (always, if it is empty)."""
+
+    condition: Query
+    symbols: tuple[Symbol, ...]
+
+
+@dataclass(frozen=True)
+class ActionText:
+    template: tuple[Symbol, ...]
+    feedback: tuple[Symbol, ...]
+
+
+@dataclass
+class Grammar:
+    """Alternatives by rule name, in order; texts by lower-cased action name."""
+
+    rules: dict[str, list[Alternative]] = field(default_factory=dict)
+    actions: dict[str, ActionText] = field(default_factory=dict)
+
+
+_BLOCK = re.compile(
+    r'\s*(?:#[^\n]*\n\s*)*(?:grammar\s*::\s*"""(?P<rules>.*?)"""\s*;?|action\s+(?P<name>[\w/-]+)\s*\{)',
+    re.DOTALL,
+)
+_FIELD = re.compile(
+    r'\s*(?:#[^\n]*\n\s*)*(?:(?P<key>template|feedback)\s*::\s*"(?P<text>[^"]*)"'
+    r'|(?P<block>pddl|grammar)\s*::\s*"""(?P<body>.*?)""")\s*;',
+    re.DOTALL,
+)
+_END = re.compile(r"\s*(?:#[^\n]*\n\s*)*\}")
+_BLANK = re.compile(r"(?:\s|#[^\n]*(?:\n|$))*")
+
+
+def parse_grammar(text: str) -> Grammar:
+    """Read the grammar of a game file.
+
+    Raises:
+        UserError: malformed, or an expression outside the forms this module's docstring lists.
+    """
+    grammar = Grammar()
+    at = 0
+    while _BLANK.fullmatch(text, at) is None:
+        block = _BLOCK.match(text, at)
+        if block is None:
+            raise UserError(f"cannot read the grammar at {_excerpt(text, at)!r}")
+        at = block.end()
+        if block["name"] is None:
+            _add_rules(grammar, block["rules"])
+        else:
+            at = _action(grammar, block["name"], text, at)
+    return grammar
+
+
+def _action(grammar: Grammar, name: str, text: str, at: int) -> int:
+    texts = {}
+    rules = None
+    while (part := _FIELD.match(text, at)) is not None:
+        at = part.end()
+        if part["key"]:
+            texts[part["key"]] = part["text"]
+        elif part["block"] == "grammar":
+            rules = part["body"]
+    end = _END.match(text, at)
+    if end is None:
+        raise UserError(f"action {name}: cannot read {_excerpt(text, at)!r}")
+    for key in ("template", "feedback"):
+        if key not in texts:
+            raise UserError(f"action {name}: no {key}")
+    grammar.actions[name.lower()] = ActionText(
+        parse_symbols(texts["template"]), parse_symbols(texts["feedback"])
+    )
+    if rules is not None:
+        lines = textwrap.dedent(rules).split("\n")
+        _add_rules(
+            grammar, "\n".join(li for li in lines if not li.lstrip().startswith("#"))
+        )
+    return end.end()
+
+
+def _add_rules(grammar: Grammar, text: str) -> None:
+    try:
+        rules = json.loads(text)
+        entries = [
+            (
+                name,
+                [(entry["rhs"], entry.get("condition", "")) for entry in alternatives],
+            )
+            for name, alternatives in rules.items()
+        ]
+    except (json.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
+        raise UserError(
+            f"malformed grammar rules ({error}): {_excerpt(text, 0)!r}"
+        ) from None
+    for name, alternatives in entries:
+        parsed = []
+        for rhs, condition in alternatives:
+            try:
+                parsed.append(Alternative(parse_query(condition), parse_symbols(rhs)))
+            except UserError as error:
+                raise UserError(f"rule {name!r}: {error}") from None
+        grammar.rules[name] = parsed
+
+
+_TAG = re.compile(r"#([\w()/!<>\-\s,.]+)#")
+_EXPRESSION = re.compile(
+    r"\{[\t]*(?:#(?P<rule>[^#{}]*)#|(?P<code>[^{}#|]*))(?:\s*\|(?P<query>[^{}]*))?\}"
+)
+_TEXT = re.compile(r'[^;|"<>\[\]#{}]+')
+_QUOTED = re.compile(r'"([^;|"<>\[\]#{}]*)"')
+# What the official parser swallows before the first symbol: blanks, or comments and a line end.
+_LEADING = re.compile(r"[\t]+|(?://.*|\s*)\n?")
+
+
+def parse_symbols(text: str) -> tuple[Symbol, ...]:
+    """Parse a right-hand side.
+
+    Reading stops at the first character that no symbol starts with (`;`, a stray `}`): the
+    official parser drops the rest too. White space before the first symbol and tabs before any
+    symbol are dropped as well.
+
+    Raises:
+        UserError: a `{` or `[` that is no expression in use.
+    """
+    symbols: list[Symbol] = []
+    at = _LEADING.match(text).end()
+    while at < len(text):
+        if text[at] == "\t":
+            at += 1
+            continue
+        if (match := _TAG.match(text, at)) is not None:
+            symbols.append(RuleCall(match[1]))
+        elif text[at] in "{[":
+            inner = _EXPRESSION.match(text, at + (text[at] == "["))
+            if inner is None or (
+                text[at] == "[" and text[inner.end() : inner.end() + 1] != "]"
+            ):
+                raise UserError(f"unsupported expression {_excerpt(text, at)!r}")
+            each = _each(inner)
+            if text[at] == "[":
+                symbols.append(Listing(each))
+                at = inner.end() + 1
+                continue
+            symbols.append(each)
+            match = inner
+        elif (match := _TEXT.match(text, at)) is not None:
+            symbols.append(match[0])
+        elif (match := _QUOTED.match(text, at)) is not None:
+            symbols.append(match[1])
+        else:
+            break
+        at = match.end()
+    return tuple(symbols)
+
+
+def _each(match: re.Match) -> Each:
+    query = parse_query(match["query"] or "")
+    if match["rule"] is not None:
+        return Each(RuleCall(match["rule"]), query)
+    return Each(_expression(match["code"]), query)
+
+
+_NAME = re.compile(r"\s*([A-Za-z_]\w*)(?:\.([A-Za-z_]\w*))?\s*")
+_STRING = re.compile(r"\s*(?:'([^'\\]*)'|\"([^\"\\]*)\")\s*")
+
+
+def _expression(code: str) -> FirstOf:
+    alternatives = []
+    for alternative in re.split(r"\bor\b", code):
+        parts: list[Attribute | str] = []
+        for term in alternative.split("+"):
+            # A literal may hold a plus or the word "or"; then its pieces match neither form.
+            if (name := _NAME.fullmatch(term)) is not None and (
+                name[2] is None or name[2] in ATTRIBUTES
+            ):
+                parts.append(Attribute(name[1], name[2] or "name"))
+            elif (string := _STRING.fullmatch(term)) is not None:
+                parts.append(string[1] if string[1] is not None else string[2])
+            else:
+                raise UserError(f"unsupported expression {{{code}}}")
+        alternatives.append(Concat(tuple(parts)))
+    return FirstOf(tuple(alternatives))
+
+
+_LITERAL = re.compile(r"\s*([A-Za-z_][\w@-]*)\s*\(\s*([^()]*)\)\s*")
+_PLACEHOLDER = re.compile(r"\s*([A-Za-z_]\w*'*)\s*(?::\s*([A-Za-z_]\w*)\s*)?")
+
+
+def parse_query(text: str) -> Query:
+    """Parse `p(x: t, y: t) & not_q(x: t)`; an empty text is the empty query.
+
+    Raises:
+        UserError: any other form.
+    """
+    if not text.strip():
+        return ()
+    literals = []
+    for part in text.split("&"):
+        match = _LITERAL.fullmatch(part)
+        if match is None:
+            raise UserError(f"unsupported condition {text!r}")
+        placeholders = []
+        for argument in match[2].split(",") if match[2].strip() else ():
+            found = _PLACEHOLDER.fullmatch(argument)
+            if found is None:
+                raise UserError(f"unsupported condition {text!r}")
+            placeholders.append((found[1], found[2] or found[1].rstrip("'")))
+        literals.append(Literal(match[1], tuple(placeholders)))
+    return tuple(literals)
+
+
+def _excerpt(text: str, at: int) -> str:
+    return " ".join(text[at : at + 60].split())

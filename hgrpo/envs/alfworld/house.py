@@ -1,0 +1,242 @@
+"""Houses with habits: which things a game holds, and where they lie."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+
+from hgrpo import streams
+from hgrpo.config.env import GenerateConfig, HabitConfig
+from hgrpo.envs.alfworld.goals import KINDS
+from hgrpo.envs.alfworld.vocabulary import LAMP, OBJECTS, RECEPTACLES, TOOLS
+from hgrpo.errors import UserError
+
+T = TypeVar("T")
+
+# More copies would only add numbers to the names a model has to learn.
+_MOST_OF_A_KIND = 2
+
+
+@dataclass(frozen=True)
+class House:
+    """One room with its receptacles and objects.
+
+    Attributes:
+        receptacles: the type of each receptacle.
+        objects: (type, index of the receptacle it lies in), targets first.
+    """
+
+    room: str
+    receptacles: tuple[str, ...]
+    objects: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Mission:
+    """What a game asks, in type names; `receptacle` or `toggle` is "" where the task has none."""
+
+    task_type: str
+    target: str
+    receptacle: str
+    toggle: str
+
+
+class Household:
+    """Everything the generator may draw from under one config; built once.
+
+    Raises:
+        UserError: a type is unknown, or a task type cannot be played with these types and rooms.
+    """
+
+    def __init__(self, config: GenerateConfig):
+        _known("receptacle_types", config.receptacle_types, RECEPTACLES)
+        _known("object_types", config.object_types, OBJECTS)
+        self.config = config
+        receptacles = config.receptacle_types or tuple(RECEPTACLES)
+        objects = config.object_types or tuple(OBJECTS)
+        self.receptacles = {
+            room: sorted(r for r in receptacles if room in RECEPTACLES[r].rooms)
+            for room in config.rooms
+        }
+        self.objects = {
+            room: sorted(
+                o for o in objects if room in OBJECTS[o].rooms and self.places(room, o)
+            )
+            for room in config.rooms
+        }
+        self.missions = {kind: self._missions(kind) for kind in config.task_types}
+        for kind, rooms in self.missions.items():
+            if not rooms:
+                raise UserError(
+                    f"games.generate.task_types: {kind} cannot be played with these rooms, "
+                    "receptacle_types and object_types"
+                )
+
+    def places(self, room: str, target: str) -> list[str]:
+        """Receptacle types of `room` that can hold `target`."""
+        return [r for r in self.receptacles[room] if target in RECEPTACLES[r].holds]
+
+    def favourites(self, room: str, target: str) -> tuple[str, ...]:
+        """The receptacle types where objects of type `target` usually lie."""
+        return favourites(
+            self.config.habits, room, target, tuple(self.places(room, target))
+        )
+
+    def usual(self, listed: set[str], kind: str) -> set[str]:
+        """Favourite receptacle types in shown names, for someone who sees the room's listing.
+
+        Args:
+            listed: receptacle types in the room, as the text shows them ("countertop").
+            kind: an object type as the text shows it ("mug").
+        """
+        rooms = [room for room in self.objects if kind in map(str.lower, self.objects[room])]
+
+        def fit(room: str) -> int:
+            return len(listed.intersection(map(str.lower, self.receptacles[room])))
+
+        if not rooms:
+            return set()
+        room = max(rooms, key=fit)
+        target = next(name for name in self.objects[room] if name.lower() == kind)
+        return {place.lower() for place in self.favourites(room, target)}
+
+    def _missions(self, kind: str) -> dict[str, list[Mission]]:
+        """Every mission of a task type, by room; rooms without any are left out."""
+        tool = TOOLS.get(KINDS[kind].change, "")
+        found: dict[str, list[Mission]] = {}
+        for room in self.config.rooms:
+            if tool and tool not in self.receptacles[room]:
+                continue
+            for target in self.objects[room]:
+                spec = OBJECTS[target]
+                if not spec.pickupable or not (
+                    {KINDS[kind].change} - {""} <= spec.changes
+                ):
+                    continue
+                places = self.places(room, target)
+                if kind == "look_at_obj_in_light":
+                    if LAMP in self.objects[room]:
+                        found.setdefault(room, []).append(
+                            Mission(kind, target, "", LAMP)
+                        )
+                    continue
+                found.setdefault(room, []).extend(
+                    Mission(kind, target, goal, "")
+                    for goal in places
+                    if goal != tool and len(places) > 1
+                )
+        return {room: missions for room, missions in found.items() if missions}
+
+    def draw(self, kind: str, rng: np.random.Generator) -> tuple[House, Mission]:
+        """One house and one mission in it.
+
+        The target never starts in a receptacle of the goal's type, so no game is won at reset.
+        Each target keeps to its habits where those leave a choice.
+        """
+        room = _pick(rng, list(self.missions[kind]))
+        choices = self.missions[kind][room]
+        target = _pick(rng, sorted({mission.target for mission in choices}))
+        mission = _pick(rng, [m for m in choices if m.target == target])
+        copies = KINDS[kind].copies + self.config.spare_targets
+        wanted = [
+            (target, self._place(rng, room, target, mission.receptacle))
+            for _ in range(copies)
+        ]
+        if LAMP in self.objects[room]:
+            wanted.append((LAMP, self._place(rng, room, LAMP, "")))
+        needed = {place for _, place in wanted} | {mission.receptacle} - {""}
+        if tool := TOOLS.get(KINDS[kind].change):
+            needed.add(tool)
+        receptacles = self._receptacles(rng, room, needed)
+        objects = wanted + self._distractors(
+            rng, room, target, len(wanted), set(receptacles)
+        )
+        instances: dict[str, list[int]] = {}
+        for index, name in enumerate(receptacles):
+            instances.setdefault(name, []).append(index)
+        placed = tuple((name, _pick(rng, instances[place])) for name, place in objects)
+        return House(room, tuple(receptacles), placed), mission
+
+    def _place(
+        self,
+        rng: np.random.Generator,
+        room: str,
+        target: str,
+        avoid: str,
+        present: set[str] | None = None,
+    ) -> str:
+        """A receptacle type for one object: a favourite with the strength of the habit."""
+        usual = self.favourites(room, target)
+        places = [
+            place
+            for place in self.places(room, target)
+            if place != avoid and (present is None or place in present)
+        ]
+        favoured = [place for place in places if place in usual]
+        others = [place for place in places if place not in usual]
+        if rng.random() < self.config.habits.strength:
+            return _pick(rng, favoured or others)
+        return _pick(rng, others or favoured)
+
+    def _receptacles(
+        self, rng: np.random.Generator, room: str, needed: set[str]
+    ) -> list[str]:
+        """Receptacle types of a house: the needed, then one of each, then repeated ones."""
+        low, high = self.config.receptacles
+        size = int(rng.integers(low, high + 1))
+        rest = [name for name in self.receptacles[room] if name not in needed]
+        rest = [rest[i] for i in rng.permutation(len(rest))]
+        chosen = (sorted(needed) + rest)[: max(size, len(needed))]
+        repeatable = [
+            name for name in self.receptacles[room] if RECEPTACLES[name].repeats
+        ]
+        while len(chosen) < size and repeatable:
+            chosen.append(_pick(rng, repeatable))
+        return sorted(chosen)
+
+    def _distractors(
+        self,
+        rng: np.random.Generator,
+        room: str,
+        target: str,
+        taken: int,
+        present: set[str],
+    ) -> list[tuple[str, str]]:
+        low, high = self.config.objects
+        count = int(rng.integers(low, high + 1)) - taken
+        least, most = self.config.distractors
+        others = [
+            name
+            for name in self.objects[room]
+            if name not in (target, LAMP)
+            and present.intersection(self.places(room, name))
+        ]
+        if not others:
+            return []
+        pool = others * _MOST_OF_A_KIND
+        order = rng.permutation(len(pool))[: min(max(count, least), most)]
+        names = [pool[i] for i in order]
+        return [(name, self._place(rng, room, name, "", present)) for name in names]
+
+
+@lru_cache(maxsize=4096)
+def favourites(
+    habits: HabitConfig, room: str, target: str, places: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Favourite receptacle types of an object type: a draw of the habit seed alone."""
+    rng = streams.generator("alfworld-habit", habits.seed, room, target)
+    order = rng.permutation(len(places))
+    return tuple(sorted(places[i] for i in order[: habits.favourites]))
+
+
+def _known(key: str, names: tuple[str, ...] | None, table: dict) -> None:
+    for name in names or ():
+        if name not in table:
+            raise UserError(
+                f"games.generate.{key}: {name!r} is unknown; known are {', '.join(sorted(table))}"
+            )
+
+
+def _pick(rng: np.random.Generator, items: list[T]) -> T:
+    return items[int(rng.integers(len(items)))]

@@ -1,0 +1,366 @@
+"""Conjunctive queries over facts, compiled to nested closures.
+
+A query works on a frame: a list with one slot per variable or constant. Running it fills free
+slots, one assignment at a time, and calls `then(facts, frame)` for each; a true answer stops it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from hgrpo.envs.alfworld import pddl
+from hgrpo.envs.alfworld.facts import Facts, Vocabulary
+from hgrpo.errors import UserError
+
+Frame = list
+Step = Callable[[Facts, Frame], bool]
+
+
+class Slots:
+    """Places in a frame: constants by name, variables by any hashable key."""
+
+    def __init__(self) -> None:
+        self.places: dict = {}
+        self.constants: dict[str, int] = {}
+
+    def variable(self, key: object) -> int:
+        return self.places.setdefault(key, self._size())
+
+    def fresh(self) -> int:
+        return self.variable(object())
+
+    def constant(self, name: str) -> int:
+        if name not in self.constants:
+            self.constants[name] = self._size()
+        return self.constants[name]
+
+    def _size(self) -> int:
+        return len(self.places) + len(self.constants)
+
+    def frame(self, entities: dict[str, int]) -> Frame:
+        """A frame with this game's constants; one that the game lacks equals no entity."""
+        frame: Frame = [None] * self._size()
+        for name, place in self.constants.items():
+            frame[place] = entities.get(name, -1)
+        return frame
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A positive literal: a predicate number and the slots of its arguments."""
+
+    predicate: int
+    slots: tuple[int, ...]
+
+
+def type_predicate(kind: str) -> str:
+    """Name of the made-up predicate that lists the entities of a type."""
+    return f"@{kind}"
+
+
+def succeed(facts: Facts, frame: Frame) -> bool:
+    return True
+
+
+def holds(relation: Relation) -> Step:
+    """Test of a relation whose slots are all filled."""
+    predicate, slots = relation.predicate, relation.slots
+    if not slots:
+        return lambda facts, frame: () in facts.sets[predicate]
+    if len(slots) == 1:
+        (slot,) = slots
+        return lambda facts, frame: frame[slot] in facts.sets[predicate]
+    fact = itemgetter(*slots)
+    return lambda facts, frame: fact(frame) in facts.sets[predicate]
+
+
+def join(
+    relations: Sequence[Relation],
+    bound: set[int],
+    vocabulary: Vocabulary,
+    then: Step,
+    distinct: dict[int, tuple[int, ...]] | None = None,
+) -> Step:
+    """Nested loops over `relations` in the given order, each in sorted order of its facts.
+
+    Args:
+        bound: slots already filled when the query runs.
+        distinct: for a slot to fill, the filled slots whose values it must differ from.
+    """
+    steps = []
+    filled = set(bound)
+    for relation in relations:
+        if set(relation.slots) <= filled:
+            steps.append((relation, None))
+        else:
+            steps.append((relation, frozenset(filled)))
+            filled |= set(relation.slots)
+    for relation, known in reversed(steps):
+        if known is None:
+            then = _checked(holds(relation), then)
+        else:
+            then = _scan(relation, known, vocabulary, then, distinct or {})
+    return then
+
+
+def _checked(test: Step, then: Step) -> Step:
+    return lambda facts, frame: test(facts, frame) and then(facts, frame)
+
+
+def _scan(
+    relation: Relation,
+    known: frozenset[int],
+    vocabulary: Vocabulary,
+    then: Step,
+    distinct: dict[int, tuple[int, ...]],
+) -> Step:
+    slots = relation.slots
+    at = tuple(i for i, slot in enumerate(slots) if slot in known)
+    pattern = vocabulary.pattern(relation.predicate, at)
+    key = itemgetter(*(slots[i] for i in at)) if at else lambda _: ()
+    free = [(i, slot) for i, slot in enumerate(slots) if slot not in known]
+    if len(slots) == 1:
+        return _scan_unary(pattern, slots[0], distinct.get(slots[0], ()), then)
+    if len(free) == 1 and not distinct.get(free[0][1]):
+        ((position, slot),) = free
+
+        def scan_one(facts: Facts, frame: Frame) -> bool:
+            for fact in facts.index[pattern].get(key(frame), ()):
+                frame[slot] = fact[position]
+                if then(facts, frame):
+                    return True
+            return False
+
+        return scan_one
+
+    def scan(facts: Facts, frame: Frame) -> bool:
+        for fact in facts.index[pattern].get(key(frame), ()):
+            seen: set[int] = set()
+            for position, slot in free:
+                value = fact[position]
+                if slot in seen:
+                    if frame[slot] != value:
+                        break
+                    continue
+                if any(frame[other] == value for other in distinct.get(slot, ())):
+                    break
+                frame[slot] = value
+                seen.add(slot)
+            else:
+                if then(facts, frame):
+                    return True
+        return False
+
+    return scan
+
+
+def _scan_unary(pattern: int, slot: int, others: tuple[int, ...], then: Step) -> Step:
+    def scan_unary(facts: Facts, frame: Frame) -> bool:
+        for value in facts.index[pattern].get((), ()):
+            if others and any(frame[other] == value for other in others):
+                continue
+            frame[slot] = value
+            if then(facts, frame):
+                return True
+        return False
+
+    return scan_unary
+
+
+class FormulaCompiler:
+    """Compiles PDDL formulas over one frame layout.
+
+    Args:
+        sizes: a typical number of facts per predicate; it orders the loops, nothing else.
+    """
+
+    def __init__(
+        self,
+        slots: Slots,
+        vocabulary: Vocabulary,
+        sizes: dict[str, int],
+        domain: pddl.Domain,
+    ) -> None:
+        self.slots = slots
+        self.vocabulary = vocabulary
+        self.sizes = sizes
+        self.domain = domain
+
+    def find(
+        self,
+        formula: pddl.Formula,
+        scope: dict[str, int],
+        kinds: dict[str, str],
+        then: Step,
+    ) -> list[Step]:
+        """Steps that together find every way to make `formula` true, `scope` being filled."""
+        return [
+            self.run(clause, set(scope), then)
+            for clause in self.clauses(formula, scope, kinds)
+        ]
+
+    def run(self, clause: "Clause", bound: set[str], then: Step) -> Step:
+        """What finds every assignment of `clause`; the variables in `bound` are filled."""
+        filled = {clause.scope[name] for name in bound} | set(
+            self.slots.constants.values()
+        )
+        step = self._filters(clause, then)
+        return join(self._plan(clause, filled), filled, self.vocabulary, step)
+
+    def relation(self, atom: pddl.Atom, scope: dict[str, int]) -> Relation:
+        return Relation(
+            self.vocabulary.predicate(atom.predicate), self._args(atom, scope)
+        )
+
+    def test(
+        self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]
+    ) -> Step:
+        """Whether `formula` holds, all of `scope` being filled."""
+        if isinstance(formula, pddl.Atom):
+            slots = self._args(formula, scope)
+            if formula.predicate == "=":
+                left, right = slots
+                return lambda facts, frame: frame[left] == frame[right]
+            return holds(Relation(self.vocabulary.predicate(formula.predicate), slots))
+        if isinstance(formula, pddl.Not):
+            inner = self.test(formula.part, scope, kinds)
+            return lambda facts, frame: not inner(facts, frame)
+        if isinstance(formula, pddl.Forall):
+            negated = pddl.Not(pddl.Exists(formula.variables, pddl.Not(formula.part)))
+            return self.test(negated, scope, kinds)
+        if isinstance(formula, pddl.Exists):
+            steps = self.find(formula, scope, kinds, succeed)
+        else:
+            steps = [self.test(part, scope, kinds) for part in formula.parts]
+        if len(steps) == 1:
+            return steps[0]
+        if isinstance(formula, pddl.And):
+            if len(steps) == 2:
+                first, second = steps
+                return lambda facts, frame: first(facts, frame) and second(facts, frame)
+            return lambda facts, frame: all(step(facts, frame) for step in steps)
+        if len(steps) == 2:
+            first, second = steps
+            return lambda facts, frame: first(facts, frame) or second(facts, frame)
+        return lambda facts, frame: any(step(facts, frame) for step in steps)
+
+    def _args(self, atom: pddl.Atom, scope: dict[str, int]) -> tuple[int, ...]:
+        slots = []
+        for arg in atom.args:
+            if not arg.startswith("?"):
+                slots.append(self.slots.constant(arg))
+            elif arg in scope:
+                slots.append(scope[arg])
+            else:
+                raise UserError(
+                    f"variable {arg!r} of {atom.predicate!r} is not declared"
+                )
+        return tuple(slots)
+
+    def clauses(
+        self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]
+    ) -> list["Clause"]:
+        """Conjunctions that cover `formula`; `or` is split only where it must bind a variable."""
+        clause = Clause(dict(scope), dict(kinds), [], [], [])
+        todo = [(formula, clause.scope)]
+        while todo:
+            part, names = todo.pop(0)
+            if isinstance(part, pddl.And):
+                todo = [(inner, names) for inner in part.parts] + todo
+            elif isinstance(part, pddl.Exists):
+                inner_names = dict(names)
+                for name, kind in part.variables:
+                    inner_names[name] = self.slots.fresh()
+                    clause.extra.append((inner_names[name], kind))
+                todo.insert(0, (part.part, inner_names))
+            elif isinstance(part, pddl.Atom) and part.predicate != "=":
+                clause.relations.append((self.relation(part, names), part.predicate))
+            else:
+                clause.filters.append((part, names))
+        typed = self._typed_slots(clause)
+        covered = {slot for relation, _ in clause.relations for slot in relation.slots}
+        for i, (part, names) in enumerate(clause.filters):
+            free = {names[name] for name in _variables(part) if name in names}
+            if isinstance(part, pddl.Or) and not free <= covered:
+                return self._split(clause, i)
+        for slot, kind in [(scope[name], kinds[name]) for name in scope] + clause.extra:
+            if slot not in covered or not any(
+                self.domain.is_a(t, kind) for t in typed[slot]
+            ):
+                listing = type_predicate(kind)
+                number = self.vocabulary.predicate(listing)
+                clause.relations.append((Relation(number, (slot,)), listing))
+        return [clause]
+
+    def _typed_slots(self, clause: "Clause") -> dict[int, list[str]]:
+        """The declared types of the positions that each slot stands at."""
+        typed: dict[int, list[str]] = {}
+        for relation, name in clause.relations:
+            for slot, kind in zip(
+                relation.slots, self.domain.predicates[name], strict=True
+            ):
+                typed.setdefault(slot, []).append(kind)
+        return typed
+
+    def _split(self, clause: "Clause", i: int) -> list["Clause"]:
+        part, names = clause.filters[i]
+        found = []
+        for branch in part.parts:
+            kinds = {name: clause.kinds.get(name, pddl.ROOT_TYPE) for name in names}
+            for inner in self.clauses(branch, names, kinds):
+                merged = Clause(
+                    clause.scope,
+                    clause.kinds,
+                    clause.extra + inner.extra,
+                    clause.relations + inner.relations,
+                    clause.filters[:i] + clause.filters[i + 1 :] + inner.filters,
+                )
+                found.append(merged)
+        return found
+
+    def _filters(self, clause: "Clause", then: Step) -> Step:
+        for part, names in reversed(clause.filters):
+            kinds = {name: clause.kinds.get(name, pddl.ROOT_TYPE) for name in names}
+            then = _checked(self.test(part, names, kinds), then)
+        return then
+
+    def _plan(self, clause: "Clause", filled: set[int]) -> list[Relation]:
+        """Greedy order: tests as soon as they can run, then the relation with fewest matches."""
+        left = list(clause.relations)
+        filled = set(filled)
+        order = []
+        while left:
+
+            def cost(entry: tuple[Relation, str]) -> float:
+                slots = entry[0].slots
+                free = sum(slot not in filled for slot in slots)
+                size = max(self.sizes.get(entry[1], 50), 1)
+                return 0.0 if free == 0 else size ** (free / len(slots))
+
+            best = min(left, key=cost)
+            left.remove(best)
+            order.append(best[0])
+            filled |= set(best[0].slots)
+        return order
+
+
+@dataclass
+class Clause:
+    """A conjunction: relations to join, then filters; `extra` are slots it introduces."""
+
+    scope: dict[str, int]
+    kinds: dict[str, str]
+    extra: list[tuple[int, str]]
+    relations: list[tuple[Relation, str]]
+    filters: list[tuple[pddl.Formula, dict[str, int]]]
+
+
+def _variables(formula: pddl.Formula) -> set[str]:
+    """Free variables."""
+    if isinstance(formula, pddl.Atom):
+        return {arg for arg in formula.args if arg.startswith("?")}
+    if isinstance(formula, pddl.Not):
+        return _variables(formula.part)
+    if isinstance(formula, pddl.Exists | pddl.Forall):
+        return _variables(formula.part) - {name for name, _ in formula.variables}
+    return set().union(*(_variables(part) for part in formula.parts))

@@ -1,0 +1,62 @@
+"""The official engine made fast enough to check against, by remembering what it recomputes.
+
+Nothing of its logic is replaced: parses of grammar text and queries and translations of PDDL are
+remembered, and deep copies of grammar symbols become shallow ones. `parity` compares it with the
+untouched engine on a sample before it trusts it.
+"""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+
+from hgrpo.envs.alfworld.textworld_engine import require_textworld
+
+
+@contextmanager
+def memoised() -> Iterator[None]:
+    """Within this block, official engines in this process remember parses and translations."""
+    require_textworld()
+    import fast_downward
+    from textworld.envs.pddl import logic, textgen
+    from textworld.logic import Rule
+
+    parse_symbols = lru_cache(maxsize=4096)(textgen._parse_and_convert)
+    parse_logic = lru_cache(maxsize=8)(logic._parse_and_convert)
+    parse_query = lru_cache(maxsize=4096)(Rule.parse_conjunctive_query)
+    translate = lru_cache(maxsize=4)(fast_downward.pddl2sas)
+
+    def fresh_symbols(
+        text: str, rule_name: str = "symbols", trace: bool = False
+    ) -> list:
+        return _shallow(parse_symbols(text, rule_name=rule_name))
+
+    patches = [
+        (textgen, "_parse_and_convert", fresh_symbols),
+        (textgen, "deepcopy", _shallow),
+        (logic, "_parse_and_convert", parse_logic),
+        (Rule, "parse_conjunctive_query", parse_query),
+        (fast_downward, "pddl2sas", translate),
+    ]
+    originals = [(owner, name, owner.__dict__[name]) for owner, name, _ in patches]
+    for owner, name, replacement in patches:
+        setattr(owner, name, replacement)
+    try:
+        yield
+    finally:
+        for owner, name, original in originals:
+            setattr(owner, name, original)
+
+
+def _shallow(value: object) -> object:
+    """A copy that a derivation may write to: new symbols and mappings, the same contents."""
+    if isinstance(value, list):
+        return [_shallow(item) for item in value]
+    if isinstance(value, dict):
+        return dict(value)
+    copied = copy.copy(value)
+    for part in ("symbol", "expression"):
+        inner = copied.__dict__.get(part)
+        if hasattr(inner, "context"):
+            setattr(copied, part, _shallow(inner))
+    return copied

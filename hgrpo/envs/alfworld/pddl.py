@@ -1,0 +1,323 @@
+"""A small reader for the part of PDDL that ALFRED's domain and problems use.
+
+Everything is lower-cased, as the planner's translator does. Formulas keep their shape; what can
+be compiled is decided in `matching`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from hgrpo.errors import UserError
+
+_COMMENT = re.compile(r";[^\n]*")
+_TOKEN = re.compile(r"[()]|\??[^\s()?]+")
+ROOT_TYPE = "object"
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A predicate on variables (`?x`) and object names; `=` is a predicate like any other."""
+
+    predicate: str
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    part: "Formula"
+
+
+@dataclass(frozen=True)
+class And:
+    parts: tuple["Formula", ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    parts: tuple["Formula", ...]
+
+
+@dataclass(frozen=True)
+class Exists:
+    """Some values of `variables` (name, type) make `part` true."""
+
+    variables: tuple[tuple[str, str], ...]
+    part: "Formula"
+
+
+@dataclass(frozen=True)
+class Forall:
+    variables: tuple[tuple[str, str], ...]
+    part: "Formula"
+
+
+Formula = Atom | Not | And | Or | Exists | Forall
+
+
+@dataclass(frozen=True)
+class Effect:
+    """`atom` becomes true (or false when `negated`) if `condition` held before the action."""
+
+    condition: Formula | None
+    atom: Atom
+    negated: bool
+
+
+@dataclass(frozen=True)
+class ActionSchema:
+    name: str
+    parameters: tuple[tuple[str, str], ...]
+    precondition: Formula
+    effects: tuple[Effect, ...]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Types map to their parent; predicates to the types of their arguments."""
+
+    types: dict[str, str]
+    predicates: dict[str, tuple[str, ...]]
+    constants: tuple[tuple[str, str], ...]
+    actions: tuple[ActionSchema, ...]
+
+    def is_a(self, child: str, parent: str) -> bool:
+        """Whether `child` is `parent` or lies below it; everything is an `object`."""
+        while child != parent and child != ROOT_TYPE:
+            child = self.types.get(child, ROOT_TYPE)
+        return child == parent
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Objects with their types, the atoms true at the start, numeric facts, and the goal."""
+
+    objects: dict[str, str]
+    init: tuple[tuple[str, ...], ...]
+    numeric: tuple[tuple[str, ...], ...]
+    goal: Formula
+
+
+def canonical(text: str) -> str:
+    """The text without comments and case, single-spaced: equal for texts that parse the same."""
+    return " ".join(_TOKEN.findall(_strip(text)))
+
+
+def _strip(text: str) -> str:
+    return (_COMMENT.sub("", text) if ";" in text else text).lower()
+
+
+def _nested(text: str) -> list:
+    """The one parenthesised expression in `text` as nested lists of lower-case words."""
+    top: list = []
+    stack, here = [], top
+    for token in _TOKEN.findall(_strip(text)):
+        if token == "(":
+            stack.append(here)
+            inner: list = []
+            here.append(inner)
+            here = inner
+        elif token == ")":
+            if not stack:
+                raise UserError("a ')' too many")
+            here = stack.pop()
+        else:
+            here.append(token)
+    if stack:
+        raise UserError("a ')' is missing")
+    if len(top) != 1 or not isinstance(top[0], list):
+        raise UserError("one parenthesised (define ...) was expected")
+    return top[0]
+
+
+def _typed(words: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(name, type) of a list such as `a b - t c`; names without a type are objects."""
+    names: list[str] = []
+    words = iter(words)
+    for word in words:
+        if word == "-":
+            kind = next(words, None)
+            if kind is None:
+                raise UserError("a type is missing after '-'")
+            yield from ((name, kind) for name in names)
+            names = []
+        elif isinstance(word, str):
+            names.append(word)
+        else:
+            raise UserError(f"a name was expected, not ({' '.join(map(str, word))})")
+    yield from ((name, ROOT_TYPE) for name in names)
+
+
+class _Conditions:
+    """Parses formulas, refusing predicates the domain does not declare."""
+
+    def __init__(self, predicates: dict[str, tuple[str, ...]]) -> None:
+        self.predicates = predicates
+
+    def formula(self, node: list) -> Formula:
+        if not isinstance(node, list):
+            raise UserError(f"a condition in parentheses was expected, not {node!r}")
+        if not node:
+            return And(())
+        head, rest = node[0], node[1:]
+        if head == "and":
+            return And(tuple(self.formula(part) for part in rest))
+        if head == "or":
+            return Or(tuple(self.formula(part) for part in rest))
+        if head == "not" and len(rest) == 1:
+            return Not(self.formula(rest[0]))
+        if head == "imply" and len(rest) == 2:
+            return Or((Not(self.formula(rest[0])), self.formula(rest[1])))
+        if (
+            head in ("exists", "forall")
+            and len(rest) == 2
+            and isinstance(rest[0], list)
+        ):
+            kind = Exists if head == "exists" else Forall
+            # A comma sticks to the type before it, and no object has a type of that name; the
+            # planner's translator reads ALFRED's "examine object" that way too.
+            return kind(tuple(_typed(rest[0])), self.formula(rest[1]))
+        return self.atom(node)
+
+    def atom(self, node: list) -> Atom:
+        if not isinstance(node, list) or not all(
+            isinstance(word, str) for word in node
+        ):
+            raise UserError(f"cannot read the condition {_show(node)}")
+        name, args = node[0], tuple(node[1:])
+        arity = 2 if name == "=" else len(self.predicates.get(name, ()))
+        if name != "=" and name not in self.predicates:
+            raise UserError(f"unknown predicate {name!r}")
+        if len(args) != arity:
+            raise UserError(
+                f"predicate {name!r} takes {arity} arguments, not {len(args)}"
+            )
+        return Atom(name, args)
+
+    def effects(self, node: list, condition: Formula | None = None) -> Iterator[Effect]:
+        head = node[0] if node else "and"
+        if head == "and":
+            for part in node[1:]:
+                yield from self.effects(part, condition)
+        elif head == "when" and len(node) == 3:
+            if condition is not None:
+                raise UserError("a conditional effect inside another is not supported")
+            yield from self.effects(node[2], self.formula(node[1]))
+        elif head == "increase":
+            return
+        elif head == "not" and len(node) == 2:
+            yield Effect(condition, self.atom(node[1]), negated=True)
+        elif head == "forall":
+            raise UserError("an effect with forall is not supported")
+        else:
+            yield Effect(condition, self.atom(node), negated=False)
+
+
+def _show(node: object) -> str:
+    return f"({' '.join(map(_show, node))})" if isinstance(node, list) else str(node)
+
+
+def parse_domain(text: str) -> Domain:
+    """Read a domain.
+
+    Raises:
+        UserError: malformed, or a construct that ALFRED's domains do not use.
+    """
+    types: dict[str, str] = {}
+    predicates: dict[str, tuple[str, ...]] = {}
+    constants: tuple[tuple[str, str], ...] = ()
+    actions: list[ActionSchema] = []
+    for section in _nested(text)[1:]:
+        if not isinstance(section, list) or not section:
+            raise UserError(f"cannot read {_show(section)!r}")
+        head = section[0]
+        if head == ":types":
+            types = dict(_typed(section[1:]))
+        elif head == ":constants":
+            constants = tuple(_typed(section[1:]))
+        elif head == ":predicates":
+            for entry in section[1:]:
+                predicates[entry[0]] = tuple(kind for _, kind in _typed(entry[1:]))
+        elif head == ":action":
+            action = _action(section, _Conditions(predicates))
+            if action.effects:
+                actions.append(action)
+        elif head not in ("domain", ":requirements", ":functions"):
+            raise UserError(f"section {head!r} is not supported")
+    return Domain(types, predicates, constants, tuple(actions))
+
+
+def _action(section: list, conditions: _Conditions) -> ActionSchema:
+    name = section[1]
+    parts = dict(zip(section[2::2], section[3::2], strict=False))
+    unknown = set(parts) - {":parameters", ":precondition", ":effect"}
+    if unknown:
+        raise UserError(
+            f"action {name!r}: {sorted(map(str, unknown))} is not supported"
+        )
+    try:
+        return ActionSchema(
+            name,
+            tuple(_typed(parts.get(":parameters", []))),
+            conditions.formula(parts.get(":precondition", [])),
+            tuple(conditions.effects(parts.get(":effect", []))),
+        )
+    except UserError as error:
+        raise UserError(f"action {name!r}: {error}") from None
+
+
+def parse_problem(text: str, domain: Domain) -> Problem:
+    """Read a problem of `domain`.
+
+    Raises:
+        UserError: malformed, an unknown predicate, or an atom about an undeclared object.
+    """
+    sections = {
+        section[0]: section[1:]
+        for section in _nested(text)[1:]
+        if isinstance(section, list) and section and isinstance(section[0], str)
+    }
+    for key in (":objects", ":init", ":goal"):
+        if key not in sections:
+            raise UserError(f"the section {key} is missing")
+    objects = dict(domain.constants)
+    for name, kind in _typed(sections[":objects"]):
+        if name in objects:
+            raise UserError(f"object {name!r} is declared twice")
+        objects[name] = kind
+    init, numeric = _init(sections[":init"], objects, domain)
+    if len(sections[":goal"]) != 1:
+        raise UserError("malformed goal: one condition was expected")
+    try:
+        goal = _Conditions(domain.predicates).formula(sections[":goal"][0])
+    except UserError as error:
+        raise UserError(f"malformed goal: {error}") from None
+    return Problem(objects, init, numeric, goal)
+
+
+def _init(
+    facts: list, objects: dict[str, str], domain: Domain
+) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
+    init: set[tuple[str, ...]] = set()
+    numeric: list[tuple[str, ...]] = []
+    expected = {name: len(kinds) + 1 for name, kinds in domain.predicates.items()}
+    for fact in facts:
+        try:
+            atom = tuple(fact)
+            if expected.get(atom[0]) == len(atom):
+                init.add(atom)
+                continue
+        except (TypeError, IndexError):
+            raise UserError(f"cannot read the initial fact {_show(fact)!r}") from None
+        if atom[0] == "=" and len(atom) == 3 and isinstance(atom[1], list):
+            numeric.append((*atom[1], str(atom[2])))
+        elif atom[0] != "not":
+            reason = "takes other arguments" if atom[0] in expected else "is unknown"
+            raise UserError(
+                f"predicate {atom[0]!r} {reason} in the initial fact {_show(fact)}"
+            )
+    for atom in init:
+        for name in atom[1:]:
+            if name not in objects:
+                raise UserError(f"undeclared object {name!r} in {_show(list(atom))}")
+    return tuple(init), tuple(numeric)

@@ -1,0 +1,281 @@
+"""Grammar compiled to closures that write text from facts and an action's frame."""
+
+from collections.abc import Callable
+
+from hgrpo.envs.alfworld.facts import Facts, Vocabulary
+from hgrpo.envs.alfworld.grammar import (
+    Alternative,
+    Attribute,
+    Concat,
+    Each,
+    FirstOf,
+    Grammar,
+    Literal,
+    Query,
+    RuleCall,
+    Symbol,
+)
+from hgrpo.envs.alfworld.matching import Frame, Relation, Slots, Step, join, succeed
+from hgrpo.envs.alfworld.pddl import Domain
+from hgrpo.errors import UserError
+
+Writer = Callable[[Facts, Frame, "Entities"], str]
+Scope = dict[tuple[str, str], int]
+NEGATION = "not_"
+TASK_RULE = "task"
+
+
+class Entities:
+    """Shown names and ids by entity number, and the game's task sentence."""
+
+    __slots__ = ("names", "ids", "task")
+
+    def __init__(self, names: list[str], ids: list[str], task: str) -> None:
+        self.names = names
+        self.ids = ids
+        self.task = task
+
+
+class TextCompiler:
+    """Compiles the symbols of one grammar over one frame layout.
+
+    A scope maps placeholders, which are (name, type) pairs, to slots; a query extends it. Two
+    placeholders never stand for the same entity.
+
+    Args:
+        text_predicate: the predicate number that a query reads under a name.
+    """
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        slots: Slots,
+        vocabulary: Vocabulary,
+        domain: Domain,
+        text_predicate: Callable[[str], int],
+    ) -> None:
+        self.grammar = grammar
+        self.slots = slots
+        self.vocabulary = vocabulary
+        self.domain = domain
+        self.text_predicate = text_predicate
+        self._active: list[str] = []
+
+    def symbols(self, symbols: tuple[Symbol, ...], scope: Scope) -> Writer:
+        """What writes `symbols` one after the other.
+
+        Raises:
+            UserError: an unknown rule or variable, or a rule that calls itself.
+        """
+        pieces: list[str | Writer] = []
+        for symbol in symbols:
+            piece = self._symbol(symbol, scope)
+            if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
+                pieces[-1] += piece
+            else:
+                pieces.append(piece)
+        return _concatenate(pieces)
+
+    def _symbol(self, symbol: Symbol, scope: Scope) -> str | Writer:
+        if isinstance(symbol, str):
+            return symbol
+        if isinstance(symbol, RuleCall):
+            return self.rule(symbol.name, scope)
+        items = self._items(symbol if isinstance(symbol, Each) else symbol.each, scope)
+        if isinstance(symbol, Each):
+            return lambda facts, frame, entities: "".join(items(facts, frame, entities))
+        return self._listing(items, scope)
+
+    def _listing(self, items: Callable, scope: Scope) -> Writer:
+        # Rules that may be missing unless a list of that length turns up.
+        empty = self._optional("list_empty", scope)
+        separator = self._optional("list_separator", scope)
+        last = self._optional("list_last_separator", scope)
+
+        def write(facts: Facts, frame: Frame, entities: Entities) -> str:
+            found = items(facts, frame, entities)
+            if len(found) > 1:
+                comma = separator(facts, frame, entities) if len(found) > 2 else ""
+                head = comma.join(found[:-1])
+                return head + last(facts, frame, entities) + found[-1]
+            return found[0] if found else empty(facts, frame, entities)
+
+        return write
+
+    def _optional(self, name: str, scope: Scope) -> Writer:
+        if name in self.grammar.rules:
+            return self.rule(name, scope)
+
+        def missing(facts: Facts, frame: Frame, entities: Entities) -> str:
+            raise UserError(f"the grammar has no rule {name!r}")
+
+        return missing
+
+    def _items(self, each: Each, scope: Scope) -> Callable[..., list[str]]:
+        inner = self._extended(scope, each.query)
+        if isinstance(each.expression, RuleCall):
+            write = self.rule(each.expression.name, inner)
+        else:
+            write = self._expression(each.expression, inner)
+        if not each.query:
+            return lambda facts, frame, entities: [write(facts, frame, entities)]
+        found, known = self.slots.fresh(), self.slots.fresh()
+
+        def emit(facts: Facts, frame: Frame) -> bool:
+            frame[found].append(write(facts, frame, frame[known]))
+            return False
+
+        run = self._query(each.query, scope, emit)
+
+        def items(facts: Facts, frame: Frame, entities: Entities) -> list[str]:
+            frame[found], frame[known] = [], entities
+            run(facts, frame)
+            return frame[found]
+
+        return items
+
+    def rule(self, name: str, scope: Scope) -> Writer:
+        """What writes the first alternative of rule `name` whose condition has an assignment."""
+        if name == TASK_RULE and TASK_RULE not in self.grammar.rules:
+            return lambda facts, frame, entities: entities.task
+        if name not in self.grammar.rules:
+            raise UserError(f"the grammar has no rule {name!r}")
+        if name in self._active:
+            raise UserError(f"the grammar's rule {name!r} calls itself")
+        self._active.append(name)
+        branches: list[tuple[Step | None, Writer]] = []
+        for alternative in self.grammar.rules[name]:
+            branches.append(self._branch(alternative, scope))
+            if branches[-1][0] is None:
+                break
+        self._active.pop()
+        if branches[0][0] is None:
+            return branches[0][1]
+
+        def write(facts: Facts, frame: Frame, entities: Entities) -> str:
+            for condition, writer in branches:
+                if condition is None or condition(facts, frame):
+                    return writer(facts, frame, entities)
+            raise UserError(f"no alternative of the grammar's rule {name!r} applies")
+
+        return write
+
+    def _branch(
+        self, alternative: Alternative, scope: Scope
+    ) -> tuple[Step | None, Writer]:
+        condition = None
+        if alternative.condition:
+            condition = self._query(alternative.condition, scope, succeed)
+        return condition, self.symbols(alternative.symbols, scope)
+
+    def _extended(self, scope: Scope, query: Query) -> Scope:
+        """`scope` with a slot for every new placeholder of `query`."""
+        extended = dict(scope)
+        for literal in query:
+            for placeholder in literal.placeholders:
+                key = (placeholder, id(query))
+                extended.setdefault(placeholder, self.slots.variable(key))
+        return extended
+
+    def _query(self, query: Query, scope: Scope, then: Step) -> Step:
+        """Calls `then` per assignment, in the nested order of the sorted facts."""
+        extended = self._extended(scope, query)
+        relations: list[Relation] = []
+        distinct: dict[int, tuple[int, ...]] = {}
+        taken = dict(scope)
+        for literal in query:
+            self._check_types(literal)
+            for placeholder in literal.placeholders:
+                if placeholder not in taken:
+                    rivals = [
+                        slot
+                        for other, slot in taken.items()
+                        if self._overlap(other, placeholder)
+                    ]
+                    distinct[extended[placeholder]] = tuple(rivals)
+                    taken[placeholder] = extended[placeholder]
+            slots = tuple(extended[placeholder] for placeholder in literal.placeholders)
+            relations.append(Relation(self.text_predicate(literal.predicate), slots))
+        return join(relations, set(scope.values()), self.vocabulary, then, distinct)
+
+    def _overlap(self, one: tuple[str, str], other: tuple[str, str]) -> bool:
+        """Whether an entity can have both types."""
+        is_a = self.domain.is_a
+        return is_a(one[1], other[1]) or is_a(other[1], one[1])
+
+    def _check_types(self, literal: Literal) -> None:
+        declared = self.domain.predicates.get(literal.predicate.removeprefix(NEGATION))
+        if declared is None:
+            return
+        if len(literal.placeholders) != len(declared):
+            raise UserError(
+                f"the grammar's {literal.predicate!r} takes {len(declared)} arguments"
+            )
+        for (name, kind), expected in zip(literal.placeholders, declared, strict=True):
+            if not self.domain.is_a(expected, kind):
+                raise UserError(
+                    f"the grammar reads {literal.predicate!r} with {name}: {kind}, which the "
+                    f"domain declares as {expected}"
+                )
+
+    def _expression(self, expression: FirstOf, scope: Scope) -> Writer:
+        variables = {name: slot for (name, _), slot in scope.items()}
+        writers = [
+            self._concat(concat, variables) for concat in expression.alternatives
+        ]
+        if len(writers) == 1:
+            return writers[0]
+
+        def first(facts: Facts, frame: Frame, entities: Entities) -> str:
+            text = ""
+            for write in writers:
+                text = write(facts, frame, entities)
+                if text:
+                    break
+            return text
+
+        return first
+
+    def _concat(self, concat: Concat, variables: dict[str, int]) -> Writer:
+        pieces: list[str | Writer] = []
+        for part in concat.parts:
+            piece = part if isinstance(part, str) else _attribute(part, variables)
+            if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
+                pieces[-1] += piece
+            else:
+                pieces.append(piece)
+        return _concatenate(pieces)
+
+
+def _attribute(part: Attribute, variables: dict[str, int]) -> str | Writer:
+    if part.variable not in variables:
+        raise UserError(f"the grammar names an unknown variable {part.variable!r}")
+    slot = variables[part.variable]
+    if part.attribute == "name":
+        return lambda facts, frame, entities: entities.names[frame[slot]]
+    if part.attribute == "id":
+        return lambda facts, frame, entities: entities.ids[frame[slot]]
+    return "a" if part.attribute == "indefinite" else "the"
+
+
+def _concatenate(pieces: list[str | Writer]) -> Writer:
+    if not pieces:
+        return lambda facts, frame, entities: ""
+    if len(pieces) == 1:
+        (piece,) = pieces
+        return (
+            (lambda facts, frame, entities: piece) if isinstance(piece, str) else piece
+        )
+    if len(pieces) == 2 and isinstance(pieces[0], str):
+        head, tail = pieces
+        return lambda facts, frame, entities: head + tail(facts, frame, entities)
+
+    def write(facts: Facts, frame: Frame, entities: Entities) -> str:
+        return "".join(
+            [
+                piece if piece.__class__ is str else piece(facts, frame, entities)
+                for piece in pieces
+            ]
+        )
+
+    return write

@@ -1,0 +1,62 @@
+"""What every text environment promises: one protocol, three small records."""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Task:
+    """One entry of a panel: a file with a hash.
+
+    Attributes:
+        task_id: unique inside its environment, stable between machines.
+        path: folder of the task's files, relative to the assets folder.
+        content_hash: SHA-256 (hex) of what defines the task.
+        task_type: stratum used by panels and tables.
+    """
+
+    task_id: str
+    path: str
+    content_hash: str
+    task_type: str
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the agent sees. `goal` is the goal sentence alone; a reset's `text` contains it too."""
+
+    goal: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """The environment's answer to one action.
+
+    `progress` is the difference of a potential in [0, 1] caused by this action; it may be
+    negative, and sums over an episode to the final minus the initial potential.
+    """
+
+    observation: Observation
+    env_reward: float
+    progress: float
+    done: bool
+    success: bool
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+class TextEnv(Protocol):
+    """A seeded, picklable environment; many live in one process.
+
+    `step` before `reset` or after `done` raises RuntimeError. `info["admissible"]` of a step
+    says whether the action was one of the admissible commands. There is no turn cap here: the
+    caller counts turns.
+    """
+
+    def reset(self, task: Task) -> Observation: ...
+
+    def step(self, action: str) -> Step: ...
+
+    def admissible_commands(self) -> list[str]:
+        """Commands accepted in the current state, in the environment's order; computed on call."""
+        ...

@@ -1,0 +1,54 @@
+"""Panels: the ordered, disjoint lists of tasks that training and evaluation draw from."""
+
+import json
+from pathlib import Path
+
+from hgrpo.envs.base import Task
+from hgrpo.errors import UserError
+
+SPLITS = ("train", "validation", "test")
+
+
+def write_panels(path: Path, panels: dict[str, list[Task]]) -> None:
+    """Write the panels file after checking it.
+
+    Raises:
+        UserError: a panel is empty, or a content hash stands twice, in one panel or in two.
+    """
+    check_disjoint(panels)
+    rows = {split: [task.__dict__ for task in tasks] for split, tasks in panels.items()}
+    path.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def read_panels(path: Path) -> dict[str, list[Task]]:
+    """Read a panels file, in panel order.
+
+    Raises:
+        UserError: the file is missing, is not a panels file, or its panels are not disjoint.
+    """
+    try:
+        rows = json.loads(path.read_text())
+        panels = {split: [Task(**row) for row in rows[split]] for split in SPLITS}
+    except FileNotFoundError:
+        raise UserError(
+            f"{path}: no such panels file; run the assets stage first"
+        ) from None
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: not a panels file ({error})") from None
+    check_disjoint(panels)
+    return panels
+
+
+def check_disjoint(panels: dict[str, list[Task]]) -> None:
+    """Raise UserError when a panel is empty or a content hash stands twice."""
+    owner: dict[str, str] = {}
+    for split, tasks in panels.items():
+        if not tasks:
+            raise UserError(f"panel {split!r} has no tasks")
+        for task in tasks:
+            place = f"{split}:{task.task_id}"
+            if task.content_hash in owner:
+                raise UserError(
+                    f"panels overlap: {place} has the content of {owner[task.content_hash]}"
+                )
+            owner[task.content_hash] = place

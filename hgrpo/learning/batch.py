@@ -1,0 +1,105 @@
+"""From groups of trajectories to the tensors an update needs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hgrpo.agent.trajectory import Trajectory
+from hgrpo.config.training import MethodConfig, TrainingConfig
+from hgrpo.credit.base import CreditAssigner, Group
+from hgrpo.learning.advantages import (
+    blend,
+    is_dead,
+    trajectory_advantages,
+    turn_advantages,
+)
+
+
+@dataclass
+class TrainingSequence:
+    """One trajectory as the trainer sees it.
+
+    Attributes:
+        token_ids, spans: the sequence and its sampled parts.
+        behaviour, advantages: float32 [N], per sampled token.
+        reference: float32 [N], log-probs of the reference policy; filled once per batch.
+    """
+
+    token_ids: list[int]
+    spans: list[tuple[int, int]]
+    behaviour: Tensor
+    advantages: Tensor
+    reference: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class GroupAdvantages:
+    """A group's advantages and what the log says of them."""
+
+    trajectory: np.ndarray
+    turns: list[np.ndarray]
+    blended: list[np.ndarray]
+    dead: bool
+
+
+def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> float:
+    """The return the group is ranked by: the environment's, less the share of bad replies."""
+    share = trajectory.inadmissible / max(1, len(trajectory.turns))
+    return trajectory.env_return - invalid_action_penalty * share
+
+
+def group_advantages(
+    group: Group,
+    assigner: CreditAssigner,
+    method: MethodConfig,
+    training: TrainingConfig,
+) -> GroupAdvantages:
+    """Assign credit, turn it into advantages, and note both on the group's turns."""
+    returns = np.array(
+        [
+            training_return(t, training.invalid_action_penalty)
+            for t in group.trajectories
+        ]
+    )
+    credit = assigner.assign(group)
+    per_trajectory = trajectory_advantages(
+        returns, method.group_norm, method.norm_floor
+    )
+    per_turn = turn_advantages(credit, method.turn_norm, method.norm_floor)
+    blended = blend(method.alpha, per_trajectory, per_turn)
+    for trajectory, credits, advantages in zip(
+        group.trajectories, credit, blended, strict=True
+    ):
+        for turn, given, advantage in zip(
+            trajectory.turns, credits, advantages, strict=True
+        ):
+            turn.credit, turn.advantage = float(given), float(advantage)
+    return GroupAdvantages(per_trajectory, per_turn, blended, is_dead(blended))
+
+
+def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSequence]:
+    """Sequences with each turn's advantage on all of its sampled tokens."""
+    sequences = []
+    for trajectory in trajectories:
+        advantages = [
+            turn.advantage
+            for turn in trajectory.turns
+            for _ in range(turn.span[1] - turn.span[0])
+        ]
+        if len(advantages) != len(trajectory.behaviour_logprobs):
+            raise RuntimeError(
+                f"{trajectory.task.task_id} rollout {trajectory.rollout}: "
+                f"{len(trajectory.behaviour_logprobs)} log-probs for {len(advantages)} tokens"
+            )
+        sequences.append(
+            TrainingSequence(
+                trajectory.token_ids,
+                [turn.span for turn in trajectory.turns],
+                torch.tensor(trajectory.behaviour_logprobs, dtype=torch.float32),
+                torch.tensor(advantages, dtype=torch.float32),
+            )
+        )
+    return sequences

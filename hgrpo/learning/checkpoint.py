@@ -1,0 +1,98 @@
+"""Step checkpoints inside a round: kill the process at any point, run it again, same outputs."""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import torch
+
+from hgrpo.agent.records import concatenate, write_table
+from hgrpo.atomic import atomic_folder
+from hgrpo.errors import UserError
+from hgrpo.learning.update import Learner
+
+_STATE, _ROWS = "learner.pt", "rows.json"
+
+
+class Checkpoints:
+    """Checkpoints in a scratch folder of the round's own; see `locked_scratch`."""
+
+    def __init__(self, folder: Path):
+        self._folder = Path(folder)
+
+    def save(
+        self, learner: Learner, rows: list[dict], tables: dict[str, pa.Table]
+    ) -> None:
+        """Write the state after step len(rows) - 1, and that step's rollouts."""
+        step = len(rows) - 1
+        for name, table in tables.items():
+            write_table(table, self._part(name, step))
+        with atomic_folder(self._folder / f"step_{step:05d}") as scratch:
+            torch.save(learner_state(learner), scratch / _STATE)
+            (scratch / _ROWS).write_text(json.dumps(rows))
+        if step > 0:
+            shutil.rmtree(self._folder / f"step_{step - 1:05d}", ignore_errors=True)
+
+    def restore(self, learner: Learner) -> list[dict]:
+        """Put the learner where the last finished step left it; that step's log rows."""
+        steps = sorted(self._folder.glob("step_*"))
+        if not steps:
+            return []
+        load_learner_state(learner, torch.load(steps[-1] / _STATE, weights_only=True))
+        return json.loads((steps[-1] / _ROWS).read_text())
+
+    def write_rollouts(self, name: str, steps: int, target: Path) -> None:
+        """Join the rollouts of all steps into one Parquet file."""
+        concatenate([self._part(name, step) for step in range(steps)], target)
+
+    def _part(self, name: str, step: int) -> Path:
+        return self._folder / f"{name}_{step:05d}.parquet"
+
+
+def learner_state(learner: Learner) -> dict:
+    """What training carries from step to step and from round to round."""
+    return {
+        "weights": learner.policy.trained_state(),
+        "optimiser": learner.optimiser.state_dict(),
+        "kl_coefficient": learner.kl.coefficient,
+    }
+
+
+def load_learner_state(learner: Learner, state: dict) -> None:
+    """Put back what `learner_state` returned."""
+    learner.policy.load_trained_state(state["weights"])
+    learner.optimiser.load_state_dict(state["optimiser"])
+    learner.kl.coefficient = state["kl_coefficient"]
+
+
+@contextmanager
+def locked_scratch(root: Path, name: str) -> Iterator[Path]:
+    """The folder `root/name`, held by this process alone; removed when the block succeeds.
+
+    `name` must change with anything that would make a resumed round differ: config, code, inputs.
+    Folders of other names under `root` are remains of superseded runs and are removed.
+
+    Raises:
+        UserError: another process holds it.
+    """
+    root = Path(root)
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{root}: another process is running this round") from None
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        for other in root.iterdir():
+            if other.is_dir() and other.name != name:
+                shutil.rmtree(other, ignore_errors=True)
+        folder = root / name
+        folder.mkdir(exist_ok=True)
+        yield folder
+        shutil.rmtree(folder, ignore_errors=True)

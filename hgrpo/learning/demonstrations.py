@@ -1,0 +1,68 @@
+"""Expert trajectories as training examples."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from hgrpo.agent.conversation import Conversation
+from hgrpo.errors import UserError
+from hgrpo.learning.imitation import Example
+
+_COLUMNS = ["task_id", "observations", "actions"]
+
+
+def read_demonstrations(expert: Path) -> list[dict]:
+    """Rows {task_id, observations [T + 1], actions [T]} of an expert folder.
+
+    Raises:
+        UserError: the file is missing or is not what the expert stage writes.
+    """
+    path = Path(expert) / "trajectories.parquet"
+    try:
+        return pq.read_table(path, columns=_COLUMNS).to_pylist()
+    except FileNotFoundError:
+        raise UserError(f"{path}: missing; run the expert stage first") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: not an expert file ({error})") from None
+
+
+def texts(demonstrations: list[dict]) -> Iterator[str]:
+    """Every observation and every action."""
+    for row in demonstrations:
+        yield from row["observations"]
+        yield from row["actions"]
+
+
+def as_example(row: dict, conversation: Conversation, whole_text: bool) -> Example:
+    """One sequence per trajectory.
+
+    Args:
+        whole_text: loss on every token but the first (pretraining); else on the actions only.
+    """
+    ids = conversation.opening(row["observations"][0])
+    spans = []
+    for action, answer in zip(row["actions"], row["observations"][1:], strict=True):
+        reply = conversation.reply(action)
+        spans.append((len(ids), len(ids) + len(reply)))
+        ids = ids + reply + conversation.observation(answer)
+    if whole_text:
+        return Example(ids, [(1, len(ids))])
+    # What follows the last action is never conditioned on.
+    return Example(ids[: spans[-1][1]], spans)
+
+
+def examples(
+    demonstrations: list[dict],
+    conversation: Conversation,
+    max_length: int,
+    whole_text: bool,
+) -> tuple[list[Example], int]:
+    """Examples that fit `max_length` tokens, and how many did not."""
+    made = [
+        as_example(row, conversation, whole_text)
+        for row in demonstrations
+        if len(row["actions"])
+    ]
+    fitting = [example for example in made if len(example.token_ids) <= max_length]
+    return fitting, len(made) - len(fitting)

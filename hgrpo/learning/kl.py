@@ -1,0 +1,37 @@
+"""The adaptive coefficient of the KL penalty."""
+
+from dataclasses import dataclass
+
+from hgrpo.config.training import KlConfig
+
+# Ziegler et al. 2019 in the stepwise form of the reference: outside the band, times or over 1.5.
+_UPPER, _LOWER, _FACTOR = 1.5, 0.5, 1.5
+
+
+@dataclass
+class KlController:
+    """Keeps the observed KL per token near its target by moving the coefficient."""
+
+    config: KlConfig
+    coefficient: float
+
+    @classmethod
+    def start(cls, config: KlConfig) -> "KlController":
+        """A controller at its initial coefficient."""
+        return cls(config, config.init)
+
+    def update(self, observed: float) -> None:
+        """Move the coefficient after a step whose mean KL per token was `observed`, in nats.
+
+        A coefficient of 0 stays 0: the penalty is off.
+        """
+        if not self.config.adaptive or self.coefficient == 0.0:
+            return
+        if observed > _UPPER * self.config.target:
+            factor = _FACTOR
+        elif observed < _LOWER * self.config.target:
+            factor = 1.0 / _FACTOR
+        else:
+            return
+        moved = self.coefficient * factor
+        self.coefficient = min(max(moved, self.config.minimum), self.config.maximum)

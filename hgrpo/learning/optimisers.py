@@ -1,0 +1,57 @@
+"""Optimisers and the learning-rate schedules they follow."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+from torch.optim import AdamW, Muon, Optimizer
+
+
+def sft_optimisers(
+    trainable: Sequence[tuple[str, nn.Parameter]],
+    matrix_lr: float | None,
+    lr: float,
+    weight_decay: float,
+) -> list[Optimizer]:
+    """Muon for hidden matrices (if `matrix_lr` is given) and AdamW for all else.
+
+    Embeddings are matrices too, but their rows are looked up, not multiplied: they stay with AdamW
+    (Jordan et al. 2024).
+    """
+    hidden, rest = [], []
+    for name, parameter in trainable:
+        is_hidden = (
+            matrix_lr is not None and parameter.dim() == 2 and "embed" not in name
+        )
+        (hidden if is_hidden and "lm_head" not in name else rest).append(parameter)
+    optimisers: list[Optimizer] = [AdamW(rest, lr=lr, weight_decay=weight_decay)]
+    if hidden:
+        optimisers.append(Muon(hidden, lr=matrix_lr, weight_decay=weight_decay))
+    return optimisers
+
+
+def warmup_linear(step: int, total: int, warmup: int) -> float:
+    """Factor of the learning rate at `step` of `total`: linear up over `warmup`, then down to 0."""
+    if step < warmup:
+        return (step + 1) / warmup
+    return max(0.0, (total - step) / max(1, total - warmup))
+
+
+def set_lr(optimisers: Sequence[Optimizer], factor: float) -> None:
+    """Set every group's learning rate to `factor` times the one it was made with."""
+    for optimiser in optimisers:
+        for group in optimiser.param_groups:
+            group.setdefault("base_lr", group["lr"])
+            group["lr"] = group["base_lr"] * factor
+
+
+def clip_gradients(parameters: Sequence[torch.Tensor], max_norm: float) -> float:
+    """Scale gradients to a total norm of at most `max_norm`; the norm before scaling.
+
+    Raises:
+        FloatingPointError: the norm is not finite.
+    """
+    norm = float(nn.utils.clip_grad_norm_(parameters, max_norm))
+    if not torch.isfinite(torch.tensor(norm)):
+        raise FloatingPointError("the gradient is not finite; lower the learning rate")
+    return norm

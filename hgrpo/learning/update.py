@@ -1,0 +1,190 @@
+"""One update of the policy from a batch of groups: minibatches, micro-batches, diagnostics."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from hgrpo.config.training import TrainingConfig
+from hgrpo.learning.batch import TrainingSequence
+from hgrpo.learning.kl import KlController
+from hgrpo.learning.objectives import (
+    clip_fraction,
+    effective_sample_share,
+    kl_k3,
+    ppo_clip,
+    token_weights,
+)
+from hgrpo.learning.optimisers import clip_gradients
+from hgrpo.policy.logprobs import (
+    SequenceBatch,
+    make_batch,
+    micro_batches,
+    sampled_logits,
+    token_entropies,
+    token_logprobs,
+)
+from hgrpo.policy.policy import Policy
+
+
+@dataclass
+class Learner:
+    """The policy with what an update needs besides: optimiser, KL controller, settings."""
+
+    policy: Policy
+    optimiser: Optimizer
+    kl: KlController
+    training: TrainingConfig
+    autocast: torch.dtype | None
+
+    def update(
+        self, sequences: Sequence[TrainingSequence], order: Sequence[int]
+    ) -> dict:
+        """Take `epochs * minibatches` optimiser steps.
+
+        Args:
+            sequences: all trajectories of the batch whose groups are alive; none is no step.
+            order: a permutation of them; minibatches are its consecutive parts.
+
+        Returns:
+            The diagnostics of the batch, means over tokens and steps.
+        """
+        if not sequences:
+            return self._empty()
+        self._score_reference(sequences)
+        steps = []
+        for _ in range(self.training.epochs):
+            for part in _split(order, self.training.minibatches):
+                steps.append(self._step([sequences[i] for i in part]))
+        row = {
+            name: sum(step[name] for step in steps) / len(steps) for name in steps[0]
+        }
+        # Before the first step both sides hold the same weights, so any difference is numerics.
+        row["mismatch_mean"] = steps[0]["difference_mean"]
+        row["mismatch_max"] = steps[0]["difference_max"]
+        del row["difference_mean"], row["difference_max"]
+        row["ratio_max"] = max(step["ratio_max"] for step in steps)
+        row["ess"] = min(step["ess"] for step in steps)
+        row["kl_coef"] = self.kl.coefficient
+        self.kl.update(row["observed_kl"])
+        return row
+
+    def _empty(self) -> dict:
+        names = (
+            "policy_loss",
+            "kl_term",
+            "total_loss",
+            "observed_kl",
+            "grad_norm",
+            "entropy",
+        )
+        names += ("ratio_mean", "ratio_max", "clip_fraction", "ess")
+        names += ("mismatch_mean", "mismatch_max")
+        return dict.fromkeys(names) | {"kl_coef": self.kl.coefficient}
+
+    @torch.no_grad()
+    def _score_reference(self, sequences: Sequence[TrainingSequence]) -> None:
+        for part in self._micro(sequences):
+            chosen = [sequences[i] for i in part]
+            batch = _pad(chosen)
+            with self.policy.reference() as reference, self._cast():
+                logits = sampled_logits(reference, batch)
+            logprobs = token_logprobs(logits, batch, self.training.temperature)
+            for sequence, values in zip(
+                chosen, logprobs.split([len(s.behaviour) for s in chosen]), strict=True
+            ):
+                sequence.reference = values
+
+    def _step(self, minibatch: list[TrainingSequence]) -> dict:
+        training = self.training
+        lengths = torch.tensor([len(s.behaviour) for s in minibatch])
+        weights = token_weights(lengths, training.loss_reduction).split(
+            lengths.tolist()
+        )
+        total = int(lengths.sum())
+        sums: dict[str, float] = {}
+        ratios = []
+        for part in self._micro(minibatch):
+            chosen = [minibatch[i] for i in part]
+            weight = torch.cat([weights[i] for i in part])
+            behaviour = torch.cat([s.behaviour for s in chosen])
+            advantages = torch.cat([s.advantages for s in chosen])
+            reference = torch.cat([s.reference for s in chosen])
+            logprobs, entropy = self._logprobs(_pad(chosen))
+            policy_terms = ppo_clip(
+                logprobs, behaviour, advantages, training.clip_low, training.clip_high
+            )
+            kl_terms = kl_k3(logprobs, reference)
+            policy_loss = (weight * policy_terms).sum()
+            kl_loss = (weight * kl_terms).sum()
+            (policy_loss + self.kl.coefficient * kl_loss).backward()
+            with torch.no_grad():
+                share = len(behaviour) / total
+                clipped = clip_fraction(
+                    logprobs,
+                    behaviour,
+                    advantages,
+                    training.clip_low,
+                    training.clip_high,
+                )
+                for name, value in (
+                    ("policy_loss", policy_loss),
+                    ("kl_term", self.kl.coefficient * kl_loss),
+                    ("observed_kl", kl_terms.mean() * share),
+                    ("entropy", entropy.mean() * share),
+                    ("clip_fraction", clipped * share),
+                ):
+                    sums[name] = sums.get(name, 0.0) + float(value)
+                ratios.append((logprobs - behaviour).detach())
+        norm = clip_gradients(
+            [p for _, p in self.policy.trainable], training.max_grad_norm
+        )
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        log_ratio = torch.cat(ratios)
+        return sums | {
+            "total_loss": sums["policy_loss"] + sums["kl_term"],
+            "grad_norm": norm,
+            "ratio_mean": float(log_ratio.exp().mean()),
+            "ratio_max": float(log_ratio.exp().max()),
+            "difference_mean": float(log_ratio.abs().mean()),
+            "difference_max": float(log_ratio.abs().max()),
+            "ess": float(
+                effective_sample_share(log_ratio, torch.zeros_like(log_ratio))
+            ),
+        }
+
+    def _micro(self, sequences: Sequence[TrainingSequence]) -> list[list[int]]:
+        return micro_batches(
+            [len(s.token_ids) for s in sequences], self.training.microbatch_tokens
+        )
+
+    def _logprobs(self, batch: SequenceBatch) -> tuple[Tensor, Tensor]:
+        with self._cast():
+            logits = sampled_logits(self.policy.causal_lm, batch)
+        entropy = token_entropies(logits.detach(), self.training.temperature)
+        return token_logprobs(logits, batch, self.training.temperature), entropy
+
+    def _cast(self) -> torch.autocast:
+        enabled = self.autocast is not None
+        return torch.autocast(
+            "cpu", dtype=self.autocast or torch.bfloat16, enabled=enabled
+        )
+
+
+def _pad(sequences: Sequence[TrainingSequence]) -> SequenceBatch:
+    return make_batch([s.token_ids for s in sequences], [s.spans for s in sequences])
+
+
+def _split(order: Sequence[int], parts: int) -> list[Sequence[int]]:
+    """Cut into at most `parts` consecutive pieces of nearly equal length, none of them empty."""
+    size, extra = divmod(len(order), parts)
+    pieces, start = [], 0
+    for index in range(parts):
+        end = start + size + (index < extra)
+        if end > start:
+            pieces.append(order[start:end])
+        start = end
+    return pieces

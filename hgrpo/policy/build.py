@@ -1,0 +1,56 @@
+"""The tiny base model: a Qwen2-architecture model initialised from nothing."""
+
+import torch
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+from hgrpo.agent.tokenizer import ACT, END, PAD, START
+from hgrpo.config.model import TinyModel
+from hgrpo.streams import key
+
+# With a width near 128, N(0, 0.02) matrices leave the residual branches too quiet to train fast.
+_MATRIX_STD = 0.04
+_EMBEDDING_STD = 0.02
+
+
+def build_tiny(config: TinyModel, tokenizer: Tokenizer, seed: int) -> Qwen2ForCausalLM:
+    """A randomly initialised model for `tokenizer`, the same for the same seed."""
+    model_config = Qwen2Config(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=config.hidden_size,
+        num_hidden_layers=config.layers,
+        num_attention_heads=config.heads,
+        num_key_value_heads=config.kv_heads,
+        intermediate_size=config.intermediate_size,
+        max_position_embeddings=config.max_positions,
+        tie_word_embeddings=True,
+        attention_dropout=0.0,
+        bos_token_id=tokenizer.token_to_id(START),
+        eos_token_id=tokenizer.token_to_id(END),
+        pad_token_id=tokenizer.token_to_id(PAD),
+        attn_implementation="eager",
+    )
+    model = Qwen2ForCausalLM(model_config)
+    generator = torch.Generator().manual_seed(key("tiny-init", seed) % 2**63)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("embed_tokens.weight"):
+                parameter.normal_(0.0, _EMBEDDING_STD, generator=generator)
+            elif parameter.dim() == 2:
+                parameter.normal_(0.0, _MATRIX_STD, generator=generator)
+            elif name.endswith("bias"):
+                parameter.zero_()
+            else:
+                parameter.fill_(1.0)
+    return model
+
+
+def hugging_face_tokenizer(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
+    """The same tokenizer in the class that transformers saves and loads."""
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=START,
+        eos_token=END,
+        pad_token=PAD,
+        additional_special_tokens=[ACT],
+    )

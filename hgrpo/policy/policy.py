@@ -1,0 +1,195 @@
+"""The policy: a base model with what training moves, its reference, and its merged weights."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from peft import LoraConfig as PeftLoraConfig
+from peft import PeftModel, get_peft_model
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from hgrpo.agent.tokenizer import load_tokenizer
+from hgrpo.config.model import ModelConfig
+from hgrpo.errors import UserError
+
+_TRAINED, _REFERENCE = "default", "reference"
+_FULL_WEIGHTS = "model.safetensors"
+_LORA_WEIGHTS = "adapter_model.safetensors"
+
+
+class Policy:
+    """A causal language model whose trainable part is saved as an adapter.
+
+    With `adapt: lora` the adapter is PEFT's; the reference policy is a second adapter on the same
+    base. With `adapt: full` the adapter holds every weight, and the reference is a second model.
+    Dropout is off: the model is always in eval mode, gradients flow all the same.
+    """
+
+    def __init__(self, model: nn.Module, config: ModelConfig, base_folder: Path):
+        self.model = model.eval()
+        self.config = config
+        self.base_folder = Path(base_folder)
+        self.tokenizer = load_tokenizer(base_folder)
+        self._reference: nn.Module | None = None
+
+    @property
+    def causal_lm(self) -> PreTrainedModel:
+        """The transformers model, adapter layers in place."""
+        return (
+            self.model.get_base_model()
+            if isinstance(self.model, PeftModel)
+            else self.model
+        )
+
+    @property
+    def trainable(self) -> list[tuple[str, nn.Parameter]]:
+        """Names and tensors that training moves, in a fixed order."""
+        return [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
+
+    @contextmanager
+    def reference(self) -> Iterator[PreTrainedModel]:
+        """Within the block, the fixed reference policy's model.
+
+        Raises:
+            RuntimeError: no reference was loaded.
+        """
+        if isinstance(self.model, PeftModel):
+            if _REFERENCE not in self.model.peft_config:
+                raise RuntimeError("the policy has no reference adapter")
+            self.model.set_adapter(_REFERENCE)
+            try:
+                yield self.causal_lm
+            finally:
+                # set_adapter also flips requires_grad, so the trained adapter gets it back here.
+                self.model.set_adapter(_TRAINED)
+        else:
+            if self._reference is None:
+                raise RuntimeError("the policy has no reference model")
+            yield self._reference
+
+    def load_reference(self, adapter: Path) -> None:
+        """Fix the adapter in `adapter` as the reference policy."""
+        if isinstance(self.model, PeftModel):
+            _check_adapter(adapter, lora=True)
+            self.model.load_adapter(
+                str(adapter), adapter_name=_REFERENCE, is_trainable=False
+            )
+            self.model.set_adapter(_TRAINED)
+        else:
+            self._reference = _load_full(Path(adapter)).eval().requires_grad_(False)
+
+    def save_adapter(self, folder: Path) -> None:
+        """Write the trained part to `folder`: PEFT's format, or a full Hugging Face folder."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        if isinstance(self.model, PeftModel):
+            self.model.save_pretrained(str(folder), selected_adapters=[_TRAINED])
+        else:
+            self.model.config.save_pretrained(str(folder))
+            tied = set(self.model._tied_weights_keys or ())
+            weights = {
+                name: tensor.detach().contiguous()
+                for name, tensor in self.model.state_dict().items()
+                if name not in tied or not self.model.config.tie_word_embeddings
+            }
+            save_file(weights, folder / _FULL_WEIGHTS, metadata={"format": "pt"})
+
+    def trained_state(self) -> dict[str, Tensor]:
+        """Copies of the trainable tensors."""
+        return {name: tensor.detach().clone() for name, tensor in self.trainable}
+
+    def load_trained_state(self, state: dict[str, Tensor]) -> None:
+        """Put back what `trained_state` returned."""
+        with torch.no_grad():
+            for name, tensor in self.trainable:
+                tensor.copy_(state[name])
+
+    def merged_weights(self) -> dict[str, Tensor]:
+        """Plain weights of the base architecture with the adapter folded in, float32 sums.
+
+        Keys are the base model's own names; what is not adapted is shared, not copied.
+        """
+        if not isinstance(self.model, PeftModel):
+            return {
+                name: tensor.detach()
+                for name, tensor in self.model.state_dict().items()
+            }
+        weights: dict[str, Tensor] = {}
+        modules = dict(self.causal_lm.named_modules())
+        for name, tensor in self.causal_lm.state_dict().items():
+            if ".lora_" in name:
+                continue
+            plain = name.replace(".base_layer", "")
+            owner = modules[plain.rpartition(".")[0]]
+            value = tensor.detach()
+            if plain.endswith(".weight") and hasattr(owner, "get_delta_weight"):
+                delta = owner.get_delta_weight(_TRAINED).detach()
+                value = (value.float() + delta.float()).to(value.dtype)
+            weights[plain] = value
+        return weights
+
+
+def load_policy(config: ModelConfig, base: Path, adapter: Path | None = None) -> Policy:
+    """Load the base and, on top of it, an adapter; without one, a fresh trainable part.
+
+    Raises:
+        UserError: a folder or file is missing, corrupted, or of the other kind of adaptation.
+    """
+    if config.adapt == "full":
+        return Policy(_load_full(Path(adapter or base)), config, base)
+    model = _load_full(Path(base))
+    if adapter is None:
+        lora = PeftLoraConfig(
+            r=config.lora.rank,
+            lora_alpha=config.lora.alpha,
+            target_modules=list(config.lora.targets),
+            lora_dropout=0.0,
+            task_type="CAUSAL_LM",
+        )
+        return Policy(get_peft_model(model, lora), config, base)
+    _check_adapter(adapter, lora=True)
+    return Policy(
+        PeftModel.from_pretrained(model, str(adapter), is_trainable=True), config, base
+    )
+
+
+def _load_full(folder: Path) -> PreTrainedModel:
+    _check_adapter(folder, lora=False)
+    config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
+    return AutoModelForCausalLM.from_pretrained(
+        str(folder),
+        config=config,
+        dtype=torch.float32,
+        attn_implementation="eager",
+        local_files_only=True,
+    )
+
+
+def _check_adapter(folder: Path, lora: bool) -> None:
+    """Raise UserError unless `folder` holds whole weights of the expected kind."""
+    folder = Path(folder)
+    wanted = _LORA_WEIGHTS if lora else _FULL_WEIGHTS
+    config_name = "adapter_config.json" if lora else "config.json"
+    for name in (config_name, wanted):
+        if not (folder / name).is_file():
+            raise UserError(
+                f"{folder / name}: missing; is this a {'LoRA' if lora else 'full'} adapter?"
+            )
+    try:
+        json.loads((folder / config_name).read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{folder / config_name}: corrupted ({error})") from None
+    try:
+        tensors = load_file(folder / wanted)
+    except SafetensorError as error:
+        raise UserError(f"{folder / wanted}: corrupted ({error})") from None
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor).all():
+            raise UserError(
+                f"{folder / wanted}: tensor {name!r} has values that are not finite"
+            )

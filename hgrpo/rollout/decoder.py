@@ -1,0 +1,225 @@
+"""A forward pass over ragged rows with a static KV cache, for Qwen2- and Llama-shaped models.
+
+Linear layers run on the packed new tokens of all rows; attention runs in two groups, rows with one
+new token and rows with several, each against its part of the cache.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import PretrainedConfig
+
+from hgrpo.errors import UserError
+
+_SUPPORTED = ("qwen2", "llama")
+
+
+class Decoder:
+    """The model's weights as plain tensors, and a cache of `slots` rows of `max_length` tokens."""
+
+    def __init__(self, config: PretrainedConfig, slots: int, max_length: int):
+        if config.model_type not in _SUPPORTED:
+            raise UserError(
+                f"model_type {config.model_type!r}: the torch engine runs {' and '.join(_SUPPORTED)}"
+            )
+        self.config = config
+        self.slots = slots
+        self.max_length = max_length
+        self.heads = config.num_attention_heads
+        self.kv_heads = config.num_key_value_heads
+        self.head_dim = (
+            getattr(config, "head_dim", None) or config.hidden_size // self.heads
+        )
+        self.eps = config.rms_norm_eps
+        self._rope = _rope_table(config, self.head_dim, max_length)
+        self._weights: dict[str, Tensor] = {}
+        shape = (
+            config.num_hidden_layers,
+            slots,
+            self.kv_heads,
+            max_length,
+            self.head_dim,
+        )
+        self._keys = torch.zeros(shape)
+        self._values = torch.zeros(shape)
+
+    def load(self, weights: dict[str, Tensor]) -> None:
+        """Take weights under the base model's own names."""
+        fused: dict[str, Tensor] = {}
+        for layer in range(self.config.num_hidden_layers):
+            prefix = f"model.layers.{layer}"
+            # One product instead of three: at this width a call costs more than its arithmetic.
+            for name, parts in (("qkv", ("q", "k", "v")), ("gate_up", ("gate", "up"))):
+                block = "self_attn" if name == "qkv" else "mlp"
+                keys = [f"{prefix}.{block}.{part}_proj" for part in parts]
+                fused[f"{layer}.{name}"] = torch.cat(
+                    [weights[f"{k}.weight"] for k in keys]
+                ).float()
+                if f"{keys[0]}.bias" in weights:
+                    fused[f"{layer}.{name}.bias"] = torch.cat(
+                        [weights[f"{k}.bias"] for k in keys]
+                    ).float()
+            for name, key in (
+                ("o", "self_attn.o_proj"),
+                ("down", "mlp.down_proj"),
+                ("norm1", "input_layernorm"),
+                ("norm2", "post_attention_layernorm"),
+            ):
+                fused[f"{layer}.{name}"] = (
+                    weights[f"{prefix}.{key}.weight"].float().clone()
+                )
+        embedding = weights["model.embed_tokens.weight"].float().clone()
+        fused["embed"] = embedding
+        tied = self.config.tie_word_embeddings
+        fused["head"] = embedding if tied else weights["lm_head.weight"].float().clone()
+        fused["norm"] = weights["model.norm.weight"].float().clone()
+        self._weights = fused
+
+    def copy_prefix(self, source: int, targets: list[int], length: int) -> None:
+        """Give the cache rows `targets` the first `length` positions of row `source`."""
+        for cache in (self._keys, self._values):
+            cache[:, targets, :, :length] = cache[:, source : source + 1, :, :length]
+
+    @torch.inference_mode()
+    def forward(
+        self, slots: list[int], tokens: list[list[int]], starts: list[int]
+    ) -> Tensor:
+        """Feed each row its new tokens and return the logits after the last of them.
+
+        Args:
+            slots: cache rows, distinct.
+            tokens: new tokens of each row, at least one.
+            starts: position of each row's first new token; the cache holds all before it.
+
+        Returns:
+            float32 [rows, vocabulary].
+        """
+        w = self._weights
+        groups = self._groups(slots, tokens, starts)
+        counts = torch.tensor([len(t) for t in tokens])
+        flat = torch.tensor([i for row in tokens for i in row])
+        ends = counts.cumsum(0)
+        row_of = torch.repeat_interleave(torch.arange(len(tokens)), counts)
+        within = torch.arange(len(flat)) - (ends - counts)[row_of]
+        positions = torch.tensor(starts)[row_of] + within
+        slot_of = torch.tensor(slots)[row_of]
+        cos, sin = self._rope[0][positions, None], self._rope[1][positions, None]
+        x = w["embed"][flat]
+        q_size, kv_size = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        for layer in range(self.config.num_hidden_layers):
+            h = F.rms_norm(x, (x.shape[-1],), w[f"{layer}.norm1"], self.eps)
+            qkv = F.linear(h, w[f"{layer}.qkv"], w.get(f"{layer}.qkv.bias"))
+            q, k, v = qkv.split((q_size, kv_size, kv_size), dim=-1)
+            q = _rotate(q.view(-1, self.heads, self.head_dim), cos, sin)
+            k = _rotate(k.view(-1, self.kv_heads, self.head_dim), cos, sin)
+            self._keys[layer].transpose(1, 2)[slot_of, positions] = k
+            self._values[layer].transpose(1, 2)[slot_of, positions] = v.view_as(k)
+            attended = torch.empty_like(q)
+            for group in groups:
+                group.attend(q, self._keys[layer], self._values[layer], attended)
+            x = x + F.linear(attended.view(-1, q_size), w[f"{layer}.o"])
+            h = F.rms_norm(x, (x.shape[-1],), w[f"{layer}.norm2"], self.eps)
+            gate, up = F.linear(
+                h, w[f"{layer}.gate_up"], w.get(f"{layer}.gate_up.bias")
+            ).chunk(2, dim=-1)
+            x = x + F.linear(F.silu(gate) * up, w[f"{layer}.down"])
+        last = F.rms_norm(x[ends - 1], (x.shape[-1],), w["norm"], self.eps)
+        return F.linear(last, w["head"])
+
+    def _groups(
+        self, slots: list[int], tokens: list[list[int]], starts: list[int]
+    ) -> list["_AttentionGroup"]:
+        single: list[int] = []
+        several: list[int] = []
+        offsets: list[int] = []
+        total = 0
+        for row, new in enumerate(tokens):
+            (single if len(new) == 1 else several).append(row)
+            offsets.append(total)
+            total += len(new)
+        lengths = [len(new) for new in tokens]
+        return [
+            _AttentionGroup(
+                [slots[r] for r in rows],
+                [offsets[r] for r in rows],
+                [lengths[r] for r in rows],
+                [starts[r] for r in rows],
+                self.slots,
+            )
+            for rows in (single, several)
+            if rows
+        ]
+
+
+class _AttentionGroup:
+    """Rows that attend together: their places in the packed tokens and in the cache."""
+
+    def __init__(
+        self,
+        slots: list[int],
+        offsets: list[int],
+        lengths: list[int],
+        starts: list[int],
+        total_slots: int,
+    ):
+        low, high = min(slots), max(slots) + 1
+        # Most rows of a range: attending over the whole range, idle rows included, is cheaper
+        # than copying the cache rows out of it.
+        self.dense = len(slots) * 2 >= high - low
+        rows = high - low if self.dense else len(slots)
+        place = torch.tensor(slots) - low if self.dense else torch.arange(len(slots))
+        self.cache_rows = slice(low, high) if self.dense else torch.tensor(slots)
+        widest = max(lengths)
+        lengths_t, starts_t = torch.tensor(lengths), torch.tensor(starts)
+        self.span = int((lengths_t + starts_t).max())
+        row_of = torch.repeat_interleave(torch.arange(len(slots)), lengths_t)
+        within = torch.arange(len(row_of)) - (lengths_t.cumsum(0) - lengths_t)[row_of]
+        self.packed = torch.tensor(offsets)[row_of] + within
+        self.rows, self.columns, self.shape = place[row_of], within, (rows, widest)
+        visible = torch.zeros(rows, widest, dtype=torch.long)
+        visible[self.rows, self.columns] = starts_t[row_of] + within
+        hidden = torch.arange(self.span) > visible[..., None]
+        self.bias = torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf"))[
+            :, None
+        ]
+
+    def attend(self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor) -> None:
+        """Write softmax attention of this group's packed queries into `out` (packed too)."""
+        heads, dim = q.shape[1:]
+        kv_heads = keys.shape[1]
+        padded = q.new_zeros(*self.shape, heads, dim)
+        padded[self.rows, self.columns] = q[self.packed]
+        k = keys[self.cache_rows, :, : self.span]
+        v = values[self.cache_rows, :, : self.span]
+        rows, width = self.shape
+        share = heads // kv_heads
+        # Query heads that share a key head are stacked as further query positions.
+        padded = padded.view(rows, width, kv_heads, share, dim).permute(0, 2, 3, 1, 4)
+        scores = padded.reshape(rows, kv_heads, share * width, dim) @ k.transpose(2, 3)
+        scores = scores.view(rows, kv_heads, share, width, -1).mul_(dim**-0.5)
+        weights = scores.add_(self.bias[:, :, None]).softmax(-1)
+        mixed = weights.view(rows, kv_heads, share * width, -1) @ v
+        mixed = mixed.view(rows, kv_heads, share, width, dim).permute(0, 3, 1, 2, 4)
+        out[self.packed] = mixed.reshape(rows, width, heads, dim)[
+            self.rows, self.columns
+        ]
+
+
+def _rope_table(
+    config: PretrainedConfig, dim: int, length: int
+) -> tuple[Tensor, Tensor]:
+    parameters = getattr(config, "rope_parameters", None) or {}
+    if parameters.get("rope_type", "default") != "default":
+        raise UserError(
+            f"rope_type {parameters['rope_type']!r}: the torch engine has plain RoPE only"
+        )
+    theta = parameters.get("rope_theta") or getattr(config, "rope_theta", 10_000.0)
+    inverse = theta ** -(torch.arange(0, dim, 2, dtype=torch.float32) / dim)
+    angles = torch.arange(length, dtype=torch.float32)[:, None] * inverse
+    angles = torch.cat([angles, angles], dim=-1)
+    return angles.cos(), angles.sin()
+
+
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-second, first], dim=-1) * sin

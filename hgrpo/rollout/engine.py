@@ -1,0 +1,70 @@
+"""What the collector asks of a rollout engine."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from hgrpo.policy.policy import Policy
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How replies are drawn, the same in every engine: no top-p, no top-k.
+
+    Attributes:
+        temperature: 0 is greedy; recorded log-probs are then those at temperature 1.
+        max_tokens: longest reply, closing token included.
+    """
+
+    temperature: float
+    max_tokens: int
+
+
+@dataclass(frozen=True)
+class Request:
+    """One reply to generate.
+
+    Attributes:
+        conversation: name of the conversation; the next request of the same conversation must
+            extend this one's prefix and reply, so that its KV cache can be kept.
+        prefix: all tokens so far.
+        stream: key of the conversation's random stream; the token at position p of the sequence
+            is drawn with element p of it, whatever shares the batch.
+    """
+
+    conversation: int
+    prefix: list[int]
+    stream: int
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A finished reply; `overlong` means it was cut before its closing token."""
+
+    conversation: int
+    token_ids: list[int]
+    logprobs: list[float]
+    overlong: bool
+
+
+class RolloutEngine(Protocol):
+    """Generates replies for many conversations at once; replies come back as they finish."""
+
+    capacity: int
+    sampling: Sampling
+    max_length: int
+
+    def load_weights(self, policy: Policy) -> None:
+        """Use the policy's present weights; forgets every conversation."""
+        ...
+
+    def submit(self, request: Request) -> None:
+        """Queue a reply; at most `capacity` conversations may be open."""
+        ...
+
+    def step(self) -> list[Completion]:
+        """Advance every queued reply by a token and return those that finished."""
+        ...
+
+    def release(self, conversation: int) -> None:
+        """Forget a conversation and free its cache."""
+        ...

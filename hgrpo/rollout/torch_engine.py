@@ -1,0 +1,158 @@
+"""The rollout engine in plain PyTorch: KV kept across turns, prefixes shared, rows replaced."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hgrpo.policy.policy import Policy
+from hgrpo.rollout.decoder import Decoder
+from hgrpo.rollout.engine import Completion, Request, Sampling
+from hgrpo.streams import uniform
+
+
+@dataclass
+class _Row:
+    """A conversation in a cache slot: what is cached, what is to be fed, what was sampled."""
+
+    slot: int
+    cached: list[int] = field(default_factory=list)
+    pending: list[int] = field(default_factory=list)
+    reply: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    stream: int = 0
+
+
+class TorchEngine:
+    """See `RolloutEngine`. Runs in float32 on the CPU, one token a row and step."""
+
+    def __init__(self, policy: Policy, capacity: int, sampling: Sampling, end_id: int):
+        self.capacity = capacity
+        self.sampling = sampling
+        self.end_id = end_id
+        config = policy.causal_lm.config
+        self.max_length = config.max_position_embeddings
+        self._decoder = Decoder(config, capacity, self.max_length)
+        self._rows: dict[int, _Row] = {}
+        self._active: dict[int, _Row] = {}
+        self._free = list(range(capacity))
+        self.load_weights(policy)
+
+    def load_weights(self, policy: Policy) -> None:
+        """Use the policy's present weights; forgets every conversation."""
+        self._decoder.load(policy.merged_weights())
+        self._rows.clear()
+        self._active.clear()
+        self._free = list(range(self.capacity))
+
+    def submit(self, request: Request) -> None:
+        """Queue a reply.
+
+        Raises:
+            RuntimeError: no slot is free, or the prefix does not extend what is cached.
+        """
+        row = self._rows.get(request.conversation)
+        if row is None:
+            if not self._free:
+                raise RuntimeError(
+                    f"all {self.capacity} conversations of the engine are in use"
+                )
+            # Lowest slot first, so that open conversations stay in a dense range of the cache.
+            row = _Row(min(self._free))
+            self._free.remove(row.slot)
+            self._rows[request.conversation] = row
+        known = len(row.cached)
+        if request.prefix[:known] != row.cached or len(request.prefix) <= known:
+            raise RuntimeError(
+                f"conversation {request.conversation} does not extend its cache"
+            )
+        row.pending = request.prefix[known:]
+        row.reply, row.logprobs, row.stream = [], [], request.stream
+        self._active[request.conversation] = row
+
+    def release(self, conversation: int) -> None:
+        """Forget a conversation and free its cache."""
+        row = self._rows.pop(conversation)
+        self._active.pop(conversation, None)
+        self._free.append(row.slot)
+
+    def step(self) -> list[Completion]:
+        """Advance every queued reply by a token and return those that finished."""
+        if not self._active:
+            return []
+        leaders: dict[tuple[int, ...], int] = {}
+        followers: dict[int, list[int]] = {}
+        fed: list[int] = []
+        for conversation, row in self._active.items():
+            if not row.cached:
+                leader = leaders.setdefault(tuple(row.pending), conversation)
+                if leader != conversation:
+                    followers.setdefault(leader, []).append(conversation)
+                    continue
+            fed.append(conversation)
+        rows = [self._rows[conversation] for conversation in fed]
+        logits = self._decoder.forward(
+            [row.slot for row in rows],
+            [row.pending for row in rows],
+            [len(row.cached) for row in rows],
+        )
+        order, source = list(fed), list(range(len(fed)))
+        for index, conversation in enumerate(fed):
+            for follower in followers.get(conversation, ()):
+                order.append(follower)
+                source.append(index)
+        for leader, group in followers.items():
+            self._decoder.copy_prefix(
+                self._rows[leader].slot,
+                [self._rows[follower].slot for follower in group],
+                len(self._rows[leader].pending),
+            )
+        return self._sample(order, logits[source] if followers else logits)
+
+    def _sample(self, order: list[int], logits: Tensor) -> list[Completion]:
+        rows = [self._rows[conversation] for conversation in order]
+        for row in rows:
+            row.cached.extend(row.pending)
+        positions = np.array([len(row.cached) for row in rows])
+        streams = np.array([row.stream for row in rows], dtype=np.uint64)
+        tokens, logprobs = draw(logits, self.sampling.temperature, streams, positions)
+        finished: list[Completion] = []
+        for conversation, row, token, logprob in zip(
+            order, rows, tokens, logprobs, strict=True
+        ):
+            row.reply.append(token)
+            row.logprobs.append(logprob)
+            row.pending = [token]
+            overlong = (
+                token != self.end_id and len(row.reply) >= self.sampling.max_tokens
+            )
+            if token == self.end_id or overlong:
+                # The last token stays uncached: it is fed with the next observation.
+                del self._active[conversation]
+                finished.append(
+                    Completion(conversation, row.reply, row.logprobs, overlong)
+                )
+        return finished
+
+
+def draw(
+    logits: Tensor, temperature: float, streams: np.ndarray, positions: np.ndarray
+) -> tuple[list[int], list[float]]:
+    """Sample one token a row by inverting the distribution function, and its log-probability.
+
+    Args:
+        logits: float32 [rows, vocabulary].
+        temperature: 0 takes the most likely token.
+        streams, positions: uint64 and integer [rows], the random number each row uses.
+    """
+    scaled = logits / temperature if temperature > 0 else logits
+    logp = torch.log_softmax(scaled, dim=-1)
+    if temperature == 0:
+        tokens = logp.argmax(-1)
+    else:
+        cumulative = logp.double().exp().cumsum(-1)
+        target = torch.from_numpy(uniform(streams, positions)) * cumulative[:, -1]
+        tokens = torch.searchsorted(cumulative, target[:, None], right=True).squeeze(1)
+        tokens = tokens.clamp_(max=logits.shape[-1] - 1)
+    return tokens.tolist(), logp.gather(1, tokens[:, None]).squeeze(1).tolist()

@@ -1,0 +1,75 @@
+"""Games, panels and expert trajectories.
+
+OUTPUTS:
+    config.yaml                  the resolved study with package versions and the machine
+    assets/panels.json           train, validation and test panels: ids, content hashes, types
+    assets/manifest.json         counts, versions, hashes; the games stand beside it
+    expert/trajectories.parquet  one row per expert or walkthrough trajectory
+    expert/summary.json          the expert's success by task type
+"""
+
+
+rule study_config:
+    """Write down the study that these results belong to."""
+    output:
+        f"{R}/config.yaml",
+    log:
+        f"{R}/logs/config.log",
+    benchmark:
+        f"{R}/benchmarks/config/config.jsonl"
+    params:
+        cfg=cfg("config"),
+        code=code_version("config"),
+    message:
+        "Resolved configuration of the study"
+    shell:
+        "python -m hgrpo.cli.config --config {params.cfg:q} --out {output:q} > {log:q} 2>&1"
+
+
+rule assets:
+    """Make or collect the games; the panels file holds the hash of each one."""
+    output:
+        panels=f"{R}/assets/panels.json",
+        manifest=f"{R}/assets/manifest.json",
+    log:
+        f"{R}/logs/assets.log",
+    benchmark:
+        f"{R}/benchmarks/assets/assets.jsonl"
+    params:
+        cfg=cfg("assets"),
+        code=code_version("assets"),
+        out=subpath(output.panels, parent=True),
+    message:
+        "Games and panels"
+    threads: cores("assets")
+    resources:
+        **asks("assets"),
+    shell:
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.assets --config {params.cfg:q} --seed 0"
+        " --out {params.out:q} > {log:q} 2>&1"
+
+
+rule expert:
+    """Trajectories of the scripted expert and of the walkthroughs on the training panel."""
+    input:
+        panels=f"{R}/assets/panels.json",
+    output:
+        trajectories=f"{R}/expert/trajectories.parquet",
+        summary=f"{R}/expert/summary.json",
+    log:
+        f"{R}/logs/expert.log",
+    benchmark:
+        f"{R}/benchmarks/expert/expert.jsonl"
+    params:
+        cfg=cfg("expert"),
+        code=code_version("expert"),
+        assets=subpath(input.panels, parent=True),
+        out=subpath(output.summary, parent=True),
+    message:
+        "Expert trajectories"
+    threads: cores("expert")
+    resources:
+        **asks("expert"),
+    shell:
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.expert --config {params.cfg:q} --seed 0"
+        " --assets {params.assets:q} --out {params.out:q} > {log:q} 2>&1"

@@ -1,0 +1,104 @@
+"""The study in hand, and what every rule asks of it: paths, settings, code hashes, resources."""
+
+import functools
+import os
+import sys
+
+from hgrpo.config.code_version import code_version
+from hgrpo.config.stages import as_json, stage_config
+from hgrpo.config.study import load_study
+from hgrpo.errors import UserError
+
+
+def read_study():
+    """The study named by `--config study=`; a mistake in it ends snakemake with one line."""
+    overrides = {key: value for key, value in config.items() if key != "study"}
+    folder = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
+    name = config.get("study", "bakeoff")
+    try:
+        return load_study(f"{folder}/{name}.yaml", overrides)
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+study = read_study()
+R = f"results/{study.config.name}"
+
+# A job runs with the Python that runs snakemake, whether or not its environment is activated.
+shell.prefix(f"export PATH={os.path.dirname(sys.executable)}:$PATH; ")
+
+
+wildcard_constraints:
+    method="|".join(study.methods),
+    seed=r"\d+",
+    round=r"\d+",
+
+
+@functools.cache
+def cfg(stage, method=None):
+    """JSON of what a stage depends on."""
+    return as_json(stage_config(study, stage, method))
+
+
+def asks(stage):
+    """Resources of one job of a stage; a GPU is named only where one is asked for."""
+    needs = getattr(study.config.resources, stage)
+    resources = {"mem_mb": needs.mem_mb, "runtime": needs.runtime}
+    return resources | ({"gpu": needs.gpus} if needs.gpus else {})
+
+
+def cores(stage):
+    return getattr(study.config.resources, stage).threads
+
+
+def weights(folder):
+    """The weights file of an adapter, or of a fully tuned policy; its folder is what loads."""
+    lora = study.model.adapt == "lora"
+    return f"{folder}/adapter_model.safetensors" if lora else f"{folder}/model.safetensors"
+
+
+def weights_config(folder):
+    """The file beside the weights without which they do not load."""
+    lora = study.model.adapt == "lora"
+    return f"{folder}/adapter_config.json" if lora else f"{folder}/config.json"
+
+
+def policy(method, round):
+    """Weights after a round; round 0, and every round of an untrained method, is the SFT policy."""
+    if int(round) == 0 or not study.methods[method].train:
+        return weights(f"{R}/sft/adapter")
+    return weights(f"{R}/rl/{method}/seed_{{seed}}/round_{round}/adapter")
+
+
+def previous_policy(wildcards):
+    """What a round starts from."""
+    carry = study.training[wildcards.method].carry_policy
+    return policy(wildcards.method, int(wildcards.round) - 1 if carry else 0)
+
+
+def evaluated_policy(wildcards):
+    return policy(wildcards.method, wildcards.round)
+
+
+def runs():
+    """Every (method, seed, round) that is evaluated; an untrained method has round 0 alone."""
+    for method, arm in study.methods.items():
+        for seed in study.config.seeds:
+            for round in range(1, study.config.rounds + 1) if arm.train else [0]:
+                yield method, seed, round
+
+
+def evaluations():
+    return [
+        f"{R}/eval/{method}/seed_{seed}/round_{round}/episodes.parquet"
+        for method, seed, round in runs()
+    ]
+
+
+def round_files(name):
+    """One file of every trained round."""
+    return [
+        f"{R}/rl/{method}/seed_{seed}/round_{round}/{name}"
+        for method, seed, round in runs()
+        if study.methods[method].train
+    ]

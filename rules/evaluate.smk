@@ -1,0 +1,39 @@
+"""Evaluation of every round on the validation and test panels.
+
+OUTPUTS, in eval/<method>/seed_<s>/round_<r>/:
+    episodes.parquet     one row per episode
+    summary.json
+"""
+
+
+rule evaluate:
+    """Play both panels with the policy of one round."""
+    input:
+        policy=evaluated_policy,
+        base=f"{R}/base/model.safetensors",
+        tokenizer=f"{R}/base/tokenizer.json",
+        panels=f"{R}/assets/panels.json",
+    output:
+        episodes=f"{R}/eval/{{method}}/seed_{{seed}}/round_{{round}}/episodes.parquet",
+        summary=f"{R}/eval/{{method}}/seed_{{seed}}/round_{{round}}/summary.json",
+    log:
+        f"{R}/logs/evaluate/{{method}}.seed_{{seed}}.round_{{round}}.log",
+    benchmark:
+        f"{R}/benchmarks/evaluate/{{method}}.seed_{{seed}}.round_{{round}}.jsonl"
+    params:
+        cfg=lambda wildcards: cfg("evaluate", wildcards.method),
+        code=code_version("evaluate"),
+        assets=subpath(input.panels, parent=True),
+        base=subpath(input.base, parent=True),
+        policy=subpath(input.policy, parent=True),
+        out=subpath(output.summary, parent=True),
+    message:
+        "{wildcards.method}, seed {wildcards.seed}: evaluation of round {wildcards.round}"
+    threads: cores("evaluate")
+    resources:
+        **asks("evaluate"),
+    shell:
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.evaluate --config {params.cfg:q}"
+        " --method {wildcards.method} --seed {wildcards.seed} --round {wildcards.round}"
+        " --assets {params.assets:q} --base {params.base:q} --policy {params.policy:q}"
+        " --out {params.out:q} > {log:q} 2>&1"

@@ -1,0 +1,67 @@
+"""Rounds of reinforcement learning: a static chain, round r starts from round r - 1.
+
+OUTPUTS, in rl/<method>/seed_<s>/round_<r>/:
+    adapter/             the policy after the round
+    turns.parquet        one row per turn: rewards, progress, credit, advantage
+    sequences.parquet    one row per trajectory: token ids, action spans, behaviour log-probs
+    train_log.json       one row per optimiser batch
+    summary.json, config.yaml
+
+The scratch folder holds the step checkpoints of an unfinished round. It is no output, so that it
+survives a failure, and its name holds what it belongs to, so that an edit cannot resume it.
+"""
+
+import hashlib
+
+
+def scratch(wildcards):
+    key = cfg("rl_round", wildcards.method) + code_version("rl_round")
+    name = hashlib.sha256(key.encode()).hexdigest()[:12]
+    return (
+        f"{R}/scratch/{wildcards.method}/seed_{wildcards.seed}/round_{wildcards.round}-{name}"
+    )
+
+
+rule rl_round:
+    """Collect, credit, update, for the steps of one round."""
+    input:
+        policy=previous_policy,
+        sft=weights(f"{R}/sft/adapter"),
+        base=f"{R}/base/model.safetensors",
+        tokenizer=f"{R}/base/tokenizer.json",
+        panels=f"{R}/assets/panels.json",
+    output:
+        policy=weights(f"{R}/rl/{{method}}/seed_{{seed}}/round_{{round}}/adapter"),
+        policy_config=weights_config(f"{R}/rl/{{method}}/seed_{{seed}}/round_{{round}}/adapter"),
+        turns=f"{R}/rl/{{method}}/seed_{{seed}}/round_{{round}}/turns.parquet",
+        sequences=f"{R}/rl/{{method}}/seed_{{seed}}/round_{{round}}/sequences.parquet",
+        log=f"{R}/rl/{{method}}/seed_{{seed}}/round_{{round}}/train_log.json",
+        summary=f"{R}/rl/{{method}}/seed_{{seed}}/round_{{round}}/summary.json",
+        config=f"{R}/rl/{{method}}/seed_{{seed}}/round_{{round}}/config.yaml",
+    log:
+        f"{R}/logs/rl_round/{{method}}.seed_{{seed}}.round_{{round}}.log",
+    benchmark:
+        f"{R}/benchmarks/rl_round/{{method}}.seed_{{seed}}.round_{{round}}.jsonl"
+    wildcard_constraints:
+        round=r"[1-9]\d*",
+    params:
+        cfg=lambda wildcards: cfg("rl_round", wildcards.method),
+        code=code_version("rl_round"),
+        scratch=scratch,
+        assets=subpath(input.panels, parent=True),
+        base=subpath(input.base, parent=True),
+        sft=subpath(input.sft, parent=True),
+        policy=subpath(input.policy, parent=True),
+        out=subpath(output.summary, parent=True),
+    message:
+        "{wildcards.method}, seed {wildcards.seed}: round {wildcards.round}"
+    # The chain of rounds is the longest path: evaluations fill the gaps.
+    priority: 10
+    threads: cores("rl_round")
+    resources:
+        **asks("rl_round"),
+    shell:
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.rl_round --config {params.cfg:q}"
+        " --seed {wildcards.seed} --round {wildcards.round} --assets {params.assets:q}"
+        " --base {params.base:q} --sft {params.sft:q} --policy {params.policy:q}"
+        " --scratch {params.scratch:q} --out {params.out:q} > {log:q} 2>&1"

@@ -1,0 +1,70 @@
+"""The base model and its supervised fine-tuning.
+
+OUTPUTS:
+    base/                a Hugging Face folder: config, weights, tokenizer
+    sft/adapter/         the SFT policy, where every arm starts and what the KL is taken to
+    sft/train_log.json   loss by step
+    sft/summary.json
+"""
+
+
+rule base:
+    """Build the base model, or take over an existing one."""
+    input:
+        panels=f"{R}/assets/panels.json",
+        trajectories=f"{R}/expert/trajectories.parquet",
+    output:
+        config=f"{R}/base/config.json",
+        weights=f"{R}/base/model.safetensors",
+        tokenizer=f"{R}/base/tokenizer.json",
+    log:
+        f"{R}/logs/base.log",
+    benchmark:
+        f"{R}/benchmarks/base/base.jsonl"
+    params:
+        cfg=cfg("base"),
+        code=code_version("base"),
+        assets=subpath(input.panels, parent=True),
+        expert=subpath(input.trajectories, parent=True),
+        out=subpath(output.config, parent=True),
+    message:
+        "Base model"
+    threads: cores("base")
+    resources:
+        **asks("base"),
+    shell:
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.base --config {params.cfg:q}"
+        " --assets {params.assets:q} --expert {params.expert:q} --out {params.out:q}"
+        " > {log:q} 2>&1"
+
+
+rule sft:
+    """Supervised fine-tuning on expert trajectories."""
+    input:
+        base=f"{R}/base/model.safetensors",
+        tokenizer=f"{R}/base/tokenizer.json",
+        trajectories=f"{R}/expert/trajectories.parquet",
+    output:
+        policy=weights(f"{R}/sft/adapter"),
+        policy_config=weights_config(f"{R}/sft/adapter"),
+        log=f"{R}/sft/train_log.json",
+        summary=f"{R}/sft/summary.json",
+    log:
+        f"{R}/logs/sft.log",
+    benchmark:
+        f"{R}/benchmarks/sft/sft.jsonl"
+    params:
+        cfg=cfg("sft"),
+        code=code_version("sft"),
+        base=subpath(input.base, parent=True),
+        expert=subpath(input.trajectories, parent=True),
+        out=subpath(output.summary, parent=True),
+    message:
+        "Supervised fine-tuning"
+    threads: cores("sft")
+    resources:
+        **asks("sft"),
+    shell:
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sft --config {params.cfg:q}"
+        " --base {params.base:q} --expert {params.expert:q} --out {params.out:q}"
+        " > {log:q} 2>&1"

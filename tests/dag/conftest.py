@@ -1,0 +1,92 @@
+"""A finished study in a copy of the project: real rules, stub commands."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+PARTS = ("Snakefile", "rules", "profiles", "configs", "hgrpo")
+STUDY = {
+    "name": "grid",
+    "env": "alfworld-laptop",
+    "model": "tiny",
+    "methods": ["SFTOnly", "flatGRPO", "Progressive"],
+    "seeds": [11, 23],
+    "rounds": 2,
+}
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A copy of the project with the study `grid`."""
+
+    root: Path
+
+    def snakemake(self, *arguments: str) -> subprocess.CompletedProcess:
+        """Run snakemake here, on the study `grid` unless told otherwise."""
+        if not any(argument.startswith("study=") for argument in arguments):
+            config = ["--config", "study=grid"]
+        else:
+            config = ["--config"]
+        overrides = [argument for argument in arguments if re.match(r"\w+=", argument)]
+        options = [argument for argument in arguments if argument not in overrides]
+        return subprocess.run(
+            [sys.executable, "-m", "snakemake", *options, *config, *overrides],
+            cwd=self.root,
+            env=os.environ | {"PYTHONPATH": str(self.root)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def planned(self, *arguments: str) -> set[str]:
+        """Messages of the jobs that a run would execute."""
+        done = self.snakemake("-n", *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return set(re.findall(r"^Job \d+: (.*)$", done.stdout + done.stderr, re.MULTILINE))
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        """Replace `old`, which must be there, in a file."""
+        path = self.root / name
+        text = path.read_text()
+        assert old in text, f"{name} does not contain {old!r}"
+        path.write_text(text.replace(old, new, 1))
+
+
+@pytest.fixture(scope="session")
+def finished(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """The study `grid`, run to its end; tests must not write to it."""
+    root = tmp_path_factory.mktemp("finished")
+    for part in PARTS:
+        source = project / part
+        if source.is_dir():
+            skip = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, root / part, symlinks=True, ignore=skip)
+        else:
+            shutil.copy2(source, root / part)
+    (root / "configs/studies/grid.yaml").write_text(yaml.safe_dump(STUDY))
+    stub = root / "stub/python"
+    stub.parent.mkdir()
+    body = (project / "tests/dag/stub_python").read_text()
+    stub.write_text(f"#!{sys.executable} -IS\n{body}")
+    stub.chmod(0o755)
+    with (root / "Snakefile").open("a") as handle:
+        handle.write(f'\nshell.prefix("export PATH={stub.parent}:$PATH; ")\n')
+    checkout = Checkout(root)
+    done = checkout.snakemake()
+    assert done.returncode == 0, done.stdout + done.stderr
+    return checkout
+
+
+@pytest.fixture
+def checkout(finished: Checkout, tmp_path: Path) -> Checkout:
+    """The finished study, free to be edited."""
+    root = tmp_path / "checkout"
+    shutil.copytree(finished.root, root, symlinks=True)
+    return Checkout(root)

@@ -1,0 +1,169 @@
+"""Which jobs an edit sets off, on the real rules: these, all of these, and no others."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+TRAINED = ("flatGRPO", "Progressive")
+SEEDS = (11, 23)
+ROUNDS = (1, 2)
+CONFIG = {"Resolved configuration of the study"}
+REPORT = {"Tables, figures and the report"}
+MERGED = {"Merge the episodes of all arms"} | REPORT
+SFT_EVALUATIONS = {f"SFTOnly, seed {seed}: evaluation of round 0" for seed in SEEDS}
+SFT = {"Supervised fine-tuning"} | SFT_EVALUATIONS
+DATA = {"Games and panels", "Expert trajectories", "Base model"}
+
+
+def rounds(methods=TRAINED, seeds=SEEDS, numbers=ROUNDS) -> set[str]:
+    return {
+        f"{method}, seed {seed}: round {number}"
+        for method in methods
+        for seed in seeds
+        for number in numbers
+    }
+
+
+def evaluations(methods=TRAINED, seeds=SEEDS, numbers=ROUNDS) -> set[str]:
+    return {job.replace(": round", ": evaluation of round") for job in rounds(methods, seeds, numbers)}
+
+
+def trained(**selection) -> set[str]:
+    return rounds(**selection) | evaluations(**selection)
+
+
+def test_an_empty_checkout_plans_every_job(checkout):
+    for path in checkout.root.glob("results/*"):
+        path.rename(checkout.root / "moved")
+    assert checkout.planned() == CONFIG | DATA | SFT | trained() | MERGED
+
+
+def test_nothing_changed_reruns_nothing(checkout):
+    assert checkout.planned() == set()
+
+
+def test_touched_code_and_configs_rerun_nothing(checkout):
+    for part in ("Snakefile", "rules", "configs", "hgrpo"):
+        path = checkout.root / part
+        for file in path.rglob("*") if path.is_dir() else [path]:
+            os.utime(file)
+    assert checkout.planned() == set()
+
+
+def test_touched_weights_rerun_nothing(checkout):
+    os.utime(weights(checkout, "Progressive", 11, 1))
+    os.utime(checkout.root / "results/grid/sft/adapter/model.safetensors")
+    assert checkout.planned() == set()
+
+
+def test_comments_and_docstrings_rerun_nothing(checkout):
+    checkout.edit("hgrpo/learning/update.py", '"""', '"""Reworded: ')
+    with (checkout.root / "hgrpo/learning/update.py").open("a") as handle:
+        handle.write("\n# A remark.\n")
+    assert checkout.planned() == set()
+
+
+def test_edited_report_code_redraws_only(checkout):
+    append(checkout, "hgrpo/cli/report.py", "WIDTH = 7\n")
+    assert checkout.planned() == REPORT
+
+
+def test_edited_method_reruns_that_method(checkout):
+    checkout.edit("configs/methods/Progressive.yaml", "alpha: 0.5", "alpha: 0.25")
+    assert checkout.planned() == CONFIG | trained(methods=["Progressive"]) | MERGED
+
+
+def test_training_key_of_a_method_reruns_that_method(checkout):
+    append(checkout, "configs/methods/flatGRPO.yaml", "training: {lr: 1.0e-4}\n")
+    assert checkout.planned() == CONFIG | trained(methods=["flatGRPO"]) | MERGED
+
+
+def test_reworded_label_redraws_only(checkout):
+    checkout.edit("configs/methods/Progressive.yaml", "label: Progressive", "label: Progress")
+    assert checkout.planned() == CONFIG | REPORT
+
+
+def test_edited_trainer_reruns_all_rounds_and_what_follows(checkout):
+    append(checkout, "hgrpo/learning/advantages.py", "FLOOR = 1e-6\n")
+    assert checkout.planned() == trained() | MERGED
+
+
+def test_edited_evaluation_keeps_the_rounds(checkout):
+    append(checkout, "configs/studies/grid.yaml", "evaluation: {test_games: 400}\n")
+    assert checkout.planned() == CONFIG | SFT_EVALUATIONS | evaluations() | MERGED
+
+
+def test_confidence_level_redraws_only(checkout):
+    append(checkout, "configs/studies/grid.yaml", "evaluation: {confidence: 0.9}\n")
+    assert checkout.planned() == CONFIG | REPORT
+
+
+def test_resources_rerun_nothing_but_the_configuration(checkout):
+    append(checkout, "configs/studies/grid.yaml", "resources: {rl_round: {threads: 2}}\n")
+    assert checkout.planned() == CONFIG | REPORT
+
+
+def test_edited_sft_reruns_it_and_what_follows(checkout):
+    append(checkout, "configs/studies/grid.yaml", "sft: {epochs: 2}\n")
+    assert checkout.planned() == CONFIG | SFT | trained() | MERGED
+
+
+def test_more_rounds_run_the_new_ones(checkout):
+    assert checkout.planned("rounds=3") == CONFIG | trained(numbers=[3]) | MERGED
+
+
+def test_a_new_seed_runs_that_seed(checkout):
+    new = trained(seeds=[31]) | {"SFTOnly, seed 31: evaluation of round 0"}
+    assert checkout.planned("seeds=11,23,31") == CONFIG | new | MERGED
+
+
+def test_changed_weights_rerun_what_was_made_from_them(checkout):
+    weights(checkout, "Progressive", 11, 1).write_text("other weights\n")
+    one = {"methods": ["Progressive"], "seeds": [11]}
+    assert checkout.planned() == rounds(**one, numbers=[2]) | evaluations(**one) | MERGED
+
+
+def test_changed_games_rerun_everything_made_from_them(checkout):
+    (checkout.root / "results/grid/assets/panels.json").write_text("other games\n")
+    made = {"Expert trajectories", "Base model"} | SFT | trained() | MERGED
+    assert checkout.planned() == made
+
+
+def test_a_domain_file_of_the_environment_counts_as_code(checkout):
+    with (checkout.root / "hgrpo/envs/alfworld/domain.pddl").open("a") as handle:
+        handle.write("; another predicate\n")
+    planned = checkout.planned()
+    assert {"Games and panels"} | evaluations() <= planned
+    assert not CONFIG & planned
+
+
+@pytest.mark.parametrize(
+    "target, jobs",
+    [
+        ("sft", set()),
+        ("results/grid/eval/Progressive/seed_31/round_1/episodes.parquet", {31}),
+    ],
+)
+def test_one_target_by_name_or_path(checkout, target, jobs):
+    expected = trained(methods=["Progressive"], seeds=jobs, numbers=[1]) if jobs else set()
+    assert checkout.planned(target) == expected
+
+
+def test_the_rerun_after_an_edit_settles(checkout):
+    checkout.edit("configs/methods/Progressive.yaml", "alpha: 0.5", "alpha: 0.25")
+    before = weights(checkout, "flatGRPO", 23, 2).stat().st_mtime_ns
+    done = checkout.snakemake()
+    assert done.returncode == 0, done.stderr
+    assert checkout.planned() == set()
+    assert weights(checkout, "flatGRPO", 23, 2).stat().st_mtime_ns == before
+
+
+def weights(checkout, method: str, seed: int, number: int) -> Path:
+    folder = checkout.root / f"results/grid/rl/{method}/seed_{seed}/round_{number}/adapter"
+    return folder / "model.safetensors"
+
+
+def append(checkout, name: str, text: str) -> None:
+    with (checkout.root / name).open("a") as handle:
+        handle.write(text)

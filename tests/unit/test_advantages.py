@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hgrpo.learning.advantages import (
+    blend,
+    is_dead,
+    standardise,
+    trajectory_advantages,
+    turn_advantages,
+)
+
+FLOOR = 1e-6
+
+
+def test_trajectory_advantage_is_the_population_z_score():
+    # mean 1/4, population deviation sqrt(3)/4
+    advantages = trajectory_advantages(np.array([1.0, 0, 0, 0]), "std", FLOOR)
+    assert advantages == pytest.approx([3**0.5, -(3**-0.5), -(3**-0.5), -(3**-0.5)])
+
+
+def test_mean_norm_only_centres():
+    assert trajectory_advantages(np.array([1.0, 0, 0, 0]), "mean", FLOOR).tolist() == [
+        0.75,
+        -0.25,
+        -0.25,
+        -0.25,
+    ]
+
+
+def test_position_norm_compares_only_those_who_reached_the_position():
+    credit = [np.array([1.0, 5.0]), np.array([3.0])]
+    first, second = turn_advantages(credit, "position", FLOOR)
+    # turn 0: mean 2, deviation 1; turn 1: one trajectory, nothing to compare with
+    assert first.tolist() == [-1.0, 0.0]
+    assert second.tolist() == [1.0]
+
+
+def test_group_norm_uses_all_turns():
+    credit = [np.array([0.0, 1.0]), np.array([2.0])]
+    first, second = turn_advantages(credit, "group", FLOOR)
+    deviation = (2 / 3) ** 0.5
+    assert first == pytest.approx([-1 / deviation, 0.0])
+    assert second == pytest.approx([1 / deviation])
+
+
+def test_floor_keeps_tiny_differences_tiny():
+    assert np.abs(standardise(np.array([0.0, 1e-9]), 0.1)).max() < 1e-7
+
+
+def test_blend_mixes_by_alpha():
+    mixed = blend(0.25, np.array([4.0]), [np.array([0.0, 8.0])])
+    assert mixed[0].tolist() == [1.0, 7.0]
+
+
+def test_alpha_one_ignores_even_broken_credit():
+    mixed = blend(1.0, np.array([0.1]), [np.array([np.nan, np.inf])])
+    assert mixed[0].tolist() == [0.1, 0.1]
+
+
+def test_alpha_outside_the_unit_interval_is_refused():
+    with pytest.raises(ValueError, match="1.5"):
+        blend(1.5, np.zeros(1), [np.zeros(1)])
+
+
+def test_equal_returns_with_turn_signal_are_not_dead():
+    a_traj = trajectory_advantages(np.array([1.0, 1.0]), "std", FLOOR)
+    a_turn = turn_advantages([np.array([1.0]), np.array([0.0])], "position", FLOOR)
+    assert not is_dead(blend(0.5, a_traj, a_turn))
+    assert is_dead(blend(1.0, a_traj, a_turn))
+
+
+returns = st.lists(st.floats(-10, 10), min_size=1, max_size=12).map(np.array)
+groups = st.lists(
+    st.lists(st.floats(-5, 5), min_size=1, max_size=6).map(np.array),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(returns)
+def test_trajectory_advantages_sum_to_zero_and_keep_order(values):
+    advantages = trajectory_advantages(values, "std", FLOOR)
+    assert abs(advantages.sum()) < 1e-6 * max(1, np.abs(advantages).max()) * len(values)
+    order = np.argsort(values, kind="stable")
+    assert np.all(np.diff(advantages[order]) >= -1e-12)
+
+
+@given(groups, st.sampled_from(["position", "group", "none"]), st.randoms())
+def test_turn_advantages_follow_a_permutation_of_the_group(credit, norm, random):
+    order = list(range(len(credit)))
+    random.shuffle(order)
+    straight = turn_advantages(credit, norm, FLOOR)
+    permuted = turn_advantages([credit[i] for i in order], norm, FLOOR)
+    for place, index in enumerate(order):
+        assert permuted[place] == pytest.approx(straight[index], rel=1e-6, abs=1e-6)
+
+
+@given(groups, st.sampled_from(["position", "group", "none"]))
+def test_turn_advantages_keep_shapes_and_are_finite(credit, norm):
+    result = turn_advantages(credit, norm, FLOOR)
+    assert [len(row) for row in result] == [len(row) for row in credit]
+    assert all(np.isfinite(row).all() for row in result)

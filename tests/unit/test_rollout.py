@@ -1,0 +1,151 @@
+import numpy as np
+import pytest
+import torch
+
+from hgrpo.agent.conversation import Conversation
+from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
+from hgrpo.rollout.canary import check_sync
+from hgrpo.rollout.collector import Collector
+from hgrpo.rollout.engine import Request, Sampling
+from hgrpo.rollout.torch_engine import TorchEngine, draw
+from tiny_policy import HallEnv, hall_tasks, make_policy
+
+TURN_CAP, MAX_TOKENS = 5, 6
+
+
+def collect(policy, capacity, temperature=1.0, tasks=8, rollouts=8, seed=3):
+    conversation = Conversation(policy.tokenizer)
+    engine = TorchEngine(
+        policy, capacity, Sampling(temperature, MAX_TOKENS), conversation.end_id
+    )
+    collector = Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS)
+    groups = collector.collect(hall_tasks(tasks), rollouts, ("test", seed))
+    return [trajectory for group in groups for trajectory in group]
+
+
+def replies(trajectories):
+    return [(t.token_ids, [turn.span for turn in t.turns]) for t in trajectories]
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    return make_policy(tmp_path_factory.mktemp("base"))
+
+
+@pytest.mark.parametrize("capacity", [1, 7])
+def test_a_trajectory_does_not_depend_on_what_shares_its_batch(policy, capacity):
+    assert replies(collect(policy, capacity)) == replies(collect(policy, 64))
+
+
+def test_greedy_does_not_depend_on_the_batch_or_the_stream(policy):
+    alone = collect(policy, 1, temperature=0.0, rollouts=1, seed=3)
+    beside = collect(policy, 64, temperature=0.0, rollouts=1, seed=4)
+    assert replies(alone) == replies(beside)
+
+
+def test_streams_and_rollouts_differ(policy):
+    assert replies(collect(policy, 64, seed=3)) != replies(collect(policy, 64, seed=4))
+    group = collect(policy, 64, tasks=1)
+    assert len({tuple(t.token_ids) for t in group}) > 1
+
+
+@pytest.mark.parametrize(("adapt", "kv_heads"), [("full", 2), ("full", 4), ("lora", 1)])
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_recorded_logprobs_are_the_trainers(tmp_path, adapt, kv_heads, temperature):
+    policy = make_policy(tmp_path, adapt, kv_heads)
+    with torch.no_grad():
+        for _, parameter in policy.trainable:
+            parameter.add_(
+                0.05 * torch.randn(parameter.shape, generator=torch.manual_seed(0))
+            )
+    trajectories = collect(policy, 16, temperature)
+    batch = make_batch(
+        [t.token_ids for t in trajectories],
+        [[turn.span for turn in t.turns] for t in trajectories],
+    )
+    with torch.no_grad():
+        logprobs = token_logprobs(
+            sampled_logits(policy.causal_lm, batch), batch, temperature
+        )
+    recorded = torch.tensor([x for t in trajectories for x in t.behaviour_logprobs])
+    assert (logprobs - recorded).abs().max() < 1e-4
+
+
+def test_spans_cover_what_was_sampled_and_nothing_else(policy):
+    for trajectory in collect(policy, 64):
+        sampled = sum(
+            end - start for start, end in (turn.span for turn in trajectory.turns)
+        )
+        assert sampled == len(trajectory.behaviour_logprobs)
+        assert trajectory.turns[-1].span[1] == len(trajectory.token_ids)
+        for turn in trajectory.turns:
+            assert turn.span[1] - turn.span[0] <= MAX_TOKENS
+
+
+def test_overlong_replies_are_counted_and_closed_in_context(policy):
+    conversation = Conversation(policy.tokenizer)
+    trajectories = [
+        t for t in collect(policy, 64) if t.turns[0].overlong and len(t.turns) > 1
+    ]
+    assert trajectories, "an untrained policy must run into the token limit"
+    first = trajectories[0]
+    assert first.overlong == sum(turn.overlong for turn in first.turns) > 0
+    end = first.turns[0].span[1]
+    assert conversation.end_id not in first.token_ids[end - MAX_TOKENS : end]
+    assert first.token_ids[end] == conversation.end_id
+
+
+def test_turn_cap_truncates(policy):
+    for trajectory in collect(policy, 64):
+        assert len(trajectory.turns) <= TURN_CAP
+        assert trajectory.truncated == (not trajectory.success)
+
+
+def test_context_overflow_ends_the_episode_and_is_counted(policy):
+    conversation = Conversation(policy.tokenizer)
+    engine = TorchEngine(policy, 4, Sampling(1.0, MAX_TOKENS), conversation.end_id)
+    engine.max_length = len(conversation.opening("x" * 5)) + 2 * MAX_TOKENS
+    collector = Collector(engine, conversation, HallEnv, 50, MAX_TOKENS)
+    (group,) = collector.collect(hall_tasks(1), 4, ("overflow",))
+    lost = [t for t in group if not t.success]
+    assert lost
+    assert all(t.context_overflow and t.truncated and len(t.turns) < 50 for t in lost)
+
+
+def test_engine_refuses_too_many_conversations_and_foreign_prefixes(policy):
+    engine = TorchEngine(policy, 1, Sampling(1.0, 4), 3)
+    engine.submit(Request(0, [5, 6], 1))
+    with pytest.raises(RuntimeError, match="in use"):
+        engine.submit(Request(1, [5, 6], 1))
+    engine.step()
+    with pytest.raises(RuntimeError, match="does not extend"):
+        engine.submit(Request(0, [6, 6, 7], 1))
+
+
+def test_canary_passes_on_loaded_weights_and_stops_on_stale_ones(tmp_path):
+    policy = make_policy(tmp_path)
+    engine = TorchEngine(policy, 2, Sampling(1.0, 4), 3)
+    check_sync(engine, policy, "probe")
+    with torch.no_grad():
+        for _, parameter in policy.trainable:
+            parameter.mul_(1.5)
+    with pytest.raises(RuntimeError, match="sync canary"):
+        check_sync(engine, policy, "probe")
+    engine.load_weights(policy)
+    check_sync(engine, policy, "probe")
+
+
+def test_draw_follows_the_distribution():
+    logits = torch.log(torch.tensor([[0.5, 0.2, 0.3]])).expand(20_000, 3)
+    streams = np.zeros(20_000, dtype=np.uint64)
+    tokens, logprobs = draw(logits, 1.0, streams, np.arange(20_000))
+    shares = np.bincount(tokens, minlength=3) / 20_000
+    assert shares == pytest.approx([0.5, 0.2, 0.3], abs=0.015)
+    assert logprobs[0] == pytest.approx(np.log([0.5, 0.2, 0.3][tokens[0]]), abs=1e-5)
+
+
+def test_draw_at_a_temperature_sharpens():
+    logits = torch.log(torch.tensor([[0.8, 0.2]])).expand(20_000, 2)
+    tokens, _ = draw(logits, 0.5, np.zeros(20_000, dtype=np.uint64), np.arange(20_000))
+    # squared and renormalised: 0.64 / 0.68
+    assert 1 - np.mean(tokens) == pytest.approx(0.64 / 0.68, abs=0.01)

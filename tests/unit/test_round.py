@@ -1,0 +1,106 @@
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from hgrpo.learning.checkpoint import Checkpoints, learner_state, locked_scratch
+from hgrpo.errors import UserError
+from hgrpo.policy.policy import load_policy
+from tiny_policy import make_policy
+from toy_round import TRAINING, imitate_random_doors, make_round
+
+TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
+
+
+@pytest.fixture(scope="module")
+def imitator(tmp_path_factory):
+    """Folders of the base and of a policy that opens doors at random."""
+    folder = tmp_path_factory.mktemp("toy")
+    policy = make_policy(folder / "base")
+    imitate_random_doors(policy)
+    policy.save_adapter(folder / "sft")
+    return policy.config, folder / "base", folder / "sft"
+
+
+def fresh_round(imitator, scratch):
+    config, base, sft = imitator
+    scratch.mkdir(exist_ok=True)
+    return make_round(load_policy(config, base, sft), sft, scratch)
+
+
+def untimed(rows):
+    return [{k: v for k, v in row.items() if k not in TIMINGS} for row in rows]
+
+
+def test_reward_goes_up(imitator, tmp_path):
+    rows = fresh_round(imitator, tmp_path).run(lambda row: None, lambda: None)
+    # two of three doors by chance; the coin is always behind the second
+    assert 0.3 < rows[0]["success_rate"] < 0.75
+    assert rows[-1]["success_rate"] > 0.9
+    assert all(row["mismatch_max"] < 1e-3 for row in rows)
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("last_step", [0, 3])
+@pytest.mark.parametrize("where", ["after_step", "in_collect"])
+def test_a_killed_round_ends_as_if_it_had_not_been(imitator, tmp_path, last_step, where):
+    whole = fresh_round(imitator, tmp_path / "whole")
+    expected = whole.run(lambda row: None, lambda: None)
+
+    per_step = TRAINING.tasks_per_step * TRAINING.rollouts_per_task
+    seen = 0
+
+    def kill_after_step(row):
+        if where == "after_step" and row["step"] == last_step:
+            raise Killed
+
+    def kill_in_collect():
+        nonlocal seen
+        seen += 1
+        if where == "in_collect" and seen == (last_step + 1) * per_step + per_step // 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        fresh_round(imitator, tmp_path / "killed").run(kill_after_step, kill_in_collect)
+    resumed = fresh_round(imitator, tmp_path / "killed")
+    assert untimed(resumed.run(lambda row: None, lambda: None)) == untimed(expected)
+    for name, tensor in whole.learner.policy.trained_state().items():
+        assert torch.equal(tensor, resumed.learner.policy.trained_state()[name]), name
+    for name in ("turns", "sequences"):
+        for run in ("whole", "killed"):
+            Checkpoints(tmp_path / run).write_rollouts(
+                name, TRAINING.steps_per_round, tmp_path / f"{run}-{name}.parquet"
+            )
+        whole_bytes = (tmp_path / f"whole-{name}.parquet").read_bytes()
+        assert whole_bytes == (tmp_path / f"killed-{name}.parquet").read_bytes()
+    table = pq.read_table(tmp_path / "whole-sequences.parquet")
+    assert table.num_rows == TRAINING.steps_per_round * per_step
+
+
+def test_only_the_last_step_is_kept(imitator, tmp_path):
+    fresh_round(imitator, tmp_path).run(lambda row: None, lambda: None)
+    assert [path.name for path in tmp_path.glob("step_*")] == ["step_00005"]
+
+
+def test_state_carries_over_to_the_next_round(imitator, tmp_path):
+    played = fresh_round(imitator, tmp_path)
+    played.run(lambda row: None, lambda: None)
+    state = learner_state(played.learner)
+    assert state["optimiser"]["state"][0]["step"].item() == 2 * TRAINING.steps_per_round
+    assert state["kl_coefficient"] != TRAINING.kl.init
+
+
+def test_scratch_is_held_by_one_process_and_forgets_other_keys(tmp_path):
+    with pytest.raises(KeyboardInterrupt), locked_scratch(tmp_path, "a") as folder:
+        (folder / "x").write_text("kept after a failure")
+        raise KeyboardInterrupt
+    with locked_scratch(tmp_path, "a") as folder:
+        assert (folder / "x").exists()
+        with pytest.raises(UserError, match="another process"), locked_scratch(tmp_path, "a"):
+            pass
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "old").mkdir()
+    with locked_scratch(tmp_path, "b"):
+        assert not (tmp_path / "old").exists()

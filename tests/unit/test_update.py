@@ -1,0 +1,170 @@
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch.optim import SGD
+
+from hgrpo.config.training import CreditConfig, KlConfig, MethodConfig, TrainingConfig
+from hgrpo.credit.assigners import make_assigner
+from hgrpo.credit.base import Group
+from hgrpo.learning.batch import group_advantages, training_sequences
+from hgrpo.learning.kl import KlController
+from hgrpo.learning.update import Learner
+from test_rollout import collect
+from tiny_policy import make_policy
+
+TRAINING = TrainingConfig(
+    rollouts_per_task=8, minibatches=1, kl=KlConfig(init=0.1), max_grad_norm=1e9
+)
+
+
+@pytest.fixture(scope="module")
+def setting(tmp_path_factory):
+    """A policy, its reference (other weights), and groups it played."""
+    folder = tmp_path_factory.mktemp("base")
+    policy = make_policy(folder)
+    groups = rewarded(collect(policy, 64))
+    policy.load_reference(folder)
+    with torch.no_grad():
+        for _, parameter in policy.trainable:
+            parameter.add_(
+                0.02 * torch.randn(parameter.shape, generator=torch.manual_seed(1))
+            )
+    return policy, groups
+
+
+def rewarded(trajectories):
+    """Groups of 8 with made-up rewards and progress: an untrained policy earns none."""
+    rng = np.random.default_rng(5)
+    for trajectory in trajectories:
+        trajectory.turns[-1].env_reward = float(rng.integers(2))
+        for turn in trajectory.turns:
+            turn.progress = float(rng.normal())
+    return [trajectories[i : i + 8] for i in range(0, 64, 8)]
+
+
+def sequences(groups, method, training=TRAINING):
+    assigner = make_assigner(method.credit)
+    groups = copy.deepcopy(groups)
+    alive = []
+    for group in groups:
+        result = group_advantages(
+            Group(group, ("test", group[0].task.task_id)), assigner, method, training
+        )
+        if not result.dead:
+            alive += group
+    return training_sequences(alive)
+
+
+def gradient(policy, batch, training=TRAINING, order=None):
+    """The gradient one update step applies, and its diagnostics; the policy is left as it was."""
+    before = policy.trained_state()
+    parameters = [parameter for _, parameter in policy.trainable]
+    learner = Learner(
+        policy, SGD(parameters, lr=1.0), KlController.start(training.kl), training, None
+    )
+    row = learner.update(batch, list(range(len(batch))) if order is None else order)
+    moved = torch.cat(
+        [
+            (before[name] - parameter.detach()).flatten()
+            for name, parameter in policy.trainable
+        ]
+    )
+    policy.load_trained_state(before)
+    return moved, row
+
+
+FLAT = MethodConfig(name="flatGRPO")
+
+
+def test_alpha_one_is_flat_grpo_to_the_bit(setting):
+    policy, groups = setting
+    flat, _ = gradient(policy, sequences(groups, FLAT))
+    for kind in ("progress", "random"):
+        method = MethodConfig(name="x", credit=CreditConfig(kind=kind), alpha=1.0)
+        moved, _ = gradient(policy, sequences(groups, method))
+        assert torch.equal(moved, flat)
+    half = MethodConfig(name="x", credit=CreditConfig(kind="progress"), alpha=0.5)
+    assert not torch.equal(gradient(policy, sequences(groups, half))[0], flat)
+
+
+@pytest.mark.parametrize("reduction", ["token", "sequence"])
+@pytest.mark.parametrize("budget", [1, 60, 100_000])
+def test_micro_batch_size_and_padding_do_not_change_the_gradient(
+    setting, reduction, budget
+):
+    policy, groups = setting
+    training = TRAINING.model_copy(update={"loss_reduction": reduction})
+    batch = sequences(groups, FLAT)
+    whole, _ = gradient(policy, batch, training)
+    cut, _ = gradient(
+        policy, batch, training.model_copy(update={"microbatch_tokens": budget})
+    )
+    assert (whole - cut).norm() < 1e-4 * whole.norm()
+
+
+def test_batch_order_does_not_change_the_gradient(setting):
+    policy, groups = setting
+    batch = sequences(groups, FLAT)
+    straight, _ = gradient(policy, batch)
+    shuffled = np.random.default_rng(0).permutation(len(batch)).tolist()
+    moved, _ = gradient(policy, batch, order=shuffled)
+    assert (straight - moved).norm() < 1e-4 * straight.norm()
+
+
+def test_gradient_is_that_of_the_textbook_loss(setting):
+    """One padded forward pass, the loss written out, against the micro-batched learner."""
+    from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
+
+    policy, groups = setting
+    batch = sequences(groups, FLAT)
+    moved, _ = gradient(policy, batch)
+    padded = make_batch([s.token_ids for s in batch], [s.spans for s in batch])
+    logprobs = token_logprobs(sampled_logits(policy.causal_lm, padded), padded)
+    with torch.no_grad(), policy.reference() as reference:
+        anchored = token_logprobs(sampled_logits(reference, padded), padded)
+    advantages = torch.cat([s.advantages for s in batch])
+    ratio = (logprobs - torch.cat([s.behaviour for s in batch])).exp()
+    surrogate = torch.min(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages).mean()
+    d = anchored - logprobs
+    loss = -surrogate + 0.1 * (d.exp() - 1 - d).mean()
+    parameters = [parameter for _, parameter in policy.trainable]
+    expected = torch.cat([g.flatten() for g in torch.autograd.grad(loss, parameters)])
+    assert (moved - expected).norm() < 1e-4 * expected.norm()
+
+
+def test_on_policy_batch_has_no_mismatch_and_full_sample_size(tmp_path):
+    policy = make_policy(tmp_path)
+    policy.load_reference(tmp_path)
+    groups = rewarded(collect(policy, 64))
+    _, row = gradient(policy, sequences(groups, FLAT))
+    assert row["mismatch_max"] < 1e-4
+    assert row["ratio_mean"] == pytest.approx(1.0, abs=1e-4)
+    assert row["ess"] == pytest.approx(1.0, abs=1e-4)
+    assert row["clip_fraction"] == 0.0
+    assert row["observed_kl"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_nothing_alive_is_no_step(setting):
+    policy, _ = setting
+    moved, row = gradient(policy, [])
+    assert not moved.any()
+    assert row["policy_loss"] is None
+
+
+def test_missing_logprobs_are_an_error(setting):
+    _, groups = setting
+    group = copy.deepcopy(groups[0])
+    group_advantages(Group(group, ("x",)), make_assigner(FLAT.credit), FLAT, TRAINING)
+    group[0].behaviour_logprobs.pop()
+    with pytest.raises(RuntimeError, match="log-probs"):
+        training_sequences(group)
+
+
+def test_gradient_norm_is_clipped(setting):
+    policy, groups = setting
+    training = TRAINING.model_copy(update={"max_grad_norm": 1e-3})
+    moved, row = gradient(policy, sequences(groups, FLAT), training)
+    assert moved.norm().item() == pytest.approx(1e-3, rel=1e-3)
+    assert row["grad_norm"] > 1e-3

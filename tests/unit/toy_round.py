@@ -1,0 +1,73 @@
+"""A whole round on the toy hall, small enough for a test."""
+
+from pathlib import Path
+
+from torch.optim import AdamW
+
+from hgrpo.agent.conversation import Conversation
+from hgrpo.config.training import CreditConfig, KlConfig, MethodConfig, TrainingConfig
+from hgrpo.credit.assigners import make_assigner
+from hgrpo.learning.checkpoint import Checkpoints
+from hgrpo.learning.imitation import Example, ImitationSettings, imitate
+from hgrpo.learning.kl import KlController
+from hgrpo.learning.optimisers import sft_optimisers
+from hgrpo.learning.round import Round
+from hgrpo.learning.update import Learner
+from hgrpo.policy.policy import Policy
+from hgrpo.rollout.collector import Collector
+from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.streams import generator
+from tiny_policy import DOORS, TEXTS, HallEnv, hall_tasks
+
+TURN_CAP = 2
+TRAINING = TrainingConfig(
+    steps_per_round=6,
+    tasks_per_step=12,
+    rollouts_per_task=8,
+    max_action_tokens=4,
+    lr=3e-3,
+    warmup_steps=1,
+    kl=KlConfig(init=0.01),
+)
+
+
+def imitate_random_doors(policy: Policy) -> None:
+    """Teach the policy to open doors, any of them."""
+    conversation = Conversation(policy.tokenizer)
+    rng = generator("toy-expert", 0)
+    examples = []
+    for _ in range(400):
+        ids, spans = conversation.opening(TEXTS[0]), []
+        for door in rng.choice(DOORS, TURN_CAP):
+            reply = conversation.reply(f"open {door}")
+            spans.append((len(ids), len(ids) + len(reply)))
+            ids = ids + reply + conversation.observation(f"The {door} is empty.")
+        examples.append(Example(ids[: spans[-1][1]], spans))
+    settings = ImitationSettings(8.0, 16, 3, 4096, 0, None)
+    imitate(policy, sft_optimisers(policy.trainable, 0.02, 1e-2, 0.0), examples, [], settings)
+
+
+def make_round(policy: Policy, reference: Path, scratch: Path, index: int = 1) -> Round:
+    """Round `index` of Progressive on halls whose coin is always behind door 2."""
+    conversation = Conversation(policy.tokenizer)
+    engine = TorchEngine(
+        policy, 32, Sampling(1.0, TRAINING.max_action_tokens), conversation.end_id
+    )
+    policy.load_reference(reference)
+    optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=TRAINING.lr)
+    method = MethodConfig(name="Progressive", credit=CreditConfig(kind="progress"), alpha=0.5)
+    return Round(
+        seed=1,
+        index=index,
+        panel=[task for task in hall_tasks(90) if task.task_id.endswith("2")],
+        method=method,
+        training=TRAINING,
+        learner=Learner(policy, optimiser, KlController.start(TRAINING.kl), TRAINING, None),
+        engine=engine,
+        collector=Collector(
+            engine, conversation, HallEnv, TURN_CAP, TRAINING.max_action_tokens
+        ),
+        assigner=make_assigner(method.credit),
+        checkpoints=Checkpoints(scratch),
+    )
