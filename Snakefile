@@ -7,7 +7,7 @@
 
 Every rule is one command, `python -m hgrpo.cli.<stage>`, whose `cfg` is the part of the study it
 depends on and whose `code` is the hash of the modules it runs: nothing else makes it rerun.
-OUTPUTS: results/<study>/, see docs/pipeline in each rules file.
+OUTPUTS: results/<study>/, listed at the head of each rules file.
 """
 
 from snakemake.utils import min_version

@@ -16,7 +16,7 @@ rule study_config:
     log:
         f"{R}/logs/config.log",
     benchmark:
-        f"{R}/benchmarks/config/config.jsonl"
+        f"{R}/benchmarks/study_config/config.jsonl"
     params:
         cfg=cfg("config"),
         code=code_version("config"),
@@ -35,15 +35,15 @@ rule assets:
         f"{R}/logs/assets.log",
     benchmark:
         f"{R}/benchmarks/assets/assets.jsonl"
+    threads: cores("assets")
+    resources:
+        **asks("assets"),
     params:
         cfg=cfg("assets"),
         code=code_version("assets"),
         out=subpath(output.panels, parent=True),
     message:
         "Games and panels"
-    threads: cores("assets")
-    resources:
-        **asks("assets"),
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.assets --config {params.cfg:q} --seed 0"
         " --out {params.out:q} > {log:q} 2>&1"
@@ -60,6 +60,9 @@ rule expert:
         f"{R}/logs/expert.log",
     benchmark:
         f"{R}/benchmarks/expert/expert.jsonl"
+    threads: cores("expert")
+    resources:
+        **asks("expert"),
     params:
         cfg=cfg("expert"),
         code=code_version("expert"),
@@ -67,9 +70,6 @@ rule expert:
         out=subpath(output.summary, parent=True),
     message:
         "Expert trajectories"
-    threads: cores("expert")
-    resources:
-        **asks("expert"),
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.expert --config {params.cfg:q} --seed 0"
         " --assets {params.assets:q} --out {params.out:q} > {log:q} 2>&1"

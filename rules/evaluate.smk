@@ -20,6 +20,9 @@ rule evaluate:
         f"{R}/logs/evaluate/{{method}}.seed_{{seed}}.round_{{round}}.log",
     benchmark:
         f"{R}/benchmarks/evaluate/{{method}}.seed_{{seed}}.round_{{round}}.jsonl"
+    threads: cores("evaluate")
+    resources:
+        **asks("evaluate"),
     params:
         cfg=lambda wildcards: cfg("evaluate", wildcards.method),
         code=code_version("evaluate"),
@@ -29,9 +32,6 @@ rule evaluate:
         out=subpath(output.summary, parent=True),
     message:
         "{wildcards.method}, seed {wildcards.seed}: evaluation of round {wildcards.round}"
-    threads: cores("evaluate")
-    resources:
-        **asks("evaluate"),
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.evaluate --config {params.cfg:q}"
         " --method {wildcards.method} --seed {wildcards.seed} --round {wildcards.round}"

@@ -18,13 +18,13 @@ rule merge:
         f"{R}/logs/merge.log",
     benchmark:
         f"{R}/benchmarks/merge/merge.jsonl"
+    resources:
+        **asks("report"),
     params:
         cfg=cfg("merge"),
         code=code_version("merge"),
     message:
         "Merge the episodes of all arms"
-    resources:
-        **asks("report"),
     shell:
         "python -m hgrpo.cli.merge --config {params.cfg:q} --out {output:q} {input:q}"
         " > {log:q} 2>&1"
@@ -48,14 +48,13 @@ rule report:
         f"{R}/logs/report.log",
     benchmark:
         f"{R}/benchmarks/report/report.jsonl"
+    resources:
+        **asks("report"),
     params:
         cfg=cfg("report"),
         code=code_version("report"),
         out=subpath(output.page, parent=True),
     message:
         "Tables, figures and the report"
-    resources:
-        **asks("report"),
     shell:
-        "python -m hgrpo.cli.report --config {params.cfg:q} --out {params.out:q}"
-        " > {log:q} 2>&1"
+        "python -m hgrpo.cli.report --config {params.cfg:q} --out {params.out:q}" " > {log:q} 2>&1"

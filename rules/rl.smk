@@ -17,9 +17,7 @@ import hashlib
 def scratch(wildcards):
     key = cfg("rl_round", wildcards.method) + code_version("rl_round")
     name = hashlib.sha256(key.encode()).hexdigest()[:12]
-    return (
-        f"{R}/scratch/{wildcards.method}/seed_{wildcards.seed}/round_{wildcards.round}-{name}"
-    )
+    return f"{R}/scratch/{wildcards.method}/seed_{wildcards.seed}/round_{wildcards.round}-{name}"
 
 
 rule rl_round:
@@ -44,6 +42,11 @@ rule rl_round:
         f"{R}/benchmarks/rl_round/{{method}}.seed_{{seed}}.round_{{round}}.jsonl"
     wildcard_constraints:
         round=r"[1-9]\d*",
+    # The chain of rounds is the longest path: evaluations fill the gaps.
+    priority: 10
+    threads: cores("rl_round")
+    resources:
+        **asks("rl_round"),
     params:
         cfg=lambda wildcards: cfg("rl_round", wildcards.method),
         code=code_version("rl_round"),
@@ -55,11 +58,6 @@ rule rl_round:
         out=subpath(output.summary, parent=True),
     message:
         "{wildcards.method}, seed {wildcards.seed}: round {wildcards.round}"
-    # The chain of rounds is the longest path: evaluations fill the gaps.
-    priority: 10
-    threads: cores("rl_round")
-    resources:
-        **asks("rl_round"),
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.rl_round --config {params.cfg:q}"
         " --seed {wildcards.seed} --round {wildcards.round} --assets {params.assets:q}"

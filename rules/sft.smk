@@ -9,9 +9,8 @@ OUTPUTS:
 
 
 rule base:
-    """Build the base model, or take over an existing one."""
+    """Build the tiny base model on the text of the expert, or take over an existing one."""
     input:
-        panels=f"{R}/assets/panels.json",
         trajectories=f"{R}/expert/trajectories.parquet",
     output:
         config=f"{R}/base/config.json",
@@ -21,21 +20,19 @@ rule base:
         f"{R}/logs/base.log",
     benchmark:
         f"{R}/benchmarks/base/base.jsonl"
+    threads: cores("base")
+    resources:
+        **asks("base"),
     params:
         cfg=cfg("base"),
         code=code_version("base"),
-        assets=subpath(input.panels, parent=True),
         expert=subpath(input.trajectories, parent=True),
         out=subpath(output.config, parent=True),
     message:
         "Base model"
-    threads: cores("base")
-    resources:
-        **asks("base"),
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.base --config {params.cfg:q}"
-        " --assets {params.assets:q} --expert {params.expert:q} --out {params.out:q}"
-        " > {log:q} 2>&1"
+        " --expert {params.expert:q} --seed 0 --out {params.out:q} > {log:q} 2>&1"
 
 
 rule sft:
@@ -53,6 +50,9 @@ rule sft:
         f"{R}/logs/sft.log",
     benchmark:
         f"{R}/benchmarks/sft/sft.jsonl"
+    threads: cores("sft")
+    resources:
+        **asks("sft"),
     params:
         cfg=cfg("sft"),
         code=code_version("sft"),
@@ -61,9 +61,6 @@ rule sft:
         out=subpath(output.summary, parent=True),
     message:
         "Supervised fine-tuning"
-    threads: cores("sft")
-    resources:
-        **asks("sft"),
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sft --config {params.cfg:q}"
         " --base {params.base:q} --expert {params.expert:q} --out {params.out:q}"

@@ -26,8 +26,7 @@ SECTIONS = {
 def schemas() -> dict[str, str]:
     """File name -> text of the schema."""
     return {
-        f"{name}.json": json.dumps(model.model_json_schema(), indent=2, sort_keys=True)
-        + "\n"
+        f"{name}.json": json.dumps(model.model_json_schema(), indent=2, sort_keys=True) + "\n"
         for name, model in SECTIONS.items()
     }
 

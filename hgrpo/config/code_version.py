@@ -47,9 +47,7 @@ def contents(stage: str, package: Path = PACKAGE) -> dict[str, bytes]:
 
 
 @functools.cache
-def imported_modules(
-    module: str, package: Path = PACKAGE, lazy: bool = True
-) -> frozenset[str]:
+def imported_modules(module: str, package: Path = PACKAGE, lazy: bool = True) -> frozenset[str]:
     """Modules of the package that importing `module` runs, itself and its parents included.
 
     Args:
@@ -118,11 +116,7 @@ def _statements(tree: ast.AST, lazy: bool):
 def _data_files(folder: Path):
     """Files of a package that are not Python, those of its subpackages left out."""
     for path in sorted(folder.iterdir()):
-        if (
-            path.is_dir()
-            and path.name != "__pycache__"
-            and not (path / "__init__.py").exists()
-        ):
+        if path.is_dir() and path.name != "__pycache__" and not (path / "__init__.py").exists():
             yield from _data_files(path)
         elif path.is_file() and path.suffix not in {".py", ".pyc"}:
             yield path

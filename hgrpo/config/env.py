@@ -22,17 +22,13 @@ TASK_TYPES: tuple[TaskType, ...] = TaskType.__args__
 def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
     low, high = bounds
     if not 0 <= low <= high:
-        raise ValueError(
-            f"bounds [low, high] must satisfy 0 <= low <= high, not [{low}, {high}]"
-        )
+        raise ValueError(f"bounds [low, high] must satisfy 0 <= low <= high, not [{low}, {high}]")
     return bounds
 
 
 def _distinct(names: tuple | None) -> tuple | None:
     if names is not None and (not names or len(set(names)) != len(names)):
-        raise ValueError(
-            "a list of distinct names with at least one entry was expected"
-        )
+        raise ValueError("a list of distinct names with at least one entry was expected")
     return names
 
 
@@ -47,12 +43,8 @@ class HabitConfig(Strict):
         0.8,
         description="probability that an object lies in a favourite receptacle type of its type",
     )
-    favourites: int = Field(
-        2, ge=1, le=5, description="favourite receptacle types per object type"
-    )
-    seed: int = Field(
-        0, description="which favourites; independent of the seed of the games"
-    )
+    favourites: int = Field(2, ge=1, le=5, description="favourite receptacle types per object type")
+    seed: int = Field(0, description="which favourites; independent of the seed of the games")
 
 
 class GenerateConfig(Strict):
@@ -65,12 +57,8 @@ class GenerateConfig(Strict):
         TASK_TYPES,
         description="task types, as equal in number as the panel size allows",
     )
-    receptacles: Bounds = Field(
-        (8, 12), description="[low, high] receptacles in a house"
-    )
-    objects: Bounds = Field(
-        (5, 8), description="[low, high] objects in a house, targets included"
-    )
+    receptacles: Bounds = Field((8, 12), description="[low, high] receptacles in a house")
+    objects: Bounds = Field((5, 8), description="[low, high] objects in a house, targets included")
     distractors: Bounds = Field(
         (1, 8),
         description="[low, high] objects that the task does not need; binds after `objects`",
@@ -81,11 +69,9 @@ class GenerateConfig(Strict):
         le=5,
         description="objects of the target's type beyond those the task needs",
     )
-    receptacle_types: Annotated[tuple[str, ...] | None, AfterValidator(_distinct)] = (
-        Field(
-            None,
-            description="receptacle types in play (CounterTop, Drawer, ...); null for all",
-        )
+    receptacle_types: Annotated[tuple[str, ...] | None, AfterValidator(_distinct)] = Field(
+        None,
+        description="receptacle types in play (CounterTop, Drawer, ...); null for all",
     )
     object_types: Annotated[tuple[str, ...] | None, AfterValidator(_distinct)] = Field(
         None, description="object types in play (Mug, DeskLamp, ...); null for all"
@@ -108,12 +94,8 @@ class GamesConfig(Strict):
         None,
         description="games in the published layout, e.g. $ALFWORLD_DATA/json_2.1.1",
     )
-    splits: SplitFolders = Field(
-        SplitFolders(), description="split folders below `folder`"
-    )
-    generate: GenerateConfig | None = Field(
-        None, description="settings of the generator"
-    )
+    splits: SplitFolders = Field(SplitFolders(), description="split folders below `folder`")
+    generate: GenerateConfig | None = Field(None, description="settings of the generator")
 
     @model_validator(mode="after")
     def _one_source(self) -> "GamesConfig":
@@ -137,12 +119,8 @@ class ExpertConfig(Strict):
     as a study wants.
     """
 
-    trajectories: int = Field(
-        20_000, gt=0, description="trajectories collected on the train panel"
-    )
-    turn_cap: int = Field(
-        40, gt=0, description="turns after which a trajectory ends unwon"
-    )
+    trajectories: int = Field(20_000, gt=0, description="trajectories collected on the train panel")
+    turn_cap: int = Field(40, gt=0, description="turns after which a trajectory ends unwon")
     order: Literal["listing", "random"] = Field(
         "listing",
         description="receptacles are visited as the room lists them, or shuffled",
@@ -155,9 +133,7 @@ class ExpertConfig(Strict):
         0.1,
         description="probability of an idle look, inventory or examine before each stop",
     )
-    revisit: Share = Field(
-        0.05, description="probability of a stop where it has been before"
-    )
+    revisit: Share = Field(0.05, description="probability of a stop where it has been before")
     close_after_open: Share = Field(
         0.6, description="probability that it closes what it opened before leaving"
     )
@@ -174,13 +150,11 @@ class EnvConfig(Strict):
     engine: Literal["native", "textworld"] = Field(
         "native", description="our engine, or the official package (optional extra)"
     )
-    turn_cap: int = Field(
-        12, gt=0, description="turns of an episode in training and evaluation"
-    )
+    turn_cap: int = Field(12, gt=0, description="turns of an episode in training and evaluation")
     grammar: Literal["move", "put"] = Field(
         "move",
-        description="language of generated games: `move X to Y` (alfworld 0.4 and later) or "
-        "`put X in/on Y` (before, and the published json_2.1.1)",
+        description="language of the games: `move X to Y` (alfworld 0.4 and later) or "
+        "`put X in/on Y` (before, and the published json_2.1.1); checked of a folder's games",
     )
     games: GamesConfig = Field(description="where games come from")
     panels: PanelConfig = Field(PanelConfig(), description="games of each panel")
@@ -190,7 +164,5 @@ class EnvConfig(Strict):
     def _sized(self) -> "EnvConfig":
         sizes = (self.panels.train, self.panels.validation, self.panels.test)
         if self.games.generate is not None and None in sizes:
-            raise ValueError(
-                "panels of generated games need a size: null is for folders"
-            )
+            raise ValueError("panels of generated games need a size: null is for folders")
         return self

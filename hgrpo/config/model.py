@@ -34,12 +34,8 @@ class ModelConfig(Strict):
     """Which base the policy starts from, and which of its weights training may move."""
 
     name: str
-    tiny: TinyModel | None = Field(
-        None, description="build the base; exclusive with `path`"
-    )
-    path: str | None = Field(
-        None, description="folder of an existing base in Hugging Face format"
-    )
+    tiny: TinyModel | None = Field(None, description="build the base; exclusive with `path`")
+    path: str | None = Field(None, description="folder of an existing base in Hugging Face format")
     adapt: Literal["full", "lora"] = "full"
     lora: LoraConfig = LoraConfig()
     train_dtype: Literal["float32", "bfloat16"] = Field(

@@ -74,15 +74,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def check_name(config: BaseModel, path: Path) -> None:
     """Raise UserError when the config's `name` is not the stem of its file."""
     if config.name != path.stem:
-        raise UserError(
-            f"{path}: name: {config.name!r} is not the file's name, {path.stem!r}"
-        )
+        raise UserError(f"{path}: name: {config.name!r} is not the file's name, {path.stem!r}")
 
 
 def _neighbours(path: Path) -> str:
-    return did_you_mean(
-        path.stem, (other.stem for other in path.parent.glob(f"*{path.suffix}"))
-    )
+    return did_you_mean(path.stem, (other.stem for other in path.parent.glob(f"*{path.suffix}")))
 
 
 def _render(model: type[BaseModel], details: Mapping) -> str:

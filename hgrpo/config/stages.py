@@ -16,9 +16,7 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
         stage: a key of `hgrpo.config.code_version.STAGES`.
         method: needed by rl_round and evaluate.
     """
-    env = study.env.model_dump(
-        mode="json", exclude=set() if stage == "expert" else {"expert"}
-    )
+    env = study.env.model_dump(mode="json", exclude=set() if stage == "expert" else {"expert"})
     model = study.model.model_dump(mode="json")
     match stage:
         case "config":
@@ -26,7 +24,7 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
         case "assets" | "expert":
             return {"env": env}
         case "base":
-            return {"env": env, "model": model}
+            return {"model": model}
         case "sft":
             return {
                 "env": env,

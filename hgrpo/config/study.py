@@ -52,9 +52,7 @@ class StudyConfig(Strict):
     description: str = ""
     env: str = Field(description="name of a file in configs/envs")
     model: str = Field(description="name of a file in configs/models")
-    methods: list[str] = Field(
-        min_length=1, description="names of files in configs/methods"
-    )
+    methods: list[str] = Field(min_length=1, description="names of files in configs/methods")
     seeds: list[Annotated[int, Field(ge=0)]] = Field([11], min_length=1)
     rounds: int = Field(
         5,
@@ -109,9 +107,7 @@ class Study:
         return resolved
 
 
-def load_study(
-    path: Path | str, overrides: Mapping[str, object] | None = None
-) -> Study:
+def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) -> Study:
     """Read a study and everything it names, and check it as a whole.
 
     Args:
@@ -130,9 +126,7 @@ def load_study(
     env = _named(EnvConfig, configs / "envs", config.env, f"{path}: env")
     model = _named(ModelConfig, configs / "models", config.model, f"{path}: model")
     methods = {
-        name: _named(
-            MethodConfig, configs / "methods", name, f"{_source(path, given)}: methods"
-        )
+        name: _named(MethodConfig, configs / "methods", name, f"{_source(path, given)}: methods")
         for name in config.methods
     }
     training = {
@@ -155,9 +149,7 @@ def _parse_overrides(overrides: Mapping[str, object]) -> dict[str, object]:
     parsed: dict[str, object] = {}
     for key, value in overrides.items():
         if key not in OVERRIDES:
-            raise UserError(
-                f"--config {key}: unknown key{did_you_mean(key, OVERRIDES)}"
-            )
+            raise UserError(f"--config {key}: unknown key{did_you_mean(key, OVERRIDES)}")
         if key != "rounds" and not isinstance(value, list | tuple):
             value = [part for part in re.split(r"[,\s]+", str(value)) if part]
         parsed[key] = value
@@ -172,9 +164,7 @@ def _named(model: type, folder: Path, name: str, where: str):
     return validate(model, read_yaml(path), str(path))
 
 
-def _merge_training(
-    config: StudyConfig, method: MethodConfig, path: Path
-) -> TrainingConfig:
+def _merge_training(config: StudyConfig, method: MethodConfig, path: Path) -> TrainingConfig:
     merged = _merge(config.training.model_dump(), method.training)
     return validate(_MethodTraining, {"training": merged}, str(path)).training
 
@@ -200,9 +190,7 @@ def _cross_check(study: Study, path: Path) -> None:
             f"({', '.join(config.methods)})"
         )
     if not study.methods[config.reference].train:
-        raise UserError(
-            f"{path}: reference: {config.reference!r} is not a trained method"
-        )
+        raise UserError(f"{path}: reference: {config.reference!r} is not a trained method")
     for panel in ("validation", "test"):
         wanted = getattr(config.evaluation, f"{panel}_games")
         games = getattr(study.env.panels, panel)
@@ -212,6 +200,5 @@ def _cross_check(study: Study, path: Path) -> None:
                 f"panel of env {config.env!r} holds {games}"
             )
     if (study.model.tiny is None) == (study.model.path is None):
-        raise UserError(
-            f"{path.parent.parent}/models/{config.model}.yaml: tiny: give either `tiny` or `path`, not both"
-        )
+        model = path.parent.parent / "models" / f"{config.model}.yaml"
+        raise UserError(f"{model}: tiny: give either `tiny` or `path`, not both")

@@ -12,9 +12,7 @@ class SftConfig(Strict):
 
     epochs: float = Field(1.0, gt=0)
     batch_trajectories: int = Field(32, gt=0)
-    matrix_lr: float = Field(
-        0.012, gt=0, description="Muon, hidden matrices (full tuning only)"
-    )
+    matrix_lr: float = Field(0.012, gt=0, description="Muon, hidden matrices (full tuning only)")
     lr: float = Field(2e-3, gt=0, description="AdamW, everything else")
     warmup_steps: int = Field(10, ge=0)
     weight_decay: float = Field(0.0, ge=0)
@@ -37,9 +35,7 @@ class TrainingConfig(Strict):
     """One reinforcement-learning round; identical for every arm unless its method file says so."""
 
     steps_per_round: int = Field(10, ge=0)
-    tasks_per_step: int = Field(
-        32, gt=0, description="P: groups collected before an update"
-    )
+    tasks_per_step: int = Field(32, gt=0, description="P: groups collected before an update")
     rollouts_per_task: int = Field(8, gt=0, description="K: group size")
     temperature: float = Field(1.0, gt=0)
     max_action_tokens: int = Field(12, gt=0)
@@ -48,9 +44,7 @@ class TrainingConfig(Strict):
     weight_decay: float = Field(0.0, ge=0)
     warmup_steps: int = Field(3, ge=0)
     max_grad_norm: float = Field(1.0, gt=0)
-    minibatches: int = Field(
-        2, gt=0, description="optimiser steps a batch of groups is split into"
-    )
+    minibatches: int = Field(2, gt=0, description="optimiser steps a batch of groups is split into")
     epochs: int = Field(1, gt=0)
     microbatch_tokens: int = Field(2048, gt=0)
     clip_low: float = Field(0.2, gt=0)
@@ -77,18 +71,14 @@ class MethodConfig(Strict):
 
     name: str
     label: str = ""
-    train: bool = Field(
-        True, description="false: the SFT policy is evaluated as it is (SFTOnly)"
-    )
+    train: bool = Field(True, description="false: the SFT policy is evaluated as it is (SFTOnly)")
     credit: CreditConfig = CreditConfig()
     alpha: float = Field(1.0, ge=0, le=1)
     group_norm: Literal["std", "mean"] = Field(
         "std", description="trajectory advantage: z-score in the group, or centred only"
     )
     turn_norm: Literal["position", "group", "none"] = "position"
-    norm_floor: float = Field(
-        1e-6, gt=0, description="lower bound of a deviation divided by"
-    )
+    norm_floor: float = Field(1e-6, gt=0, description="lower bound of a deviation divided by")
     skip_dead_groups: bool = True
     training: dict[str, object] = Field(
         default_factory=dict, description="TrainingConfig keys this arm changes"

@@ -80,9 +80,7 @@ def two_level_variance(values: np.ndarray) -> tuple[float, float]:
     return float(np.sqrt(variance)), float(variance**2 / spread)
 
 
-def difference_interval(
-    method: np.ndarray, baseline: np.ndarray, level: float = LEVEL
-) -> Estimate:
+def difference_interval(method: np.ndarray, baseline: np.ndarray, level: float = LEVEL) -> Estimate:
     """Paired difference of success rates, method - baseline, over seeds and tasks.
 
     Args:
@@ -134,14 +132,10 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
         quantile = stats.t.ppf((1 + level) / 2, freedom)
         equivalent_level = 1 - 2 * stats.norm.sf(quantile)
         lower, upper = wilson_interval(mean * effective, effective, equivalent_level)
-    return Estimate(
-        mean, min(lower, mean), max(upper, mean), error, freedom, seeds, tasks
-    )
+    return Estimate(mean, min(lower, mean), max(upper, mean), error, freedom, seeds, tasks)
 
 
-def wilson_interval(
-    successes: float, trials: float, level: float = LEVEL
-) -> tuple[float, float]:
+def wilson_interval(successes: float, trials: float, level: float = LEVEL) -> tuple[float, float]:
     """Wilson's score interval of a proportion; counts may be effective, not whole, numbers."""
     # The tail is kept above the smallest normal float: at two seeds it can underflow.
     tail = max(1 - level, 1e-300)
@@ -185,9 +179,7 @@ def mcnemar(method: np.ndarray, baseline: np.ndarray) -> McNemar:
     method = np.asarray(method, dtype=bool)
     baseline = np.asarray(baseline, dtype=bool)
     if method.shape != baseline.shape or method.ndim != 1:
-        raise ValueError(
-            f"two equal vectors expected: {method.shape} and {baseline.shape}"
-        )
+        raise ValueError(f"two equal vectors expected: {method.shape} and {baseline.shape}")
     only_method = int(np.sum(method & ~baseline))
     only_baseline = int(np.sum(~method & baseline))
     both, neither = int(np.sum(method & baseline)), int(np.sum(~method & ~baseline))
@@ -203,9 +195,7 @@ def holm(p_values: list[float]) -> list[float]:
     return [float(p) for p in multipletests(p_values, method="holm")[1]]
 
 
-def probability_of_improvement(
-    method: np.ndarray, baseline: np.ndarray
-) -> float | None:
+def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> float | None:
     """Share of pairs (run of the method, run of the baseline) in which the method's is higher.
 
     Mann and Whitney's statistic over the success rates of runs, ties counting half, as in
@@ -240,7 +230,7 @@ def minimum_detectable_effect(
 
 
 def verdict(mean: float, adjusted_p: float, alpha: float = ALPHA) -> str:
-    """`better`, `worse` or `inconclusive`, from the Holm-adjusted p-value of the paired interval."""
+    """`better`, `worse` or `inconclusive`, from the Holm-adjusted p-value of a difference."""
     if adjusted_p >= alpha or mean == 0:
         return "inconclusive"
     return "better" if mean > 0 else "worse"
@@ -249,7 +239,5 @@ def verdict(mean: float, adjusted_p: float, alpha: float = ALPHA) -> str:
 def _table(values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, dtype=float)
     if values.ndim != 2 or values.shape[0] < 1 or values.shape[1] < 2:
-        raise ValueError(
-            f"a table [seeds, tasks >= 2] is expected, not shape {values.shape}"
-        )
+        raise ValueError(f"a table [seeds, tasks >= 2] is expected, not shape {values.shape}")
     return values

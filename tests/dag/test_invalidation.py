@@ -26,7 +26,8 @@ def rounds(methods=TRAINED, seeds=SEEDS, numbers=ROUNDS) -> set[str]:
 
 
 def evaluations(methods=TRAINED, seeds=SEEDS, numbers=ROUNDS) -> set[str]:
-    return {job.replace(": round", ": evaluation of round") for job in rounds(methods, seeds, numbers)}
+    trained_rounds = rounds(methods, seeds, numbers)
+    return {job.replace(": round", ": evaluation of round") for job in trained_rounds}
 
 
 def trained(**selection) -> set[str]:

@@ -19,9 +19,7 @@ def test_two_level_variance_by_hand():
     error, freedom = statistics.two_level_variance([[1, 1, 0, 0], [1, 0, 0, 0]])
     v_seeds, v_tasks = 1 / 64, 11 / 192
     assert error**2 == pytest.approx(v_seeds + v_tasks)
-    assert freedom == pytest.approx(
-        (v_seeds + v_tasks) ** 2 / (v_seeds**2 / 1 + v_tasks**2 / 3)
-    )
+    assert freedom == pytest.approx((v_seeds + v_tasks) ** 2 / (v_seeds**2 / 1 + v_tasks**2 / 3))
 
 
 def test_one_seed_is_the_ordinary_standard_error():
@@ -101,17 +99,13 @@ def test_wilson_by_hand():
     z = stats.norm.ppf(0.975)
     centre = (0.8 + z**2 / 20) / (1 + z**2 / 10)
     half = z / (1 + z**2 / 10) * np.sqrt(0.8 * 0.2 / 10 + z**2 / 400)
-    assert statistics.wilson_interval(8, 10) == pytest.approx(
-        (centre - half, centre + half)
-    )
+    assert statistics.wilson_interval(8, 10) == pytest.approx((centre - half, centre + half))
 
 
 def test_rate_of_one_seed_is_wilson():
     success = np.array([[1] * 8 + [0] * 2])
     estimate = statistics.rate_interval(success)
-    assert (estimate.lower, estimate.upper) == pytest.approx(
-        statistics.wilson_interval(8, 10)
-    )
+    assert (estimate.lower, estimate.upper) == pytest.approx(statistics.wilson_interval(8, 10))
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
@@ -152,9 +146,7 @@ def test_probability_of_improvement_by_hand():
     method = [[1, 1, 1], [1, 1, 0], [1, 0, 0]]
     baseline = [[1, 1, 0], [1, 0, 0], [0, 0, 1]]
     expected = (5 + 0.5 * 3) / 9
-    assert statistics.probability_of_improvement(method, baseline) == pytest.approx(
-        expected
-    )
+    assert statistics.probability_of_improvement(method, baseline) == pytest.approx(expected)
     assert statistics.probability_of_improvement([[1, 0]], [[0, 1]]) is None
 
 
@@ -166,9 +158,7 @@ def test_minimum_detectable_effect_has_the_stated_power():
     probe = rng.choice([1, -1, 0], p=[flip / 2, flip / 2, 1 - flip], size=(1, 4000))
     scaled = statistics.difference_interval(probe == 1, probe == -1)
     per_task = scaled.standard_error * np.sqrt(4000)
-    reference = statistics.Estimate(
-        0, 0, 0, per_task / np.sqrt(tasks), tasks - 1, 1, tasks
-    )
+    reference = statistics.Estimate(0, 0, 0, per_task / np.sqrt(tasks), tasks - 1, 1, tasks)
     effect = statistics.minimum_detectable_effect(reference)
     for _ in range(repeats):
         probabilities = [(flip + effect) / 2, (flip - effect) / 2, 1 - flip]
@@ -182,9 +172,7 @@ def test_bootstrap_resamples_tasks_together_for_all_seeds():
     rng = np.random.default_rng(0)
     row = (rng.random(200) < 0.4).astype(float)
     one = statistics.bootstrap_means(row[None], np.random.default_rng(1), 4000).std()
-    three = statistics.bootstrap_means(
-        np.tile(row, (3, 1)), np.random.default_rng(2), 4000
-    ).std()
+    three = statistics.bootstrap_means(np.tile(row, (3, 1)), np.random.default_rng(2), 4000).std()
     assert one == pytest.approx(np.sqrt(row.mean() * (1 - row.mean()) / 200), rel=0.06)
     assert three == pytest.approx(one, rel=0.06)
 
@@ -197,9 +185,7 @@ def test_bootstrap_resamples_tasks_together_for_all_seeds():
     st.integers(0, 10_000),
     st.booleans(),
 )
-def test_difference_is_antisymmetric_and_order_free(
-    seeds, tasks, rate, draw, shuffle_seeds
-):
+def test_difference_is_antisymmetric_and_order_free(seeds, tasks, rate, draw, shuffle_seeds):
     rng = np.random.default_rng(draw)
     method, baseline = (
         rng.random((seeds, tasks)) < rate,
@@ -270,3 +256,17 @@ def test_coverage_of_the_intervals_on_500_tasks(seeds, between_seeds, lowest):
     if seeds == 3 and between_seeds == 0.6:
         # Why the plain percentiles are not the headline interval.
         assert bootstrap_hits / repeats < 0.85
+
+
+def test_an_a_a_pair_is_called_about_as_often_as_stated():
+    """Two arms with the same distribution: a verdict falls in at most about 5 % of studies."""
+    rng = np.random.default_rng(4)
+    called, repeats = 0, 600
+    for _ in range(repeats):
+        difficulty = rng.normal(0, 1.5, 300)
+        runs = logistic(difficulty + rng.normal(0, 0.2, (6, 1)))
+        success = rng.random((6, 300)) < runs
+        estimate = statistics.difference_interval(success[:3], success[3:])
+        called += statistics.verdict(estimate.mean, estimate.p_value) != "inconclusive"
+    print(f"A/A verdicts: {called / repeats:.3f}")
+    assert called / repeats < 0.07

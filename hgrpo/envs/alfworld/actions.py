@@ -13,8 +13,8 @@ from hgrpo.envs.alfworld.grammar import (
     Listing,
     Symbol,
 )
-from hgrpo.envs.alfworld.matching import Clause, FormulaCompiler, Frame, Slots, Step
-from hgrpo.envs.alfworld.text import Entities, TextCompiler
+from hgrpo.envs.alfworld.matching import Clause, FormulaCompiler, Frame, Step
+from hgrpo.envs.alfworld.text import TextCompiler
 
 Arguments = tuple[int, ...]
 
@@ -27,19 +27,15 @@ class Action:
             determine the arguments that appear in it.
     """
 
-    def __init__(
-        self, schema: pddl.ActionSchema, text: ActionText, writers: TextCompiler
-    ) -> None:
+    def __init__(self, schema: pddl.ActionSchema, text: ActionText, writers: TextCompiler) -> None:
         self.name = schema.name
         self.schema = schema
         self.slots = writers.slots
         names = [name.removeprefix("?") for name, _ in schema.parameters]
         self.arity = len(names)
         self.scope = {name: self.slots.variable(name) for name, _ in schema.parameters}
-        placeholders = {
-            (name, kind): i
-            for i, (name, (_, kind)) in enumerate(zip(names, schema.parameters))
-        }
+        kinds = [kind for _, kind in schema.parameters]
+        placeholders = {key: i for i, key in enumerate(zip(names, kinds, strict=True))}
         self.command: Callable[..., str] = writers.symbols(text.template, placeholders)
         self.feedback: Callable[..., str] = writers.symbols(text.feedback, placeholders)
         self.pattern = _pattern(text.template, placeholders)
@@ -59,9 +55,7 @@ class Action:
             self.scope,
             dict(self.schema.parameters),
         )
-        named = {
-            list(scope)[part] for part in self.pattern or () if isinstance(part, int)
-        }
+        named = {list(scope)[part] for part in self.pattern or () if isinstance(part, int)}
         self._all = self._search(compiler, formula, kinds, set(), vocabulary)
         self._some = self._search(compiler, formula, kinds, named, vocabulary)
         self.apply = effects.compile(self.schema, scope, compiler)
@@ -99,14 +93,10 @@ class Action:
         steps = []
         for clause in compiler.clauses(formula, self.scope, kinds):
             idle = _idle_test(self.schema, clause, self.scope, vocabulary)
-            steps.append(
-                compiler.run(clause, bound, _unless(idle, collect) if idle else collect)
-            )
+            steps.append(compiler.run(clause, bound, _unless(idle, collect) if idle else collect))
         return steps
 
-    def parse(
-        self, command: str, entities: dict[str, list[int]]
-    ) -> Iterator[dict[int, int]]:
+    def parse(self, command: str, entities: dict[str, list[int]]) -> Iterator[dict[int, int]]:
         """Ways to read `command` by the template: slots and the entities they name."""
 
         def read(parts: tuple, at: int) -> Iterator[dict[int, int]]:
@@ -121,11 +111,7 @@ class Action:
                 return
             ends = [len(command)] if not rest else range(at + 1, len(command) + 1)
             for end in ends:
-                if (
-                    rest
-                    and isinstance(rest[0], str)
-                    and not command.startswith(rest[0], end)
-                ):
+                if rest and isinstance(rest[0], str) and not command.startswith(rest[0], end):
                     continue
                 for entity in entities.get(command[at:end], ()):
                     for others in read(rest, end):
@@ -151,9 +137,7 @@ def _pattern(
         each = symbol.each if isinstance(symbol, Listing) else symbol
         if not isinstance(each, Each) or not isinstance(each.expression, FirstOf):
             return None
-        known = all(
-            ph in placeholders for literal in each.query for ph in literal.placeholders
-        )
+        known = all(ph in placeholders for literal in each.query for ph in literal.placeholders)
         attribute = each.expression.alternatives[0].parts[0]
         simple = each.expression.alternatives == (
             type(each.expression.alternatives[0])((attribute,)),
@@ -171,44 +155,34 @@ def _fact_getter(slots: tuple[int, ...]) -> Callable[[Frame], int | tuple[int, .
 
 
 def _idle_test(
-    schema: pddl.ActionSchema,
-    clause: Clause,
-    scope: dict[str, int],
-    vocabulary: Vocabulary,
+    schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int], vocabulary: Vocabulary
 ) -> Step | None:
-    """Test of an action that would change nothing by its own conditions; None if it never is.
+    """Test of an action that changes nothing by its own conditions; None if it never is one.
 
-    The planner's translator drops such operators: going to where one already is.
+    The planner's translator drops such operators: going to where one already is. Every addition
+    must be a precondition, and every deletion must give way to an addition.
     """
-    added, pairs = [], []
-    for effect in schema.effects:
-        if effect.condition is not None:
+    pairs: list[tuple[tuple[int, ...], list[tuple[int, ...]]]] = []
+    added: dict[str, list[tuple[int, ...]]] = {}
+    for effect in sorted(schema.effects, key=lambda effect: effect.negated):
+        name, args = effect.atom.predicate, effect.atom.args
+        if effect.condition is not None or not set(args) <= set(scope):
             return None
-        fact = tuple(scope[arg] if arg in scope else arg for arg in effect.atom.args)
-        if not effect.negated:
-            number = vocabulary.predicate(effect.atom.predicate)
-            sources = [
-                rel.slots for rel, _ in clause.relations if rel.predicate == number
-            ]
-            if not sources or not all(isinstance(slot, int) for slot in fact):
-                return None
-            added.append((effect.atom.predicate, fact))
-            pairs.append((fact, sources))
-    for effect in schema.effects:
+        fact = tuple(scope[arg] for arg in args)
         if effect.negated:
-            fact = tuple(scope.get(arg, -1) for arg in effect.atom.args)
-            rivals = [slots for name, slots in added if name == effect.atom.predicate]
-            if not rivals:
-                return None
-            pairs.append((fact, rivals))
+            rivals = added.get(name, [])
+        else:
+            added.setdefault(name, []).append(fact)
+            number = vocabulary.predicate(name)
+            rivals = [rel.slots for rel, _ in clause.relations if rel.predicate == number]
+        if not rivals:
+            return None
+        pairs.append((fact, rivals))
 
     def idle(facts: Facts, frame: Frame) -> bool:
         return all(
-            any(
-                all(frame[i] == frame[j] for i, j in zip(fact, other))
-                for other in others
-            )
-            for fact, others in pairs
+            any([frame[i] for i in fact] == [frame[i] for i in other] for other in rivals)
+            for fact, rivals in pairs
         )
 
     return idle
@@ -235,16 +209,9 @@ class EffectCompiler:
 
     def changes(self, schema: pddl.ActionSchema) -> set[int]:
         """Numbers of the predicates that the action may change, the extra ones included."""
-        changed = {
-            self.vocabulary.predicate(effect.atom.predicate)
-            for effect in schema.effects
-        }
-        changed |= {
-            self.shadows[number] for number in changed if number in self.shadows
-        }
-        return changed | {
-            self.negations[number] for number in changed if number in self.negations
-        }
+        changed = {self.vocabulary.predicate(effect.atom.predicate) for effect in schema.effects}
+        changed |= {self.shadows[number] for number in changed if number in self.shadows}
+        return changed | {self.negations[number] for number in changed if number in self.negations}
 
     def compile(
         self,
@@ -270,20 +237,14 @@ class EffectCompiler:
             )
             shadow = self.shadows.get(relation.predicate)
             if shadow is not None:
-                rows.append(
-                    (shadow, _fact_getter(relation.slots), None, effect.negated)
-                )
+                rows.append((shadow, _fact_getter(relation.slots), None, effect.negated))
         return self._applier(rows)
 
     def _applier(self, rows: list[tuple]) -> Step:
         shadows = set(self.shadows.values())
         negations = self.negations
-        adds = [
-            (p, fact, test, negations.get(p)) for p, fact, test, neg in rows if not neg
-        ]
-        removals = [
-            (p, fact, test, negations.get(p)) for p, fact, test, neg in rows if neg
-        ]
+        adds = [(p, fact, test, negations.get(p)) for p, fact, test, neg in rows if not neg]
+        removals = [(p, fact, test, negations.get(p)) for p, fact, test, neg in rows if neg]
         late = [row for row in removals if row[0] in shadows]
         early = [row for row in removals if row[0] not in shadows]
         # A deletion gives way to an addition of the same fact.
@@ -305,11 +266,7 @@ class EffectCompiler:
             if conditional:
                 gained = [row for row in adds if row[2] is None or row[2](facts, frame)]
                 lost = [row for row in early if row[2] is None or row[2](facts, frame)]
-            added = (
-                {(p, fact(frame)) for p, fact, *_ in gained if p in risky}
-                if risky
-                else ()
-            )
+            added = {(p, fact(frame)) for p, fact, *_ in gained if p in risky} if risky else ()
             for p, fact, _, negation in lost:
                 value = fact(frame)
                 if p not in risky or (p, value) not in added:
@@ -321,11 +278,3 @@ class EffectCompiler:
             return True
 
         return apply
-
-
-def render(
-    action: Action, facts: Facts, frame: Frame, args: Arguments, names: Entities
-) -> str:
-    """The command text of `action` with these arguments."""
-    frame[: action.arity] = args
-    return action.command(facts, frame, names)

@@ -57,15 +57,11 @@ class Searcher:
         self.goal: Goal = asked
         self.config = config
         self.rng = rng
-        self.verb, self.link = (
-            ("move", "to") if language == "move" else ("put", "in/on")
-        )
+        self.verb, self.link = ("move", "to") if language == "move" else ("put", "in/on")
         room = opening.removeprefix(_OPENING).partition("Your task is to:")[0]
         self.listed = list(dict.fromkeys(_THING.findall(room)))
         if not self.listed:
-            raise UserError(
-                f"no receptacle found in the opening text {opening[:120]!r}"
-            )
+            raise UserError(f"no receptacle found in the opening text {opening[:120]!r}")
         self.favourites = favourites
         self.order = list(self.listed)
         if config.order == "random":
@@ -73,9 +69,8 @@ class Searcher:
         self.here = ""
         self.seen: dict[str, list[str]] = {}  # what lay where when last looked at
         self.shut: set[str] = set()  # receptacles last seen closed
-        self.opened: set[str] = (
-            set()
-        )  # receptacles this searcher opened and did not close
+        self.opened: set[str] = set()  # receptacles this searcher opened and did not close
+        self.home = ""  # where targets are brought
         self.searched_all = False
         self._commands = self._play()
 
@@ -86,12 +81,8 @@ class Searcher:
     def _play(self) -> Play:
         """The whole episode. Generators here yield commands and receive their observations."""
         spec = KINDS[self.goal.task_type]
-        goal_place = ""
         while True:
-            place, item = yield from self._find(
-                self.goal.target,
-                lambda place: self._may_fetch(place, goal_place, spec.copies),
-            )
+            place, item = yield from self._find(self.goal.target, self._may_fetch)
             yield from self._reach(place)
             if item not in self.seen[place]:
                 continue
@@ -102,39 +93,35 @@ class Searcher:
                 yield from self._go(tool)
                 yield f"{spec.change} {item} with {tool}"
             if self.goal.toggle:
-                place, lamp = yield from self._find(
-                    self.goal.toggle, lambda place: True
-                )
+                place, lamp = yield from self._find(self.goal.toggle, lambda place: True)
                 yield from self._reach(place)
                 yield f"use {lamp}"
                 while True:  # the game is won here, or this searcher knows no more
                     yield "look"
-            goal_place = goal_place or self._goal_place()
-            yield from self._reach(goal_place)
-            yield f"{self.verb} {item} {self.link} {goal_place}"
-            self.seen[goal_place].append(item)
+            self.home = self.home or self._goal_place()
+            yield from self._reach(self.home)
+            yield f"{self.verb} {item} {self.link} {self.home}"
+            self.seen[self.home].append(item)
 
-    def _may_fetch(self, place: str, goal_place: str, copies: int) -> bool:
+    def _may_fetch(self, place: str) -> bool:
         """Whether a target may be taken from `place`: of two, not the one that is home already."""
-        if place == goal_place:
+        if place == self.home:
             return False
-        return copies == 1 or self.searched_all or _kind(place) != self.goal.receptacle
+        one = KINDS[self.goal.task_type].copies == 1
+        return one or self.searched_all or _kind(place) != self.goal.receptacle
 
     def _goal_place(self) -> str:
         """The goal receptacle that holds a target already, else the first one listed."""
         for place, items in self.seen.items():
-            if _kind(place) == self.goal.receptacle:
-                if any(_kind(item) == self.goal.target for item in items):
-                    return place
+            if _kind(place) == self.goal.receptacle and self.goal.target in map(_kind, items):
+                return place
         return self._first(self.goal.receptacle)
 
     def _first(self, kind: str) -> str:
         for place in self.listed:
             if _kind(place) == kind:
                 return place
-        raise UserError(
-            f"the room lists no {kind}, which the goal needs: {self.listed}"
-        )
+        raise UserError(f"the room lists no {kind}, which the goal needs: {self.listed}")
 
     def _find(
         self, kind: str, allowed: Callable[[str], bool]
@@ -167,9 +154,7 @@ class Searcher:
             self.seen.clear()
             fresh = self._preferred(kind)
         at_random = self.rng.random() < self.config.random_pick
-        yield from self._reach(
-            fresh[int(self.rng.integers(len(fresh))) if at_random else 0]
-        )
+        yield from self._reach(fresh[int(self.rng.integers(len(fresh))) if at_random else 0])
 
     def _preferred(self, kind: str) -> list[str]:
         """Receptacles in the order in which this searcher tries them."""
@@ -177,18 +162,13 @@ class Searcher:
             return self.order
         usual = self.favourites({_kind(place) for place in self.listed}, kind)
         unlikely = self.goal.receptacle
-        return sorted(
-            self.order, key=lambda p: (_kind(p) == unlikely, _kind(p) not in usual)
-        )
+        return sorted(self.order, key=lambda p: (_kind(p) == unlikely, _kind(p) not in usual))
 
     def _go(self, place: str) -> Play:
         """Go to a receptacle unless there; maybe close first what was opened."""
         if place == self.here:
             return
-        if (
-            self.here in self.opened
-            and self.rng.random() < self.config.close_after_open
-        ):
+        if self.here in self.opened and self.rng.random() < self.config.close_after_open:
             yield f"close {self.here}"
             self.opened.discard(self.here)
             self.shut.add(self.here)
@@ -222,3 +202,10 @@ class Searcher:
 def _kind(name: str) -> str:
     """ "mug" of "mug 1"."""
     return name.partition(" ")[0]
+
+
+def informed(config: ExpertConfig) -> ExpertConfig:
+    """The same expert without its bad habits, for play with known favourites."""
+    return config.model_copy(
+        update={"random_pick": 0.0, "dawdle": 0.0, "revisit": 0.0, "close_after_open": 0.0}
+    )

@@ -37,14 +37,12 @@ class Facts:
     A copy shares the predicates that no action changes, and the tuples of all indexes.
     """
 
-    __slots__ = ("sets", "index", "watchers", "fluent", "fluent_patterns")
+    __slots__ = ("fluent", "fluent_patterns", "index", "sets", "watchers")
 
     def __init__(
         self, vocabulary: Vocabulary, facts: dict[int, Iterable[Fact]], fluent: set[int]
     ) -> None:
-        self.sets = [
-            set(facts.get(number, ())) for number in range(len(vocabulary.predicates))
-        ]
+        self.sets = [set(facts.get(number, ())) for number in range(len(vocabulary.predicates))]
         self.index: list[dict] = []
         self.watchers: list[list] = [[] for _ in self.sets]
         self.fluent = sorted(fluent)

@@ -8,17 +8,19 @@ from pathlib import Path
 
 from hgrpo import streams
 from hgrpo.config.env import GenerateConfig
+from hgrpo.envs.alfworld import problem
+from hgrpo.envs.alfworld.gamefile import GAME_FILE, TASK_FILE
 from hgrpo.envs.alfworld.goals import KINDS, sentence
 from hgrpo.envs.alfworld.house import House, Household, Mission
-from hgrpo.envs.alfworld.problem import game
 from hgrpo.envs.panels import SPLITS
+from hgrpo.errors import UserError
 
 _ATTEMPTS = 1000
 
 
 @dataclass(frozen=True)
-class Generated:
-    """One generated game: `folder` is `<task>/<trial>`, `trajectory` what traj_data.json holds."""
+class GameFiles:
+    """The content of one game's two files; `folder` is `<task>/<trial>`."""
 
     folder: str
     game: dict
@@ -27,7 +29,7 @@ class Generated:
 
 def generate(
     config: GenerateConfig, sizes: dict[str, int], language: str, seed: int
-) -> Iterator[tuple[str, Generated]]:
+) -> Iterator[tuple[str, GameFiles]]:
     """Yield (split, game), split by split; no house and mission come twice in all splits together.
 
     Game i of a split has task type i modulo the number of types, so that every prefix of a panel
@@ -35,8 +37,8 @@ def generate(
     before, on the games before it.
 
     Raises:
-        UserError: the config names unknown types or a task type that cannot be played.
-        RuntimeError: the config allows too few different games for the panels.
+        UserError: the config names unknown types or a task type that cannot be played, or allows
+            too few different games for the panels.
     """
     household = Household(config)
     seen: set[bytes] = set()
@@ -54,21 +56,19 @@ def _fresh(
     language: str,
     seed: int,
     seen: set[bytes],
-) -> Generated:
+) -> GameFiles:
     for attempt in range(_ATTEMPTS):
         rng = streams.generator("alfworld-game", seed, split, index, attempt)
         house, mission = household.draw(kind, rng)
         # The wording of the goal is left out: one house and mission in two wordings is one game.
-        content = hashlib.blake2b(
-            repr((house, mission)).encode(), digest_size=16
-        ).digest()
+        content = hashlib.blake2b(repr((house, mission)).encode(), digest_size=16).digest()
         if content not in seen:
             seen.add(content)
             templates = KINDS[kind].sentences
             template = templates[int(rng.integers(len(templates)))]
             return _assemble(house, mission, template, split, index, language, seed)
-    raise RuntimeError(
-        f"no new {kind} game after {_ATTEMPTS} draws for {split} {index}: the generator's "
+    raise UserError(
+        f"games.generate: no new {kind} game in {_ATTEMPTS} draws for {split} game {index}: these "
         "settings allow too few different games; widen them or make the panels smaller"
     )
 
@@ -81,7 +81,7 @@ def _assemble(
     index: int,
     language: str,
     seed: int,
-) -> Generated:
+) -> GameFiles:
     goal = sentence(template, mission.target, mission.receptacle, mission.toggle)
     number = SPLITS.index(split) * 1_000_000 + index
     task = "-".join(
@@ -107,14 +107,12 @@ def _assemble(
         "scene": {"floor_plan": f"FloorPlan{number}", "room": house.room},
         "turk_annotations": {"anns": [{"task_desc": goal}]},
     }
-    return Generated(
-        f"{task}/{trial}", game(house, mission, goal, language), trajectory
-    )
+    return GameFiles(f"{task}/{trial}", problem.game(house, mission, goal, language), trajectory)
 
 
-def write(folder: Path, generated: Generated) -> None:
-    """Write `game.tw-pddl` and `traj_data.json` below `folder`."""
-    place = folder / generated.folder
+def write(root: Path, files: GameFiles) -> None:
+    """Write `game.tw-pddl` and `traj_data.json` into the new folder `root/<task>/<trial>`."""
+    place = root / files.folder
     place.mkdir(parents=True)
-    (place / "game.tw-pddl").write_text(json.dumps(generated.game))
-    (place / "traj_data.json").write_text(json.dumps(generated.trajectory))
+    (place / GAME_FILE).write_text(json.dumps(files.game))
+    (place / TASK_FILE).write_text(json.dumps(files.trajectory))

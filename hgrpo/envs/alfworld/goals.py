@@ -74,9 +74,7 @@ class Goal:
 
 def sentence(template: str, target: str, receptacle: str, toggle: str) -> str:
     """Fill a goal template; type names are given as in PDDL ("Mug") and shown in lower case."""
-    return template.format(
-        obj=target.lower(), recep=receptacle.lower(), toggle=toggle.lower()
-    )
+    return template.format(obj=target.lower(), recep=receptacle.lower(), toggle=toggle.lower())
 
 
 # "put a clean mug in shelf" also fits "put a {obj} in {recep}" if {obj} could hold a space: it
@@ -97,7 +95,5 @@ def read(goal: str) -> Goal | None:
     for kind, pattern in _PATTERNS:
         if match := pattern.fullmatch(text):
             found = match.groupdict()
-            return Goal(
-                kind, found["obj"], found.get("recep", ""), found.get("toggle", "")
-            )
+            return Goal(kind, found["obj"], found.get("recep", ""), found.get("toggle", ""))
     return None

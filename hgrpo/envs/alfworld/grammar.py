@@ -88,6 +88,8 @@ class Alternative:
 
 @dataclass(frozen=True)
 class ActionText:
+    """An action's command template and the text that answers it."""
+
     template: tuple[Symbol, ...]
     feedback: tuple[Symbol, ...]
 
@@ -153,9 +155,7 @@ def _action(grammar: Grammar, name: str, text: str, at: int) -> int:
     )
     if rules is not None:
         lines = textwrap.dedent(rules).split("\n")
-        _add_rules(
-            grammar, "\n".join(li for li in lines if not li.lstrip().startswith("#"))
-        )
+        _add_rules(grammar, "\n".join(li for li in lines if not li.lstrip().startswith("#")))
     return end.end()
 
 
@@ -170,9 +170,7 @@ def _add_rules(grammar: Grammar, text: str) -> None:
             for name, alternatives in rules.items()
         ]
     except (json.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
-        raise UserError(
-            f"malformed grammar rules ({error}): {_excerpt(text, 0)!r}"
-        ) from None
+        raise UserError(f"malformed grammar rules ({error}): {_excerpt(text, 0)!r}") from None
     for name, alternatives in entries:
         parsed = []
         for rhs, condition in alternatives:
@@ -189,22 +187,21 @@ _EXPRESSION = re.compile(
 )
 _TEXT = re.compile(r'[^;|"<>\[\]#{}]+')
 _QUOTED = re.compile(r'"([^;|"<>\[\]#{}]*)"')
-# What the official parser swallows before the first symbol: blanks, or comments and a line end.
-_LEADING = re.compile(r"[\t]+|(?://.*|\s*)\n?")
+_LEADING = re.compile(r"(?://.*|\s*)\n?")
 
 
 def parse_symbols(text: str) -> tuple[Symbol, ...]:
     """Parse a right-hand side.
 
     Reading stops at the first character that no symbol starts with (`;`, a stray `}`): the
-    official parser drops the rest too. White space before the first symbol and tabs before any
-    symbol are dropped as well.
+    official parser drops the rest too. It also drops white space and `//` lines before the first
+    symbol, and tabs before any symbol.
 
     Raises:
         UserError: a `{` or `[` that is no expression in use.
     """
     symbols: list[Symbol] = []
-    at = _LEADING.match(text).end()
+    at = _start(text)
     while at < len(text):
         if text[at] == "\t":
             at += 1
@@ -213,9 +210,7 @@ def parse_symbols(text: str) -> tuple[Symbol, ...]:
             symbols.append(RuleCall(match[1]))
         elif text[at] in "{[":
             inner = _EXPRESSION.match(text, at + (text[at] == "["))
-            if inner is None or (
-                text[at] == "[" and text[inner.end() : inner.end() + 1] != "]"
-            ):
+            if inner is None or (text[at] == "[" and text[inner.end() : inner.end() + 1] != "]"):
                 raise UserError(f"unsupported expression {_excerpt(text, at)!r}")
             each = _each(inner)
             if text[at] == "[":
@@ -232,6 +227,16 @@ def parse_symbols(text: str) -> tuple[Symbol, ...]:
             break
         at = match.end()
     return tuple(symbols)
+
+
+def _start(text: str) -> int:
+    at = 0
+    while at == 0 or text[at - 1] == "\n":
+        end = _LEADING.match(text, at).end()
+        if end == at:
+            break
+        at = end
+    return at
 
 
 def _each(match: re.Match) -> Each:

@@ -60,9 +60,7 @@ class Household:
             for room in config.rooms
         }
         self.objects = {
-            room: sorted(
-                o for o in objects if room in OBJECTS[o].rooms and self.places(room, o)
-            )
+            room: sorted(o for o in objects if room in OBJECTS[o].rooms and self.places(room, o))
             for room in config.rooms
         }
         self.missions = {kind: self._missions(kind) for kind in config.task_types}
@@ -79,9 +77,7 @@ class Household:
 
     def favourites(self, room: str, target: str) -> tuple[str, ...]:
         """The receptacle types where objects of type `target` usually lie."""
-        return favourites(
-            self.config.habits, room, target, tuple(self.places(room, target))
-        )
+        return favourites(self.config.habits, room, target, tuple(self.places(room, target)))
 
     def usual(self, listed: set[str], kind: str) -> set[str]:
         """Favourite receptacle types in shown names, for someone who sees the room's listing.
@@ -110,16 +106,12 @@ class Household:
                 continue
             for target in self.objects[room]:
                 spec = OBJECTS[target]
-                if not spec.pickupable or not (
-                    {KINDS[kind].change} - {""} <= spec.changes
-                ):
+                if not spec.pickupable or not ({KINDS[kind].change} - {""} <= spec.changes):
                     continue
                 places = self.places(room, target)
                 if kind == "look_at_obj_in_light":
                     if LAMP in self.objects[room]:
-                        found.setdefault(room, []).append(
-                            Mission(kind, target, "", LAMP)
-                        )
+                        found.setdefault(room, []).append(Mission(kind, target, "", LAMP))
                     continue
                 found.setdefault(room, []).extend(
                     Mission(kind, target, goal, "")
@@ -140,8 +132,7 @@ class Household:
         mission = _pick(rng, [m for m in choices if m.target == target])
         copies = KINDS[kind].copies + self.config.spare_targets
         wanted = [
-            (target, self._place(rng, room, target, mission.receptacle))
-            for _ in range(copies)
+            (target, self._place(rng, room, target, mission.receptacle)) for _ in range(copies)
         ]
         if LAMP in self.objects[room]:
             wanted.append((LAMP, self._place(rng, room, LAMP, "")))
@@ -149,9 +140,7 @@ class Household:
         if tool := TOOLS.get(KINDS[kind].change):
             needed.add(tool)
         receptacles = self._receptacles(rng, room, needed)
-        objects = wanted + self._distractors(
-            rng, room, target, len(wanted), set(receptacles)
-        )
+        objects = wanted + self._distractors(rng, room, target, len(wanted), set(receptacles))
         instances: dict[str, list[int]] = {}
         for index, name in enumerate(receptacles):
             instances.setdefault(name, []).append(index)
@@ -179,18 +168,14 @@ class Household:
             return _pick(rng, favoured or others)
         return _pick(rng, others or favoured)
 
-    def _receptacles(
-        self, rng: np.random.Generator, room: str, needed: set[str]
-    ) -> list[str]:
+    def _receptacles(self, rng: np.random.Generator, room: str, needed: set[str]) -> list[str]:
         """Receptacle types of a house: the needed, then one of each, then repeated ones."""
         low, high = self.config.receptacles
         size = int(rng.integers(low, high + 1))
         rest = [name for name in self.receptacles[room] if name not in needed]
         rest = [rest[i] for i in rng.permutation(len(rest))]
         chosen = (sorted(needed) + rest)[: max(size, len(needed))]
-        repeatable = [
-            name for name in self.receptacles[room] if RECEPTACLES[name].repeats
-        ]
+        repeatable = [name for name in self.receptacles[room] if RECEPTACLES[name].repeats]
         while len(chosen) < size and repeatable:
             chosen.append(_pick(rng, repeatable))
         return sorted(chosen)
@@ -209,8 +194,7 @@ class Household:
         others = [
             name
             for name in self.objects[room]
-            if name not in (target, LAMP)
-            and present.intersection(self.places(room, name))
+            if name not in (target, LAMP) and present.intersection(self.places(room, name))
         ]
         if not others:
             return []

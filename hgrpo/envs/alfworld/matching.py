@@ -59,6 +59,7 @@ def type_predicate(kind: str) -> str:
 
 
 def succeed(facts: Facts, frame: Frame) -> bool:
+    """The end of a query that only asks whether there is an assignment."""
     return True
 
 
@@ -195,26 +196,19 @@ class FormulaCompiler:
     ) -> list[Step]:
         """Steps that together find every way to make `formula` true, `scope` being filled."""
         return [
-            self.run(clause, set(scope), then)
-            for clause in self.clauses(formula, scope, kinds)
+            self.run(clause, set(scope), then) for clause in self.clauses(formula, scope, kinds)
         ]
 
     def run(self, clause: "Clause", bound: set[str], then: Step) -> Step:
         """What finds every assignment of `clause`; the variables in `bound` are filled."""
-        filled = {clause.scope[name] for name in bound} | set(
-            self.slots.constants.values()
-        )
+        filled = {clause.scope[name] for name in bound} | set(self.slots.constants.values())
         step = self._filters(clause, then)
         return join(self._plan(clause, filled), filled, self.vocabulary, step)
 
     def relation(self, atom: pddl.Atom, scope: dict[str, int]) -> Relation:
-        return Relation(
-            self.vocabulary.predicate(atom.predicate), self._args(atom, scope)
-        )
+        return Relation(self.vocabulary.predicate(atom.predicate), self._args(atom, scope))
 
-    def test(
-        self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]
-    ) -> Step:
+    def test(self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]) -> Step:
         """Whether `formula` holds, all of `scope` being filled."""
         if isinstance(formula, pddl.Atom):
             slots = self._args(formula, scope)
@@ -252,9 +246,7 @@ class FormulaCompiler:
             elif arg in scope:
                 slots.append(scope[arg])
             else:
-                raise UserError(
-                    f"variable {arg!r} of {atom.predicate!r} is not declared"
-                )
+                raise UserError(f"variable {arg!r} of {atom.predicate!r} is not declared")
         return tuple(slots)
 
     def clauses(
@@ -284,9 +276,7 @@ class FormulaCompiler:
             if isinstance(part, pddl.Or) and not free <= covered:
                 return self._split(clause, i)
         for slot, kind in [(scope[name], kinds[name]) for name in scope] + clause.extra:
-            if slot not in covered or not any(
-                self.domain.is_a(t, kind) for t in typed[slot]
-            ):
+            if slot not in covered or not any(self.domain.is_a(t, kind) for t in typed[slot]):
                 listing = type_predicate(kind)
                 number = self.vocabulary.predicate(listing)
                 clause.relations.append((Relation(number, (slot,)), listing))
@@ -296,9 +286,7 @@ class FormulaCompiler:
         """The declared types of the positions that each slot stands at."""
         typed: dict[int, list[str]] = {}
         for relation, name in clause.relations:
-            for slot, kind in zip(
-                relation.slots, self.domain.predicates[name], strict=True
-            ):
+            for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):
                 typed.setdefault(slot, []).append(kind)
         return typed
 
@@ -327,21 +315,20 @@ class FormulaCompiler:
     def _plan(self, clause: "Clause", filled: set[int]) -> list[Relation]:
         """Greedy order: tests as soon as they can run, then the relation with fewest matches."""
         left = list(clause.relations)
-        filled = set(filled)
+        known = set(filled)
         order = []
         while left:
-
-            def cost(entry: tuple[Relation, str]) -> float:
-                slots = entry[0].slots
-                free = sum(slot not in filled for slot in slots)
-                size = max(self.sizes.get(entry[1], 50), 1)
-                return 0.0 if free == 0 else size ** (free / len(slots))
-
-            best = min(left, key=cost)
+            best = min(left, key=lambda entry, known=known: self._cost(*entry, known))
             left.remove(best)
             order.append(best[0])
-            filled |= set(best[0].slots)
+            known |= set(best[0].slots)
         return order
+
+    def _cost(self, relation: Relation, name: str, known: set[int]) -> float:
+        free = sum(slot not in known for slot in relation.slots)
+        if free == 0:
+            return 0.0
+        return max(self.sizes.get(name, 50), 1) ** (free / len(relation.slots))
 
 
 @dataclass

@@ -22,23 +22,26 @@ from hgrpo.envs.alfworld.matching import (
     succeed,
     type_predicate,
 )
-from hgrpo.envs.alfworld.text import NEGATION, TASK_RULE, Entities, TextCompiler
+from hgrpo.envs.alfworld.text import NEGATION, Entities, TextCompiler
 from hgrpo.errors import UserError
 
 NOTHING = "Nothing happens."
 _SHADOW = "text:"
 _MEMO = 20_000
-_TASK = re.compile(
-    r'"task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*("(?:[^"\\]|\\.)*")\s*\}\s*\]\s*,?'
-)
+_TASK = re.compile(r'"task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*("(?:[^"\\]|\\.)*")\s*\}\s*\]\s*,?')
 
 
 class Program:
-    """A domain and a grammar compiled together; games that share both share it."""
+    """A domain and a grammar compiled together; games that share both share it.
 
-    def __init__(
-        self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]
-    ) -> None:
+    Attributes:
+        fluent: numbers of the predicates that actions change.
+        order: action numbers in the order in which commands are tried, for grammars that give two
+            actions the same text: those without conditions first, then by name. It is the
+            planner's order wherever both need the same facts.
+    """
+
+    def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
         self.domain = domain
         self.sizes = sizes
         self.vocabulary = Vocabulary()
@@ -56,9 +59,7 @@ class Program:
         self.actions: list[Action] = []
         for schema in domain.actions:
             if schema.name not in grammar.actions:
-                raise UserError(
-                    f"the grammar has no text for the action {schema.name!r}"
-                )
+                raise UserError(f"the grammar has no text for the action {schema.name!r}")
             writers = self._texts(grammar, Slots())
             self.actions.append(Action(schema, grammar.actions[schema.name], writers))
         writers = self._texts(grammar, Slots())
@@ -68,11 +69,17 @@ class Program:
         for action in self.actions:
             action.finish(self.vocabulary, sizes, domain, effects)
         self.fluent = set().union(*(action.changes for action in self.actions))
+        names = {name for name, n in self.vocabulary.predicates.items() if n in self.fluent}
+        self.order = sorted(
+            range(len(self.actions)),
+            key=lambda i: (
+                bool(pddl.predicates(self.actions[i].schema.precondition) & names),
+                self.actions[i].name,
+            ),
+        )
 
     def _texts(self, grammar: object, slots: Slots) -> TextCompiler:
-        return TextCompiler(
-            grammar, slots, self.vocabulary, self.domain, self._text_predicate
-        )
+        return TextCompiler(grammar, slots, self.vocabulary, self.domain, self._text_predicate)
 
     def _text_predicate(self, name: str) -> int:
         """The predicate number that texts read as `name`; tracks what effects must keep."""
@@ -117,22 +124,11 @@ def _goal(program: Program, formula: pddl.Formula) -> Goal:
     key = (id(program), formula)
     if key not in _goals:
         slots = Slots()
-        compiler = FormulaCompiler(
-            slots, program.vocabulary, program.sizes, program.domain
-        )
+        compiler = FormulaCompiler(slots, program.vocabulary, program.sizes, program.domain)
         steps = tuple(compiler.find(formula, {}, {}, succeed))
-        reads = frozenset(map(program.vocabulary.predicate, predicates(formula)))
+        reads = frozenset(map(program.vocabulary.predicate, pddl.predicates(formula)))
         _goals[key] = Goal(slots, steps, reads)
     return _goals[key]
-
-
-def predicates(formula: pddl.Formula) -> set[str]:
-    """Names of the predicates in a formula."""
-    if isinstance(formula, pddl.Atom):
-        return {formula.predicate} - {"="}
-    if isinstance(formula, pddl.And | pddl.Or):
-        return set().union(*map(predicates, formula.parts))
-    return predicates(formula.part)
 
 
 class CompiledGame:
@@ -156,7 +152,7 @@ class CompiledGame:
         self.program = program = _program(
             data["pddl_domain"],
             grammar_text,
-            {name: 0 for name in domain.predicates} | sizes,
+            dict.fromkeys(domain.predicates, 0) | sizes,
         )
         _check_types(rows, problem.objects, domain)
         ids = sorted(problem.objects)
@@ -169,26 +165,17 @@ class CompiledGame:
         self.start = Facts(program.vocabulary, self._numbers(rows), program.fluent)
         self.frames = [action.slots.frame(self.number) for action in program.actions]
         self.goal_frame = self.goal.slots.frame(self.number)
-        self.matters = [
-            bool(action.changes & self.goal.reads) for action in program.actions
-        ]
+        self.matters = [bool(action.changes & self.goal.reads) for action in program.actions]
         self.intro = program.intro(
             self.start, program.intro_slots.frame(self.number), self.entities
         )
         self._texts: dict[tuple[int, Arguments], str] = {}
         self._readings: dict[str, list[tuple[int, dict[int, int]]]] = {}
 
-    def _names(
-        self, ids: list[str], rows: Iterable[list[tuple[str, ...]]]
-    ) -> list[str]:
+    def _names(self, ids: list[str], rows: Iterable[list[tuple[str, ...]]]) -> list[str]:
         # Only entities that some fact mentions take part in the numbering.
         used = {name for facts in rows for fact in facts for name in fact}
-        used |= {
-            n
-            for fact in self.problem.numeric
-            if fact[0] != "total-cost"
-            for n in fact[1:-1]
-        }
+        used |= {n for fact in self.problem.numeric if fact[0] != "total-cost" for n in fact[1:-1]}
         shown = shown_names(used)
         return [shown.get(name, name) for name in ids]
 
@@ -207,9 +194,7 @@ class CompiledGame:
             if name.startswith(type_predicate("")):
                 kinds = self.problem.objects.items()
                 kind = name.removeprefix(type_predicate(""))
-                facts[listing] = [
-                    number[n] for n, k in kinds if program.domain.is_a(k, kind)
-                ]
+                facts[listing] = [number[n] for n, k in kinds if program.domain.is_a(k, kind)]
         return facts
 
     def is_won(self, facts: Facts) -> bool:
@@ -237,13 +222,12 @@ class CompiledGame:
         found = self._readings.get(command)
         if found is None:
             found = []
-            for index, action in enumerate(self.program.actions):
+            for index in self.program.order:
+                action = self.program.actions[index]
                 if action.pattern is None:
                     found.append((index, None))
                 else:
-                    found += [
-                        (index, given) for given in action.parse(command, self.by_name)
-                    ]
+                    found += [(index, given) for given in action.parse(command, self.by_name)]
             if found:
                 if len(self._readings) >= _MEMO:
                     self._readings.clear()
@@ -255,9 +239,7 @@ def _check_types(
     rows: dict[str, list[tuple[str, ...]]], objects: dict[str, str], domain: pddl.Domain
 ) -> None:
     for name, atoms in rows.items():
-        for column, expected in zip(
-            zip(*atoms, strict=True), domain.predicates[name], strict=True
-        ):
+        for column, expected in zip(zip(*atoms, strict=True), domain.predicates[name], strict=True):
             for kind in {objects[arg] for arg in column}:
                 if not domain.is_a(kind, expected):
                     raise UserError(
@@ -266,14 +248,12 @@ def _check_types(
 
 
 def _split_task(grammar_text: str) -> tuple[str, str]:
-    """The task sentence, and the grammar without its rule; ("", grammar) if it is not plain text."""
+    """The task sentence and the grammar without it; "" and the grammar if it is not plain text."""
     match = _TASK.search(grammar_text)
     if match is not None and len(_TASK.findall(grammar_text)) == 1:
         symbols = parse_symbols(json.loads(match[1]))
         if all(isinstance(symbol, str) for symbol in symbols):
-            return "".join(symbols), grammar_text[: match.start()] + grammar_text[
-                match.end() :
-            ]
+            return "".join(symbols), grammar_text[: match.start()] + grammar_text[match.end() :]
     return "", grammar_text
 
 
@@ -331,7 +311,8 @@ class NativeGame:
         game, facts = self.game, self.facts
         for index, given in game.readings(command):
             action = game.program.actions[index]
-            for args in action.applicable(facts, game.frames[index][:], given):
+            found = action.applicable(facts, game.frames[index][:], given)
+            for args in sorted(found) if len(found) > 1 else found:
                 if game.command(facts, index, args) == command:
                     return index, args
         return -1, ()

@@ -26,9 +26,7 @@ def memoised() -> Iterator[None]:
     parse_query = lru_cache(maxsize=4096)(Rule.parse_conjunctive_query)
     translate = lru_cache(maxsize=4)(fast_downward.pddl2sas)
 
-    def fresh_symbols(
-        text: str, rule_name: str = "symbols", trace: bool = False
-    ) -> list:
+    def fresh_symbols(text: str, rule_name: str = "symbols", trace: bool = False) -> list:
         return _shallow(parse_symbols(text, rule_name=rule_name))
 
     patches = [

@@ -20,6 +20,8 @@ NONSENSE = (
 
 
 class Engine(Protocol):
+    """What both engines offer."""
+
     won: bool
 
     def reset(self) -> str: ...
@@ -72,9 +74,7 @@ def compare_walk(
         ]
         for what, left, right in rows:
             if left != right:
-                tally.mismatches.append(
-                    Mismatch(game, walk, step, command, what, left, right)
-                )
+                tally.mismatches.append(Mismatch(game, walk, step, command, what, left, right))
                 return
         command = next(commands, None)
         if command is None:
@@ -98,8 +98,4 @@ def random_walk(engine: Engine, rng: random.Random, steps: int) -> Iterator[str]
             continue
         if rng.random() < 0.5:
             commands = [c for c in commands if not c.startswith("go to ")]
-        yield (
-            " " * (rng.random() < 0.05)
-            + rng.choice(commands)
-            + "\t" * (rng.random() < 0.05)
-        )
+        yield (" " * (rng.random() < 0.05) + rng.choice(commands) + "\t" * (rng.random() < 0.05))

@@ -25,16 +25,22 @@ class Atom:
 
 @dataclass(frozen=True)
 class Not:
+    """`part` is false."""
+
     part: "Formula"
 
 
 @dataclass(frozen=True)
 class And:
+    """All `parts` are true; so is the empty conjunction."""
+
     parts: tuple["Formula", ...]
 
 
 @dataclass(frozen=True)
 class Or:
+    """One of `parts` is true."""
+
     parts: tuple["Formula", ...]
 
 
@@ -48,6 +54,8 @@ class Exists:
 
 @dataclass(frozen=True)
 class Forall:
+    """All values of `variables` (name, type) make `part` true."""
+
     variables: tuple[tuple[str, str], ...]
     part: "Formula"
 
@@ -66,6 +74,8 @@ class Effect:
 
 @dataclass(frozen=True)
 class ActionSchema:
+    """An action with its parameters (name, type)."""
+
     name: str
     parameters: tuple[tuple[str, str], ...]
     precondition: Formula
@@ -96,6 +106,24 @@ class Problem:
     init: tuple[tuple[str, ...], ...]
     numeric: tuple[tuple[str, ...], ...]
     goal: Formula
+
+
+def predicates(formula: Formula) -> set[str]:
+    """Names of the predicates in a formula."""
+    if isinstance(formula, Atom):
+        return {formula.predicate} - {"="}
+    if isinstance(formula, And | Or):
+        return set().union(*map(predicates, formula.parts))
+    return predicates(formula.part)
+
+
+def constants(formula: Formula) -> set[str]:
+    """Names of the objects in a formula."""
+    if isinstance(formula, Atom):
+        return {arg for arg in formula.args if not arg.startswith("?")}
+    if isinstance(formula, And | Or):
+        return set().union(*map(constants, formula.parts))
+    return constants(formula.part)
 
 
 def canonical(text: str) -> str:
@@ -168,11 +196,7 @@ class _Conditions:
             return Not(self.formula(rest[0]))
         if head == "imply" and len(rest) == 2:
             return Or((Not(self.formula(rest[0])), self.formula(rest[1])))
-        if (
-            head in ("exists", "forall")
-            and len(rest) == 2
-            and isinstance(rest[0], list)
-        ):
+        if head in ("exists", "forall") and len(rest) == 2 and isinstance(rest[0], list):
             kind = Exists if head == "exists" else Forall
             # A comma sticks to the type before it, and no object has a type of that name; the
             # planner's translator reads ALFRED's "examine object" that way too.
@@ -180,18 +204,14 @@ class _Conditions:
         return self.atom(node)
 
     def atom(self, node: list) -> Atom:
-        if not isinstance(node, list) or not all(
-            isinstance(word, str) for word in node
-        ):
+        if not isinstance(node, list) or not all(isinstance(word, str) for word in node):
             raise UserError(f"cannot read the condition {_show(node)}")
         name, args = node[0], tuple(node[1:])
         arity = 2 if name == "=" else len(self.predicates.get(name, ()))
         if name != "=" and name not in self.predicates:
             raise UserError(f"unknown predicate {name!r}")
         if len(args) != arity:
-            raise UserError(
-                f"predicate {name!r} takes {arity} arguments, not {len(args)}"
-            )
+            raise UserError(f"predicate {name!r} takes {arity} arguments, not {len(args)}")
         return Atom(name, args)
 
     def effects(self, node: list, condition: Formula | None = None) -> Iterator[Effect]:
@@ -252,9 +272,7 @@ def _action(section: list, conditions: _Conditions) -> ActionSchema:
     parts = dict(zip(section[2::2], section[3::2], strict=False))
     unknown = set(parts) - {":parameters", ":precondition", ":effect"}
     if unknown:
-        raise UserError(
-            f"action {name!r}: {sorted(map(str, unknown))} is not supported"
-        )
+        raise UserError(f"action {name!r}: {sorted(map(str, unknown))} is not supported")
     try:
         return ActionSchema(
             name,
@@ -292,6 +310,9 @@ def parse_problem(text: str, domain: Domain) -> Problem:
         goal = _Conditions(domain.predicates).formula(sections[":goal"][0])
     except UserError as error:
         raise UserError(f"malformed goal: {error}") from None
+    for name in constants(goal):
+        if name not in objects:
+            raise UserError(f"malformed goal: undeclared object {name!r}")
     return Problem(objects, init, numeric, goal)
 
 
@@ -313,9 +334,7 @@ def _init(
             numeric.append((*atom[1], str(atom[2])))
         elif atom[0] != "not":
             reason = "takes other arguments" if atom[0] in expected else "is unknown"
-            raise UserError(
-                f"predicate {atom[0]!r} {reason} in the initial fact {_show(fact)}"
-            )
+            raise UserError(f"predicate {atom[0]!r} {reason} in the initial fact {_show(fact)}")
     for atom in init:
         for name in atom[1:]:
             if name not in objects:

@@ -72,13 +72,9 @@ def _ids(types: list[str] | tuple[str, ...]) -> list[str]:
     ids = []
     for name, number in zip(types, numbers(types), strict=True):
         serial = f"{total[name] - number + 1:02d}"
-        basin = name.endswith(
-            "Basin"
-        )  # shown as "sinkbasin" only when spelled Sink..SinkBasin
+        basin = name.endswith("Basin")  # shown as "sinkbasin" only when spelled Sink..SinkBasin
         stem = name.removesuffix("Basin") if basin else name
-        ids.append(
-            f"{stem}_bar_{serial}_bar_{name}" if basin else f"{stem}_bar_{serial}"
-        )
+        ids.append(f"{stem}_bar_{serial}_bar_{name}" if basin else f"{stem}_bar_{serial}")
     return ids
 
 
@@ -112,10 +108,7 @@ def pddl(house: House, mission: Mission) -> str:
             f"(objectAtLocation {name} {spots[place]})",
             f"({'pickupable' if OBJECTS[kind].pickupable else 'toggleable'} {name})",
         ]
-        facts += [
-            f"({_CHANGE_ABILITY[change]} {name})"
-            for change in sorted(OBJECTS[kind].changes)
-        ]
+        facts += [f"({_CHANGE_ABILITY[change]} {name})" for change in sorted(OBJECTS[kind].changes)]
     for place in sorted(set(house.receptacles)):
         holds = RECEPTACLES[place].holds
         facts += [
@@ -157,10 +150,7 @@ def walkthrough(house: House, mission: Mission, language: str) -> list[str]:
     kinds = house.receptacles
     shown = [f"{k.lower()} {n}" for k, n in zip(kinds, numbers(kinds), strict=True)]
     object_types = [name for name, _ in house.objects]
-    items = [
-        f"{k.lower()} {n}"
-        for k, n in zip(object_types, numbers(object_types), strict=True)
-    ]
+    items = [f"{k.lower()} {n}" for k, n in zip(object_types, numbers(object_types), strict=True)]
     commands: list[str] = []
     here, opened = -1, set()
 

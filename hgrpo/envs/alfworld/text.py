@@ -28,7 +28,7 @@ TASK_RULE = "task"
 class Entities:
     """Shown names and ids by entity number, and the game's task sentence."""
 
-    __slots__ = ("names", "ids", "task")
+    __slots__ = ("ids", "names", "task")
 
     def __init__(self, names: list[str], ids: list[str], task: str) -> None:
         self.names = names
@@ -160,9 +160,7 @@ class TextCompiler:
 
         return write
 
-    def _branch(
-        self, alternative: Alternative, scope: Scope
-    ) -> tuple[Step | None, Writer]:
+    def _branch(self, alternative: Alternative, scope: Scope) -> tuple[Step | None, Writer]:
         condition = None
         if alternative.condition:
             condition = self._query(alternative.condition, scope, succeed)
@@ -188,9 +186,7 @@ class TextCompiler:
             for placeholder in literal.placeholders:
                 if placeholder not in taken:
                     rivals = [
-                        slot
-                        for other, slot in taken.items()
-                        if self._overlap(other, placeholder)
+                        slot for other, slot in taken.items() if self._overlap(other, placeholder)
                     ]
                     distinct[extended[placeholder]] = tuple(rivals)
                     taken[placeholder] = extended[placeholder]
@@ -208,9 +204,7 @@ class TextCompiler:
         if declared is None:
             return
         if len(literal.placeholders) != len(declared):
-            raise UserError(
-                f"the grammar's {literal.predicate!r} takes {len(declared)} arguments"
-            )
+            raise UserError(f"the grammar's {literal.predicate!r} takes {len(declared)} arguments")
         for (name, kind), expected in zip(literal.placeholders, declared, strict=True):
             if not self.domain.is_a(expected, kind):
                 raise UserError(
@@ -220,9 +214,7 @@ class TextCompiler:
 
     def _expression(self, expression: FirstOf, scope: Scope) -> Writer:
         variables = {name: slot for (name, _), slot in scope.items()}
-        writers = [
-            self._concat(concat, variables) for concat in expression.alternatives
-        ]
+        writers = [self._concat(concat, variables) for concat in expression.alternatives]
         if len(writers) == 1:
             return writers[0]
 
@@ -263,19 +255,14 @@ def _concatenate(pieces: list[str | Writer]) -> Writer:
         return lambda facts, frame, entities: ""
     if len(pieces) == 1:
         (piece,) = pieces
-        return (
-            (lambda facts, frame, entities: piece) if isinstance(piece, str) else piece
-        )
+        return (lambda facts, frame, entities: piece) if isinstance(piece, str) else piece
     if len(pieces) == 2 and isinstance(pieces[0], str):
         head, tail = pieces
         return lambda facts, frame, entities: head + tail(facts, frame, entities)
 
     def write(facts: Facts, frame: Frame, entities: Entities) -> str:
         return "".join(
-            [
-                piece if piece.__class__ is str else piece(facts, frame, entities)
-                for piece in pieces
-            ]
+            [piece if piece.__class__ is str else piece(facts, frame, entities) for piece in pieces]
         )
 
     return write

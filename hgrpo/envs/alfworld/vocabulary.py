@@ -37,20 +37,12 @@ _CUTLERY = _words("Fork Spoon Spatula")
 _COOKWARE = _words("Kettle Pan Pot")
 _SMALL = _words("CD CellPhone CreditCard KeyChain Watch")
 _WRITING = _words("Book Pen Pencil")
-_BATH = _words(
-    "Candle Cloth HandTowel SoapBar SoapBottle SprayBottle TissueBox ToiletPaper"
-)
+_BATH = _words("Candle Cloth HandTowel SoapBar SoapBottle SprayBottle TissueBox ToiletPaper")
 _LAMP = frozenset({LAMP})
 
 _TABLE = _FOOD | _DISHES | _CUTLERY | _COOKWARE | _SMALL | _WRITING | _BATH | _LAMP
 _TABLE |= _words("AlarmClock Laptop")
-_DESK = (
-    _DISHES
-    | _SMALL
-    | _WRITING
-    | _LAMP
-    | _words("AlarmClock Candle Cloth Laptop TissueBox")
-)
+_DESK = _DISHES | _SMALL | _WRITING | _LAMP | _words("AlarmClock Candle Cloth Laptop TissueBox")
 _DESK |= _words("SprayBottle ToiletPaper")
 _CHAIR = _words("Book CellPhone Cloth CreditCard KeyChain Laptop Pillow")
 
@@ -59,12 +51,8 @@ _ALL = _KITCHEN | _BEDROOM | _BATHROOM
 
 RECEPTACLES = {
     "ArmChair": ReceptacleType(_BEDROOM, False, False, _CHAIR),
-    "BathtubBasin": ReceptacleType(
-        _BATHROOM, False, False, _words("Cloth HandTowel SoapBar")
-    ),
-    "Bed": ReceptacleType(
-        _BEDROOM, False, False, _words("Book CellPhone Laptop Pillow")
-    ),
+    "BathtubBasin": ReceptacleType(_BATHROOM, False, False, _words("Cloth HandTowel SoapBar")),
+    "Bed": ReceptacleType(_BEDROOM, False, False, _words("Book CellPhone Laptop Pillow")),
     "Cabinet": ReceptacleType(
         _KITCHEN | _BATHROOM,
         True,
@@ -77,18 +65,14 @@ RECEPTACLES = {
     "DiningTable": ReceptacleType(_KITCHEN, False, False, _TABLE),
     "Drawer": ReceptacleType(_ALL, True, True, _CUTLERY | _SMALL | _WRITING | _BATH),
     "Dresser": ReceptacleType(_BEDROOM, False, False, _DESK),
-    "Fridge": ReceptacleType(
-        _KITCHEN, True, False, _FOOD | _DISHES | _words("Pan Pot")
-    ),
+    "Fridge": ReceptacleType(_KITCHEN, True, False, _FOOD | _DISHES | _words("Pan Pot")),
     "GarbageCan": ReceptacleType(
         _ALL,
         False,
         False,
         (_FOOD | _BATH | _words("CD Pen Pencil")) - _words("Candle"),
     ),
-    "Microwave": ReceptacleType(
-        _KITCHEN, True, False, (_FOOD | _DISHES) - _words("Lettuce")
-    ),
+    "Microwave": ReceptacleType(_KITCHEN, True, False, (_FOOD | _DISHES) - _words("Lettuce")),
     "Safe": ReceptacleType(_BEDROOM, True, False, _SMALL),
     "Shelf": ReceptacleType(
         _ALL,

@@ -1,0 +1,78 @@
+# hgrpo: `make bakeoff` runs a study from environment to report, `make test` the tests.
+#
+#   make bakeoff                      the laptop study
+#   make bakeoff SEEDS="11 23 31"     more seeds; ROUNDS=7, STUDY=<name> likewise
+#   make plan                         jobs by stage, what is cached, what the rest will take
+#   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler)
+#   make bench, make lint, make clean
+
+PYTHON ?= python3
+STUDY ?= bakeoff
+SEEDS ?=
+ROUNDS ?=
+CORES ?=
+EXTRAS ?=
+
+SHELL := bash
+BIN := .venv/bin
+comma := ,
+space := $(subst ,, )
+STUDY_CONFIG := study=$(STUDY) \
+	$(if $(strip $(SEEDS)),seeds=$(subst $(space),$(comma),$(strip $(SEEDS)))) \
+	$(if $(strip $(ROUNDS)),rounds=$(strip $(ROUNDS)))
+SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/laptop $(if $(CORES),--cores $(CORES))
+
+# One stamp per set of extras: a second call installs nothing.
+RUN := .venv/.train-workflow
+TEST := .venv/.train-workflow-test$(addprefix -,$(subst $(space),-,$(strip $(EXTRAS))))
+SLOW := .venv/.train-workflow-test-browser$(addprefix -,$(subst $(space),-,$(strip $(EXTRAS))))
+LINT := .venv/.dev
+
+.DELETE_ON_ERROR:
+.PHONY: bakeoff plan test test-slow bench lint schema clean
+
+bakeoff: $(RUN)
+	@began=$$SECONDS; \
+	$(SNAKEMAKE) --config $(STUDY_CONFIG) || exit $$?; \
+	echo; \
+	echo "report:  $(CURDIR)/results/$(STUDY)/report/report.html"; \
+	echo "study:   $$((SECONDS - began)) s"; \
+	echo "install: $$(cat $(RUN)) s (once)"
+
+plan: $(RUN)
+	@$(BIN)/python -m hgrpo.cli.plan $(STUDY_CONFIG)
+
+test: $(TEST)
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(SLOW)
+	$(BIN)/python -m pytest -m slow
+
+bench: $(TEST)
+	$(BIN)/python benchmarks/run.py
+
+lint: $(LINT)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile rules
+
+# After an edit of a config model: what editors check the YAML files with.
+schema: $(RUN)
+	$(BIN)/python -m hgrpo.cli.schema configs/schema
+
+clean:
+	rm -rf .venv .snakemake build *.egg-info .pytest_cache .ruff_cache .hypothesis
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: $(PYTHON) is older than 3.11; try make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+# The stamp .venv/.a-b installs the extras a and b and holds the seconds it took. Bytecode is
+# compiled whatever PYTHONDONTWRITEBYTECODE says: without it every job starts seconds later.
+.venv/.%: pyproject.toml constraints.txt | .venv/bin/python
+	@began=$$SECONDS; \
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[$(subst -,$(comma),$*)]' || exit $$?; \
+	$(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null; \
+	echo $$((SECONDS - began)) > $@; \
+	echo "installed [$(subst -,$(comma),$*)] in $$(cat $@) s"

@@ -1,0 +1,69 @@
+"""Games that a user already has, in the published layout `<split>/<task>/<trial>/`."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from hgrpo import streams
+from hgrpo.config.env import GamesConfig
+from hgrpo.envs.alfworld.gamefile import TASK_FILE, list_games, read_game
+from hgrpo.envs.alfworld.generator import GameFiles
+from hgrpo.envs.base import Task
+from hgrpo.envs.panels import SPLITS
+from hgrpo.errors import UserError
+
+# What the pipeline and the official loader read; the published files also hold camera poses.
+_KEPT = ("task_id", "task_type", "pddl_params", "scene", "turk_annotations")
+
+
+def collect(
+    config: GamesConfig, sizes: dict[str, int | None], seed: int, skipped: Counter
+) -> Iterator[tuple[str, GameFiles]]:
+    """Yield (split, game) in panel order: task types in turn, games of a type shuffled by `seed`.
+
+    `skipped` counts by reason the games that the official loader leaves out too, those won at
+    reset, and those whose content came before.
+
+    Raises:
+        UserError: a folder is missing, holds a bad file, or has fewer games than `sizes` wants.
+    """
+    root = Path(os.path.expandvars(config.folder or "")).expanduser()
+    if "$" in str(root):
+        raise UserError(f"games.folder: {config.folder}: the environment variable is not set")
+    hashes: set[str] = set()
+    for split in SPLITS:
+        place = root / getattr(config.splits, split)
+        if not place.is_dir():
+            raise UserError(f"games.splits.{split}: no such folder: {place}")
+        listing = list_games(place)
+        skipped.update(listing.skipped.values())
+        fresh = {task.content_hash: task for task in listing.tasks}
+        fresh = {digest: task for digest, task in fresh.items() if digest not in hashes}
+        skipped["same content as another game"] += len(listing.tasks) - len(fresh)
+        hashes.update(fresh)
+        panel = _in_turn(list(fresh.values()), (seed, split))
+        wanted = sizes[split] or len(panel)
+        if len(panel) < wanted:
+            raise UserError(f"panels.{split}: {wanted} games are wanted, {place} has {len(panel)}")
+        for task in panel[:wanted]:
+            yield split, _files(place / task.path, task.path)
+
+
+def _in_turn(tasks: list[Task], name: tuple) -> list[Task]:
+    """Tasks with their types in turn, so that every prefix is stratified as far as it can be."""
+    queues: dict[str, list[Task]] = {}
+    for task in tasks:
+        queues.setdefault(task.task_type, []).append(task)
+    ranked = []
+    for kind in sorted(queues):
+        order = streams.generator("alfworld-panel", *name, kind).permutation(len(queues[kind]))
+        ranked += [(rank, kind, queues[kind][i]) for rank, i in enumerate(order)]
+    return [task for _, _, task in sorted(ranked, key=lambda row: row[:2])]
+
+
+def _files(place: Path, folder: str) -> GameFiles:
+    trajectory = json.loads((place / TASK_FILE).read_text())
+    kept = {key: trajectory[key] for key in _KEPT if key in trajectory}
+    return GameFiles(folder, read_game(place), kept)

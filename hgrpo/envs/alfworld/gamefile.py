@@ -1,0 +1,222 @@
+"""Games in the published layout: `<split>/<task>/<trial>/game.tw-pddl` beside `traj_data.json`."""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from hgrpo.envs.alfworld import pddl
+from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
+from hgrpo.envs.alfworld.progress import Potential
+from hgrpo.envs.base import Task
+from hgrpo.errors import UserError
+
+GAME_FILE = "game.tw-pddl"
+TASK_FILE = "traj_data.json"
+TASK_TYPES = (
+    "pick_and_place_simple",
+    "look_at_obj_in_light",
+    "pick_clean_then_place_in_recep",
+    "pick_heat_then_place_in_recep",
+    "pick_cool_then_place_in_recep",
+    "pick_two_obj_and_place",
+)
+GOAL_LEAD = "Your task is to: "
+_TEXTS = ("pddl_domain", "grammar", "pddl_problem")
+_PROBLEM_NAME = re.compile(r"\( problem [^ ()]+ \)")
+_CACHED = 4096
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game that was read, checked and compiled.
+
+    Attributes:
+        goal: the sentence after "Your task is to: ", with the full stop the file gives it.
+        walkthrough: commands that win it, if the file stores them.
+        moves: for each action of the domain, whether it may change the potential.
+    """
+
+    folder: Path
+    task_type: str
+    content_hash: str
+    compiled: CompiledGame
+    potential: Potential
+    goal: str
+    walkthrough: tuple[str, ...]
+    moves: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Playable games of a folder, sorted by path, and why the others were left out."""
+
+    tasks: list[Task]
+    skipped: dict[str, str]
+
+
+@lru_cache(maxsize=16)
+def _canonical_domain(text: str) -> str:
+    return pddl.canonical(text)
+
+
+def content_hash(game: dict) -> str:
+    """SHA-256 (hex) of what defines a game: domain, grammar and problem.
+
+    Comments, case and spacing of the PDDL do not count, nor do the problem's name, the
+    walkthrough and other keys of the file.
+    """
+    problem = _PROBLEM_NAME.sub("( problem _ )", pddl.canonical(game["pddl_problem"]), count=1)
+    parts = (_canonical_domain(game["pddl_domain"]), game["grammar"].strip(), problem)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def read_game(folder: Path) -> dict:
+    """The mapping in a folder's game file, with the three texts checked to be there.
+
+    Raises:
+        UserError: the file is missing, is no JSON object, or lacks a key.
+    """
+    path = folder / GAME_FILE
+    data = _read_json(path)
+    for key in _TEXTS:
+        if key not in data:
+            raise UserError(f"{path}: the key {key!r} is missing")
+        if not isinstance(data[key], str):
+            raise UserError(f"{path}: the key {key!r} must hold text")
+    if data.get("solvable") is False:
+        raise UserError(f"{path}: the file says that the game cannot be solved (solvable: false)")
+    return data
+
+
+def read_task_type(folder: Path) -> str:
+    """The task type in a folder's traj_data.json.
+
+    Raises:
+        UserError: the file is missing or malformed, or the type is not one of the six.
+    """
+    path = folder / TASK_FILE
+    data = _read_json(path)
+    if "task_type" not in data:
+        raise UserError(f"{path}: the key 'task_type' is missing")
+    if data["task_type"] not in TASK_TYPES:
+        raise UserError(f"{path}: unknown task_type {data['task_type']!r}")
+    return data["task_type"]
+
+
+def _read_json(path: Path) -> dict:
+    try:
+        data = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not valid JSON, perhaps cut off ({error})") from None
+    if not isinstance(data, dict):
+        raise UserError(f"{path}: a JSON object was expected, not {type(data).__name__}")
+    return data
+
+
+def compile_game(data: dict, source: object) -> CompiledGame:
+    """Compile a game file's mapping; `source` names it in errors.
+
+    Raises:
+        UserError: malformed PDDL or grammar, or a game that is won before the first action.
+    """
+    try:
+        compiled = CompiledGame(data)
+    except UserError as error:
+        raise UserError(f"{source}: {error}") from None
+    if compiled.is_won(compiled.start):
+        raise UserError(f"{source}: the game is already won at reset")
+    return compiled
+
+
+@lru_cache(maxsize=_CACHED)
+def _load(folder: Path) -> Game:
+    path = folder / GAME_FILE
+    data = read_game(folder)
+    task_type = read_task_type(folder)
+    compiled = compile_game(data, path)
+    _, lead, goal = compiled.intro.rpartition(GOAL_LEAD)
+    if not lead:
+        raise UserError(f"{path}: the opening text has no {GOAL_LEAD!r}")
+    potential = native_potential(compiled)
+    reads = {compiled.program.vocabulary.predicate(name) for name in potential.reads}
+    return Game(
+        folder=folder,
+        task_type=task_type,
+        content_hash=content_hash(data),
+        compiled=compiled,
+        potential=potential,
+        goal=goal.strip(),
+        walkthrough=tuple(data.get("walkthrough") or ()),
+        moves=tuple(bool(action.changes & reads) for action in compiled.program.actions),
+    )
+
+
+def load_compiled(folder: Path | str) -> Game:
+    """The game in `folder`; read and compiled once, the latest 4096 stay in this process.
+
+    Raises:
+        UserError: the files are missing or malformed, or the game is won at reset.
+    """
+    return _load(Path(folder))
+
+
+def native_potential(game: CompiledGame) -> Potential:
+    """The potential of a game, over the native engine's entities."""
+    names = {n: name for name, n in game.program.vocabulary.predicates.items()}
+    fluent = {names[number] for number in game.program.fluent}
+    sets, number = game.start.sets, game.program.vocabulary.predicate
+    return Potential(
+        game.problem.goal, fluent, lambda name: sets[number(name)], lambda n: game.number.get(n, -1)
+    )
+
+
+def play(game: Game) -> NativeGame:
+    """A new play of a loaded game; call its `reset` first."""
+    return NativeGame(game.compiled)
+
+
+def list_games(root: Path | str) -> Listing:
+    """Every playable game below `root`, each read and compiled once (about 2 ms a game).
+
+    Left out, with the reason, as the official package does: tasks with movable receptacles or
+    slicing, folders without a game file, games marked unsolvable; and games won at reset.
+
+    Raises:
+        UserError: `root` is no folder, a file is malformed, or no game is left.
+    """
+    root = Path(root)
+    if not root.is_dir():
+        raise UserError(f"{root}: no such folder of games")
+    tasks: list[Task] = []
+    skipped: dict[str, str] = {}
+    for path in sorted(root.rglob(TASK_FILE)):
+        folder = path.parent
+        name = folder.relative_to(root).as_posix()
+        reason = _unplayable(folder)
+        if reason:
+            skipped[name] = reason
+            continue
+        data = read_game(folder)
+        tasks.append(Task(name, name, content_hash(data), read_task_type(folder)))
+    if not tasks:
+        raise UserError(f"{root}: no playable games below this folder")
+    return Listing(tasks, skipped)
+
+
+def _unplayable(folder: Path) -> str:
+    if "movable" in str(folder):
+        return "movable receptacles are not supported"
+    if "Sliced" in str(folder):
+        return "slicing tasks are not supported"
+    if not (folder / GAME_FILE).is_file():
+        return "no game file"
+    data = _read_json(folder / GAME_FILE)
+    if data.get("solvable") is False:
+        return "marked unsolvable"
+    compiled = CompiledGame(read_game(folder))
+    return "won at reset" if compiled.is_won(compiled.start) else ""

@@ -1,0 +1,116 @@
+"""Success by round, by temperature and by task type: tables that carry no verdict."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from hgrpo.evaluation import statistics
+from hgrpo.evaluation.outcomes import GREEDY, TEST, outcomes, select
+
+
+def temperature_table(
+    episodes: pd.DataFrame, method: str, round_index: int, level: float
+) -> pd.DataFrame:
+    """Success of one arm on each panel at each temperature it was evaluated at."""
+    mine = episodes[(episodes["method"] == method) & (episodes["round"] == round_index)]
+    rows = []
+    for (panel, temperature), group in mine.groupby(["panel", "temperature"], sort=True):
+        rate = statistics.rate_interval(outcomes(group, method, temperature).success, level)
+        rows.append(
+            {
+                "panel": panel,
+                "temperature": temperature,
+                "success": rate.mean,
+                "lower": rate.lower,
+                "upper": rate.upper,
+                "n_seeds": rate.n_seeds,
+                "n_tasks": rate.n_tasks,
+                "inadmissible_share": group["n_inadmissible"].sum() / group["n_turns"].sum(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def rounds_by_seed(episodes: pd.DataFrame) -> pd.DataFrame:
+    """Greedy success of every run after every round, on each panel."""
+    greedy = episodes[episodes["temperature"] == GREEDY]
+    keys = ["method", "seed", "round", "panel"]
+    return greedy.groupby(keys, as_index=False).agg(
+        success=("success", "mean"),
+        mean_return=("env_return", "mean"),
+        mean_turns=("n_turns", "mean"),
+    )
+
+
+def rounds(episodes: pd.DataFrame, order: Sequence[str], level: float) -> pd.DataFrame:
+    """Greedy success of every arm after every round over its seeds, on each panel."""
+    greedy = episodes[episodes["temperature"] == GREEDY]
+    rows = []
+    for (method, round_index, panel), group in greedy.groupby(["method", "round", "panel"]):
+        rate = statistics.rate_interval(outcomes(group, method, GREEDY).success, level)
+        rows.append(
+            {
+                "method": method,
+                "round": round_index,
+                "panel": panel,
+                "success": rate.mean,
+                "lower": rate.lower,
+                "upper": rate.upper,
+                "mean_return": group["env_return"].mean(),
+                "mean_turns": group["n_turns"].mean(),
+                "inadmissible_share": group["n_inadmissible"].sum() / group["n_turns"].sum(),
+            }
+        )
+    table = pd.DataFrame(rows)
+    table["method"] = pd.Categorical(table["method"], categories=list(order), ordered=True)
+    table = table.sort_values(["method", "panel", "round"], ignore_index=True)
+    return table.astype({"method": str})
+
+
+def best_rounds(rounds: pd.DataFrame, order: Sequence[str], last: dict[str, int]) -> pd.DataFrame:
+    """The best test round of each arm beside its last. Chosen on test: for the record only."""
+    rows = []
+    for method in order:
+        mine = rounds[(rounds["method"] == method) & (rounds["panel"] == TEST)]
+        best = mine.loc[mine["success"].idxmax()]
+        final = mine[mine["round"] == last[method]].iloc[0]
+        rows.append(
+            {
+                "method": method,
+                "best_round": int(best["round"]),
+                "best_success": best["success"],
+                "last_round": last[method],
+                "last_success": final["success"],
+                "mean_success": mine["success"].mean(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def task_types(
+    episodes: pd.DataFrame, order: Sequence[str], last: dict[str, int], level: float
+) -> pd.DataFrame:
+    """Greedy test success at the last round, by task type."""
+    rows = []
+    for method in order:
+        chosen = select(episodes, method, last[method], GREEDY)
+        chosen = chosen[chosen["panel"] == TEST]
+        for task_type, group in chosen.groupby("task_type", sort=True):
+            played = outcomes(group, method, GREEDY)
+            # A type may have a single task, which has no spread to speak of.
+            if len(played.tasks) < 2:
+                lower, upper = statistics.wilson_interval(played.success[:, 0].mean(), 1, level)
+            else:
+                rate = statistics.rate_interval(played.success, level)
+                lower, upper = rate.lower, rate.upper
+            rows.append(
+                {
+                    "method": method,
+                    "task_type": task_type,
+                    "n_tasks": len(played.tasks),
+                    "success": played.success.mean(),
+                    "lower": lower,
+                    "upper": upper,
+                }
+            )
+    return pd.DataFrame(rows)

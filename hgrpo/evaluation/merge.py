@@ -1,0 +1,129 @@
+"""Bring the episodes of all arms together, and refuse what does not belong together."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from hgrpo.errors import UserError
+
+COLUMNS = (
+    "method",
+    "seed",
+    "round",
+    "panel",
+    "temperature",
+    "task_id",
+    "content_hash",
+    "task_type",
+    "success",
+    "env_return",
+    "final_progress",
+    "n_turns",
+    "n_inadmissible",
+    "n_overlong",
+    "n_empty",
+    "truncated",
+    "n_action_tokens",
+)
+EVALUATION = ["method", "seed", "round", "panel", "temperature"]
+NAMED = 3  # how many missing tasks an error message spells out
+
+
+def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) -> pd.DataFrame:
+    """One checked table of all episodes, sorted so that the order of `paths` does not matter.
+
+    Args:
+        paths: episodes.parquet files, one or more evaluations each.
+        methods: the arms that must be present; None accepts any.
+
+    Raises:
+        UserError: a file is unreadable or lacks a column, an arm is missing, an episode stands
+            twice, or two evaluations played different panels.
+    """
+    if not paths:
+        raise UserError("no episodes: give at least one episodes.parquet")
+    frame = pd.concat([read_episodes(path) for path in paths], ignore_index=True)
+    absent = [name for name in methods or () if name not in set(frame["method"])]
+    if absent:
+        raise UserError(f"no episodes of {', '.join(absent)} in the {len(paths)} files given")
+    check_episodes(frame)
+    return frame.sort_values([*EVALUATION, "task_id"], ignore_index=True)
+
+
+def read_episodes(path: Path) -> pd.DataFrame:
+    """Read one episodes file; columns beyond the documented ones are dropped.
+
+    Raises:
+        UserError: the file is missing, is not Parquet, is empty or lacks a column.
+    """
+    try:
+        frame = pd.read_parquet(path)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such episodes file") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: not a Parquet file ({error})") from None
+    lacking = [name for name in COLUMNS if name not in frame.columns]
+    if lacking:
+        raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
+    if frame.empty:
+        raise UserError(f"{path}: no episodes in it")
+    return frame[list(COLUMNS)]
+
+
+def check_episodes(frame: pd.DataFrame) -> None:
+    """Check that every evaluation on a panel played the same tasks, each once.
+
+    Raises:
+        UserError: naming the panel, the evaluations and the tasks.
+    """
+    twice = frame[frame.duplicated([*EVALUATION, "task_id"])]
+    if len(twice):
+        row = twice.iloc[0]
+        raise UserError(f"{_name(row)}: task {row['task_id']} was evaluated twice")
+    for panel, episodes in frame.groupby("panel", sort=True):
+        _check_panel(panel, episodes)
+
+
+def _check_panel(panel: str, episodes: pd.DataFrame) -> None:
+    """Compare every evaluation of one panel with the largest one."""
+    groups = dict(iter(episodes.groupby(EVALUATION, sort=True)))
+    hashes = {
+        key: group.set_index("task_id")["content_hash"].sort_index()
+        for key, group in groups.items()
+    }
+    largest = max(hashes, key=lambda key: len(hashes[key]))
+    expected, owner = hashes[largest], _name(groups[largest].iloc[0])
+    for key, found in hashes.items():
+        if found.equals(expected):
+            continue
+        here = _name(groups[key].iloc[0])
+        shared = found.index.intersection(expected.index)
+        differing = shared[found[shared].to_numpy() != expected[shared].to_numpy()]
+        if len(differing):
+            raise UserError(
+                f"panel {panel!r}: task {differing[0]} has content hash "
+                f"{found[differing[0]]} in {here}, but {expected[differing[0]]} in {owner}; "
+                f"results from different panels cannot be compared"
+            )
+        missing = expected.index.difference(found.index)
+        surplus = found.index.difference(expected.index)
+        complaints = []
+        if len(missing):
+            complaints.append(f"{here} lacks {_tasks(missing)} that {owner} has")
+        if len(surplus):
+            complaints.append(f"{here} has {_tasks(surplus)} that {owner} lacks")
+        raise UserError(f"panel {panel!r}: {'; '.join(complaints)}")
+
+
+def _tasks(names: Sequence[str]) -> str:
+    shown = ", ".join(list(names)[:NAMED])
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"task{'s' if len(names) > 1 else ''} {shown}{more}"
+
+
+def _name(row: pd.Series) -> str:
+    return (
+        f"{row['method']} seed {row['seed']} round {row['round']} "
+        f"{row['panel']} T={row['temperature']:g}"
+    )

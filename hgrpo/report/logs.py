@@ -1,0 +1,134 @@
+"""Training logs and turns as tables; which run a file belongs to is read off its path."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from hgrpo.errors import UserError
+
+RUN = re.compile(r"(?P<method>[^/]+)/seed_(?P<seed>\d+)/round_(?P<round>\d+)/[^/]+$")
+# A log without these cannot be drawn; any other column is optional and shows as missing.
+REQUIRED = ("step", "mean_reward", "std_reward", "n_trajectories", "elapsed_s")
+OPTIONAL = (
+    "success_rate",
+    "n_groups",
+    "dead_groups",
+    "n_forward_tokens",
+    "n_action_tokens",
+    "inadmissible",
+    "overlong",
+    "empty",
+    "truncated",
+    "context_overflow",
+    "observed_kl",
+    "kl_coef",
+    "grad_norm",
+    "entropy",
+    "clip_fraction",
+    "ess",
+    "mismatch_max",
+    "mean_abs_turn_adv",
+    "collect_s",
+    "credit_s",
+    "update_s",
+)
+SUMS = {"trajectories": "n_trajectories", "tokens": "n_forward_tokens", "seconds": "elapsed_s"}
+
+
+def run_of(path: Path) -> tuple[str, int, int]:
+    """(method, seed, round) of a file in <method>/seed_<s>/round_<r>/.
+
+    Raises:
+        UserError: the path does not end like that.
+    """
+    match = RUN.search(Path(path).as_posix())
+    if not match:
+        raise UserError(f"{path}: expected a file in <method>/seed_<s>/round_<r>/")
+    return match["method"], int(match["seed"]), int(match["round"])
+
+
+def read_logs(paths: Sequence[Path]) -> pd.DataFrame:
+    """All training logs as one table, one row per optimiser batch of every run.
+
+    Adds `batch` (number of the batch in its run, over all rounds, from 1) and the running sums
+    `trajectories`, `tokens` and `seconds` of the run, the batch included.
+
+    Raises:
+        UserError: a log is missing, is not a log, lacks a column, stands twice, or a round of
+            a run is missing before it.
+    """
+    tables = []
+    seen: dict[tuple, Path] = {}
+    for path in paths:
+        run = run_of(path)
+        if run in seen:
+            raise UserError(f"{path}: the same round as {seen[run]}")
+        seen[run] = path
+        tables.append(_read_log(path).assign(method=run[0], seed=run[1], round=run[2]))
+    if not tables:
+        return pd.DataFrame(
+            columns=["method", "seed", "round", "batch", *REQUIRED, *OPTIONAL, *SUMS]
+        )
+    for method, seed, number in seen:
+        if number > 1 and (method, seed, number - 1) not in seen:
+            raise UserError(f"{method} seed {seed}: no train log of round {number - 1}")
+    table = pd.concat(tables, ignore_index=True)
+    table = table.sort_values(["method", "seed", "round", "step"], ignore_index=True)
+    runs = table.groupby(["method", "seed"])
+    table["batch"] = runs.cumcount() + 1
+    for name, column in SUMS.items():
+        table[name] = runs[column].cumsum()
+    return table
+
+
+def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
+    """Turns of the first batch of the first round, per method, for the lowest seed all share.
+
+    All arms start from the same policy and draw from the same named streams, so these turns are
+    the same in every arm, and only their credit differs.
+
+    Raises:
+        UserError: a file is unreadable.
+    """
+    runs = {run_of(path): path for path in paths}
+    if not runs:
+        return {}
+    first = min(number for _, _, number in runs)
+    runs = {(method, seed): path for (method, seed, number), path in runs.items() if number == first}
+    methods = list(dict.fromkeys(method for method, _ in runs))
+    seeds = [
+        seed
+        for seed in sorted({seed for _, seed in runs})
+        if all((method, seed) in runs for method in methods)
+    ]
+    if not seeds:
+        raise UserError(f"turns: no seed has a round {first} of all of {', '.join(methods)}")
+    return {method: _read_turns(runs[method, seeds[0]]) for method in methods}
+
+
+def _read_log(path: Path) -> pd.DataFrame:
+    try:
+        rows = json.loads(Path(path).read_text())["rows"]
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such train log") from None
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: not a train log ({error})") from None
+    table = pd.DataFrame(rows, columns=None if rows else list(REQUIRED))
+    lacking = [name for name in REQUIRED if name not in table.columns]
+    if lacking:
+        raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
+    table = table.reindex(columns=[*REQUIRED, *OPTIONAL])
+    return table.apply(pd.to_numeric)
+
+
+def _read_turns(path: Path) -> pd.DataFrame:
+    try:
+        return pq.read_table(path, filters=[("step", "==", 0)]).to_pandas()
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such turns file") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: not a turns file ({error})") from None

@@ -1,0 +1,300 @@
+"""A whole study's artefacts, invented but shaped like real ones, for tests of the report."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+
+TYPES = (
+    "pick_and_place_simple",
+    "look_at_obj_in_light",
+    "pick_clean_then_place_in_recep",
+    "pick_heat_then_place_in_recep",
+    "pick_cool_then_place_in_recep",
+    "pick_two_obj_and_place",
+)
+# Log-odds that the last round adds to the supervised policy.
+GAIN = {
+    "flatGRPO": 0.55,
+    "Progressive": 1.05,
+    "RandomCredit": 0.5,
+    "LLMJudge": 0.7,
+    "TurnRDV2": 1.0,
+}
+SHARPENING = {0.0: 0.0, 0.3: 0.02, 0.5: 0.08, 0.7: -0.05, 1.0: -0.2}
+
+
+@dataclass(frozen=True)
+class FakeStudy:
+    """Where the artefacts lie, and the report stage's settings."""
+
+    root: Path
+    config: dict
+
+    def files(self, pattern: str) -> list[Path]:
+        """Files matching a glob under the study's folder, sorted."""
+        return sorted(self.root.glob(pattern))
+
+
+def write_study(
+    root: Path,
+    methods: tuple[str, ...] = ("SFTOnly", "flatGRPO", "Progressive", "RandomCredit"),
+    seeds: tuple[int, ...] = (11, 23, 31),
+    rounds: int = 5,
+    n_test: int = 120,
+    n_validation: int = 60,
+    steps: int = 8,
+    draw: int = 0,
+) -> FakeStudy:
+    """Write evaluations, training logs, turns, snapshots and config.yaml under `root`."""
+    rng = np.random.default_rng(draw)
+    panels = {
+        "validation": _panel("valid_seen", n_validation, rng),
+        "test": _panel("valid_unseen", n_test, rng),
+    }
+    for method in methods:
+        trained = method != "SFTOnly"
+        liking = rng.normal(0, 0.5, n_test + n_validation)
+        for seed in seeds:
+            bias = rng.normal(0, 0.12) if trained else 0.0
+            for number in range(1, rounds + 1) if trained else [0]:
+                gain = GAIN.get(method, 0) * (1 - 0.55**number) + bias if trained else 0.0
+                temperatures = [0.0] if trained else list(SHARPENING)
+                frame = pd.concat(
+                    _episodes(method, seed, number, panel, tasks, t, gain, liking, rng)
+                    for panel, tasks in panels.items()
+                    for t in temperatures
+                )
+                folder = root / f"eval/{method}/seed_{seed}/round_{number}"
+                folder.mkdir(parents=True)
+                frame.to_parquet(folder / "episodes.parquet", index=False)
+                if trained:
+                    folder = root / f"rl/{method}/seed_{seed}/round_{number}"
+                    folder.mkdir(parents=True)
+                    _write_round(folder, method, seed, number, steps, gain, rng)
+    config = {
+        "study": "fake",
+        "description": "Credit assigners on invented ALFWorld houses",
+        "reference": "flatGRPO",
+        "seeds": list(seeds),
+        "rounds": rounds,
+        "methods": {
+            name: {"name": name, "label": LABELS.get(name, name), "train": name != "SFTOnly"}
+            for name in methods
+        },
+        "bootstrap": 500,
+        "confidence": 0.95,
+    }
+    (root / "config.yaml").write_text(yaml.safe_dump(_study_file(config), sort_keys=False))
+    return FakeStudy(root, config)
+
+
+LABELS = {
+    "SFTOnly": "SFT only",
+    "flatGRPO": "flat GRPO",
+    "RandomCredit": "random credit",
+    "LLMJudge": "LLM judge",
+    "TurnRDV2": "TurnRD v2",
+}
+
+
+def _panel(split: str, size: int, rng: np.random.Generator) -> pd.DataFrame:
+    types = [TYPES[i % len(TYPES)] for i in range(size)]
+    return pd.DataFrame(
+        {
+            "task_id": [f"{split}/{kind}/trial_{i:05d}" for i, kind in enumerate(types)],
+            "content_hash": [f"{split}{i:08x}".ljust(64, "0") for i in range(size)],
+            "task_type": types,
+            "difficulty": rng.normal(-0.6, 1.5, size)
+            + np.array([0.9, 0.3, -0.2, -0.2, -0.3, -0.7])[np.arange(size) % 6],
+        }
+    )
+
+
+def _episodes(method, seed, number, panel, tasks, temperature, gain, liking, rng):
+    size = len(tasks)
+    shift = gain + SHARPENING[temperature] + liking[:size] * (gain != 0)
+    chance = 1 / (1 + np.exp(-(tasks["difficulty"].to_numpy() + shift)))
+    # Greedy play of one supervised policy is the same for every seed.
+    own = np.random.default_rng(99) if method == "SFTOnly" and temperature == 0 else rng
+    success = own.random(size) < chance
+    turns = np.where(success, own.integers(4, 12, size), 12)
+    return pd.DataFrame(
+        {
+            "method": method,
+            "seed": seed,
+            "round": number,
+            "panel": panel,
+            "temperature": temperature,
+            "task_id": tasks["task_id"],
+            "content_hash": tasks["content_hash"],
+            "task_type": tasks["task_type"],
+            "success": success,
+            "env_return": success.astype(float),
+            "final_progress": np.where(success, 1.0, own.choice([0, 1 / 3, 2 / 3], size)),
+            "n_turns": turns,
+            "n_inadmissible": own.binomial(turns, 0.02 + 0.05 * temperature),
+            "n_overlong": own.binomial(turns, 0.001),
+            "n_empty": own.binomial(turns, 0.0005),
+            "truncated": ~success,
+            "n_action_tokens": turns * 5,
+        }
+    )
+
+
+def _write_round(folder, method, seed, number, steps, gain, rng):
+    rows = []
+    for step in range(steps):
+        rate = 1 / (1 + np.exp(0.5 - gain - 0.02 * step)) + rng.normal(0, 0.02)
+        rows.append(
+            {
+                "step": step,
+                "round": number,
+                "mean_reward": rate,
+                "std_reward": float(np.sqrt(max(0.0, rate * (1 - rate)))),
+                "success_rate": rate,
+                "mean_turns": 10 - 2 * rate,
+                "truncated": int(256 * (1 - rate)),
+                "context_overflow": 0,
+                "n_trajectories": 256,
+                "n_groups": 32,
+                "dead_groups": int(rng.integers(4, 12)),
+                "n_action_tokens": int(256 * (10 - 2 * rate) * 5),
+                "n_forward_tokens": 256 * 150,
+                "inadmissible_share": float(rng.uniform(0.02, 0.06)),
+                "inadmissible": int(rng.integers(50, 150)),
+                "overlong": int(rng.integers(0, 4)),
+                "empty": int(rng.integers(0, 2)),
+                "policy_loss": rng.normal(0, 0.01),
+                "kl_term": 0.0004,
+                "total_loss": rng.normal(0, 0.01),
+                "observed_kl": float(0.002 * (step + 1 + (number - 1) * steps) ** 0.8),
+                "kl_coef": 0.01 * 1.5 ** (number % 3),
+                "grad_norm": float(rng.uniform(0.1, 0.4)),
+                "entropy": float(0.25 - 0.01 * number + rng.normal(0, 0.005)),
+                "ratio_mean": 1.0,
+                "ratio_max": float(rng.uniform(1.2, 2.5)),
+                "clip_fraction": float(rng.uniform(0, 0.02)),
+                "ess": float(rng.uniform(0.95, 1)),
+                "mismatch_mean": 1e-6,
+                "mismatch_max": 8e-6,
+                "mean_abs_traj_adv": float(rng.uniform(0.6, 0.8)),
+                "mean_abs_turn_adv": float(rng.uniform(0.2, 0.5)) * (method != "flatGRPO"),
+                "mean_abs_token_adv": float(rng.uniform(0.5, 0.8)),
+                "lr": 3e-4,
+                "collect_s": float(rng.uniform(1.5, 2.0)),
+                "credit_s": 0.02 if method != "LLMJudge" else 1.1,
+                "update_s": float(rng.uniform(1.0, 1.3)),
+                "elapsed_s": 3.2 if method != "LLMJudge" else 4.3,
+            }
+        )
+    if number == 1:  # a batch whose groups were all dead logs no update
+        for name in ("policy_loss", "observed_kl", "grad_norm", "entropy", "ess"):
+            rows[1][name] = None
+    log = {"rows": rows, "config": {"method": {"name": method}}, "eval": None}
+    (folder / "train_log.json").write_text(json.dumps(log))
+    if number == 1:
+        _turns(method, seed).to_parquet(folder / "turns.parquet", index=False)
+    snapshot = {
+        "method": method,
+        "seed": seed,
+        "round": number,
+        "provenance": {
+            "python": "3.11.9",
+            "machine": "Example CPU @ 2.1 GHz",
+            "cores": 2,
+            "code": "0f3c9a1b22d4e857",
+            "packages": {"torch": "2.13.0", "numpy": "2.4.6"},
+        },
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(snapshot))
+
+
+WON = (
+    ("go to fridge 1", "The fridge 1 is closed.", 0.0),
+    ("open fridge 1", "You open the fridge 1. In it, you see a mug 2, and an apple 1.", 0.0),
+    ("take apple 1 from fridge 1", "You pick up the apple 1 from the fridge 1.", 1 / 3),
+    ("look", "You are in the middle of a room. Looking quickly around you, you see nothing.", 0.0),
+    ("go to microwave 1", "The microwave 1 is closed.", 0.0),
+    ("heat apple 1 with microwave 1", "You heat the apple 1 using the microwave 1.", 1 / 3),
+    ("go to diningtable 1", "On the diningtable 1, you see a <plate 1> & a knife 2.", 0.0),
+    ("move apple 1 to diningtable 1", "You move the apple 1 to the diningtable 1.", 1 / 3),
+)
+LOST = (
+    ("go to cabinet 1", "The cabinet 1 is closed.", 0.0),
+    ("take apple 1 from cabinet 1", "Nothing happens.", 0.0),
+    ("open cabinet 1", "You open the cabinet 1. In it, you see nothing.", 0.0),
+    ("go to fridge 1", "The fridge 1 is closed.", 0.0),
+    ("open fridge 1", "You open the fridge 1. In it, you see a mug 2, and an apple 1.", 0.0),
+    ("take apple 1 from fridge 1", "You pick up the apple 1 from the fridge 1.", 1 / 3),
+    ("go to diningtable 1", "On the diningtable 1, you see a <plate 1> & a knife 2.", 0.0),
+    ("move apple 1 to diningtable 1", "You move the apple 1 to the diningtable 1.", -1 / 3),
+)
+
+
+def _turns(method: str, seed: int) -> pd.DataFrame:
+    """Two groups of three rollouts of step 0: the same actions for every arm of a seed."""
+    rng = np.random.default_rng([seed, sum(map(ord, method))])
+    rows = []
+    for group in range(2):
+        for rollout, script in enumerate((WON, LOST, LOST[:6] if group else LOST)):
+            observation = (
+                "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room.\n\n"
+                "Your task is to: put a hot apple in diningtable."
+            )
+            credit = _credit(method, script, rng)
+            for index, (action, answer, progress) in enumerate(script):
+                won = script is WON
+                rows.append(
+                    {
+                        "round": 1,
+                        "step": 0,
+                        "task_id": f"train/pick_heat_then_place_in_recep/trial_{group:05d}",
+                        "content_hash": f"train{group:08x}".ljust(64, "0"),
+                        "rollout": rollout,
+                        "turn": index,
+                        "observation": observation,
+                        "action": action,
+                        "env_reward": float(won and index == len(script) - 1),
+                        "progress": progress,
+                        "credit": credit[index],
+                        "advantage": (1.4 if won else -0.7) + 0.5 * credit[index],
+                        "admissible": answer != "Nothing happens.",
+                    }
+                )
+                observation = answer
+    return pd.DataFrame(rows)
+
+
+def _credit(method: str, script: tuple, rng: np.random.Generator) -> list[float]:
+    progress = np.array([step[2] for step in script])
+    if method == "flatGRPO":
+        return [0.0] * len(script)
+    if method == "Progressive":
+        return progress.tolist()
+    if method == "RandomCredit":
+        return rng.permutation(progress).tolist()
+    return (progress + rng.normal(0, 0.15, len(script))).tolist()
+
+
+def _study_file(config: dict) -> dict:
+    return {
+        "name": config["study"],
+        "description": config["description"],
+        "methods": config["methods"],
+        "seeds": config["seeds"],
+        "rounds": config["rounds"],
+        "reference": "flatGRPO",
+        "training": {"lr": 3e-4, "tasks_per_step": 32, "rollouts_per_task": 8},
+        "evaluation": {"test_games": 500, "validation_games": 200},
+        "provenance": {
+            "python": "3.11.9",
+            "system": "Linux-6.1-x86_64",
+            "machine": "Example CPU @ 2.1 GHz",
+            "cores": 2,
+            "packages": {"hgrpo": "0.1.0", "numpy": "2.4.6", "torch": "2.13.0"},
+        },
+    }
