@@ -29,18 +29,18 @@ SLOW := .venv/.train-workflow-test-browser$(addprefix -,$(subst $(space),-,$(str
 LINT := .venv/.dev
 
 .DELETE_ON_ERROR:
-.PHONY: bakeoff plan test test-slow bench lint schema clean
+.PHONY: bakeoff plan test test-slow bench lint unlock schema clean
 
 bakeoff: $(RUN)
 	@began=$$SECONDS; \
-	$(SNAKEMAKE) --config $(STUDY_CONFIG) || exit $$?; \
+	$(SNAKEMAKE) --quiet host reason --config $(STUDY_CONFIG) || exit $$?; \
 	echo; \
 	echo "report:  $(CURDIR)/results/$(STUDY)/report/report.html"; \
 	echo "study:   $$((SECONDS - began)) s"; \
 	echo "install: $$(cat $(RUN)) s (once)"
 
 plan: $(RUN)
-	@$(BIN)/python -m hgrpo.cli.plan $(STUDY_CONFIG)
+	@$(BIN)/python -m hgrpo.cli.plan $(STUDY_CONFIG) $(if $(CORES),--cores $(CORES))
 
 test: $(TEST)
 	$(BIN)/python -m pytest -m "not slow"
@@ -55,6 +55,10 @@ lint: $(LINT)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile rules
+
+# After a snakemake that was killed: its lock outlives it. Not while another one is running.
+unlock: $(RUN)
+	$(SNAKEMAKE) --unlock --config $(STUDY_CONFIG)
 
 # After an edit of a config model: what editors check the YAML files with.
 schema: $(RUN)
@@ -72,6 +76,7 @@ clean:
 # compiled whatever PYTHONDONTWRITEBYTECODE says: without it every job starts seconds later.
 .venv/.%: pyproject.toml constraints.txt | .venv/bin/python
 	@began=$$SECONDS; \
+	echo "installing [$(subst -,$(comma),$*)] into .venv, once: a minute or a few"; \
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[$(subst -,$(comma),$*)]' || exit $$?; \
 	$(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null; \
 	echo $$((SECONDS - began)) > $@; \

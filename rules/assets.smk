@@ -66,7 +66,7 @@ rule expert:
     params:
         cfg=cfg("expert"),
         code=code_version("expert"),
-        assets=subpath(input.panels, parent=True),
+        assets=f"{R}/assets",
         out=subpath(output.summary, parent=True),
     message:
         "Expert trajectories"

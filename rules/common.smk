@@ -57,12 +57,6 @@ def weights(folder):
     return f"{folder}/adapter_model.safetensors" if lora else f"{folder}/model.safetensors"
 
 
-def weights_config(folder):
-    """The file beside the weights without which they do not load."""
-    lora = study.model.adapt == "lora"
-    return f"{folder}/adapter_config.json" if lora else f"{folder}/config.json"
-
-
 def policy(method, round):
     """Weights after a round; round 0, and every round of an untrained method, is the SFT policy."""
     if int(round) == 0 or not study.methods[method].train:
@@ -95,10 +89,10 @@ def evaluations():
     ]
 
 
-def round_files(name):
-    """One file of every trained round."""
+def round_files(name, rounds=None):
+    """One file of every trained round, or of the given rounds of every trained run."""
     return [
         f"{R}/rl/{method}/seed_{seed}/round_{round}/{name}"
         for method, seed, round in runs()
-        if study.methods[method].train
+        if round and (rounds is None or round in rounds)
     ]

@@ -11,7 +11,6 @@ rule evaluate:
     input:
         policy=evaluated_policy,
         base=f"{R}/base/model.safetensors",
-        tokenizer=f"{R}/base/tokenizer.json",
         panels=f"{R}/assets/panels.json",
     output:
         episodes=f"{R}/eval/{{method}}/seed_{{seed}}/round_{{round}}/episodes.parquet",
@@ -26,8 +25,8 @@ rule evaluate:
     params:
         cfg=lambda wildcards: cfg("evaluate", wildcards.method),
         code=code_version("evaluate"),
-        assets=subpath(input.panels, parent=True),
-        base=subpath(input.base, parent=True),
+        assets=f"{R}/assets",
+        base=f"{R}/base",
         policy=subpath(input.policy, parent=True),
         out=subpath(output.summary, parent=True),
     message:

@@ -30,20 +30,47 @@ rule merge:
         " > {log:q} 2>&1"
 
 
-rule report:
-    """Tables, figures and report.html."""
+rule figures:
+    """Every figure as SVG, with the numbers it shows as CSV; redrawn from cached results."""
     input:
         episodes=f"{R}/report/episodes.parquet",
-        config=f"{R}/config.yaml",
         logs=round_files("train_log.json"),
-        summaries=round_files("summary.json"),
-        turns=round_files("turns.parquet"),
+        turns=round_files("turns.parquet", [1]),
+    output:
+        index=f"{R}/report/figures/index.json",
+    log:
+        f"{R}/logs/figures.log",
+    benchmark:
+        f"{R}/benchmarks/figures/figures.jsonl"
+    resources:
+        **asks("report"),
+    params:
+        cfg=cfg("figures"),
+        code=code_version("figures"),
+        out=subpath(output.index, parent=True),
+    message:
+        "Figures"
+    shell:
+        "python -m hgrpo.cli.figures --config {params.cfg:q} --episodes {input.episodes:q}"
+        " --train-logs {input.logs:q} --turns {input.turns:q} --out {params.out:q}"
+        " > {log:q} 2>&1"
+
+
+rule report:
+    """Statistics, tables and report.html."""
+    input:
+        episodes=f"{R}/report/episodes.parquet",
+        figures=f"{R}/report/figures/index.json",
+        study=f"{R}/config.yaml",
+        logs=round_files("train_log.json"),
+        snapshots=round_files("config.yaml"),
         expert=f"{R}/expert/summary.json",
         sft=f"{R}/sft/summary.json",
         assets=f"{R}/assets/manifest.json",
     output:
         page=f"{R}/report/report.html",
         comparison=f"{R}/report/methods_comparison.json",
+        methods=f"{R}/report/tables/methods.csv",
     log:
         f"{R}/logs/report.log",
     benchmark:
@@ -53,8 +80,14 @@ rule report:
     params:
         cfg=cfg("report"),
         code=code_version("report"),
-        out=subpath(output.page, parent=True),
+        figures=subpath(input.figures, parent=True),
+        tables=subpath(output.methods, parent=True),
     message:
-        "Tables, figures and the report"
+        "Tables and the report"
     shell:
-        "python -m hgrpo.cli.report --config {params.cfg:q} --out {params.out:q}" " > {log:q} 2>&1"
+        "python -m hgrpo.cli.report --config {params.cfg:q} --study {input.study:q}"
+        " --episodes {input.episodes:q} --train-logs {input.logs:q}"
+        " --figures {params.figures:q} --snapshots {input.snapshots:q}"
+        " --expert {input.expert:q} --sft {input.sft:q} --assets {input.assets:q}"
+        " --out {output.page:q} --comparison {output.comparison:q}"
+        " --tables {params.tables:q} > {log:q} 2>&1"

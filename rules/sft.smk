@@ -26,7 +26,7 @@ rule base:
     params:
         cfg=cfg("base"),
         code=code_version("base"),
-        expert=subpath(input.trajectories, parent=True),
+        expert=f"{R}/expert",
         out=subpath(output.config, parent=True),
     message:
         "Base model"
@@ -43,7 +43,6 @@ rule sft:
         trajectories=f"{R}/expert/trajectories.parquet",
     output:
         policy=weights(f"{R}/sft/adapter"),
-        policy_config=weights_config(f"{R}/sft/adapter"),
         log=f"{R}/sft/train_log.json",
         summary=f"{R}/sft/summary.json",
     log:
@@ -56,8 +55,8 @@ rule sft:
     params:
         cfg=cfg("sft"),
         code=code_version("sft"),
-        base=subpath(input.base, parent=True),
-        expert=subpath(input.trajectories, parent=True),
+        base=f"{R}/base",
+        expert=f"{R}/expert",
         out=subpath(output.summary, parent=True),
     message:
         "Supervised fine-tuning"

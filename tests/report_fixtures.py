@@ -1,6 +1,8 @@
 """A whole study's artefacts, invented but shaped like real ones, for tests of the report."""
 
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +26,12 @@ GAIN = {
     "LLMJudge": 0.7,
     "TurnRDV2": 1.0,
 }
+PROVENANCE = {
+    "packages": {"hgrpo": "0.1.0", "numpy": "2.4.6", "torch": "2.13.0"},
+    "code": "0f3c9a1b22d4e857",
+    "python": "3.11.9",
+    "hardware": {"machine": "x86_64", "cores": 2, "threads": 1},
+}
 SHARPENING = {0.0: 0.0, 0.3: 0.02, 0.5: 0.08, 0.7: -0.05, 1.0: -0.2}
 
 
@@ -37,6 +45,40 @@ class FakeStudy:
     def files(self, pattern: str) -> list[Path]:
         """Files matching a glob under the study's folder, sorted."""
         return sorted(self.root.glob(pattern))
+
+
+def run_cli(stage: str, *arguments: object) -> subprocess.CompletedProcess:
+    """Run `python -m hgrpo.cli.<stage>` to its end."""
+    command = [sys.executable, "-m", f"hgrpo.cli.{stage}", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def build_report(
+    study: FakeStudy, stages: tuple[str, ...] = ("merge", "figures", "report")
+) -> Path:
+    """Run the stages as the pipeline does; return the page's path."""
+    root, report = study.root, study.root / "report"
+    logs = study.files("rl/*/*/*/train_log.json")
+    results = ["--episodes", report / "episodes.parquet", "--train-logs", *logs]
+    turns = study.files("rl/*/*/round_1/turns.parquet")
+    arguments = {
+        "merge": [
+            *["--out", report / "episodes.parquet"],
+            *study.files("eval/*/*/*/episodes.parquet"),
+        ],
+        "figures": [*results, "--turns", *turns, "--out", report / "figures"],
+        "report": [
+            *results,
+            *["--study", root / "config.yaml", "--figures", report / "figures"],
+            *["--snapshots", *study.files("rl/*/*/*/config.yaml")],
+            *["--expert", root / "expert/summary.json", "--out", report / "report.html"],
+            *["--comparison", report / "methods_comparison.json", "--tables", report / "tables"],
+        ],
+    }
+    for stage in stages:
+        done = run_cli(stage, "--config", json.dumps(study.config), *arguments[stage])
+        assert done.returncode == 0, done.stderr
+    return report / "report.html"
 
 
 def write_study(
@@ -88,6 +130,10 @@ def write_study(
         "bootstrap": 500,
         "confidence": 0.95,
     }
+    (root / "expert").mkdir()
+    (root / "expert/summary.json").write_text(
+        json.dumps({"success": {"all": {"at_turn_cap": 0.41}}, "skipped": {"no walkthrough": 3}})
+    )
     (root / "config.yaml").write_text(yaml.safe_dump(_study_file(config), sort_keys=False))
     return FakeStudy(root, config)
 
@@ -202,13 +248,7 @@ def _write_round(folder, method, seed, number, steps, gain, rng):
         "method": method,
         "seed": seed,
         "round": number,
-        "provenance": {
-            "python": "3.11.9",
-            "machine": "Example CPU @ 2.1 GHz",
-            "cores": 2,
-            "code": "0f3c9a1b22d4e857",
-            "packages": {"torch": "2.13.0", "numpy": "2.4.6"},
-        },
+        **PROVENANCE,
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(snapshot))
 
@@ -290,11 +330,5 @@ def _study_file(config: dict) -> dict:
         "reference": "flatGRPO",
         "training": {"lr": 3e-4, "tasks_per_step": 32, "rollouts_per_task": 8},
         "evaluation": {"test_games": 500, "validation_games": 200},
-        "provenance": {
-            "python": "3.11.9",
-            "system": "Linux-6.1-x86_64",
-            "machine": "Example CPU @ 2.1 GHz",
-            "cores": 2,
-            "packages": {"hgrpo": "0.1.0", "numpy": "2.4.6", "torch": "2.13.0"},
-        },
+        "provenance": PROVENANCE,
     }

@@ -56,7 +56,7 @@ def main() -> None:
                 split: {"games": len(tasks), **_types(tasks), "hash": _digest(tasks)}
                 for split, tasks in panels.items()
             },
-            "skipped": dict(sorted(skipped.items())),
+            "skipped": {reason: count for reason, count in sorted(skipped.items()) if count},
             "elapsed_s": time.perf_counter() - began,
         } | provenance("assets")
         (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")

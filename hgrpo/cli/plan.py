@@ -20,7 +20,7 @@ from hgrpo.config.study import Resources, StageResources, load_study
 from hgrpo.errors import UserError
 
 STAGES = ("study_config", "assets", "expert", "base", "sft", "rl_round", "evaluate")
-LAST = ("merge", "report")
+LAST = ("merge", "figures", "report")
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,18 @@ def snakemake_summary(settings: list[str]) -> str:
 def count_jobs(summary: str) -> tuple[Counter, Counter]:
     """Jobs by rule, and pending jobs by rule, from the lines of `snakemake --summary`.
 
-    All files of a job stand in one folder, or in `adapter` below it.
+    All files of a job stand in one folder, or in `adapter` or `tables` below it.
     """
     rows = [line.split("\t") for line in summary.splitlines()]
     rows = [row for row in rows if len(row) > 4 and row[0] != "output_file"]
-    plans = {(row[2], row[0].rpartition("/")[0].removesuffix("/adapter")): row[-1] for row in rows}
+    plans = {(row[2], _home(row[0])): row[-1] for row in rows}
     jobs = Counter(rule for rule, _ in plans)
     pending = Counter(rule for (rule, _), plan in plans.items() if plan.strip() != "no update")
     return jobs, pending
+
+
+def _home(output: str) -> str:
+    return output.rpartition("/")[0].removesuffix("/adapter").removesuffix("/tables")
 
 
 def mean_seconds(results: Path, study: str, stage: str) -> float | None:

@@ -31,9 +31,9 @@ from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoint import (
     Checkpoints,
-    learner_state,
     load_learner_state,
     locked_scratch,
+    write_learner_state,
 )
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.round import Round
@@ -159,7 +159,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
     summary = _summary(rows, config, args, learner, elapsed)
     with atomic_folder(args.out) as out:
         policy.save_adapter(out / "adapter")
-        torch.save(learner_state(learner), out / "adapter" / _TRAINER_STATE)
+        write_learner_state(learner, out / "adapter" / _TRAINER_STATE)
         for name in ("turns", "sequences"):
             checkpoints.write_rollouts(name, len(rows), out / f"{name}.parquet")
         log = {"rows": rows, "config": _log_config(config, args), "eval": None}

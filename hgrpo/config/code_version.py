@@ -21,6 +21,7 @@ STAGES = (
     "rl_round",
     "evaluate",
     "merge",
+    "figures",
     "report",
 )
 

@@ -51,27 +51,22 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
             }
         case "merge":
             return {"methods": list(study.methods)}
+        case "figures":
+            return _comparison(study)
         case "report":
-            return _report(study)
+            about = {"study": study.config.name, "description": study.config.description}
+            return _comparison(study) | about
         case _:
             raise KeyError(stage)
 
 
-def _report(study: Study) -> dict:
-    evaluation = study.config.evaluation
-    return {
-        "study": study.config.name,
-        "description": study.config.description,
-        "reference": study.config.reference,
-        "seeds": study.config.seeds,
-        "rounds": study.config.rounds,
-        "methods": {
-            name: method.model_dump(mode="json", exclude={"training"})
-            for name, method in study.methods.items()
-        },
-        "bootstrap": evaluation.bootstrap,
-        "confidence": evaluation.confidence,
+def _comparison(study: Study) -> dict:
+    evaluation = study.config.evaluation.model_dump(mode="json", include=STATISTICS)
+    methods = {
+        name: method.model_dump(mode="json", exclude={"training"})
+        for name, method in study.methods.items()
     }
+    return evaluation | {"reference": study.config.reference, "methods": methods}
 
 
 def as_json(config: dict) -> str:

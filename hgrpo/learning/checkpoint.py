@@ -1,6 +1,7 @@
 """Step checkpoints inside a round: kill the process at any point, run it again, same outputs."""
 
 import fcntl
+import io
 import json
 import os
 import shutil
@@ -33,7 +34,7 @@ class Checkpoints:
         for name, table in tables.items():
             write_table(table, self._part(name, step))
         with atomic_folder(self._folder / f"step_{step:05d}") as scratch:
-            torch.save(learner_state(learner), scratch / _STATE)
+            write_learner_state(learner, scratch / _STATE)
             (scratch / _ROWS).write_text(json.dumps(rows))
         if step > 0:
             shutil.rmtree(self._folder / f"step_{step - 1:05d}", ignore_errors=True)
@@ -61,6 +62,14 @@ def learner_state(learner: Learner) -> dict:
         "optimiser": learner.optimiser.state_dict(),
         "kl_coefficient": learner.kl.coefficient,
     }
+
+
+def write_learner_state(learner: Learner, path: Path) -> None:
+    """Write `learner_state`; OSError when the disk is full."""
+    # torch.save on a path reports a full disk as a RuntimeError; a plain write does not.
+    buffer = io.BytesIO()
+    torch.save(learner_state(learner), buffer)
+    path.write_bytes(buffer.getvalue())
 
 
 def load_learner_state(learner: Learner, state: dict) -> None:

@@ -9,7 +9,8 @@ import torch
 from peft import LoraConfig as PeftLoraConfig
 from peft import PeftModel, get_peft_model
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as serialise
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
@@ -88,7 +89,12 @@ class Policy:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         if isinstance(self.model, PeftModel):
-            self.model.save_pretrained(str(folder), selected_adapters=[_TRAINED])
+            try:
+                self.model.save_pretrained(str(folder), selected_adapters=[_TRAINED])
+            except SafetensorError as error:
+                # It reports a full disk as an error of its own.
+                raise OSError(f"{folder / _LORA_WEIGHTS}: {error}") from None
+            (folder / "README.md").unlink(missing_ok=True)
         else:
             self.model.config.save_pretrained(str(folder))
             tied = set(self.model._tied_weights_keys or ())
@@ -97,7 +103,7 @@ class Policy:
                 for name, tensor in self.model.state_dict().items()
                 if name not in tied or not self.model.config.tie_word_embeddings
             }
-            save_file(weights, folder / _FULL_WEIGHTS, metadata={"format": "pt"})
+            (folder / _FULL_WEIGHTS).write_bytes(serialise(weights, metadata={"format": "pt"}))
 
     def trained_state(self) -> dict[str, Tensor]:
         """Copies of the trainable tensors."""

@@ -36,7 +36,7 @@ class Arms:
 
     @property
     def names(self) -> list[str]:
-        """Every arm, in the study's order."""
+        """Every arm: the untrained one, the reference, then the others as the config has them."""
         return list(self.by_name)
 
     @property
@@ -65,7 +65,7 @@ def read_arms(config: Mapping) -> Arms:
             raise UserError(f"--config: key {key!r} is missing")
     colours, markers = iter(_repeat(COLOURS)), iter(_repeat(MARKERS))
     arms = {}
-    for name, method in config["methods"].items():
+    for name, method in sorted(config["methods"].items(), key=lambda item: _rank(item, config)):
         trained = bool(method.get("train", True))
         if not trained:
             colour, marker = UNTRAINED_COLOUR, "o"
@@ -79,6 +79,11 @@ def read_arms(config: Mapping) -> Arms:
     if len(untrained) > 1:
         raise UserError(f"--config: more than one untrained arm: {', '.join(untrained)}")
     return Arms(arms, config["reference"])
+
+
+def _rank(item: tuple[str, Mapping], config: Mapping) -> int:
+    name, method = item
+    return 0 if not method.get("train", True) else 1 if name == config["reference"] else 2
 
 
 def _repeat(values: tuple):

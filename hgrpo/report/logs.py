@@ -98,7 +98,9 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
     if not runs:
         return {}
     first = min(number for _, _, number in runs)
-    runs = {(method, seed): path for (method, seed, number), path in runs.items() if number == first}
+    runs = {
+        (method, seed): path for (method, seed, number), path in runs.items() if number == first
+    }
     methods = list(dict.fromkeys(method for method, _ in runs))
     seeds = [
         seed

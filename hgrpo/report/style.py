@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 # The page replaces these four by the reader's light or dark theme.
 INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
-WIDTH = 5.2  # inches: legible on a phone held upright, two abreast on a desk
+WIDTH = 4.7  # inches: legible on a phone held upright, two abreast on a desk
 
 RC = {
     "svg.fonttype": "none",
@@ -73,9 +73,7 @@ def canvas(
 ) -> tuple[Figure, np.ndarray]:
     """A figure in the house style and its axes [rows, columns]; `height` in inches."""
     sns.set_theme(style="ticks", rc=RC)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(WIDTH, height), squeeze=False, **options
-    )
+    figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, **options)
     for ax in axes.flat:
         ax.grid(axis="y", linewidth=0.7)
         ax.set_axisbelow(True)
@@ -94,17 +92,23 @@ def save(drawing: Drawing, folder: Path) -> None:
 
 def percent_axis(axis: matplotlib.axis.Axis) -> None:
     """Show fractions as percent."""
-    axis.set_major_formatter(matplotlib.ticker.PercentFormatter(1, decimals=None, symbol=" %"))
+    axis.set_major_formatter(matplotlib.ticker.PercentFormatter(1, decimals=0, symbol=" %"))
+
+
+def whole_numbers(axis: matplotlib.axis.Axis) -> None:
+    """Ticks at whole numbers only: there is no batch 1.5."""
+    axis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def label_ends(
-    ax: Axes, ends: Sequence[tuple[str, float, float, str]], gap: float = 0.075
+    ax: Axes, ends: Sequence[tuple[str, float, float, str]], gap: float = 0.075, offset: float = 5
 ) -> None:
     """Write each line's name at its right end, moved apart where they would overlap.
 
     Args:
         ends: (text, x, y, colour) per line, in data coordinates.
         gap: least distance between two names, as a share of the axis height.
+        offset: of the names from the axis, in points.
     """
     if not ends:
         return
@@ -117,7 +121,7 @@ def label_ends(
             text,
             (1.0, height),
             xycoords="axes fraction",
-            xytext=(5, 0),
+            xytext=(offset, 0),
             textcoords="offset points",
             va="center",
             color=colour,

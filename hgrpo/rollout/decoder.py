@@ -1,7 +1,7 @@
 """A forward pass over ragged rows with a static KV cache, for Qwen2- and Llama-shaped models.
 
-Linear layers run on the packed new tokens of all rows; attention runs in two groups, rows with one
-new token and rows with several, each against its part of the cache.
+Linear layers run on the packed new tokens of all rows; attention runs in groups of rows with about
+as many new tokens, each against its part of the cache.
 """
 
 import torch
@@ -129,12 +129,12 @@ class Decoder:
     def _groups(
         self, slots: list[int], tokens: list[list[int]], starts: list[int]
     ) -> list["_AttentionGroup"]:
-        single: list[int] = []
-        several: list[int] = []
+        # Rows of similar length go together: a group is padded to its longest.
+        buckets: dict[int, list[int]] = {}
         offsets: list[int] = []
         total = 0
         for row, new in enumerate(tokens):
-            (single if len(new) == 1 else several).append(row)
+            buckets.setdefault((len(new) - 1).bit_length(), []).append(row)
             offsets.append(total)
             total += len(new)
         lengths = [len(new) for new in tokens]
@@ -146,8 +146,7 @@ class Decoder:
                 [starts[r] for r in rows],
                 self.slots,
             )
-            for rows in (single, several)
-            if rows
+            for rows in buckets.values()
         ]
 
 

@@ -9,8 +9,9 @@ TRAINED = ("flatGRPO", "Progressive")
 SEEDS = (11, 23)
 ROUNDS = (1, 2)
 CONFIG = {"Resolved configuration of the study"}
-REPORT = {"Tables, figures and the report"}
-MERGED = {"Merge the episodes of all arms"} | REPORT
+REPORT = {"Tables and the report"}
+DRAWN = {"Figures"} | REPORT
+MERGED = {"Merge the episodes of all arms"} | DRAWN
 SFT_EVALUATIONS = {f"SFTOnly, seed {seed}: evaluation of round 0" for seed in SEEDS}
 SFT = {"Supervised fine-tuning"} | SFT_EVALUATIONS
 DATA = {"Games and panels", "Expert trajectories", "Base model"}
@@ -65,9 +66,15 @@ def test_comments_and_docstrings_rerun_nothing(checkout):
     assert checkout.planned() == set()
 
 
-def test_edited_report_code_redraws_only(checkout):
+def test_edited_page_code_writes_only_the_page(checkout):
     append(checkout, "hgrpo/cli/report.py", "WIDTH = 7\n")
     assert checkout.planned() == REPORT
+
+
+def test_edited_plot_code_redraws_only(checkout):
+    append(checkout, "hgrpo/report/figures/learning.py", "WIDTH = 7\n")
+    assert checkout.planned() == DRAWN
+    assert checkout.planned("figures") == {"Figures"}
 
 
 def test_edited_method_reruns_that_method(checkout):
@@ -82,7 +89,7 @@ def test_training_key_of_a_method_reruns_that_method(checkout):
 
 def test_reworded_label_redraws_only(checkout):
     checkout.edit("configs/methods/Progressive.yaml", "label: Progressive", "label: Progress")
-    assert checkout.planned() == CONFIG | REPORT
+    assert checkout.planned() == CONFIG | DRAWN
 
 
 def test_edited_trainer_reruns_all_rounds_and_what_follows(checkout):
@@ -97,7 +104,7 @@ def test_edited_evaluation_keeps_the_rounds(checkout):
 
 def test_confidence_level_redraws_only(checkout):
     append(checkout, "configs/studies/grid.yaml", "evaluation: {confidence: 0.9}\n")
-    assert checkout.planned() == CONFIG | REPORT
+    assert checkout.planned() == CONFIG | DRAWN
 
 
 def test_resources_rerun_nothing_but_the_configuration(checkout):

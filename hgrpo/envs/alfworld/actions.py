@@ -162,7 +162,8 @@ def _idle_test(
     The planner's translator drops such operators: going to where one already is. Every addition
     must be a precondition, and every deletion must give way to an addition.
     """
-    pairs: list[tuple[tuple[int, ...], list[tuple[int, ...]]]] = []
+    # For each effect, the ways to be without one: pairs of slots that hold the same entity.
+    ways: list[list[list[tuple[int, int]]]] = []
     added: dict[str, list[tuple[int, ...]]] = {}
     for effect in sorted(schema.effects, key=lambda effect: effect.negated):
         name, args = effect.atom.predicate, effect.atom.args
@@ -177,12 +178,19 @@ def _idle_test(
             rivals = [rel.slots for rel, _ in clause.relations if rel.predicate == number]
         if not rivals:
             return None
-        pairs.append((fact, rivals))
+        ways.append(
+            [[(a, b) for a, b in zip(fact, slots, strict=True) if a != b] for slots in rivals]
+        )
+    if all(len(alternatives) == 1 and len(alternatives[0]) == 1 for alternatives in ways):
+        pairs = {frozenset(alternatives[0][0]) for alternatives in ways}
+        if len(pairs) == 1:
+            one, other = next(iter(pairs))
+            return lambda facts, frame: frame[one] == frame[other]
 
     def idle(facts: Facts, frame: Frame) -> bool:
         return all(
-            any([frame[i] for i in fact] == [frame[i] for i in other] for other in rivals)
-            for fact, rivals in pairs
+            any(all(frame[a] == frame[b] for a, b in pairs) for pairs in alternatives)
+            for alternatives in ways
         )
 
     return idle

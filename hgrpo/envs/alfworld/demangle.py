@@ -28,12 +28,13 @@ def shown_names(ids: Iterable[str]) -> dict[str, str]:
             continue
         kinds[name] = kind + "basin" if "basin" in name else kind
         left[kinds[name]] += 1
+    words = {kind: _plain(kind) for kind in left}
     shown: dict[str, str] = {}
     for name, kind in kinds.items():
         if kind is None:
             shown[name] = _plain(name) + " "
         else:
-            shown[name] = f"{_plain(kind)} {left[kind]}"
+            shown[name] = f"{words[kind]} {left[kind]}"
             left[kind] -= 1
     return shown
 

@@ -144,7 +144,7 @@ class _OfficialPlay:
         program = self._game.compiled.program
         names = {n: name for name, n in program.vocabulary.predicates.items()}
         fluent = {names[number] for number in program.fluent}
-        goal = self._game.compiled.problem.goal
+        goal = self._game.compiled.goal_formula
         self._potential = Potential(goal, fluent, self._view(), lambda name: name)
         return text
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from hgrpo.envs.alfworld import pddl
-from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
+from hgrpo.envs.alfworld.native import CompiledGame
 from hgrpo.envs.alfworld.progress import Potential
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
@@ -124,13 +124,17 @@ def compile_game(data: dict, source: object) -> CompiledGame:
     Raises:
         UserError: malformed PDDL or grammar, or a game that is won before the first action.
     """
-    try:
-        compiled = CompiledGame(data)
-    except UserError as error:
-        raise UserError(f"{source}: {error}") from None
+    compiled = _compile(data, source)
     if compiled.is_won(compiled.start):
         raise UserError(f"{source}: the game is already won at reset")
     return compiled
+
+
+def _compile(data: dict, source: object) -> CompiledGame:
+    try:
+        return CompiledGame(data)
+    except UserError as error:
+        raise UserError(f"{source}: {error}") from None
 
 
 @lru_cache(maxsize=_CACHED)
@@ -171,13 +175,8 @@ def native_potential(game: CompiledGame) -> Potential:
     fluent = {names[number] for number in game.program.fluent}
     sets, number = game.start.sets, game.program.vocabulary.predicate
     return Potential(
-        game.problem.goal, fluent, lambda name: sets[number(name)], lambda n: game.number.get(n, -1)
+        game.goal_formula, fluent, lambda name: sets[number(name)], lambda n: game.number.get(n, -1)
     )
-
-
-def play(game: Game) -> NativeGame:
-    """A new play of a loaded game; call its `reset` first."""
-    return NativeGame(game.compiled)
 
 
 def list_games(root: Path | str) -> Listing:
@@ -215,8 +214,7 @@ def _unplayable(folder: Path) -> str:
         return "slicing tasks are not supported"
     if not (folder / GAME_FILE).is_file():
         return "no game file"
-    data = _read_json(folder / GAME_FILE)
-    if data.get("solvable") is False:
+    if _read_json(folder / GAME_FILE).get("solvable") is False:
         return "marked unsolvable"
-    compiled = CompiledGame(read_game(folder))
+    compiled = _compile(read_game(folder), folder / GAME_FILE)
     return "won at reset" if compiled.is_won(compiled.start) else ""

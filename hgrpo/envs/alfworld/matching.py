@@ -6,6 +6,7 @@ slots, one assignment at a time, and calls `then(facts, frame)` for each; a true
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 
 from hgrpo.envs.alfworld import pddl
@@ -81,26 +82,30 @@ def join(
     vocabulary: Vocabulary,
     then: Step,
     distinct: dict[int, tuple[int, ...]] | None = None,
+    tests: Sequence[tuple[set[int], Step]] = (),
 ) -> Step:
     """Nested loops over `relations` in the given order, each in sorted order of its facts.
 
     Args:
         bound: slots already filled when the query runs.
         distinct: for a slot to fill, the filled slots whose values it must differ from.
+        tests: conditions, each run as soon as the slots it names are filled.
     """
-    steps = []
     filled = set(bound)
-    for relation in relations:
-        if set(relation.slots) <= filled:
-            steps.append((relation, None))
-        else:
-            steps.append((relation, frozenset(filled)))
-            filled |= set(relation.slots)
-    for relation, known in reversed(steps):
-        if known is None:
-            then = _checked(holds(relation), then)
-        else:
-            then = _scan(relation, known, vocabulary, then, distinct or {})
+    waiting = list(tests)
+    wrappers: list[Callable[[Step], Step]] = []
+    for relation in [None, *relations]:
+        if relation is not None:
+            if set(relation.slots) <= filled:
+                wrappers.append(partial(_checked, holds(relation)))
+            else:
+                known = frozenset(filled)
+                wrappers.append(partial(_scan, relation, known, vocabulary, distinct or {}))
+                filled |= set(relation.slots)
+        wrappers += [partial(_checked, test) for slots, test in waiting if slots <= filled]
+        waiting = [entry for entry in waiting if not entry[0] <= filled]
+    for wrapper in reversed(wrappers):
+        then = wrapper(then)
     return then
 
 
@@ -112,8 +117,8 @@ def _scan(
     relation: Relation,
     known: frozenset[int],
     vocabulary: Vocabulary,
-    then: Step,
     distinct: dict[int, tuple[int, ...]],
+    then: Step,
 ) -> Step:
     slots = relation.slots
     at = tuple(i for i, slot in enumerate(slots) if slot in known)
@@ -202,8 +207,12 @@ class FormulaCompiler:
     def run(self, clause: "Clause", bound: set[str], then: Step) -> Step:
         """What finds every assignment of `clause`; the variables in `bound` are filled."""
         filled = {clause.scope[name] for name in bound} | set(self.slots.constants.values())
-        step = self._filters(clause, then)
-        return join(self._plan(clause, filled), filled, self.vocabulary, step)
+        tests = []
+        for part, names in clause.filters:
+            inner = {name: names[name] for name in _variables(part) if name in names}
+            kinds = {name: clause.kinds.get(name, pddl.ROOT_TYPE) for name in inner}
+            tests.append((set(inner.values()), self.test(part, inner, kinds)))
+        return join(self._plan(clause, filled), filled, self.vocabulary, then, tests=tests)
 
     def relation(self, atom: pddl.Atom, scope: dict[str, int]) -> Relation:
         return Relation(self.vocabulary.predicate(atom.predicate), self._args(atom, scope))
@@ -223,7 +232,8 @@ class FormulaCompiler:
             negated = pddl.Not(pddl.Exists(formula.variables, pddl.Not(formula.part)))
             return self.test(negated, scope, kinds)
         if isinstance(formula, pddl.Exists):
-            steps = self.find(formula, scope, kinds, succeed)
+            inner = {name: scope[name] for name in _variables(formula)}
+            steps = self.find(formula, inner, kinds, succeed)
         else:
             steps = [self.test(part, scope, kinds) for part in formula.parts]
         if len(steps) == 1:
@@ -253,6 +263,14 @@ class FormulaCompiler:
         self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]
     ) -> list["Clause"]:
         """Conjunctions that cover `formula`; `or` is split only where it must bind a variable."""
+        found = self._expand(formula, scope, kinds)
+        for clause in found:
+            self._complete(clause, scope, kinds)
+        return found
+
+    def _expand(
+        self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]
+    ) -> list["Clause"]:
         clause = Clause(dict(scope), dict(kinds), [], [], [])
         todo = [(formula, clause.scope)]
         while todo:
@@ -269,18 +287,21 @@ class FormulaCompiler:
                 clause.relations.append((self.relation(part, names), part.predicate))
             else:
                 clause.filters.append((part, names))
-        typed = self._typed_slots(clause)
         covered = {slot for relation, _ in clause.relations for slot in relation.slots}
         for i, (part, names) in enumerate(clause.filters):
             free = {names[name] for name in _variables(part) if name in names}
             if isinstance(part, pddl.Or) and not free <= covered:
                 return self._split(clause, i)
+        return [clause]
+
+    def _complete(self, clause: "Clause", scope: dict[str, int], kinds: dict[str, str]) -> None:
+        """List a variable's type where no relation binds it to that type."""
+        typed = self._typed_slots(clause)
         for slot, kind in [(scope[name], kinds[name]) for name in scope] + clause.extra:
-            if slot not in covered or not any(self.domain.is_a(t, kind) for t in typed[slot]):
+            if not any(self.domain.is_a(declared, kind) for declared in typed.get(slot, ())):
                 listing = type_predicate(kind)
                 number = self.vocabulary.predicate(listing)
                 clause.relations.append((Relation(number, (slot,)), listing))
-        return [clause]
 
     def _typed_slots(self, clause: "Clause") -> dict[int, list[str]]:
         """The declared types of the positions that each slot stands at."""
@@ -295,7 +316,7 @@ class FormulaCompiler:
         found = []
         for branch in part.parts:
             kinds = {name: clause.kinds.get(name, pddl.ROOT_TYPE) for name in names}
-            for inner in self.clauses(branch, names, kinds):
+            for inner in self._expand(branch, names, kinds):
                 merged = Clause(
                     clause.scope,
                     clause.kinds,
@@ -305,12 +326,6 @@ class FormulaCompiler:
                 )
                 found.append(merged)
         return found
-
-    def _filters(self, clause: "Clause", then: Step) -> Step:
-        for part, names in reversed(clause.filters):
-            kinds = {name: clause.kinds.get(name, pddl.ROOT_TYPE) for name in names}
-            then = _checked(self.test(part, names, kinds), then)
-        return then
 
     def _plan(self, clause: "Clause", filled: set[int]) -> list[Relation]:
         """Greedy order: tests as soon as they can run, then the relation with fewest matches."""

@@ -36,9 +36,9 @@ class Program:
 
     Attributes:
         fluent: numbers of the predicates that actions change.
-        order: action numbers in the order in which commands are tried, for grammars that give two
-            actions the same text: those without conditions first, then by name. It is the
-            planner's order wherever both need the same facts.
+        order: action numbers in the order in which commands are tried, which matters to grammars
+            that give two actions one text: fewest changing conditions first, then by name, as the
+            planner lists its operators.
     """
 
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
@@ -73,7 +73,7 @@ class Program:
         self.order = sorted(
             range(len(self.actions)),
             key=lambda i: (
-                bool(pddl.predicates(self.actions[i].schema.precondition) & names),
+                len(pddl.predicates(self.actions[i].schema.precondition) & names),
                 self.actions[i].name,
             ),
         )
@@ -143,7 +143,7 @@ class CompiledGame:
 
     def __init__(self, data: dict[str, str]) -> None:
         domain = _domain(data["pddl_domain"])
-        self.problem = problem = pddl.parse_problem(data["pddl_problem"], domain)
+        problem = pddl.parse_problem(data["pddl_problem"], domain)
         rows: dict[str, list[tuple[str, ...]]] = {}
         for atom in problem.init:
             rows.setdefault(atom[0], []).append(atom[1:])
@@ -156,30 +156,26 @@ class CompiledGame:
         )
         _check_types(rows, problem.objects, domain)
         ids = sorted(problem.objects)
+        self.goal_formula = problem.goal
         self.number = {name: i for i, name in enumerate(ids)}
-        self.entities = Entities(self._names(ids, rows.values()), ids, task)
+        self.entities = Entities(_names(problem, rows.values()), ids, task)
         self.by_name: dict[str, list[int]] = {}
         for i, name in enumerate(self.entities.names):
             self.by_name.setdefault(name, []).append(i)
         self.goal = _goal(program, problem.goal)
-        self.start = Facts(program.vocabulary, self._numbers(rows), program.fluent)
+        self.start = Facts(program.vocabulary, self._numbers(rows, problem.objects), program.fluent)
         self.frames = [action.slots.frame(self.number) for action in program.actions]
         self.goal_frame = self.goal.slots.frame(self.number)
         self.matters = [bool(action.changes & self.goal.reads) for action in program.actions]
         self.intro = program.intro(
             self.start, program.intro_slots.frame(self.number), self.entities
         )
-        self._texts: dict[tuple[int, Arguments], str] = {}
+        self._texts: list[dict[Arguments, str]] = [{} for _ in program.actions]
         self._readings: dict[str, list[tuple[int, dict[int, int]]]] = {}
 
-    def _names(self, ids: list[str], rows: Iterable[list[tuple[str, ...]]]) -> list[str]:
-        # Only entities that some fact mentions take part in the numbering.
-        used = {name for facts in rows for fact in facts for name in fact}
-        used |= {n for fact in self.problem.numeric if fact[0] != "total-cost" for n in fact[1:-1]}
-        shown = shown_names(used)
-        return [shown.get(name, name) for name in ids]
-
-    def _numbers(self, rows: dict[str, list[tuple[str, ...]]]) -> dict[int, list]:
+    def _numbers(
+        self, rows: dict[str, list[tuple[str, ...]]], objects: dict[str, str]
+    ) -> dict[int, list]:
         program, number = self.program, self.number
         facts: dict[int, list] = {}
         for name, atoms in rows.items():
@@ -192,7 +188,7 @@ class CompiledGame:
             facts[shadow] = facts.get(original, [])
         for name, listing in program.vocabulary.predicates.items():
             if name.startswith(type_predicate("")):
-                kinds = self.problem.objects.items()
+                kinds = objects.items()
                 kind = name.removeprefix(type_predicate(""))
                 facts[listing] = [number[n] for n, k in kinds if program.domain.is_a(k, kind)]
         return facts
@@ -203,15 +199,14 @@ class CompiledGame:
 
     def command(self, facts: Facts, index: int, args: Arguments) -> str:
         """The text of an applicable action."""
-        key = (index, args)
-        text = self._texts.get(key)
+        text = self._texts[index].get(args)
         if text is None:
             action = self.program.actions[index]
             frame = self.frames[index][:]
             frame[: action.arity] = args
             text = action.command(facts, frame, self.entities)
             if action.pattern is not None:
-                self._texts[key] = text
+                self._texts[index][args] = text
         return text
 
     def readings(self, command: str) -> list[tuple[int, dict[int, int] | None]]:
@@ -233,6 +228,14 @@ class CompiledGame:
                     self._readings.clear()
                 self._readings[command] = found
         return found
+
+
+def _names(problem: pddl.Problem, rows: Iterable[list[tuple[str, ...]]]) -> list[str]:
+    """Shown names in the order of the ids; only entities that a fact mentions are numbered."""
+    used = {name for facts in rows for fact in facts for name in fact}
+    used |= {name for fact in problem.numeric if fact[0] != "total-cost" for name in fact[1:-1]}
+    shown = shown_names(used)
+    return [shown.get(name, name) for name in sorted(problem.objects)]
 
 
 def _check_types(

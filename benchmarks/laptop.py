@@ -1,0 +1,58 @@
+"""What the benchmarks share: a small study's games and a policy that has learnt to play them."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from hgrpo.config.env import EnvConfig
+from hgrpo.config.model import ModelConfig
+from hgrpo.config.stages import as_json, stage_config
+from hgrpo.config.study import load_study
+from hgrpo.envs.base import Task
+from hgrpo.envs.panels import read_panels
+from hgrpo.policy.policy import Policy, load_policy
+
+ROOT = Path(__file__).resolve().parent.parent
+_TRAIN_GAMES, _TRAJECTORIES = 400, 3000
+
+
+@dataclass(frozen=True)
+class Laptop:
+    """A prepared folder: games, base, and an SFT policy trained for seconds."""
+
+    folder: Path
+    env: EnvConfig
+    model: ModelConfig
+    tasks: list[Task]
+
+    def policy(self) -> Policy:
+        """The SFT policy."""
+        return load_policy(self.model, self.folder / "base", self.folder / "sft" / "adapter")
+
+
+def prepare(folder: Path) -> Laptop:
+    """Run assets, expert, base and SFT of the laptop study, made small, unless they are there."""
+    study = load_study(ROOT / "configs/studies/bakeoff.yaml", {})
+    stages = {
+        "assets": ("--seed", "0"),
+        "expert": ("--assets", folder / "assets", "--seed", "0"),
+        "base": ("--expert", folder / "expert"),
+        "sft": ("--base", folder / "base", "--expert", folder / "expert"),
+    }
+    configs = {stage: stage_config(study, stage) for stage in stages}
+    for stage in ("assets", "expert"):
+        configs[stage]["env"]["panels"]["train"] = _TRAIN_GAMES
+    configs["expert"]["env"]["expert"]["trajectories"] = _TRAJECTORIES
+    configs["base"]["model"]["tiny"]["pretrain_trajectories"] = 0
+    folder.mkdir(parents=True, exist_ok=True)
+    marker = folder / "config.json"
+    if not marker.is_file() or marker.read_text() != as_json(configs):
+        for stage, arguments in stages.items():
+            command = [sys.executable, "-m", f"hgrpo.cli.{stage}"]
+            command += ["--config", as_json(configs[stage]), *map(str, arguments)]
+            subprocess.run([*command, "--out", str(folder / stage)], check=True, cwd=ROOT)
+        marker.write_text(as_json(configs))
+    panel = read_panels(folder / "assets" / "panels.json")["train"]
+    env, model = configs["assets"]["env"], configs["sft"]["model"]
+    return Laptop(folder, EnvConfig(**env), ModelConfig(**model), panel)

@@ -1,0 +1,77 @@
+"""Update: one sequence per trajectory against one sequence per turn.
+
+A system that shows the policy each turn as a prompt of its own forwards the conversation again for
+every turn. Both ways put the same loss on the same sampled tokens; counted are tokens forwarded,
+and process time of forward and backward, on one thread.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import torch
+from laptop import Laptop, prepare
+from transformers.utils import logging
+
+from hgrpo.agent.conversation import Conversation
+from hgrpo.envs.make import env_factory
+from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logits, token_logprobs
+from hgrpo.rollout.collector import Collector
+from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout.torch_engine import TorchEngine
+
+TRAJECTORIES, TURNS, REPLY, REPEATS, BUDGET = 64, 12, 12, 3, 2048
+
+
+def measure(laptop: Laptop) -> dict:
+    """Tokens and seconds both ways, and how far the summed log-probs are apart."""
+    policy = laptop.policy()
+    conversation = Conversation(policy.tokenizer)
+    engine = TorchEngine(policy, TRAJECTORIES, Sampling(1.0, REPLY), conversation.end_id)
+    make_env = env_factory(laptop.env, laptop.folder / "assets")
+    collector = Collector(engine, conversation, make_env, TURNS, REPLY)
+    groups = collector.collect(laptop.tasks[:TRAJECTORIES], 1, ("benchmark",))
+    flat = [trajectory for group in groups for trajectory in group]
+    packed = [(t.token_ids, [turn.span for turn in t.turns]) for t in flat]
+    per_turn = [
+        (t.token_ids[: turn.span[1]], [turn.span]) for t in flat for turn in t.turns
+    ]
+
+    def passes(sequences: list) -> tuple[float, float]:
+        began, total = time.process_time(), 0.0
+        for part in micro_batches([len(ids) for ids, _ in sequences], BUDGET):
+            batch = make_batch([sequences[i][0] for i in part], [sequences[i][1] for i in part])
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                logits = sampled_logits(policy.causal_lm, batch)
+            loss = token_logprobs(logits, batch).sum()
+            loss.backward()
+            total += float(loss.detach())
+        return time.process_time() - began, total
+
+    passes(packed[:8])
+    seconds: dict[str, list[float]] = {"packed": [], "per_turn": []}
+    sums = {}
+    for _ in range(REPEATS):
+        for name, sequences in (("packed", packed), ("per_turn", per_turn)):
+            spent, sums[name] = passes(sequences)
+            seconds[name].append(spent)
+    forwarded = {
+        "packed": sum(len(ids) for ids, _ in packed),
+        "per_turn": sum(len(ids) for ids, _ in per_turn),
+    }
+    ratios = sorted(b / a for a, b in zip(seconds["packed"], seconds["per_turn"], strict=True))
+    return {
+        "turns_per_trajectory": len(per_turn) / len(packed),
+        "packed_tokens": forwarded["packed"],
+        "per_turn_tokens": forwarded["per_turn"],
+        "token_ratio": forwarded["per_turn"] / forwarded["packed"],
+        "time_ratio": ratios[REPEATS // 2],
+        "logprob_sum_difference": abs(sums["packed"] - sums["per_turn"]) / abs(sums["packed"]),
+    }
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    logging.disable_progress_bar()
+    print(json.dumps(measure(prepare(Path(sys.argv[1])))))

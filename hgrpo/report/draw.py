@@ -1,0 +1,81 @@
+"""Every figure of a study, written with its CSV and listed in one index."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from hgrpo.errors import UserError
+from hgrpo.evaluation.comparison import Comparison
+from hgrpo.report.arms import Arms
+from hgrpo.report.figures import credit, learning, outcome, training
+from hgrpo.report.style import Drawing, save
+
+INDEX = "index.json"
+
+
+def drawings(
+    comparison: Comparison, logs: pd.DataFrame, turns: Mapping[str, pd.DataFrame], arms: Arms
+) -> Iterator[Drawing]:
+    """The figures one after another, so that one is held open; those without data are left out.
+
+    Args:
+        comparison: from `compare`. logs: from `read_logs`. turns: from `read_first_turns`.
+    """
+    makers = [
+        lambda: outcome.forest(comparison, arms),
+        lambda: outcome.sft_temperatures(comparison, arms),
+        lambda: outcome.task_types(comparison, arms),
+        lambda: learning.learning_curves(comparison, arms) if arms.trained else None,
+        lambda: learning.equal_budget(comparison, logs, arms),
+        lambda: credit.credit_strips(credit.credit_table(turns, arms), arms),
+        lambda: training.protocol_comparison(comparison, logs, arms),
+        lambda: training.health(logs, arms),
+    ]
+    for make in makers:
+        drawing = make()
+        if drawing:
+            yield drawing
+    for method in arms.trained:
+        runs = logs[logs["method"] == method]
+        for seed, run in runs.groupby("seed", sort=True):
+            yield training.reward_curve(run, arms, method, int(seed))
+
+
+def draw_all(
+    comparison: Comparison,
+    logs: pd.DataFrame,
+    turns: Mapping[str, pd.DataFrame],
+    arms: Arms,
+    folder: Path,
+) -> list[dict]:
+    """Write every figure into `folder` and the index beside them; return the index."""
+    index = []
+    for drawing in drawings(comparison, logs, turns, arms):
+        save(drawing, folder)
+        index.append(
+            {
+                "name": drawing.name,
+                "section": drawing.section,
+                "title": drawing.title,
+                "caption": drawing.caption,
+                "alt": drawing.alt,
+            }
+        )
+    (folder / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n")
+    return index
+
+
+def read_index(folder: Path) -> list[dict]:
+    """The index that `draw_all` wrote.
+
+    Raises:
+        UserError: the folder has none.
+    """
+    try:
+        return json.loads((folder / INDEX).read_text())
+    except FileNotFoundError:
+        raise UserError(f"{folder}: no {INDEX}; run hgrpo.cli.figures first") from None
+    except json.JSONDecodeError as error:
+        raise UserError(f"{folder / INDEX}: not an index of figures ({error})") from None

@@ -1,0 +1,222 @@
+"""What happened during training: reward, KL, gradients and the health of the updates."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from hgrpo.evaluation.comparison import Comparison
+from hgrpo.evaluation.outcomes import TEST
+from hgrpo.report.arms import Arms
+from hgrpo.report.style import (
+    GRID,
+    INK,
+    MUTED,
+    Drawing,
+    canvas,
+    label_ends,
+    percent_axis,
+    whole_numbers,
+)
+from hgrpo.report.words import percent
+
+WINDOW = 5
+HEALTH = {
+    "entropy": ("entropy, nats per token", False),
+    "observed_kl": ("KL to SFT, per token", False),
+    "grad_norm": ("gradient norm", False),
+    "clip_fraction": ("clipped tokens, share", False),
+    "ess": ("effective sample size, share", False),
+    "mismatch_max": ("sampler against trainer,\nlargest |Δ log-prob|", True),
+}
+
+
+def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawing:
+    """One run: reward with its spread and moving average above, KL and gradients below."""
+    arm = arms[method]
+    figure, axes = canvas(2, height=4.6, sharex=True)
+    top, bottom = axes[:, 0]
+    mean, spread = log["mean_reward"], log["std_reward"]
+    top.fill_between(
+        log["batch"], mean - spread, mean + spread, color=arm.colour, alpha=0.15, linewidth=0
+    )
+    top.plot(log["batch"], mean, color=arm.colour, alpha=0.45, linewidth=1)
+    top.plot(log["batch"], moving_average(mean), color=arm.colour, linewidth=2)
+    top.set_ylabel("mean reward")
+    _draw_rounds(axes[:, 0], log)
+    drawn = _log_line(bottom, log, "kl_coef", INK, "KL coefficient", "--")
+    drawn |= _log_line(bottom, log, "observed_kl", arm.colour, "observed KL", "-")
+    if drawn:
+        bottom.set_yscale("log")
+    bottom.set_ylabel("KL (log scale)")
+    twin = bottom.twinx()
+    twin.plot(log["batch"], log["grad_norm"], color=MUTED, linewidth=1, label="gradient norm")
+    twin.set_ylabel("gradient norm", color=MUTED)
+    twin.grid(False)
+    bottom.set_xlabel("batch")
+    whole_numbers(bottom.xaxis)
+    top.spines[["top", "right"]].set_visible(False)
+    bottom.spines["top"].set_visible(False)
+    twin.spines["top"].set_visible(False)
+    handles = [*bottom.get_legend_handles_labels()[0], *twin.get_legend_handles_labels()[0]]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    columns = ["batch", "round", "step", "mean_reward", "std_reward"]
+    data = log[[*columns, "kl_coef", "observed_kl", "grad_norm"]].assign(
+        moving_average=moving_average(mean)
+    )
+    share = max(1, len(log) // 10)
+    return Drawing(
+        f"reward_{method}_seed_{seed}",
+        "runs",
+        f"{arm.label}, seed {seed}",
+        f"Mean reward of each batch ± one standard deviation over trajectories, with a moving "
+        f"average of {WINDOW} batches; vertical lines are rounds.",
+        f"Mean reward {mean.head(share).mean():.3f} in the first tenth of the batches, "
+        f"{mean.tail(share).mean():.3f} in the last.",
+        figure,
+        data,
+    )
+
+
+def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
+    """All arms in three panels: training reward, evaluation, diagnostics of the advantages."""
+    if logs.empty:
+        return None
+    figure, axes = canvas(3, height=8.2)
+    reward, evaluation, diagnostics = axes[:, 0]
+    means = mean_over_seeds(logs, arms)
+    rounds = comparison.rounds[comparison.rounds["panel"] == TEST]
+    twin = diagnostics.twinx()
+    shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.1
+    for shift, name in zip(shifts, arms.trained, strict=True):
+        arm, mine = arms[name], means[means["method"] == name]
+        reward.plot(
+            mine["batch"], moving_average(mine["mean_reward"]), color=arm.colour, label=arm.label
+        )
+        played = rounds[rounds["method"] == name]
+        error = np.abs(played[["lower", "upper"]].to_numpy().T - played["success"].to_numpy())
+        evaluation.errorbar(
+            played["round"] + shift,
+            played["success"],
+            yerr=error,
+            fmt=arm.marker,
+            color=arm.colour,
+            markersize=5,
+            elinewidth=1,
+        )
+        dead = moving_average(mine["dead_groups"] / mine["n_groups"])
+        diagnostics.plot(mine["batch"], dead, color=arm.colour)
+        twin.plot(
+            mine["batch"],
+            moving_average(mine["mean_abs_turn_adv"]),
+            color=arm.colour,
+            linestyle=":",
+        )
+    reward.set(title="Training reward", xlabel="batch", ylabel=f"mean of {WINDOW} batches")
+    evaluation.set(title="Evaluation: greedy test success", xlabel="round")
+    evaluation.set_xticks(sorted(rounds.loc[rounds["round"] > 0, "round"].unique()))
+    percent_axis(evaluation.yaxis)
+    _label_last(evaluation, rounds, arms)
+    diagnostics.set(title="Diagnostics", xlabel="batch", ylabel="dead groups (solid)")
+    percent_axis(diagnostics.yaxis)
+    diagnostics.set_ylim(bottom=0)
+    for ax in (reward, diagnostics):
+        whole_numbers(ax.xaxis)
+    twin.set_ylabel("mean |turn advantage| (dotted)")
+    twin.set_ylim(bottom=0)
+    twin.grid(False)
+    for ax in (reward, evaluation):
+        ax.spines[["top", "right"]].set_visible(False)
+    diagnostics.spines["top"].set_visible(False)
+    twin.spines["top"].set_visible(False)
+    handles, labels = reward.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))
+    share = means.groupby("method").apply(
+        lambda table: table["dead_groups"].sum() / table["n_groups"].sum()
+    )
+    said = ", ".join(f"{arms.label(name)} {percent(share[name])}" for name in arms.trained)
+    return Drawing(
+        "protocol_comparison",
+        "training",
+        "Training and evaluation, all arms",
+        "A dead group has no spread in its rewards and, where only rewards count, teaches "
+        "nothing. The turn advantage is what the credit assigner adds.",
+        f"Dead groups over the whole training: {said}.",
+        figure,
+        means,
+    )
+
+
+def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
+    """Six numbers that show whether the updates can be trusted."""
+    if logs.empty or logs[list(HEALTH)].isna().all(axis=None):
+        return None
+    figure, axes = canvas(3, 2, height=6.2, sharex=True)
+    means = mean_over_seeds(logs, arms)
+    for ax, (column, (title, log_scale)) in zip(axes.flat, HEALTH.items(), strict=True):
+        ax.set_title(title, fontsize=9, fontweight="normal")
+        for name in arms.trained:
+            mine = means[means["method"] == name]
+            ax.plot(mine["batch"], mine[column], color=arms[name].colour, linewidth=1.1)
+        if log_scale and (means[column] > 0).any():
+            ax.set_yscale("log")
+        ax.tick_params(labelsize=8)
+        ax.spines[["top", "right"]].set_visible(False)
+    for ax in axes[-1]:
+        ax.set_xlabel("batch")
+        whole_numbers(ax.xaxis)
+    handles = [
+        axes[0, 0].plot([], [], color=arms[name].colour, label=arms.label(name))[0]
+        for name in arms.trained
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(handles)))
+    worst = means["mismatch_max"].max()
+    lowest = means["ess"].min()
+    return Drawing(
+        "health",
+        "training",
+        "Health of the updates",
+        "Means over seeds. The mismatch compares log-probabilities of the sampler with those of "
+        "the trainer before the first update of a batch: it should be tiny. A low effective "
+        "sample size means stale rollouts.",
+        f"Largest mismatch {worst:.2g}; lowest effective sample size {percent(lowest)}.",
+        figure,
+        means[["method", "batch", *HEALTH]],
+    )
+
+
+def moving_average(values: pd.Series, window: int = WINDOW) -> pd.Series:
+    """Mean of the last `window` values, missing ones left out."""
+    return values.rolling(window, min_periods=1).mean()
+
+
+def mean_over_seeds(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
+    """Every numeric column averaged over the seeds of an arm, batch by batch."""
+    numeric = logs.drop(columns=["seed", "step", "round"]).groupby(["method", "batch"])
+    means = numeric.mean().reset_index()
+    known = [name for name in arms.trained if name in set(means["method"])]
+    means["method"] = pd.Categorical(means["method"], known, ordered=True)
+    return means.sort_values(["method", "batch"], ignore_index=True).astype({"method": str})
+
+
+def _draw_rounds(axes: np.ndarray, log: pd.DataFrame) -> None:
+    for batch in log.groupby("round")["batch"].min().iloc[1:]:
+        for ax in axes:
+            ax.axvline(batch - 0.5, color=GRID, linewidth=1)
+
+
+def _log_line(ax: Axes, log: pd.DataFrame, column: str, colour: str, label: str, line: str) -> bool:
+    """Draw the positive values of a column; False when there are none."""
+    positive = log[log[column] > 0]
+    if positive.empty:
+        return False
+    ax.plot(positive["batch"], positive[column], line, color=colour, label=label)
+    return True
+
+
+def _label_last(ax: Axes, rounds: pd.DataFrame, arms: Arms) -> None:
+    """Write the success of the last round beside its dot."""
+    ends = []
+    for name in arms.trained:
+        last = rounds[rounds["method"] == name].iloc[-1]
+        ends.append((percent(last["success"]), last["round"], last["success"], arms[name].colour))
+    label_ends(ax, ends, gap=0.1)

@@ -1,0 +1,46 @@
+"""What the figures and the page both start from: settings, episodes and logs, compared."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from hgrpo.evaluation.comparison import Comparison, Protocol, compare
+from hgrpo.evaluation.merge import merge_episodes
+from hgrpo.report.arms import Arms, read_arms
+from hgrpo.report.logs import read_logs
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything read and compared."""
+
+    arms: Arms
+    episodes: pd.DataFrame
+    logs: pd.DataFrame
+    comparison: Comparison
+
+
+def read_inputs(config: Mapping, episodes: Path, train_logs: Sequence[Path]) -> Inputs:
+    """Read a study's results and carry out its comparison.
+
+    Args:
+        config: the report stage's settings (`hgrpo.config.stages`).
+        episodes: the merged episodes.
+        train_logs: train_log.json of every round of every run.
+
+    Raises:
+        UserError: see `read_arms`, `merge_episodes`, `read_logs` and `compare`.
+    """
+    arms = read_arms(config)
+    merged = merge_episodes([episodes], arms.names)
+    protocol = Protocol(
+        reference=arms.reference,
+        untrained=arms.untrained,
+        methods=arms.names,
+        level=config.get("confidence", Protocol.level),
+        replicates=config.get("bootstrap", Protocol.replicates),
+    )
+    merged = merged[merged["method"].isin(arms.names)]
+    return Inputs(arms, merged, read_logs(train_logs), compare(merged, protocol))

@@ -1,0 +1,232 @@
+"""report.html: one self-contained file, the answer first, then everything it rests on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import jinja2
+import numpy as np
+import pandas as pd
+import yaml
+
+from hgrpo.evaluation.comparison import Comparison
+from hgrpo.report import words
+from hgrpo.report.arms import Arms
+from hgrpo.report.draw import read_index
+from hgrpo.report.figures.credit import KEYS, scale_of
+from hgrpo.report.svg import inline, whisker
+from hgrpo.report.tables import cost, counts
+
+SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇"}
+OBSERVATION = 160  # characters of an observation shown under an action
+
+
+@dataclass
+class Page:
+    """What the page is made of.
+
+    Attributes:
+        study, description: from the config.
+        comparison, logs, arms: the results.
+        figures: folder that `draw_all` wrote.
+        study_config: the resolved study, printed in full.
+        provenance: rows from `provenance_rows`.
+        yardsticks: (text, success) of scripted players, for scale.
+        left_out: (stage, reason, count) of what earlier stages left out.
+    """
+
+    study: str
+    description: str
+    comparison: Comparison
+    logs: pd.DataFrame
+    arms: Arms
+    figures: Path
+    study_config: Mapping
+    provenance: Sequence[tuple[str, list]] = ()
+    yardsticks: Sequence[tuple[str, float]] = ()
+    left_out: Sequence[tuple[str, str, int]] = field(default_factory=list)
+
+
+def render(page: Page) -> str:
+    """The page as HTML text; the same inputs give the same text."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("hgrpo.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "percent": words.percent,
+        "points": words.points,
+        "p": words.p_value,
+        "number": _number,
+        "listing": words.listing,
+        "temperature": words.temperature_name,
+    }
+    comparison, arms = page.comparison, page.arms
+    return environment.get_template("report.html.j2").render(
+        page=page,
+        arms=arms,
+        comparison=comparison,
+        answer=words.answer(comparison, arms),
+        results=_results(comparison, arms),
+        families=_families(comparison, arms),
+        figures=_figures(page.figures),
+        credit=_credit_pictures(page.figures, arms),
+        counts=counts(comparison, page.logs, arms).to_dict("records"),
+        cost=cost(page.logs, arms).to_dict("records"),
+        best=comparison.best_rounds.to_dict("records"),
+        symbols=SYMBOLS,
+        config_text=yaml.safe_dump(
+            {key: value for key, value in page.study_config.items() if key != "provenance"},
+            sort_keys=False,
+            allow_unicode=True,
+        ),
+        seeds=sorted(comparison.seeds["seed"].unique().tolist()),
+    )
+
+
+def _results(comparison: Comparison, arms: Arms) -> list[dict]:
+    """Rows of the first table: every arm with both of its comparisons."""
+    against = {
+        "reference": comparison.against_reference,
+        "untrained": comparison.against_untrained,
+    }
+    limit = _limit([table for table in against.values() if len(table)])
+    rows = []
+    for row in comparison.methods.itertuples():
+        entry = {
+            "arm": arms[row.method],
+            "what": words.temperature_name(row.temperature),
+            "row": row,
+            "is_reference": row.method == arms.reference,
+        }
+        for name, table in against.items():
+            mine = table[table["method"] == row.method] if len(table) else table
+            if len(mine) and row.temperature == 0:
+                entry[name] = _compared(next(mine.itertuples()), arms, limit)
+            else:
+                entry[name] = None
+        rows.append(entry)
+    return rows
+
+
+def _families(comparison: Comparison, arms: Arms) -> list[dict]:
+    """The full tables of paired comparisons, with McNemar's test of every seed."""
+    families = []
+    for table in (comparison.against_reference, comparison.against_untrained):
+        if not len(table):
+            continue
+        first = table.iloc[0]
+        baseline = arms.label(first["baseline"])
+        if first["baseline"] == arms.untrained:
+            baseline += f", {words.temperature_name(first['baseline_temperature'])}"
+        tests = comparison.mcnemar
+        tests = tests[tests["baseline"] == first["baseline"]]
+        rows = [
+            _compared(row, arms, _limit([table]))
+            | {"mcnemar": list(tests[tests["method"] == row.method].itertuples())}
+            for row in table.itertuples()
+        ]
+        families.append({"baseline": baseline, "rows": rows, "size": len(table)})
+    return families
+
+
+def _compared(row, arms: Arms, limit: float) -> dict:
+    return {
+        "arm": arms[row.method],
+        "row": row,
+        "verdict": row.verdict,
+        "whisker": whisker(
+            row.lower,
+            row.difference,
+            row.upper,
+            limit,
+            arms[row.method].colour,
+            row.verdict != "inconclusive",
+        ),
+    }
+
+
+def _limit(tables: Sequence[pd.DataFrame]) -> float:
+    """Half-width of the common scale of the interval marks."""
+    ends = [table[["lower", "upper"]].abs().to_numpy().max() for table in tables]
+    return max([*ends, 0.01])
+
+
+def _figures(folder: Path) -> dict[str, list[dict]]:
+    """Section -> its figures, with their SVG ready for the page."""
+    sections: dict[str, list[dict]] = {}
+    for entry in read_index(folder):
+        if entry["section"] == "credit":
+            continue  # stands in the page as a table, which can be read and searched
+        svg = (folder / f"{entry['name']}.svg").read_text()
+        sections.setdefault(entry["section"], []).append(
+            entry | {"svg": inline(svg, entry["name"], entry["alt"])}
+        )
+    return sections
+
+
+def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
+    """Each picture: goal, what was paid, arms and turns with their shaded cells."""
+    path = folder / "credit.csv"
+    if not path.exists():
+        return []
+    table = pd.read_csv(path, keep_default_na=False)
+    pictures = []
+    for (task_id, rollout), picture in table.groupby(KEYS, sort=False):
+        shown = [name for name in arms.trained if name in set(picture["method"])]
+        turns = picture.drop_duplicates("turn").sort_values("turn")
+        cells = {}
+        for kind in ("credit", "advantage"):
+            values = picture.pivot(index="turn", columns="method", values=kind)[shown].to_numpy()
+            cells[kind] = values, values / scale_of(values)
+        credit, advantage = cells["credit"], cells["advantage"]
+        pictures.append(
+            {
+                "task_id": task_id,
+                "rollout": rollout,
+                "goal": turns["goal"].iloc[0],
+                "paid": float(turns["env_return"].iloc[0]),
+                "arms": [arms[name] for name in shown],
+                "turns": [
+                    {
+                        "number": index + 1,
+                        "action": turn.action or "(empty)",
+                        "observation": _excerpt(turn.observation) if index else "",
+                        "admissible": str(turn.admissible) == "True",
+                        "credit": _cells(credit, index),
+                        "advantage": _cells(advantage, index),
+                    }
+                    for index, turn in enumerate(turns.itertuples())
+                ],
+            }
+        )
+    return pictures
+
+
+def _cells(matrices: tuple[np.ndarray, np.ndarray], index: int) -> list[dict]:
+    values, shades = matrices
+    return [
+        {"text": _signed(value), "shade": round(0.6 * abs(float(shade)), 3), "up": value > 0}
+        for value, shade in zip(values[index], shades[index], strict=True)
+    ]
+
+
+def _signed(value: float) -> str:
+    """Two decimals with a sign, unless it rounds to zero."""
+    text = f"{value:+.2f}".replace("-", words.MINUS)
+    return "0" if value == 0 else text[1:] if text[1:] == "0.00" else text
+
+
+def _excerpt(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= OBSERVATION else text[: OBSERVATION - 1].rstrip() + "…"
+
+
+def _number(value: float, digits: int = 0) -> str:
+    """A count with thin spaces between thousands; an en dash where it was not logged."""
+    if value is None or value != value:
+        return "\u2013"
+    return f"{value:,.{digits}f}".replace(",", "\u202f")

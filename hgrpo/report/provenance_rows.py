@@ -1,0 +1,61 @@
+"""Where the results come from, read off the snapshots that every stage leaves."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from hgrpo.errors import UserError
+
+STATED = ("packages", "code", "python", "hardware", "system")
+
+
+def read_mapping(path: Path) -> dict:
+    """A JSON or YAML file that holds a mapping.
+
+    Raises:
+        UserError: it is missing or holds something else.
+    """
+    try:
+        text = Path(path).read_text()
+        loaded = json.loads(text) if Path(path).suffix == ".json" else yaml.safe_load(text)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (json.JSONDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path}: neither JSON nor YAML ({error})") from None
+    if not isinstance(loaded, dict):
+        raise UserError(f"{path}: a mapping was expected")
+    return loaded
+
+
+def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
+    """One row per stage: its name and, per fact, every distinct value found.
+
+    Args:
+        snapshots: stage name -> its snapshots; facts stand at the top or under "provenance".
+
+    Returns:
+        (stage, [(fact, [values])]); a fact with several values came from several machines or
+        versions, and the reader should know.
+    """
+    rows = []
+    for stage, found in snapshots.items():
+        facts: dict[str, list[str]] = {}
+        for snapshot in found:
+            stated = snapshot.get("provenance", snapshot)
+            for key in STATED:
+                if stated.get(key) not in (None, {}, ""):
+                    values = facts.setdefault(key, [])
+                    text = _text(stated[key])
+                    if text not in values:
+                        values.append(text)
+        if facts:
+            rows.append((stage, list(facts.items())))
+    return rows
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {item}" for key, item in sorted(value.items()) if item is not None)
+    return str(value)

@@ -1,0 +1,64 @@
+"""SVG for a page: figures made to follow its theme, and the small interval marks of its tables."""
+
+import html
+import re
+
+from markupsafe import Markup
+
+from hgrpo.report.style import GRID, INK, MUTED, PAPER
+
+_THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"}
+_PROLOGUE = re.compile(r"\A.*?(?=<svg\b)", re.DOTALL)
+_METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
+# A rule for every element of the page, from each figure; the page states it once.
+_STYLE = re.compile(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>\s*", re.DOTALL)
+_ID = re.compile(r'(\bid="|href="#|url\(#)')
+_FONT = re.compile(r"'DejaVu Sans'(?:, [^;\"]*)?")
+_OPENING = re.compile(r"<svg\b[^>]*>")
+_VIEW = re.compile(r'viewBox="([^"]+)"')
+
+
+def inline(svg: str, name: str, alt: str) -> Markup:
+    """A figure's SVG as it stands inside HTML: themed, with ids of its own, named for readers.
+
+    Args:
+        svg: text of an SVG file that `style.save` wrote.
+        name: unique on the page; every id starts with it.
+        alt: what a person who cannot see it is told.
+    """
+    body = _STYLE.sub("", _METADATA.sub("", _PROLOGUE.sub("", svg)))
+    body = _ID.sub(lambda match: f"{match.group(1)}{name}-", body)
+    for colour, variable in _THEME.items():
+        body = body.replace(colour, variable)
+    body = _FONT.sub("system-ui, sans-serif", body)
+    view = _VIEW.search(body).group(1)
+    opening = (
+        f'<svg class="plot" viewBox="{view}" role="img" aria-labelledby="{name}-alt" '
+        f'xmlns:xlink="http://www.w3.org/1999/xlink">'
+        f'<title id="{name}-alt">{html.escape(alt)}</title>'
+    )
+    return Markup(_OPENING.sub(lambda _: opening, body, count=1))
+
+
+def whisker(
+    lower: float, mean: float, upper: float, limit: float, colour: str, decided: bool
+) -> Markup:
+    """A difference and its interval on a scale from -limit to +limit, zero in the middle.
+
+    Decoration: the numbers stand beside it, so readers that speak skip it.
+    """
+    width, height, edge = 120, 18, 6
+
+    def place(value: float) -> float:
+        inside = max(-limit, min(limit, value))
+        return round(edge + (inside + limit) / (2 * limit) * (width - 2 * edge), 2)
+
+    fill = colour if decided else "var(--paper)"
+    middle = height / 2
+    return Markup(
+        f'<svg class="whisker" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'aria-hidden="true"><line x1="{place(0)}" y1="1" x2="{place(0)}" y2="{height - 1}" '
+        f'stroke="var(--muted)"/><line x1="{place(lower)}" y1="{middle}" x2="{place(upper)}" '
+        f'y2="{middle}" stroke="{colour}" stroke-width="2.5"/><circle cx="{place(mean)}" '
+        f'cy="{middle}" r="4.5" fill="{fill}" stroke="{colour}" stroke-width="2"/></svg>'
+    )

@@ -1,0 +1,87 @@
+"""The tables of the report as CSV: what was compared, what was counted, what it cost."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from hgrpo.evaluation.comparison import Comparison
+from hgrpo.report.arms import Arms
+
+COUNTS = ("inadmissible", "overlong", "empty", "truncated", "context_overflow")
+
+
+def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
+    """Everything that may legitimately happen, per arm, summed over seeds and rounds.
+
+    Training columns are missing (NaN) where a log does not have them; evaluation columns are
+    those of the last round on the test panel, greedy.
+    """
+    rows = []
+    greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
+    for name in arms.names:
+        if name not in greedy.index:
+            continue
+        mine, played = logs[logs["method"] == name], greedy.loc[name]
+        trained = {
+            f"train_{column}": _total(mine, column)
+            for column in ("n_trajectories", "n_groups", "dead_groups", *COUNTS)
+        }
+        episodes = int(played["n_seeds"] * played["n_tasks"])
+        rows.append(
+            {
+                "method": name,
+                **trained,
+                "test_episodes": episodes,
+                "test_inadmissible": int(played["inadmissible"]),
+                "test_overlong": int(played["overlong"]),
+                "test_empty": int(played["empty"]),
+                "test_truncated": round(played["truncated_share"] * episodes),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
+    """What training one seed of each trained arm took, mean over seeds."""
+    columns = ["trajectories", "tokens", "seconds"]
+    parts = ["collect_s", "credit_s", "update_s"]
+    rows = []
+    for name in arms.trained:
+        mine = logs[logs["method"] == name]
+        if mine.empty:
+            continue
+        runs = mine.groupby("seed")
+        rows.append(
+            {"method": name, "n_seeds": runs.ngroups}
+            | runs[columns].last().mean().to_dict()
+            | runs[parts].sum(min_count=1).mean().to_dict()
+        )
+    return pd.DataFrame(rows)
+
+
+def all_tables(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> dict[str, pd.DataFrame]:
+    """Name -> table, for the folder of CSV files."""
+    return {
+        "methods": comparison.methods,
+        "seeds": comparison.seeds,
+        "against_reference": comparison.against_reference,
+        "against_sft": comparison.against_untrained,
+        "mcnemar": comparison.mcnemar,
+        "sft_temperatures": comparison.temperatures,
+        "rounds": comparison.rounds,
+        "rounds_by_seed": comparison.rounds_by_seed,
+        "best_rounds_for_the_record": comparison.best_rounds,
+        "task_types": comparison.task_types,
+        "counts": counts(comparison, logs, arms),
+        "cost": cost(logs, arms),
+    }
+
+
+def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
+    """Write each table as <name>.csv; an empty one as a file with nothing but a line end."""
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+
+
+def _total(table: pd.DataFrame, column: str) -> float:
+    return float(table[column].sum(min_count=1)) if len(table) else float("nan")

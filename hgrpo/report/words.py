@@ -1,0 +1,239 @@
+"""Numbers and findings in words: what the report says before it shows anything."""
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from hgrpo.evaluation.comparison import Comparison
+from hgrpo.report.arms import Arms
+
+MINUS, SPACE, DASH = "\u2212", "\u00a0", "\u2013"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The headline and the paragraphs under it, each (heading, sentences)."""
+
+    headline: str
+    paragraphs: list[tuple[str, list[str]]]
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A fraction as percent, with a space that does not break."""
+    return DASH if _missing(share) else f"{100 * share:.{digits}f}{SPACE}%"
+
+
+def points(difference: float, digits: int = 1) -> str:
+    """A difference of fractions in percentage points, always signed."""
+    if _missing(difference):
+        return DASH
+    value = round(100 * difference, digits)
+    sign = "+" if value > 0 else MINUS if value < 0 else "±"
+    return f"{sign}{abs(value):.{digits}f}"
+
+
+def p_value(value: float) -> str:
+    """A p-value to two places, or as an upper bound."""
+    if _missing(value):
+        return DASH
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def temperature_name(temperature: float) -> str:
+    """`greedy` or `T = 0.5`."""
+    return "greedy" if temperature == 0 else f"T{SPACE}={SPACE}{temperature:g}"
+
+
+def listing(names: list[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {last} {names[-1]}"
+
+
+def answer(comparison: Comparison, arms: Arms) -> Answer:
+    """What the study found, in words that keep to what its intervals allow."""
+    paragraphs = []
+    if len(comparison.against_reference):
+        paragraphs.append(
+            (
+                f"Does any arm differ from {arms.label(arms.reference)}?",
+                _against_reference(comparison, arms),
+            )
+        )
+    if len(comparison.against_untrained):
+        paragraphs.append(
+            (
+                "Did training teach anything that colder sampling does not?",
+                _learning(comparison, arms),
+            )
+        )
+    limits = _limits(comparison, arms)
+    if limits:
+        paragraphs.append(("What this cannot say", limits))
+    return Answer(
+        _capital(_headline(comparison, arms)),
+        [(heading, [_capital(text) for text in texts]) for heading, texts in paragraphs],
+    )
+
+
+def _headline(comparison: Comparison, arms: Arms) -> str:
+    table, reference = comparison.against_reference, arms.label(arms.reference)
+    if not len(table):
+        return f"{reference} alone: nothing to compare it with."
+    groups = {
+        verdict: [arms.label(name) for name in table.loc[table["verdict"] == verdict, "method"]]
+        for verdict in ("better", "worse", "inconclusive")
+    }
+    parts = []
+    if groups["better"]:
+        verb = "beats" if len(groups["better"]) == 1 else "beat"
+        parts.append(f"{listing(groups['better'])} {verb} {reference}")
+    if groups["worse"]:
+        verb = "does" if len(groups["worse"]) == 1 else "do"
+        parts.append(f"{listing(groups['worse'])} {verb} worse than {reference}")
+    if not parts:
+        number = len(groups["inconclusive"])
+        what = {
+            1: f"{groups['inconclusive'][0]} cannot",
+            2: "neither of the two other arms can",
+        }.get(number, f"none of the {_count(number)} other arms can")
+        return f"Inconclusive: {what} be told apart from {reference}."
+    if groups["inconclusive"]:
+        parts.append(f"inconclusive for {listing(groups['inconclusive'])}")
+    lead = "On one seed: " if int(table["n_seeds"].iloc[0]) == 1 else ""
+    return f"{lead}{'; '.join(parts)}."
+
+
+def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
+    table, reference = comparison.against_reference, arms.label(arms.reference)
+    sentences = []
+    for row in table[table["verdict"] != "inconclusive"].itertuples():
+        sentences.append(
+            f"{arms.label(row.method)} solves {percent(row.success)} of the {row.n_tasks} test "
+            f"tasks greedily against {percent(row.baseline_success)} for {reference}: "
+            f"{points(row.difference)} points ({_interval(comparison, row)}), {row.verdict}."
+        )
+    open_rows = table[table["verdict"] == "inconclusive"]
+    if len(open_rows):
+        names = [arms.label(name) for name in open_rows["method"]]
+        visible = open_rows["minimum_detectable_effect"]
+        size = _range(visible.min(), visible.max())
+        sentences.append(
+            f"Inconclusive for {listing(names)}. That does not mean equal: with {_seeds(table)} "
+            f"and {table['n_tasks'].iloc[0]} tasks, only a difference of about {size} points "
+            "would have been seen four times out of five."
+        )
+    return sentences + _corrected(open_rows, arms)
+
+
+def _corrected(open_rows: pd.DataFrame, arms: Arms) -> list[str]:
+    """Say so where an interval leaves out zero, yet the correction takes the verdict back."""
+    outside = open_rows[(open_rows["lower"] > 0) | (open_rows["upper"] < 0)]
+    if outside.empty:
+        return []
+    names = listing([arms.label(name) for name in outside["method"]])
+    return [
+        f"The interval of {names} leaves out zero on its own, but among several comparisons that "
+        "is expected now and then; Holm's correction takes the verdict back."
+    ]
+
+
+def _learning(comparison: Comparison, arms: Arms) -> list[str]:
+    table, best = comparison.against_untrained, comparison.best_temperature
+    name, level = arms.label(arms.untrained), table["baseline_success"].iloc[0]
+    rows = comparison.methods.set_index(["method", "temperature"])["success"]
+    greedy = rows[arms.untrained, 0.0]
+    sentences = [
+        f"The supervised policy all arms start from ({name}) solves {percent(greedy)} greedily"
+        + (
+            f" and {percent(level)} at {temperature_name(best)}, its best temperature on "
+            "validation, where it is compared."
+            if best
+            else ", which is also its best temperature on validation."
+        )
+    ]
+    for verdict, text in (
+        ("better", "Better than that, so something was learned: {arms}."),
+        ("worse", "Worse than that: {arms}."),
+        (
+            "inconclusive",
+            "Inconclusive: {arms}. A higher training reward could be sharper sampling rather than "
+            "learning.",
+        ),
+    ):
+        mine = table[table["verdict"] == verdict]
+        if len(mine):
+            sentences.append(
+                text.format(
+                    arms=listing(
+                        [
+                            f"{arms.label(row.method)} {points(row.difference)} ({_bounds(row)})"
+                            for row in mine.itertuples()
+                        ]
+                    )
+                )
+            )
+    return sentences + _corrected(table[table["verdict"] == "inconclusive"], arms)
+
+
+def _limits(comparison: Comparison, arms: Arms) -> list[str]:
+    table = comparison.methods
+    table = table[table["method"] != comparison.protocol.untrained]
+    sentences = []
+    if not len(table):
+        return sentences
+    seeds = int(table["n_seeds"].max())
+    if seeds == 1:
+        sentences.append(
+            "One seed was trained. Intervals and verdicts cover the choice of test tasks only and "
+            "say nothing about what another seed would give."
+        )
+    elif seeds < 5:
+        sentences.append(
+            f"The spread between seeds is estimated from {_count(seeds)} runs; the intervals are "
+            "wide because of it, and more seeds are what would narrow them."
+        )
+    sentences.append(
+        "Every arm starts from one and the same supervised policy, so nothing is said about "
+        "others, other models or other environments."
+    )
+    controls = [arm.label for arm in arms.by_name.values() if arm.credit == "random"]
+    if controls:
+        sentences.append(
+            f"{listing(controls)} is a control whose turn credit is shuffled: a credit assigner "
+            "that does no better than it has not shown that its credit is what helps."
+        )
+    return sentences
+
+
+def _interval(comparison: Comparison, row) -> str:
+    return f"{percent(comparison.protocol.level, 0)} interval {_bounds(row)}"
+
+
+def _bounds(row) -> str:
+    return f"{points(row.lower)} to {points(row.upper)}"
+
+
+def _range(low: float, high: float) -> str:
+    low, high = f"{100 * low:.1f}", f"{100 * high:.1f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _seeds(table: pd.DataFrame) -> str:
+    number = int(table["n_seeds"].iloc[0])
+    return "one seed" if number == 1 else f"{_count(number)} seeds"
+
+
+def _count(number: int) -> str:
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[number] if number < len(words) else str(number)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _missing(value: float | None) -> bool:
+    return value is None or math.isnan(value)

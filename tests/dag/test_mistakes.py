@@ -1,0 +1,50 @@
+"""A mistake in a study ends snakemake with one line that names it, and nothing runs."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("rounds=-2", "configs/studies/grid.yaml with rounds overridden: rounds: input should be"),
+        ("sedes=11", "--config sedes: unknown key; did you mean 'seeds'?"),
+        ("study=gird", "configs/studies/gird.yaml: no such file; did you mean 'grid'?"),
+        ("methods=flatGRPO,PPO", "methods: 'PPO': no such file configs/methods/PPO.yaml"),
+    ],
+)
+def test_a_mistake_on_the_command_line(finished, setting, expected):
+    assert expected in one_line_error(finished.snakemake("-n", setting))
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "expected"),
+    [
+        ("configs/studies/grid.yaml", "seeds", "sedes", "sedes: unknown key; did you mean 'seeds'"),
+        ("configs/studies/grid.yaml", "alfworld-laptop", "mars", "env: 'mars': no such file"),
+        ("configs/methods/Progressive.yaml", "0.5", "-1", "Progressive.yaml: alpha: input should"),
+    ],
+)
+def test_a_mistake_in_a_file(checkout, name, old, new, expected):
+    checkout.edit(name, old, new)
+    assert expected in one_line_error(checkout.snakemake())
+
+
+def test_a_failing_stage_leaves_no_output_and_shows_its_error(checkout):
+    (checkout.root / "results/grid/report/report.html").unlink()
+    checkout.edit(
+        "Snakefile", "shell.prefix(", "shell.prefix('exec >&2; echo error: no; exit 2;' + "
+    )
+    done = checkout.snakemake()
+    assert done.returncode != 0
+    assert not (checkout.root / "results/grid/report/report.html").exists()
+    assert "Tables and the report" in done.stderr
+    assert checkout.planned() == {"Tables and the report"}
+
+
+def one_line_error(done) -> str:
+    assert done.returncode != 0
+    printed = (done.stdout + done.stderr).splitlines()
+    lines = [line for line in printed if "profile" not in line]
+    assert len(lines) == 1, done.stdout + done.stderr
+    assert lines[0].startswith("error: ")
+    return lines[0]

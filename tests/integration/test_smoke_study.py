@@ -1,0 +1,77 @@
+"""The study `smoke` from games to report, with the real commands; then what a rerun does."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.slow
+
+STUDY = "results/smoke"
+
+
+def snakemake(root, *arguments, **environment) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "snakemake", *arguments, "--config", "study=smoke"]
+    path = os.pathsep.join([environment.pop("first", ""), str(root)]).lstrip(os.pathsep)
+    return subprocess.run(
+        command,
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def root(project, tmp_path_factory):
+    """A copy of the project in which the study has been run."""
+    root = tmp_path_factory.mktemp("smoke")
+    shutil.copy(project / "Snakefile", root)
+    for part in ("rules", "profiles", "configs", "hgrpo"):
+        skip = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(project / part, root / part, symlinks=True, ignore=skip)
+    done = snakemake(root)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return root
+
+
+def test_every_arm_is_in_the_table(root):
+    episodes = pd.read_parquet(root / STUDY / "report/episodes.parquet")
+    arms = episodes.groupby("method")["round"].max().to_dict()
+    assert arms == {"SFTOnly": 0, "flatGRPO": 2, "Progressive": 2, "RandomCredit": 2}
+    test = episodes[(episodes["panel"] == "test") & (episodes["temperature"] == 0)]
+    assert set(test.groupby(["method", "round"]).size()) == {16}
+    comparison = json.loads((root / STUDY / "report/methods_comparison.json").read_text())
+    assert set(comparison) >= set(arms)
+    assert (root / STUDY / "report/report.html").stat().st_size > 10_000
+
+
+def test_nothing_is_left_to_do_and_no_scratch_files_remain(root):
+    assert "Nothing to be done" in snakemake(root, "-n").stderr
+    left = [path.name for path in (root / STUDY).rglob("*") if ".tmp-" in path.name]
+    assert left == []
+
+
+def test_figures_are_redrawn_from_cached_results_without_torch(root, tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError('torch is not to be imported')\n")
+    index = root / STUDY / "report/figures/index.json"
+    before = {path.name: path.read_bytes() for path in index.parent.iterdir()}
+    shutil.rmtree(index.parent)
+    done = snakemake(root, "figures", first=str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {path.name: path.read_bytes() for path in index.parent.iterdir()} == before
+
+
+def test_a_round_run_again_writes_the_same_weights(root):
+    folder = root / STUDY / "rl/Progressive/seed_11/round_1"
+    weights = folder / "adapter/model.safetensors"
+    before = weights.read_bytes()
+    shutil.rmtree(folder)
+    done = snakemake(root, str(weights.relative_to(root)))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert weights.read_bytes() == before

@@ -1,0 +1,288 @@
+"""The training stages as their command lines run them."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from safetensors.torch import load_file, save_file
+from small_study import TRAINING, environment, make_study
+
+from hgrpo.agent.records import SEQUENCES, TURNS
+from hgrpo.config.model import ModelConfig
+from hgrpo.errors import UserError
+from hgrpo.learning.checkpoint import locked_scratch
+from hgrpo.policy.policy import load_policy
+
+TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "total_elapsed_s"}
+
+
+@pytest.fixture(scope="module")
+def study(project, tmp_path_factory):
+    return make_study(project, tmp_path_factory.mktemp("study"))
+
+
+@pytest.fixture(scope="module")
+def played(study):
+    """An uninterrupted round."""
+    out = study.root / "round"
+    done = study.run("rl_round", **study.round_options(out))
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def outputs(folder: Path) -> dict[str, object]:
+    """Every file of a round, its times of the clock taken out."""
+    found: dict[str, object] = {}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        name = str(path.relative_to(folder))
+        if path.suffix == ".json":
+            found[name] = untimed(json.loads(path.read_text()))
+        else:
+            found[name] = path.read_bytes()
+    return found
+
+
+def untimed(value: object) -> object:
+    if isinstance(value, dict):
+        return {k: untimed(v) for k, v in value.items() if k not in TIMINGS}
+    return [untimed(v) for v in value] if isinstance(value, list) else value
+
+
+def one_line_error(done: subprocess.CompletedProcess) -> str:
+    """The error line of a command that failed as a command should."""
+    assert done.returncode not in (0, 1)
+    assert "Traceback" not in done.stderr
+    lines = [
+        line for line in done.stderr.splitlines() if line.startswith(("error:", "interrupted"))
+    ]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def test_artefacts_of_a_round(played):
+    trajectories = (
+        TRAINING["steps_per_round"] * TRAINING["tasks_per_step"] * TRAINING["rollouts_per_task"]
+    )
+    turns = pq.read_table(played / "turns.parquet")
+    sequences = pq.read_table(played / "sequences.parquet")
+    assert turns.schema.equals(TURNS)
+    assert sequences.schema.equals(SEQUENCES)
+    assert sequences.num_rows == trajectories
+    frame = sequences.to_pandas()
+    for row in frame.itertuples():
+        sampled = sum(end - start for start, end in row.spans)
+        assert sampled == len(row.behaviour_logprobs)
+    assert frame.groupby(["step", "task_id"])["content_hash"].nunique().max() == 1
+    summary = json.loads((played / "summary.json").read_text())
+    assert summary["total_trajectories"] == trajectories
+    assert summary["total_turns"] == turns.num_rows
+    assert summary["counts"]["inadmissible"] == sum(
+        not ok for ok in turns["admissible"].to_pylist()
+    )
+    log = json.loads((played / "train_log.json").read_text())
+    assert [row["step"] for row in log["rows"]] == list(range(TRAINING["steps_per_round"]))
+    assert log["config"]["task_id_offset"] == 0
+
+
+def test_progress_credit_of_a_winning_trajectory_reaches_one(played):
+    turns = pd.read_parquet(played / "turns.parquet")
+    sums = turns.groupby(["step", "task_id", "rollout"])[["credit", "env_reward"]].sum()
+    won = sums[sums["env_reward"] == 1]
+    assert len(won), "a policy that imitates the expert wins some of 72 games"
+    # Games start with some of their potential; winning takes it to 1.
+    assert (won["credit"] > 0).all()
+    assert (sums["credit"] <= 1 + 1e-9).all()
+
+
+def test_weights_moved(study, played):
+    before = load_file(study.root / "sft/adapter/model.safetensors")
+    after = load_file(played / "adapter/model.safetensors")
+    assert before.keys() == after.keys()
+    assert any((before[name] != after[name]).any() for name in before)
+
+
+@pytest.mark.parametrize("when", ["first step", "between", "while writing"])
+def test_kill_9_and_rerun_is_byte_identical(study, played, tmp_path, when):
+    out = tmp_path / "round"
+    options = study.round_options(out)
+    process = subprocess.Popen(
+        study.command("rl_round", **options),
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wanted = {"first step": "*/turns_00000.parquet", "between": "*/step_00001"}.get(when)
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if wanted and any(Path(options["scratch"]).glob(wanted)):
+            break
+        if not wanted and any(tmp_path.glob(".round.tmp-*")):
+            break
+        time.sleep(0.002)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not out.exists() or when == "while writing"
+    shutil.rmtree(out, ignore_errors=True)
+    done = study.run("rl_round", **options)
+    assert done.returncode == 0, done.stderr
+    assert outputs(out) == outputs(played)
+
+
+def test_ctrl_c_leaves_no_output_and_one_line(study, tmp_path):
+    out = tmp_path / "round"
+    options = study.round_options(out)
+    process = subprocess.Popen(
+        study.command("rl_round", **options), env=environment(), stderr=subprocess.PIPE, text=True
+    )
+    while not any(Path(options["scratch"]).glob("*/turns_00000.parquet")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    done = subprocess.CompletedProcess([], process.returncode, "", errors)
+    assert one_line_error(done).startswith("interrupted")
+    assert not out.exists()
+    assert not list(tmp_path.glob(".round.tmp-*"))
+
+
+def test_full_disk_at_the_end_of_a_round(study, played, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a small tmpfs")
+    try:
+        out = disk / "round"
+        options = study.round_options(out, scratch=tmp_path / "scratch")
+        assert "No space left" in one_line_error(study.run("rl_round", **options))
+        assert list(disk.iterdir()) == []
+        # With space again, the finished steps are not played a second time.
+        began = time.monotonic()
+        roomy = options | {"out": tmp_path / "round"}
+        assert study.run("rl_round", **roomy).returncode == 0
+        assert time.monotonic() - began < 60
+        assert outputs(tmp_path / "round") == outputs(played)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "missing", "not finite", "wrong config"])
+def test_a_corrupted_adapter_is_named(study, tmp_path, damage):
+    adapter = tmp_path / "adapter"
+    shutil.copytree(study.root / "sft/adapter", adapter)
+    weights = adapter / "model.safetensors"
+    culprit = "model.safetensors"
+    if damage == "truncated":
+        weights.write_bytes(weights.read_bytes()[:-100])
+    elif damage == "missing":
+        weights.unlink()
+    elif damage == "wrong config":
+        (adapter / "config.json").write_text("{")
+        culprit = "config.json"
+    else:
+        tensors = load_file(weights)
+        tensors["model.norm.weight"][0] = float("nan")
+        save_file(tensors, weights, metadata={"format": "pt"})
+    model = ModelConfig(**study.configs["sft"]["model"])
+    with pytest.raises(UserError, match=culprit):
+        load_policy(model, study.root / "base", adapter)
+
+
+@pytest.mark.parametrize("stage", ["rl_round", "evaluate"])
+def test_a_stage_with_a_corrupted_adapter_says_so_and_writes_nothing(study, tmp_path, stage):
+    adapter = tmp_path / "adapter"
+    shutil.copytree(study.root / "sft/adapter", adapter)
+    (adapter / "model.safetensors").write_bytes(b"not weights")
+    out = tmp_path / "out"
+    options = study.round_options if stage == "rl_round" else study.evaluation_options
+    done = study.run(stage, **options(out, policy=adapter))
+    assert str(adapter / "model.safetensors") in one_line_error(done)
+    assert not out.exists()
+
+
+def test_evaluation_rows_and_seeds(study, tmp_path):
+    frames = []
+    for name in ("first", "again"):
+        done = study.run("evaluate", **study.evaluation_options(tmp_path / name))
+        assert done.returncode == 0, done.stderr
+        frames.append(pd.read_parquet(tmp_path / name / "episodes.parquet"))
+    pd.testing.assert_frame_equal(*frames)
+    counts = frames[0].groupby(["panel", "temperature"]).size().to_dict()
+    assert counts == {
+        ("validation", 0.0): 12,
+        ("validation", 1.0): 12,
+        ("test", 0.0): 24,
+        ("test", 1.0): 24,
+    }
+    # One batch or many: what is sampled on the same weights does not change.
+    narrow = study.configs["evaluate"] | {
+        "evaluation": study.configs["evaluate"]["evaluation"] | {"in_flight": 5}
+    }
+    done = study.run("evaluate", config=narrow, **study.evaluation_options(tmp_path / "narrow"))
+    assert done.returncode == 0, done.stderr
+    pd.testing.assert_frame_equal(
+        frames[0], pd.read_parquet(tmp_path / "narrow" / "episodes.parquet")
+    )
+
+
+def test_more_games_than_the_panel_has_is_an_error(study, tmp_path):
+    config = study.configs["evaluate"] | {
+        "evaluation": study.configs["evaluate"]["evaluation"] | {"test_games": 25}
+    }
+    done = study.run("evaluate", config=config, **study.evaluation_options(tmp_path / "x"))
+    assert "test_games" in one_line_error(done)
+
+
+def test_a_changed_game_is_refused(study, tmp_path):
+    assets = tmp_path / "assets"
+    shutil.copytree(study.root / "assets", assets)
+    panel = json.loads((assets / "panels.json").read_text())["validation"]
+    game = assets / panel[0]["path"] / "game.tw-pddl"
+    data = json.loads(game.read_text())
+    place = re.search(r"\(inReceptacle \S+ \S+\)", data["pddl_problem"]).group()
+    data["pddl_problem"] = data["pddl_problem"].replace(place, "")
+    game.write_text(json.dumps(data))
+    done = study.run("evaluate", **study.evaluation_options(tmp_path / "x", assets=assets))
+    assert panel[0]["path"].split("/")[-1] in one_line_error(done)
+
+
+def test_lora_on_a_pretrained_base(study, tmp_path):
+    """The same stages with an adapter in PEFT's format; the tuned policy serves as the base."""
+    base = tmp_path / "base"
+    shutil.copytree(study.root / "sft/adapter", base)
+    shutil.copy(study.root / "base/tokenizer.json", base)
+    model = study.configs["sft"]["model"] | {"adapt": "lora"}
+    sft = study.configs["sft"] | {"model": model}
+    done = study.run(
+        "sft",
+        config=sft,
+        base=base,
+        expert=study.root / "expert",
+        out=tmp_path / "sft",
+    )
+    assert done.returncode == 0, done.stderr
+    adapter = tmp_path / "sft" / "adapter"
+    assert (adapter / "adapter_model.safetensors").is_file()
+    options = study.round_options(tmp_path / "round", base=base, sft=adapter, policy=adapter)
+    done = study.run("rl_round", config=study.configs["rl_round"] | {"model": model}, **options)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "round/train_log.json").read_text())["rows"]
+    # Step 0 samples from the reference itself; later steps have moved away from it.
+    assert rows[0]["observed_kl"] < 1e-3
+    assert rows[-1]["observed_kl"] > rows[0]["observed_kl"]
+
+
+def test_a_second_process_on_the_same_round_is_refused(study, tmp_path):
+    options = study.round_options(tmp_path / "round")
+    with locked_scratch(options["scratch"], "other"):
+        assert "another process" in one_line_error(study.run("rl_round", **options))

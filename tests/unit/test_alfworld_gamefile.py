@@ -1,0 +1,174 @@
+"""Game files: what is refused and how it is named, hashes, listings, and the environment."""
+
+import json
+import pickle
+from dataclasses import replace
+
+import pytest
+from household import household
+
+from hgrpo.envs.alfworld.env import AlfworldEnv
+from hgrpo.envs.alfworld.gamefile import content_hash, list_games, load_compiled
+from hgrpo.envs.base import Task
+from hgrpo.errors import UserError
+
+WIN = ["go to shelf 1", "take mug 1 from shelf 1", "go to desk 1", "move mug 1 to desk 1"]
+
+
+def write(folder, data=None, task="pick_and_place_simple", text=None):
+    folder.mkdir(parents=True, exist_ok=True)
+    data = household() if data is None else data
+    (folder / "game.tw-pddl").write_text(json.dumps(data) if text is None else text)
+    (folder / "traj_data.json").write_text(json.dumps({"task_type": task}))
+    return folder
+
+
+def refused(folder) -> str:
+    with pytest.raises(UserError) as error:
+        load_compiled(folder)
+    return str(error.value)
+
+
+def test_files_that_are_missing_or_cut_off(tmp_path):
+    path = tmp_path / "game.tw-pddl"
+    assert refused(tmp_path) == f"{path}: no such file"
+    write(tmp_path, text=json.dumps(household())[:500])
+    assert refused(tmp_path).startswith(f"{path}: not valid JSON, perhaps cut off")
+    write(tmp_path, text="[1]")
+    assert refused(tmp_path) == f"{path}: a JSON object was expected, not list"
+    (write(tmp_path) / "traj_data.json").unlink()
+    assert refused(tmp_path) == f"{tmp_path / 'traj_data.json'}: no such file"
+    write(tmp_path, task="juggle")
+    assert refused(tmp_path).endswith("traj_data.json: unknown task_type 'juggle'")
+
+
+@pytest.mark.parametrize("key", ["pddl_domain", "grammar", "pddl_problem"])
+def test_keys_that_are_missing_or_of_another_kind(tmp_path, key):
+    data = household()
+    write(tmp_path, data | {key: 3})
+    assert refused(tmp_path).endswith(f"game.tw-pddl: the key {key!r} must hold text")
+    del data[key]
+    write(tmp_path, data)
+    assert refused(tmp_path).endswith(f"game.tw-pddl: the key {key!r} is missing")
+
+
+@pytest.mark.parametrize(
+    ("goal", "message"),
+    [
+        ("(exists (?r - receptacle) (inside ?r))", "malformed goal: unknown predicate 'inside'"),
+        ("(opened ?r)", r"variable '\?r' of 'opened' is not declared"),
+        ("(opened Drawer_bar_1 Desk_bar_1)", "'opened' takes 1 arguments, not 2"),
+        ("(receptacleType Desk_bar_1 BathType)", "malformed goal: undeclared object 'bathtype'"),
+        ("opened", "malformed goal: a condition in parentheses was expected"),
+        ("(and (opened Drawer_bar_1)", r"a '\)' is missing"),
+        ("(opened Drawer_bar_1))))", r"a '\)' too many"),
+        ("(and) (and)", "malformed goal: one condition was expected"),
+        ("(not (opened Drawer_bar_1))", "the game is already won at reset"),
+    ],
+)
+def test_bad_goals(tmp_path, goal, message):
+    write(tmp_path, household(goal))
+    with pytest.raises(UserError, match=rf"game\.tw-pddl: .*{message}"):
+        load_compiled(tmp_path)
+
+
+def test_games_marked_unsolvable_are_refused(tmp_path):
+    write(tmp_path, household() | {"solvable": False})
+    assert "solvable: false" in refused(tmp_path)
+
+
+def test_hash_is_of_the_content_alone():
+    data = household()
+    same = dict(data, walkthrough=["look"], solvable=True)
+    same["pddl_problem"] = data["pddl_problem"].replace("(problem test)", "( PROBLEM  other )")
+    same["pddl_problem"] = same["pddl_problem"].replace("\n", " ; a comment\n\n")
+    assert content_hash(same) == content_hash(data)
+    assert len(content_hash(data)) == 64
+    changes = [
+        ("pddl_problem", "(openable Drawer_bar_1)", ""),
+        ("pddl_problem", "?r DeskType", "?r ShelfType"),
+        ("grammar", "put a mug", "put some mug"),
+        ("pddl_domain", "(pickupable ?o) (not", "(not"),
+    ]
+    hashes = {content_hash(data)}
+    for key, old, new in changes:
+        assert old in data[key]
+        hashes.add(content_hash(data | {key: data[key].replace(old, new)}))
+    assert len(hashes) == 1 + len(changes)
+
+
+def test_listing_is_sorted_and_says_what_it_left_out(tmp_path):
+    for name in ("b/trial_2", "b/trial_1", "a/trial_1"):
+        write(tmp_path / name, household(extra=f"; {name}\n"))
+    write(tmp_path / "a/won", household("(not (opened Drawer_bar_1))"))
+    write(tmp_path / "a/marked", household() | {"solvable": False})
+    write(tmp_path / "c-Sliced/trial", household())
+    (write(tmp_path / "d/none") / "game.tw-pddl").unlink()
+    listing = list_games(tmp_path)
+    assert [task.path for task in listing.tasks] == ["a/trial_1", "b/trial_1", "b/trial_2"]
+    assert listing.tasks[0] == Task(
+        "a/trial_1", "a/trial_1", content_hash(household()), "pick_and_place_simple"
+    )
+    assert listing.skipped == {
+        "a/marked": "marked unsolvable",
+        "a/won": "won at reset",
+        "c-Sliced/trial": "slicing tasks are not supported",
+        "d/none": "no game file",
+    }
+    with pytest.raises(UserError, match="no such folder"):
+        list_games(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="no playable games"):
+        list_games(tmp_path / "d")
+    write(tmp_path / "e", text="{")
+    with pytest.raises(UserError, match="e/game.tw-pddl: not valid JSON"):
+        list_games(tmp_path)
+
+
+def task_of(folder) -> Task:
+    return Task("one", folder.name, load_compiled(folder).content_hash, "pick_and_place_simple")
+
+
+def test_an_episode(tmp_path):
+    task = task_of(write(tmp_path / "game"))
+    env = AlfworldEnv(tmp_path)
+    with pytest.raises(RuntimeError):
+        env.step("look")
+    with pytest.raises(RuntimeError):
+        env.admissible_commands()
+    first = env.reset(task)
+    assert first.goal == "put a mug on desk."
+    assert first.text.endswith("\n\nYour task is to: put a mug on desk.")
+    step = env.step("jump")
+    assert (step.observation.text, step.info, step.progress) == (
+        "Nothing happens.",
+        {"admissible": False},
+        0.0,
+    )
+    steps = [env.step(command) for command in WIN]
+    assert [step.progress for step in steps] == [0, 0.5, 0, 0.5]
+    assert [step.env_reward for step in steps] == [0, 0, 0, 1]
+    assert [(step.done, step.success) for step in steps] == [(False, False)] * 3 + [(True, True)]
+    assert all(step.info == {"admissible": True} for step in steps)
+    with pytest.raises(RuntimeError):
+        env.step("look")
+    assert env.reset(task) == first
+
+
+def test_a_task_of_other_content_is_refused(tmp_path):
+    task = task_of(write(tmp_path / "game"))
+    env = AlfworldEnv(tmp_path)
+    with pytest.raises(UserError, match="content hash"):
+        env.reset(replace(task, content_hash="0" * 64))
+    with pytest.raises(UserError, match="unknown ALFWorld engine 'unity'"):
+        AlfworldEnv(tmp_path, "unity")
+
+
+def test_pickle_keeps_the_place_in_an_episode(tmp_path):
+    env = AlfworldEnv(tmp_path)
+    env.reset(task_of(write(tmp_path / "game")))
+    for command in WIN[:3]:
+        env.step(command)
+    copy = pickle.loads(pickle.dumps(env))
+    assert copy.admissible_commands() == env.admissible_commands()
+    assert copy.step(WIN[3]) == env.step(WIN[3])
+    assert pickle.loads(pickle.dumps(AlfworldEnv(tmp_path))).engine == "native"

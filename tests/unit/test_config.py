@@ -1,0 +1,203 @@
+"""Studies: every shipped one loads, every mistake is one line that names file and key."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hgrpo.cli.schema import SECTIONS, schemas
+from hgrpo.config.read import did_you_mean, read_yaml, validate
+from hgrpo.config.stages import as_json, stage_config
+from hgrpo.config.study import load_study
+from hgrpo.errors import UserError
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+FILES = sorted(path for path in CONFIGS.glob("*/*.yaml"))
+
+
+@pytest.fixture
+def configs(tmp_path):
+    """A copy of configs/ that a test may spoil."""
+    return Path(shutil.copytree(CONFIGS, tmp_path / "configs"))
+
+
+def edit(path: Path, /, **changes) -> None:
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | changes))
+
+
+def error_of(configs: Path, overrides=None) -> str:
+    with pytest.raises(UserError) as caught:
+        load_study(configs / "studies/bakeoff.yaml", overrides)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_shipped_config_loads(path):
+    if path.parent.name == "studies":
+        load_study(path)
+    else:
+        validate(SECTIONS[path.parent.name.removesuffix("s")], read_yaml(path), str(path))
+
+
+def test_schemas_in_the_tree_are_those_of_the_models():
+    shipped = {path.name: path.read_text() for path in (CONFIGS / "schema").glob("*.json")}
+    assert shipped == schemas(), "run `make schema`"
+
+
+def test_the_bakeoff_compares_the_four_arms():
+    study = load_study(CONFIGS / "studies/bakeoff.yaml")
+    assert list(study.methods) == ["SFTOnly", "flatGRPO", "Progressive", "RandomCredit"]
+    assert study.config.reference == "flatGRPO"
+    assert not study.methods["SFTOnly"].train
+    assert {name: arm.alpha for name, arm in study.methods.items() if arm.train} == {
+        "flatGRPO": 1.0,
+        "Progressive": 0.5,
+        "RandomCredit": 0.5,
+    }
+    assert len({training.model_dump_json() for training in study.training.values()}) == 1
+
+
+@pytest.mark.parametrize("seeds", ["11,23", "11 23", " 11, 23 ", [11, 23], ("11", 23)])
+def test_seeds_are_read_from_text_and_lists(configs, seeds):
+    study = load_study(configs / "studies/bakeoff.yaml", {"seeds": seeds, "rounds": "7"})
+    assert study.config.seeds == [11, 23]
+    assert study.config.rounds == 7
+
+
+def test_one_seed_is_a_number_on_the_command_line(configs):
+    assert load_study(configs / "studies/bakeoff.yaml", {"seeds": 31}).config.seeds == [31]
+
+
+def test_a_method_changes_only_the_training_keys_it_names(configs):
+    edit(configs / "methods/Progressive.yaml", training={"lr": 0.001, "kl": {"init": 0.5}})
+    study = load_study(configs / "studies/bakeoff.yaml")
+    flat = study.training["flatGRPO"].model_dump()
+    changed = study.training["Progressive"].model_dump()
+    assert changed["lr"] == 0.001
+    assert changed["kl"]["init"] == 0.5
+    assert changed["kl"]["target"] == flat["kl"]["target"]
+    assert {key for key in flat if flat[key] != changed[key]} == {"lr", "kl"}
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "expected"),
+    [
+        ("studies/bakeoff", {"sedes": [1]}, "sedes: unknown key; did you mean 'seeds'?"),
+        ("studies/bakeoff", {"rounds": -1}, "rounds: input should be greater than or equal to 1"),
+        ("studies/bakeoff", {"rounds": "many"}, "rounds: input should be a valid integer"),
+        ("studies/bakeoff", {"training": {"leer": 1}}, "training.leer: unknown key"),
+        (
+            "studies/bakeoff",
+            {"training": {"kl": {"tarjet": 1}}},
+            "training.kl.tarjet: unknown key; did you mean 'target'?",
+        ),
+        ("studies/bakeoff", {"seeds": [11, 11]}, "seeds: 11 stands twice"),
+        ("studies/bakeoff", {"seeds": [-1]}, "seeds.0: input should be greater than"),
+        ("studies/bakeoff", {"seeds": []}, "seeds: list should have at least 1 item"),
+        ("studies/bakeoff", {"reference": "SFTOnly"}, "reference: 'SFTOnly' is not a trained"),
+        ("studies/bakeoff", {"reference": "PPO"}, "reference: 'PPO' is not among the methods"),
+        ("studies/bakeoff", {"name": "other"}, "name: 'other' is not the file's name, 'bakeoff'"),
+        ("studies/bakeoff", {"evaluation": {"test_games": 10**6}}, "evaluation.test_games:"),
+        ("methods/Progressive", {"alpha": 1.5}, "alpha: input should be less than or equal to 1"),
+        ("methods/Progressive", {"credit": {"kind": "oracle"}}, "credit.kind: input should be"),
+        ("methods/Progressive", {"training": {"learning": 1}}, "training.learning: unknown key"),
+        ("methods/Progressive", {"name": "Progress"}, "name: 'Progress' is not the file's name"),
+        ("models/tiny", {"path": "somewhere"}, "tiny: give either `tiny` or `path`"),
+        ("models/tiny", {"tiny": {"layer": 1}}, "tiny.layer: unknown key; did you mean 'layers'?"),
+        ("envs/alfworld-laptop", {"turn_caps": 3}, "turn_caps: unknown key"),
+    ],
+)
+def test_a_mistake_is_one_line_naming_file_and_key(configs, file, changes, expected):
+    path = configs / f"{file}.yaml"
+    edit(path, **changes)
+    message = error_of(configs)
+    assert message.startswith(f"{path}: {expected}"), message
+    assert "\n" not in message
+
+
+def test_two_mistakes_are_two_lines(configs):
+    edit(configs / "studies/bakeoff.yaml", rounds=0, colour="blue")
+    assert len(error_of(configs).splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("env", "alfworld-lapdog", "did you mean 'alfworld-laptop'?"),
+        ("model", "tny", "did you mean 'tiny'?"),
+        ("methods", ["flatGRPO", "flatGPRO"], "did you mean 'flatGRPO'?"),
+    ],
+)
+def test_a_missing_file_is_named_with_its_nearest_neighbour(configs, key, value, expected):
+    edit(configs / "studies/bakeoff.yaml", **{key: value})
+    message = error_of(configs)
+    wanted = value if isinstance(value, str) else value[-1]
+    assert f"bakeoff.yaml: {key}: '{wanted}': no such file" in message
+    assert message.endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ({"seed": 1}, "--config seed: unknown key; did you mean 'seeds'?"),
+        ({"rounds": -2}, "with rounds overridden: rounds: input should be greater"),
+        ({"seeds": "a"}, "with seeds overridden: seeds.0: input should be a valid integer"),
+        ({"methods": "flatGRPO,PPO"}, "with methods overridden: methods: 'PPO': no such file"),
+    ],
+)
+def test_a_mistaken_override_is_named_as_one(configs, overrides, expected):
+    assert expected in error_of(configs, overrides)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("name: bakeoff\nname: twice\n", ":2: key 'name' stands twice"),
+        ("seeds: [11\n", ": "),
+        ("- a\n- b\n", ": a mapping was expected, not list"),
+        ("", ": a mapping was expected, not NoneType"),
+    ],
+)
+def test_a_file_that_is_no_mapping_is_named(configs, text, expected):
+    path = configs / "studies/bakeoff.yaml"
+    path.write_text(text)
+    message = error_of(configs)
+    assert message.startswith(f"{path}")
+    assert expected in message
+    assert "\n" not in message
+
+
+def test_a_missing_study_is_named(configs):
+    with pytest.raises(UserError, match=r"bakeof\.yaml: no such file; did you mean 'bakeoff'\?"):
+        load_study(configs / "studies/bakeof.yaml")
+
+
+def test_did_you_mean_lists_what_is_known_when_nothing_is_near():
+    assert did_you_mean("zzz", ["b", "a"]) == "; known: a, b"
+    assert did_you_mean("zzz", []) == ""
+
+
+def test_stage_settings_are_plain_and_sorted(configs):
+    study = load_study(configs / "studies/bakeoff.yaml")
+    for stage in ("config", "assets", "expert", "base", "sft", "merge", "figures", "report"):
+        text = as_json(stage_config(study, stage))
+        assert as_json(json.loads(text)) == text
+    assert json.loads(as_json(study.resolved())) == study.resolved()
+
+
+def test_a_stage_sees_only_its_own_settings(configs):
+    study = load_study(configs / "studies/bakeoff.yaml")
+    arm = stage_config(study, "rl_round", "Progressive")
+    assert set(arm) == {"env", "model", "training", "method"}
+    assert "label" not in arm["method"]
+    assert "expert" not in arm["env"]
+    evaluation = stage_config(study, "evaluate", "Progressive")["evaluation"]
+    assert not {"bootstrap", "confidence", "sft_temperatures"} & set(evaluation)
+    untrained = stage_config(study, "evaluate", "SFTOnly")
+    assert untrained["train"] is False
+    assert 0.5 in untrained["evaluation"]["sft_temperatures"]
+    assert stage_config(study, "expert")["env"]["expert"]["trajectories"] > 0
+    with pytest.raises(KeyError):
+        stage_config(study, "nonsense")

@@ -1,0 +1,89 @@
+"""The command lines' common part: one line for a user's mistake, an exit code, no traceback."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from hgrpo.cli.entry import INTERRUPTED, USER_ERROR, read_config, run
+from hgrpo.errors import UserError
+
+
+def raising(error: BaseException):
+    def main() -> None:
+        raise error
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (UserError("games/x: already won at reset"), "error: games/x: already won at reset"),
+        (OSError(errno.ENOSPC, "No space left on device", "out/w"), "error: out/w: No space left"),
+        (OSError(errno.ENOSPC, "No space left on device"), "error: No space left on device"),
+    ],
+)
+def test_a_users_error_is_one_line_and_exit_code_2(capsys, error, line):
+    with pytest.raises(SystemExit) as caught:
+        run(raising(error))
+    assert caught.value.code == USER_ERROR == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith(line)
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+
+
+def test_an_interrupt_is_one_line_and_exit_code_130(capsys):
+    with pytest.raises(SystemExit) as caught:
+        run(raising(KeyboardInterrupt()))
+    assert caught.value.code == INTERRUPTED == 130
+    assert capsys.readouterr().err.startswith("interrupted")
+
+
+def test_a_bug_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError):
+        run(raising(ZeroDivisionError()))
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_process_without_a_traceback(sent):
+    code = (
+        "import time\nfrom hgrpo.cli.entry import run\n"
+        "def main():\n    print('ready', flush=True)\n    time.sleep(60)\nrun(main)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        os.kill(process.pid, sent)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == INTERRUPTED
+    assert err.startswith("interrupted")
+    assert "Traceback" not in err
+
+
+def test_config_is_read_from_json_text_and_from_files(tmp_path):
+    expected = {"a": {"b": [1, 2]}}
+    (tmp_path / "c.json").write_text(json.dumps(expected))
+    (tmp_path / "c.yaml").write_text("a:\n  b: [1, 2]\n")
+    assert read_config(json.dumps(expected)) == expected
+    assert read_config(str(tmp_path / "c.json")) == expected
+    assert read_config(str(tmp_path / "c.yaml")) == expected
+
+
+@pytest.mark.parametrize("text", ["{not json", "[1, 2]", "a: [1", "just words"])
+def test_a_config_file_that_is_no_mapping_is_named(tmp_path, text):
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"bad\.yaml"):
+        read_config(str(path))
+
+
+def test_a_missing_config_file_is_named():
+    with pytest.raises(UserError, match="no such file: nowhere"):
+        read_config("nowhere")

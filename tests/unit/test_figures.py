@@ -1,0 +1,184 @@
+"""Figures: same bytes every time, numbers beside them, and the rules they are drawn by."""
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_fixtures import write_study
+
+from hgrpo.errors import UserError
+from hgrpo.evaluation.merge import merge_episodes
+from hgrpo.report import style
+from hgrpo.report.arms import REFERENCE_COLOUR, read_arms
+from hgrpo.report.draw import draw_all, read_index
+from hgrpo.report.figures.credit import credit_table, scale_of
+from hgrpo.report.figures.training import moving_average
+from hgrpo.report.inputs import read_inputs
+from hgrpo.report.logs import read_first_turns, read_logs, run_of
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    study = write_study(
+        tmp_path_factory.mktemp("figures"),
+        seeds=(11, 23),
+        rounds=2,
+        n_test=48,
+        n_validation=24,
+        steps=4,
+    )
+    merged = merge_episodes(study.files("eval/*/*/*/episodes.parquet"))
+    merged.to_parquet(study.root / "episodes.parquet")
+    return study
+
+
+@pytest.fixture(scope="module")
+def inputs(study):
+    logs = study.files("rl/*/*/*/train_log.json")
+    return read_inputs(study.config, study.root / "episodes.parquet", logs)
+
+
+@pytest.fixture(scope="module")
+def turns(study):
+    return read_first_turns(study.files("rl/*/*/round_1/turns.parquet"))
+
+
+@pytest.fixture(scope="module")
+def drawn(inputs, turns, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("drawn")
+    draw_all(inputs.comparison, inputs.logs, turns, inputs.arms, folder)
+    return folder
+
+
+def test_every_figure_is_valid_svg_with_its_numbers(drawn):
+    index = read_index(drawn)
+    names = {entry["name"] for entry in index}
+    assert {"forest", "learning_curves", "equal_budget", "sft_temperatures"} <= names
+    assert {"task_types", "protocol_comparison", "health", "credit"} <= names
+    assert "reward_flatGRPO_seed_11" in names and "reward_Progressive_seed_23" in names
+    for entry in index:
+        root = ElementTree.parse(drawn / f"{entry['name']}.svg").getroot()
+        assert root.tag.endswith("svg")
+        assert len(pd.read_csv(drawn / f"{entry['name']}.csv")) > 0
+        assert entry["title"] and entry["caption"] and entry["alt"]
+
+
+def test_drawing_twice_gives_the_same_bytes(drawn, inputs, turns, tmp_path):
+    draw_all(inputs.comparison, inputs.logs, turns, inputs.arms, tmp_path)
+    for path in sorted(drawn.iterdir()):
+        assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name
+
+
+def test_no_date_and_no_outside_address_in_a_figure(drawn):
+    for path in drawn.glob("*.svg"):
+        text = path.read_text()
+        assert not re.search(r"20\d\d-\d\d-\d\d", text)
+        assert "dc:date" not in text
+
+
+def test_the_forest_holds_both_families_with_their_verdicts(drawn, inputs):
+    table = pd.read_csv(drawn / "forest.csv")
+    assert table.groupby("baseline").size().to_dict() == {"flatGRPO": 2, "SFTOnly": 3}
+    svg = (drawn / "forest.svg").read_text()
+    for verdict in table["verdict"].unique():
+        # Text is kept as text, so that it can be searched and read aloud.
+        assert f">{verdict}</text>" in svg
+
+
+def test_learning_curves_start_at_the_supervised_policy(drawn, inputs):
+    table = pd.read_csv(drawn / "learning_curves.csv")
+    methods = inputs.comparison.methods.set_index(["method", "temperature"])["success"]
+    starts = table[table["round"] == 0]
+    assert starts["method"].tolist() == ["flatGRPO", "Progressive", "RandomCredit"]
+    assert starts["success"].tolist() == pytest.approx([methods["SFTOnly", 0.0]] * 3)
+
+
+def test_budgets_are_running_sums_averaged_over_seeds(drawn, study):
+    table = pd.read_csv(drawn / "equal_budget.csv").set_index(["method", "round"])
+    seconds = []
+    for seed in (11, 23):
+        rows = []
+        for number in (1, 2):
+            path = study.root / f"rl/flatGRPO/seed_{seed}/round_{number}/train_log.json"
+            rows += json.loads(path.read_text())["rows"]
+        seconds.append(sum(row["elapsed_s"] for row in rows))
+    assert table.loc[("flatGRPO", 2), "seconds"] == pytest.approx(np.mean(seconds))
+    assert table.loc[("flatGRPO", 1), "trajectories"] == 4 * 256
+    assert table.loc[("flatGRPO", 0), "tokens"] == 0
+
+
+def test_a_study_without_sft_or_logs_still_has_its_figures(study, tmp_path):
+    config = study.config | {
+        "methods": {k: v for k, v in study.config["methods"].items() if k != "SFTOnly"}
+    }
+    inputs = read_inputs(config, study.root / "episodes.parquet", [])
+    index = draw_all(inputs.comparison, inputs.logs, {}, inputs.arms, tmp_path)
+    assert [entry["name"] for entry in index] == ["forest", "task_types", "learning_curves"]
+
+
+def test_run_is_read_off_the_path():
+    path = "results/x/rl/flatGRPO/seed_11/round_3/train_log.json"
+    assert run_of(path) == ("flatGRPO", 11, 3)
+    with pytest.raises(UserError, match="expected a file in"):
+        run_of("train_log.json")
+
+
+def test_a_missing_round_in_the_logs_is_named(study):
+    paths = study.files("rl/flatGRPO/*/round_2/train_log.json")
+    with pytest.raises(UserError, match="flatGRPO seed 11: no train log of round 1"):
+        read_logs(paths)
+
+
+def test_a_log_without_rewards_is_named(tmp_path):
+    path = tmp_path / "m/seed_1/round_1/train_log.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"rows": [{"step": 0}]}))
+    with pytest.raises(UserError, match="columns missing: mean_reward"):
+        read_logs([path])
+
+
+def test_credit_shows_a_won_and_a_lost_rollout_of_one_task(turns, inputs):
+    table = credit_table(turns, inputs.arms)
+    rewards = table.groupby("rollout")["env_return"].first().tolist()
+    assert rewards == [1.0, 0.0] and table["task_id"].nunique() == 1
+    assert table["goal"].unique().tolist() == ["put a hot apple in diningtable."]
+    progressive = table[(table["method"] == "Progressive") & (table["rollout"] == 0)]
+    assert progressive["credit"].sum() == pytest.approx(1)
+
+
+def test_an_arm_that_played_other_actions_is_left_out_of_the_credit_picture(turns, inputs):
+    changed = dict(turns)
+    changed["Progressive"] = turns["Progressive"].assign(action="look")
+    assert set(credit_table(changed, inputs.arms)["method"]) == {"flatGRPO", "RandomCredit"}
+
+
+def test_credit_scale_by_hand():
+    scale = scale_of(np.array([[0.0, -2.0, 0.5], [0.0, 1.0, 0.25]]))
+    assert scale.tolist() == [1.0, 2.0, 0.5]
+
+
+def test_moving_average_by_hand():
+    values = pd.Series([1.0, np.nan, 3.0, 5.0])
+    assert moving_average(values, 2).tolist() == [1.0, 1.0, 3.0, 4.0]
+
+
+def test_names_at_line_ends_keep_their_distance_and_order():
+    placed = style._spread(np.array([0.1, 0.5, 0.52, 0.53, 0.9]), 0.1)
+    assert (np.diff(placed) >= 0.1 - 1e-9).all()
+    assert placed[0] == pytest.approx(0.1) and placed[-1] == pytest.approx(0.9)
+    assert placed[1:4].mean() == pytest.approx(np.mean([0.5, 0.52, 0.53]))
+
+
+def test_arms_keep_colours_apart_and_one_is_the_reference(study):
+    arms = read_arms(study.config)
+    colours = [arms[name].colour for name in arms.names]
+    assert len(set(colours)) == len(colours)
+    assert arms["flatGRPO"].colour == REFERENCE_COLOUR
+    assert arms.untrained == "SFTOnly"
+    backwards = study.config | {"methods": dict(reversed(study.config["methods"].items()))}
+    assert read_arms(backwards).names == ["SFTOnly", "flatGRPO", "RandomCredit", "Progressive"]
+    with pytest.raises(UserError, match="more than one untrained arm"):
+        read_arms({"reference": "a", "methods": {"b": {"train": False}, "c": {"train": False}}})

@@ -1,0 +1,253 @@
+"""The page and its command lines: self-contained, honest words, one-line errors."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from urllib.parse import urlparse
+
+import pandas as pd
+import pytest
+from report_fixtures import build_report, run_cli, write_study
+
+from hgrpo.evaluation.comparison import Protocol, compare
+from hgrpo.evaluation.merge import merge_episodes
+from hgrpo.report import words
+from hgrpo.report.arms import read_arms
+from hgrpo.report.provenance_rows import provenance_rows
+from hgrpo.report.svg import inline, whisker
+
+PANELS = {"n_test": 60, "n_validation": 24}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    root = tmp_path_factory.mktemp("page")
+    return write_study(root, seeds=(11, 23), rounds=2, steps=3, **PANELS)
+
+
+@pytest.fixture(scope="module")
+def page(study):
+    return build_report(study)
+
+
+@pytest.fixture(scope="module")
+def html(page):
+    return page.read_text()
+
+
+class Tags(HTMLParser):
+    """Collects every tag with its attributes, and complains of tags left open."""
+
+    VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.open = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def tags(html):
+    parser = Tags()
+    parser.feed(html)
+    assert parser.open == []
+    return parser.tags
+
+
+def test_the_page_needs_nothing_from_outside(html, tags):
+    for tag, attributes in tags:
+        assert tag not in {"script", "iframe", "object", "embed", "img"}
+        for name in ("src", "href", "xlink:href"):
+            address = attributes.get(name) or "#"
+            assert address.startswith(("#", "data:")), (tag, address)
+    assert "@import" not in html
+    assert not [part for part in re.findall(r"url\(([^)]*)\)", html) if urlparse(part).scheme]
+
+
+def test_ids_are_unique_and_references_point_somewhere(tags, html):
+    ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    wanted = [
+        a[name][1:]
+        for _, a in tags
+        for name in ("href", "xlink:href")
+        if a.get(name, "")[:1] == "#"
+    ]
+    wanted += re.findall(r"url\(#([^)]+)\)", html)
+    assert wanted and set(wanted) <= set(ids)
+
+
+def test_the_page_says_its_language_and_names_every_figure(tags):
+    assert ("html", {"lang": "en"}) in tags
+    plots = [a for tag, a in tags if tag == "svg" and a.get("class") == "plot"]
+    assert len(plots) > 6
+    ids = {a.get("id") for _, a in tags}
+    assert all(a["role"] == "img" and a["aria-labelledby"] in ids for a in plots)
+    tables = [a for tag, a in tags if tag == "table"]
+    captions = [a for tag, a in tags if tag == "caption"]
+    assert len(captions) == len(tables)
+
+
+def test_observations_are_escaped(html):
+    assert "&lt;plate 1&gt; &amp; a knife 2." in html
+    assert "<plate 1>" not in html
+
+
+def test_yardsticks_left_out_and_provenance_are_on_the_page(html):
+    assert "the expert that was imitated 41.0" in html
+    assert "no walkthrough 3" in html
+    assert "0f3c9a1b22d4e857" in html
+    assert "rollouts_per_task: 8" in html
+
+
+def test_writing_the_page_twice_gives_the_same_bytes(study, page, html):
+    build_report(study, ("report",))
+    assert page.read_text() == html
+
+
+def test_manifest_and_tables_lie_beside_the_page(page):
+    manifest = json.loads((page.parent / "methods_comparison.json").read_text())
+    assert set(manifest) == {"SFTOnly", "flatGRPO", "Progressive", "RandomCredit"}
+    methods = pd.read_csv(page.parent / "tables/methods.csv")
+    row = methods.query("method == 'flatGRPO'").iloc[0]
+    assert manifest["flatGRPO"]["last_pct_success"] == pytest.approx(row["success"])
+
+
+@pytest.mark.parametrize("stage", ["merge", "figures", "report"])
+def test_help_has_an_example(stage):
+    done = run_cli(stage, "--help")
+    assert done.returncode == 0 and f"python -m hgrpo.cli.{stage}" in done.stdout
+
+
+def test_a_user_error_is_one_line_and_leaves_nothing(tmp_path):
+    out = tmp_path / "episodes.parquet"
+    done = run_cli("merge", "--config", "{}", "--out", out, tmp_path / "none.parquet")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "none.parquet: no such episodes file" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_report_does_not_load_torch():
+    code = (
+        "import sys, hgrpo.cli.merge, hgrpo.cli.figures, hgrpo.cli.report;"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def compared(study):
+    episodes = merge_episodes(study.files("eval/*/*/*/episodes.parquet"))
+    protocol = Protocol(methods=list(study.config["methods"]), replicates=100)
+    return compare(episodes, protocol), read_arms(study.config)
+
+
+def with_verdicts(comparison, verdicts):
+    table = comparison.against_reference.assign(verdict=verdicts)
+    return replace(comparison, against_reference=table)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "headline"),
+    [
+        (
+            ["better", "worse"],
+            "Progressive beats flat GRPO; random credit does worse than flat GRPO.",
+        ),
+        (["better", "better"], "Progressive and random credit beat flat GRPO."),
+        (
+            ["better", "inconclusive"],
+            "Progressive beats flat GRPO; inconclusive for random credit.",
+        ),
+        (
+            ["inconclusive", "inconclusive"],
+            "Inconclusive: neither of the two other arms can be told apart from flat GRPO.",
+        ),
+    ],
+)
+def test_the_headline_says_what_the_verdicts_say(compared, verdicts, headline):
+    comparison, arms = compared
+    assert words.answer(with_verdicts(comparison, verdicts), arms).headline == headline
+
+
+def test_an_interval_that_only_holms_correction_takes_back_is_explained(compared):
+    comparison, arms = compared
+    table = comparison.against_reference.assign(
+        lower=0.01, verdict=["inconclusive", "inconclusive"]
+    )
+    answer = words.answer(replace(comparison, against_reference=table), arms)
+    assert any("Holm's correction" in text for text in answer.paragraphs[0][1])
+
+
+def test_one_seed_is_called_one_seed(study):
+    episodes = merge_episodes(study.files("eval/*/seed_11/*/episodes.parquet"))
+    comparison = compare(episodes, Protocol(methods=list(study.config["methods"]), replicates=100))
+    comparison = with_verdicts(comparison, ["better", "better"])
+    answer = words.answer(comparison, read_arms(study.config))
+    assert answer.headline.startswith("On one seed: Progressive")
+    assert answer.paragraphs[-1][1][0].startswith("One seed was trained.")
+
+
+def test_a_shuffled_control_is_pointed_out(study, compared):
+    comparison, _ = compared
+    config = json.loads(json.dumps(study.config))
+    config["methods"]["RandomCredit"]["credit"] = {"kind": "random"}
+    limits = words.answer(comparison, read_arms(config)).paragraphs[-1][1]
+    assert any(text.startswith("Random credit is a control") for text in limits)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0523, "+5.2"), (-0.0523, "\u22125.2"), (0.0001, "±0.0"), (None, "\u2013")],
+)
+def test_points(value, text):
+    assert words.points(value) == text
+
+
+def test_whisker_by_hand():
+    # Scale -0.2 to 0.2 over 6..114: zero at 60, 0.1 at 87.
+    mark = str(whisker(0.0, 0.1, 0.2, 0.2, "#000", True))
+    assert 'x1="60.0" y1="1"' in mark and 'cx="87.0"' in mark and 'x2="114.0"' in mark
+
+
+def test_inline_svg_follows_the_theme_and_keeps_ids_apart():
+    text = (
+        '<?xml version="1.0"?><svg width="9pt" viewBox="0 0 9 9"><metadata>x</metadata>'
+        '<defs><style type="text/css">*{fill: red}</style></defs><path id="a" '
+        'style="stroke: #23272d"/><use href="#a" clip-path="url(#b)"/></svg>'
+    )
+    result = str(inline(text, "forest", 'said "so"'))
+    assert result.startswith("<svg class=") and "metadata" not in result and "red" not in result
+    assert 'id="forest-a"' in result and 'href="#forest-a"' in result
+    assert "url(#forest-b)" in result and "var(--ink)" in result
+    assert "said &quot;so&quot;" in result
+
+
+def test_provenance_lists_every_distinct_value():
+    rows = provenance_rows(
+        {
+            "rl rounds": [
+                {"code": "a", "packages": {"torch": "1"}, "hardware": {"cores": 2, "gpu": None}},
+                {"code": "b", "packages": {"torch": "1"}},
+            ],
+            "study": [{"provenance": {"python": "3.11"}}],
+            "empty": [{}],
+        }
+    )
+    assert rows == [
+        ("rl rounds", [("packages", ["torch 1"]), ("code", ["a", "b"]), ("hardware", ["cores 2"])]),
+        ("study", [("python", ["3.11"])]),
+    ]

@@ -1,0 +1,43 @@
+"""Panels: written whole, read back, and never overlapping."""
+
+import pytest
+
+from hgrpo.envs.base import Task
+from hgrpo.envs.panels import check_disjoint, read_panels, write_panels
+from hgrpo.errors import UserError
+
+
+def task(number: int) -> Task:
+    return Task(f"t{number}", f"games/t{number}", f"{number:064x}", "place")
+
+
+def test_panels_survive_a_round_trip_in_order(tmp_path):
+    panels = {"train": [task(2), task(1)], "validation": [task(3)], "test": [task(4)]}
+    write_panels(tmp_path / "panels.json", panels)
+    assert read_panels(tmp_path / "panels.json") == panels
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_content_hash_may_stand_once_only(split):
+    panels = {"train": [task(1), task(2)], "validation": [task(3)], "test": [task(4)]}
+    panels[split].append(Task("another name", "elsewhere", task(1).content_hash, "place"))
+    with pytest.raises(UserError, match=rf"{split}:another name has the content of train:t1"):
+        check_disjoint(panels)
+
+
+def test_an_empty_panel_is_an_error():
+    with pytest.raises(UserError, match="'validation' has no tasks"):
+        check_disjoint({"train": [task(1)], "validation": [], "test": [task(2)]})
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"train": [{"task_id": 1}]}', "[]"])
+def test_a_broken_file_is_named(tmp_path, text):
+    path = tmp_path / "panels.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"panels\.json: not a panels file"):
+        read_panels(path)
+
+
+def test_a_missing_file_says_what_to_run(tmp_path):
+    with pytest.raises(UserError, match="run the assets stage first"):
+        read_panels(tmp_path / "panels.json")

@@ -1,0 +1,83 @@
+"""Tables of counts and costs against the logs they were summed from."""
+
+import json
+
+import pandas as pd
+import pytest
+from report_fixtures import write_study
+
+from hgrpo.evaluation.merge import merge_episodes
+from hgrpo.report.inputs import read_inputs
+from hgrpo.report.tables import all_tables, cost, counts, write_tables
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    study = write_study(
+        tmp_path_factory.mktemp("tables"),
+        methods=("SFTOnly", "flatGRPO", "Progressive"),
+        seeds=(11, 23),
+        rounds=2,
+        n_test=30,
+        n_validation=12,
+        steps=3,
+    )
+    merged = merge_episodes(study.files("eval/*/*/*/episodes.parquet"))
+    merged.to_parquet(study.root / "episodes.parquet")
+    return study
+
+
+@pytest.fixture(scope="module")
+def inputs(study):
+    logs = study.files("rl/*/*/*/train_log.json")
+    return read_inputs(study.config, study.root / "episodes.parquet", logs)
+
+
+def logged(study, method):
+    return [
+        row
+        for path in study.files(f"rl/{method}/*/*/train_log.json")
+        for row in json.loads(path.read_text())["rows"]
+    ]
+
+
+def test_counts_are_sums_over_seeds_and_rounds(study, inputs):
+    table = counts(inputs.comparison, inputs.logs, inputs.arms).set_index("method")
+    rows = logged(study, "flatGRPO")
+    for name in ("inadmissible", "overlong", "empty", "dead_groups", "truncated"):
+        assert table.loc["flatGRPO", f"train_{name}"] == sum(row[name] for row in rows)
+    assert table["test_episodes"].tolist() == [60, 60, 60]
+
+
+def test_test_counts_come_from_the_last_greedy_round(study, inputs):
+    table = counts(inputs.comparison, inputs.logs, inputs.arms).set_index("method")
+    played = inputs.episodes.query(
+        "method == 'Progressive' and round == 2 and panel == 'test' and temperature == 0"
+    )
+    assert table.loc["Progressive", "test_inadmissible"] == played["n_inadmissible"].sum()
+    assert table.loc["Progressive", "test_truncated"] == played["truncated"].sum()
+
+
+def test_an_untrained_arm_has_no_training_counts(inputs):
+    table = counts(inputs.comparison, inputs.logs, inputs.arms).set_index("method")
+    assert pd.isna(table.loc["SFTOnly", "train_inadmissible"])
+
+
+def test_cost_is_per_seed(study, inputs):
+    table = cost(inputs.logs, inputs.arms).set_index("method")
+    rows = logged(study, "Progressive")
+    assert table.loc["Progressive", "seconds"] == pytest.approx(
+        sum(row["elapsed_s"] for row in rows) / 2
+    )
+    assert table.loc["Progressive", "trajectories"] == 2 * 3 * 256
+
+
+def test_every_table_is_written(inputs, tmp_path):
+    tables = all_tables(inputs.comparison, inputs.logs, inputs.arms)
+    write_tables(tables, tmp_path)
+    assert {path.stem for path in tmp_path.iterdir()} == set(tables)
+    written = pd.read_csv(tmp_path / "against_reference.csv")
+    assert written["method"].tolist() == ["Progressive"]
+    assert written["difference"].iloc[0] == pytest.approx(
+        inputs.comparison.against_reference["difference"].iloc[0]
+    )
