@@ -34,9 +34,7 @@ def measure(laptop: Laptop) -> dict:
     groups = collector.collect(laptop.tasks[:TRAJECTORIES], 1, ("benchmark",))
     flat = [trajectory for group in groups for trajectory in group]
     packed = [(t.token_ids, [turn.span for turn in t.turns]) for t in flat]
-    per_turn = [
-        (t.token_ids[: turn.span[1]], [turn.span]) for t in flat for turn in t.turns
-    ]
+    per_turn = [(t.token_ids[: turn.span[1]], [turn.span]) for t in flat for turn in t.turns]
 
     def passes(sequences: list) -> tuple[float, float]:
         began, total = time.process_time(), 0.0

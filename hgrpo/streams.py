@@ -19,9 +19,7 @@ def key(*parts: object) -> int:
     Types count: 1 and "1" name two streams.
     """
     name = "\x1f".join(f"{type(part).__name__}:{part}" for part in parts)
-    return int.from_bytes(
-        hashlib.blake2b(name.encode(), digest_size=8).digest(), "little"
-    )
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
 def generator(*parts: object) -> np.random.Generator:
@@ -40,10 +38,7 @@ def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
         float64 [n]. The bits are SplitMix64's (Steele, Lea, Flood 2014) at that position.
     """
     with np.errstate(over="ignore"):
-        z = (
-            keys.astype(np.uint64)
-            + (counters.astype(np.uint64) + np.uint64(1)) * _GOLDEN
-        )
+        z = keys.astype(np.uint64) + (counters.astype(np.uint64) + np.uint64(1)) * _GOLDEN
         z = (z ^ (z >> np.uint64(30))) * _MIX1
         z = (z ^ (z >> np.uint64(27))) * _MIX2
         z = z ^ (z >> np.uint64(31))

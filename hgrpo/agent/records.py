@@ -47,9 +47,7 @@ SEQUENCES = pa.schema(
 )
 
 
-def turn_table(
-    trajectories: Sequence[Trajectory], round_index: int, step: int
-) -> pa.Table:
+def turn_table(trajectories: Sequence[Trajectory], round_index: int, step: int) -> pa.Table:
     """One row per turn, in the order of the trajectories."""
     rows = [
         {
@@ -73,9 +71,7 @@ def turn_table(
     return pa.Table.from_pylist(rows, schema=TURNS)
 
 
-def sequence_table(
-    trajectories: Sequence[Trajectory], round_index: int, step: int
-) -> pa.Table:
+def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: int) -> pa.Table:
     """One row per trajectory: exactly what was sampled, and with which probability."""
     rows = [
         {
@@ -109,9 +105,7 @@ def concatenate(parts: Sequence[Path], target: Path) -> None:
     try:
         for part in parts:
             table = pq.read_table(part)
-            writer = writer or pq.ParquetWriter(
-                target, table.schema, compression="zstd"
-            )
+            writer = writer or pq.ParquetWriter(target, table.schema, compression="zstd")
             writer.write_table(table)
     finally:
         if writer:

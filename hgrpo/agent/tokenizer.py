@@ -34,9 +34,7 @@ def _pre_tokenizer() -> pre_tokenizers.PreTokenizer:
     )
 
 
-def train_tokenizer(
-    texts: Iterable[str], max_vocab: int, min_count: int = 2
-) -> Tokenizer:
+def train_tokenizer(texts: Iterable[str], max_vocab: int, min_count: int = 2) -> Tokenizer:
     """Build the tokenizer from environment text.
 
     Args:
@@ -51,9 +49,7 @@ def train_tokenizer(
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     room = max_vocab - len(SPECIALS) - len(alphabet)
     if room <= 0:
-        raise UserError(
-            f"max_vocab: {max_vocab} leaves no room beyond {max_vocab - room} bytes"
-        )
+        raise UserError(f"max_vocab: {max_vocab} leaves no room beyond {max_vocab - room} bytes")
     words = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(r" ?[a-zA-Z]+|[^a-zA-Z]+"), behavior="isolated"),
@@ -68,16 +64,10 @@ def train_tokenizer(
         for piece, _ in words.pre_tokenize_str(goal):
             counts[piece] += times
     frequent = sorted(
-        (
-            piece
-            for piece, count in counts.items()
-            if count >= min_count and len(piece) > 1
-        ),
+        (piece for piece, count in counts.items() if count >= min_count and len(piece) > 1),
         key=lambda piece: (-counts[piece], piece),
     )
-    vocab = {
-        piece: i for i, piece in enumerate([*SPECIALS, *alphabet, *frequent[:room]])
-    }
+    vocab = {piece: i for i, piece in enumerate([*SPECIALS, *alphabet, *frequent[:room]])}
     tokenizer = Tokenizer(
         models.WordPiece(
             vocab,

@@ -32,9 +32,7 @@ _BATCH, _WARMUP, _MATRIX_LR, _LR, _MICROBATCH = 32, 10, 0.012, 2e-3, 2048
 def main() -> None:
     """Parse the arguments and build the base."""
     parser = arguments(__doc__)
-    parser.add_argument(
-        "--expert", type=Path, required=True, help="folder of the expert stage"
-    )
+    parser.add_argument("--expert", type=Path, required=True, help="folder of the expert stage")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
@@ -49,9 +47,7 @@ def main() -> None:
 def _copy_base(config: ModelConfig, out: Path) -> None:
     source = Path(config.path or "")
     if not (source / "config.json").is_file():
-        raise UserError(
-            f"model.path: {config.path}: no Hugging Face model there (config.json)"
-        )
+        raise UserError(f"model.path: {config.path}: no Hugging Face model there (config.json)")
     shutil.copytree(source, out, dirs_exist_ok=True)
 
 
@@ -83,9 +79,7 @@ def _build(config: ModelConfig, args: argparse.Namespace, out: Path) -> None:
         policy.save_adapter(out)
     summary = {
         "vocabulary": tokenizer.get_vocab_size(),
-        "parameters": sum(
-            p.numel() for p in load_policy(_full(config), out).model.parameters()
-        ),
+        "parameters": sum(p.numel() for p in load_policy(_full(config), out).model.parameters()),
         "pretrain_steps": len(rows),
         "pretrain_loss": rows[-1]["loss"] if rows else None,
     }

@@ -48,9 +48,7 @@ def read_config(value: str) -> dict:
             raise UserError(f"--config: no such file: {value}")
         text, name = path.read_text(), value
     try:
-        loaded = (
-            json.loads(text) if text.lstrip().startswith("{") else yaml.safe_load(text)
-        )
+        loaded = json.loads(text) if text.lstrip().startswith("{") else yaml.safe_load(text)
     except (json.JSONDecodeError, yaml.YAMLError) as error:
         raise UserError(f"{name}: neither JSON nor YAML ({error})") from None
     if not isinstance(loaded, dict):

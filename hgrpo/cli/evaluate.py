@@ -32,15 +32,9 @@ def main() -> None:
     parser.add_argument("--method", required=True, help="name of the arm, for the rows")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--round", type=int, required=True)
-    parser.add_argument(
-        "--assets", type=Path, required=True, help="folder of games and panels"
-    )
-    parser.add_argument(
-        "--base", type=Path, required=True, help="folder of the base model"
-    )
-    parser.add_argument(
-        "--policy", type=Path, required=True, help="adapter to evaluate"
-    )
+    parser.add_argument("--assets", type=Path, required=True, help="folder of games and panels")
+    parser.add_argument("--base", type=Path, required=True, help="folder of the base model")
+    parser.add_argument("--policy", type=Path, required=True, help="adapter to evaluate")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
     config = read_config(args.config)
@@ -59,15 +53,11 @@ def main() -> None:
             raise UserError(
                 f"evaluation.{panel}_games: {wanted} games, but the panel has {len(panels[panel])}"
             )
-        plan += [
-            (panel, panels[panel][:wanted], temperature) for temperature in temperatures
-        ]
+        plan += [(panel, panels[panel][:wanted], temperature) for temperature in temperatures]
     policy = load_policy(model, args.base, args.policy)
     make_env = env_factory(env, args.assets)
     rows = []
-    with tqdm(
-        total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game"
-    ) as bar:
+    with tqdm(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:
         for panel, tasks, temperature in plan:
             trajectories = play_panel(
                 policy,

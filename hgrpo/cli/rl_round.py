@@ -53,30 +53,16 @@ def main() -> None:
     """Parse the arguments and play the round."""
     parser = arguments(__doc__)
     parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument(
-        "--round", type=int, required=True, help="number of the round, from 1"
-    )
-    parser.add_argument(
-        "--assets", type=Path, required=True, help="folder of games and panels"
-    )
-    parser.add_argument(
-        "--base", type=Path, required=True, help="folder of the base model"
-    )
-    parser.add_argument(
-        "--sft", type=Path, required=True, help="adapter that anchors the KL"
-    )
-    parser.add_argument(
-        "--policy", type=Path, required=True, help="adapter the round starts from"
-    )
-    parser.add_argument(
-        "--scratch", type=Path, required=True, help="folder for step checkpoints"
-    )
+    parser.add_argument("--round", type=int, required=True, help="number of the round, from 1")
+    parser.add_argument("--assets", type=Path, required=True, help="folder of games and panels")
+    parser.add_argument("--base", type=Path, required=True, help="folder of the base model")
+    parser.add_argument("--sft", type=Path, required=True, help="adapter that anchors the KL")
+    parser.add_argument("--policy", type=Path, required=True, help="adapter the round starts from")
+    parser.add_argument("--scratch", type=Path, required=True, help="folder for step checkpoints")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
     if args.round < 1:
-        raise UserError(
-            f"--round: {args.round}; rounds count from 1, round 0 is the SFT policy"
-        )
+        raise UserError(f"--round: {args.round}; rounds count from 1, round 0 is the SFT policy")
     config = read_config(args.config)
     with locked_scratch(args.scratch, _resume_key(config, args)) as scratch:
         _play(config, args, Checkpoints(scratch))
@@ -146,9 +132,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
         checkpoints,
     )
     per_step = training.tasks_per_step * training.rollouts_per_task
-    with tqdm(
-        total=training.steps_per_round * per_step, desc="round", unit="traj"
-    ) as bar:
+    with tqdm(total=training.steps_per_round * per_step, desc="round", unit="traj") as bar:
 
         def show(row: dict) -> None:
             bar.n = (row["step"] + 1) * per_step
@@ -165,9 +149,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
         log = {"rows": rows, "config": _log_config(config, args), "eval": None}
         (out / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
-        snapshot = (
-            config | {"seed": args.seed, "round": args.round} | provenance("rl_round")
-        )
+        snapshot = config | {"seed": args.seed, "round": args.round} | provenance("rl_round")
         (out / "config.yaml").write_text(yaml.safe_dump(snapshot, sort_keys=True))
     print(
         f"{method.name} seed {args.seed} round {args.round}: {len(rows)} steps, success "
@@ -179,9 +161,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
 
 def _log_config(config: dict, args: argparse.Namespace) -> dict:
     training = config["training"]
-    offset = task_offset(
-        args.round, training["steps_per_round"], training["tasks_per_step"]
-    )
+    offset = task_offset(args.round, training["steps_per_round"], training["tasks_per_step"])
     return config | {
         "env_name": config["env"]["name"],
         "K": training["rollouts_per_task"],
@@ -226,9 +206,7 @@ def _summary(
         "K": config["training"]["rollouts_per_task"],
         "completed_episodes": total("completed"),
         "total_trajectories": total("n_trajectories"),
-        "total_turns": round(
-            sum(row["mean_turns"] * row["n_trajectories"] for row in rows)
-        ),
+        "total_turns": round(sum(row["mean_turns"] * row["n_trajectories"] for row in rows)),
         "total_action_tokens": total("n_action_tokens"),
         "total_forward_tokens": total("n_forward_tokens"),
         "mean_reward_first_10pct": mean(rows[:tenth]),

@@ -22,18 +22,15 @@ from hgrpo.learning.imitation import ImitationSettings, imitate
 from hgrpo.learning.optimisers import sft_optimisers
 from hgrpo.policy.policy import load_policy
 from hgrpo.policy.precision import autocast_dtype
+from hgrpo.provenance import provenance
 from hgrpo.streams import key
 
 
 def main() -> None:
     """Parse the arguments and fine-tune."""
     parser = arguments(__doc__)
-    parser.add_argument(
-        "--base", type=Path, required=True, help="folder of the base model"
-    )
-    parser.add_argument(
-        "--expert", type=Path, required=True, help="folder of the expert stage"
-    )
+    parser.add_argument("--base", type=Path, required=True, help="folder of the base model")
+    parser.add_argument("--expert", type=Path, required=True, help="folder of the expert stage")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
     config = read_config(args.config)
@@ -45,8 +42,7 @@ def main() -> None:
     held_out = {
         row["task_id"]
         for row in demonstrations
-        if key("sft-validation", sft.seed, row["task_id"])
-        < sft.validation_share * 2**64
+        if key("sft-validation", sft.seed, row["task_id"]) < sft.validation_share * 2**64
     }
     conversation = Conversation(policy.tokenizer)
     longest = policy.causal_lm.config.max_position_embeddings
@@ -95,7 +91,7 @@ def main() -> None:
         "validation_loss": rows[-1]["validation_loss"],
         "action_tokens": sum(e - s for example in train for s, e in example.spans),
         "elapsed_s": time.perf_counter() - began,
-    }
+    } | provenance("sft")
     with atomic_folder(args.out) as out:
         policy.save_adapter(out / "adapter")
         log = {"rows": rows, "config": config, "eval": None}

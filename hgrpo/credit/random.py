@@ -17,9 +17,7 @@ class RandomCredit:
     def assign(self, group: Group) -> list[np.ndarray]:
         """Progress credit in random order, K arrays of [T_k], keyed by group and rollout."""
         return [
-            generator("random-credit", *group.stream, trajectory.rollout).permutation(
-                row
-            )
+            generator("random-credit", *group.stream, trajectory.rollout).permutation(row)
             for trajectory, row in zip(
                 group.trajectories, ProgressCredit().assign(group), strict=True
             )

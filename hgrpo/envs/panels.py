@@ -30,9 +30,7 @@ def read_panels(path: Path) -> dict[str, list[Task]]:
         rows = json.loads(path.read_text())
         panels = {split: [Task(**row) for row in rows[split]] for split in SPLITS}
     except FileNotFoundError:
-        raise UserError(
-            f"{path}: no such panels file; run the assets stage first"
-        ) from None
+        raise UserError(f"{path}: no such panels file; run the assets stage first") from None
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not a panels file ({error})") from None
     check_disjoint(panels)

@@ -24,9 +24,7 @@ def standardise(values: np.ndarray, floor: float) -> np.ndarray:
     return (values - values.mean()) / max(values.std(), floor)
 
 
-def trajectory_advantages(
-    returns: np.ndarray, norm: GroupNorm, floor: float
-) -> np.ndarray:
+def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) -> np.ndarray:
     """A_traj [K]: z-scored in the group (`std`) or only centred (`mean`, as Dr.GRPO has it)."""
     returns = np.asarray(returns, dtype=np.float64)
     if norm == "std":
@@ -34,9 +32,7 @@ def trajectory_advantages(
     return returns - returns.mean() if np.ptp(returns) > 0 else np.zeros_like(returns)
 
 
-def turn_advantages(
-    credit: Sequence[np.ndarray], norm: TurnNorm, floor: float
-) -> list[np.ndarray]:
+def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) -> list[np.ndarray]:
     """A_turn, K arrays of [T_k], from the turns' credit.
 
     Args:
@@ -51,9 +47,7 @@ def turn_advantages(
         return [row.copy() for row in rows]
     if norm == "group":
         flat = standardise(np.concatenate(rows) if rows else np.zeros(0), floor)
-        return (
-            np.split(flat, np.cumsum([len(row) for row in rows])[:-1]) if rows else []
-        )
+        return np.split(flat, np.cumsum([len(row) for row in rows])[:-1]) if rows else []
     result = [np.zeros(len(row)) for row in rows]
     for position in range(max((len(row) for row in rows), default=0)):
         reached = [k for k, row in enumerate(rows) if len(row) > position]
@@ -63,9 +57,7 @@ def turn_advantages(
     return result
 
 
-def blend(
-    alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]
-) -> list[np.ndarray]:
+def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> list[np.ndarray]:
     """alpha * A_traj + (1 - alpha) * A_turn, K arrays of [T_k].
 
     At alpha = 1 the result is A_traj to the bit, whatever the credit was.

@@ -59,23 +59,14 @@ def group_advantages(
 ) -> GroupAdvantages:
     """Assign credit, turn it into advantages, and note both on the group's turns."""
     returns = np.array(
-        [
-            training_return(t, training.invalid_action_penalty)
-            for t in group.trajectories
-        ]
+        [training_return(t, training.invalid_action_penalty) for t in group.trajectories]
     )
     credit = assigner.assign(group)
-    per_trajectory = trajectory_advantages(
-        returns, method.group_norm, method.norm_floor
-    )
+    per_trajectory = trajectory_advantages(returns, method.group_norm, method.norm_floor)
     per_turn = turn_advantages(credit, method.turn_norm, method.norm_floor)
     blended = blend(method.alpha, per_trajectory, per_turn)
-    for trajectory, credits, advantages in zip(
-        group.trajectories, credit, blended, strict=True
-    ):
-        for turn, given, advantage in zip(
-            trajectory.turns, credits, advantages, strict=True
-        ):
+    for trajectory, credits, advantages in zip(group.trajectories, credit, blended, strict=True):
+        for turn, given, advantage in zip(trajectory.turns, credits, advantages, strict=True):
             turn.credit, turn.advantage = float(given), float(advantage)
     return GroupAdvantages(per_trajectory, per_turn, blended, is_dead(blended))
 
@@ -85,9 +76,7 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
     sequences = []
     for trajectory in trajectories:
         advantages = [
-            turn.advantage
-            for turn in trajectory.turns
-            for _ in range(turn.span[1] - turn.span[0])
+            turn.advantage for turn in trajectory.turns for _ in range(turn.span[1] - turn.span[0])
         ]
         if len(advantages) != len(trajectory.behaviour_logprobs):
             raise RuntimeError(

@@ -26,9 +26,7 @@ class Checkpoints:
     def __init__(self, folder: Path):
         self._folder = Path(folder)
 
-    def save(
-        self, learner: Learner, rows: list[dict], tables: dict[str, pa.Table]
-    ) -> None:
+    def save(self, learner: Learner, rows: list[dict], tables: dict[str, pa.Table]) -> None:
         """Write the state after step len(rows) - 1, and that step's rollouts."""
         step = len(rows) - 1
         for name, table in tables.items():

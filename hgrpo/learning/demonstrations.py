@@ -60,9 +60,7 @@ def examples(
 ) -> tuple[list[Example], int]:
     """Examples that fit `max_length` tokens, and how many did not."""
     made = [
-        as_example(row, conversation, whole_text)
-        for row in demonstrations
-        if len(row["actions"])
+        as_example(row, conversation, whole_text) for row in demonstrations if len(row["actions"])
     ]
     fitting = [example for example in made if len(example.token_ids) <= max_length]
     return fitting, len(made) - len(fitting)

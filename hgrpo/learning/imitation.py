@@ -62,9 +62,7 @@ def imitate(
     rows: list[dict] = []
     for step in range(total):
         while len(order) < settings.batch:
-            order.extend(
-                generator("imitation", settings.seed, epoch).permutation(len(train))
-            )
+            order.extend(generator("imitation", settings.seed, epoch).permutation(len(train)))
             epoch += 1
         chosen, order = order[: settings.batch], order[settings.batch :]
         factor = warmup_linear(step, total, settings.warmup_steps)
@@ -82,9 +80,7 @@ def imitate(
                 "loss": loss,
                 "lr_factor": factor,
                 "grad_norm": norm,
-                "validation_loss": mean_loss(policy, validation, settings)
-                if checked
-                else None,
+                "validation_loss": mean_loss(policy, validation, settings) if checked else None,
             }
         )
         on_step(rows[-1])
@@ -92,28 +88,20 @@ def imitate(
 
 
 @torch.no_grad()
-def mean_loss(
-    policy: Policy, examples: Sequence[Example], settings: ImitationSettings
-) -> float:
+def mean_loss(policy: Policy, examples: Sequence[Example], settings: ImitationSettings) -> float:
     """Mean cross-entropy per chosen token, in nats."""
     total, tokens = 0.0, 0
-    for part in micro_batches(
-        [len(e.token_ids) for e in examples], settings.microbatch_tokens
-    ):
+    for part in micro_batches([len(e.token_ids) for e in examples], settings.microbatch_tokens):
         logprobs = _logprobs(policy, [examples[i] for i in part], settings.autocast)
         total -= float(logprobs.sum())
         tokens += len(logprobs)
     return total / tokens
 
 
-def _accumulate(
-    policy: Policy, batch: list[Example], settings: ImitationSettings
-) -> float:
+def _accumulate(policy: Policy, batch: list[Example], settings: ImitationSettings) -> float:
     tokens = sum(end - start for example in batch for start, end in example.spans)
     total = 0.0
-    for part in micro_batches(
-        [len(e.token_ids) for e in batch], settings.microbatch_tokens
-    ):
+    for part in micro_batches([len(e.token_ids) for e in batch], settings.microbatch_tokens):
         logprobs = _logprobs(policy, [batch[i] for i in part], settings.autocast)
         loss = -logprobs.sum() / tokens
         loss.backward()
@@ -125,8 +113,6 @@ def _logprobs(
     policy: Policy, examples: list[Example], autocast: torch.dtype | None
 ) -> torch.Tensor:
     batch = make_batch([e.token_ids for e in examples], [e.spans for e in examples])
-    with torch.autocast(
-        "cpu", dtype=autocast or torch.bfloat16, enabled=autocast is not None
-    ):
+    with torch.autocast("cpu", dtype=autocast or torch.bfloat16, enabled=autocast is not None):
         logits = sampled_logits(policy.causal_lm, batch)
     return token_logprobs(logits, batch)

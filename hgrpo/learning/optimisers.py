@@ -20,9 +20,7 @@ def sft_optimisers(
     """
     hidden, rest = [], []
     for name, parameter in trainable:
-        is_hidden = (
-            matrix_lr is not None and parameter.dim() == 2 and "embed" not in name
-        )
+        is_hidden = matrix_lr is not None and parameter.dim() == 2 and "embed" not in name
         (hidden if is_hidden and "lm_head" not in name else rest).append(parameter)
     optimisers: list[Optimizer] = [AdamW(rest, lr=lr, weight_decay=weight_decay)]
     if hidden:

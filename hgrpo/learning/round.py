@@ -38,9 +38,7 @@ class Round:
     checkpoints: Checkpoints
     rows: list[dict] = field(default_factory=list)
 
-    def run(
-        self, on_step: Callable[[dict], None], on_trajectory: Callable[[], None]
-    ) -> list[dict]:
+    def run(self, on_step: Callable[[dict], None], on_trajectory: Callable[[], None]) -> list[dict]:
         """Play the steps that are left and return the log rows of all of them."""
         self.rows = self.checkpoints.restore(self.learner)
         for step in range(len(self.rows), self.training.steps_per_round):
@@ -62,9 +60,7 @@ class Round:
         self.engine.load_weights(self.learner.policy)
         check_sync(self.engine, self.learner.policy, tasks[0].task_id)
         stream = ("train", self.seed, self.index, step)
-        groups = self.collector.collect(
-            tasks, training.rollouts_per_task, stream, on_trajectory
-        )
+        groups = self.collector.collect(tasks, training.rollouts_per_task, stream, on_trajectory)
         collected = time.perf_counter()
         advantages = [
             group_advantages(
@@ -85,9 +81,7 @@ class Round:
         global_step = (self.index - 1) * training.steps_per_round + step
         factor = min(1.0, (global_step + 1) / max(1, training.warmup_steps))
         set_lr([self.learner.optimiser], factor)
-        order = generator("minibatches", self.seed, self.index, step).permutation(
-            len(alive)
-        )
+        order = generator("minibatches", self.seed, self.index, step).permutation(len(alive))
         diagnostics = self.learner.update(training_sequences(alive), order.tolist())
         ended = time.perf_counter()
         self.rows.append(

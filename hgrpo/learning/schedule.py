@@ -28,17 +28,12 @@ def tasks_of_step(
     A seed's order is a permutation of the panel, then another one, and so on: no task comes twice
     before every task has come once.
     """
-    start = (
-        task_offset(round_index, steps_per_round, tasks_per_step)
-        + step * tasks_per_step
-    )
+    start = task_offset(round_index, steps_per_round, tasks_per_step) + step * tasks_per_step
     orders: dict[int, list[int]] = {}
     chosen = []
     for position in range(start, start + tasks_per_step):
         epoch, index = divmod(position, len(panel))
         if epoch not in orders:
-            orders[epoch] = (
-                generator("task-order", seed, epoch).permutation(len(panel)).tolist()
-            )
+            orders[epoch] = generator("task-order", seed, epoch).permutation(len(panel)).tolist()
         chosen.append(panel[orders[epoch][index]])
     return chosen

@@ -39,9 +39,7 @@ class Learner:
     training: TrainingConfig
     autocast: torch.dtype | None
 
-    def update(
-        self, sequences: Sequence[TrainingSequence], order: Sequence[int]
-    ) -> dict:
+    def update(self, sequences: Sequence[TrainingSequence], order: Sequence[int]) -> dict:
         """Take `epochs * minibatches` optimiser steps.
 
         Args:
@@ -58,9 +56,7 @@ class Learner:
         for _ in range(self.training.epochs):
             for part in _split(order, self.training.minibatches):
                 steps.append(self._step([sequences[i] for i in part]))
-        row = {
-            name: sum(step[name] for step in steps) / len(steps) for name in steps[0]
-        }
+        row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
         # Before the first step both sides hold the same weights, so any difference is numerics.
         row["mismatch_mean"] = steps[0]["difference_mean"]
         row["mismatch_max"] = steps[0]["difference_max"]
@@ -100,9 +96,7 @@ class Learner:
     def _step(self, minibatch: list[TrainingSequence]) -> dict:
         training = self.training
         lengths = torch.tensor([len(s.behaviour) for s in minibatch])
-        weights = token_weights(lengths, training.loss_reduction).split(
-            lengths.tolist()
-        )
+        weights = token_weights(lengths, training.loss_reduction).split(lengths.tolist())
         total = int(lengths.sum())
         sums: dict[str, float] = {}
         ratios = []
@@ -138,9 +132,7 @@ class Learner:
                 ):
                     sums[name] = sums.get(name, 0.0) + float(value)
                 ratios.append((logprobs - behaviour).detach())
-        norm = clip_gradients(
-            [p for _, p in self.policy.trainable], training.max_grad_norm
-        )
+        norm = clip_gradients([p for _, p in self.policy.trainable], training.max_grad_norm)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         log_ratio = torch.cat(ratios)
@@ -151,15 +143,11 @@ class Learner:
             "ratio_max": float(log_ratio.exp().max()),
             "difference_mean": float(log_ratio.abs().mean()),
             "difference_max": float(log_ratio.abs().max()),
-            "ess": float(
-                effective_sample_share(log_ratio, torch.zeros_like(log_ratio))
-            ),
+            "ess": float(effective_sample_share(log_ratio, torch.zeros_like(log_ratio))),
         }
 
     def _micro(self, sequences: Sequence[TrainingSequence]) -> list[list[int]]:
-        return micro_batches(
-            [len(s.token_ids) for s in sequences], self.training.microbatch_tokens
-        )
+        return micro_batches([len(s.token_ids) for s in sequences], self.training.microbatch_tokens)
 
     def _logprobs(self, batch: SequenceBatch) -> tuple[Tensor, Tensor]:
         with self._cast():
@@ -169,9 +157,7 @@ class Learner:
 
     def _cast(self) -> torch.autocast:
         enabled = self.autocast is not None
-        return torch.autocast(
-            "cpu", dtype=self.autocast or torch.bfloat16, enabled=enabled
-        )
+        return torch.autocast("cpu", dtype=self.autocast or torch.bfloat16, enabled=enabled)
 
 
 def _pad(sequences: Sequence[TrainingSequence]) -> SequenceBatch:

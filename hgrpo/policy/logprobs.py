@@ -48,9 +48,7 @@ def sampled_logits(model: PreTrainedModel, batch: SequenceBatch) -> Tensor:
     return model.lm_head(hidden[batch.rows, batch.columns - 1]).float()
 
 
-def token_logprobs(
-    logits: Tensor, batch: SequenceBatch, temperature: float = 1.0
-) -> Tensor:
+def token_logprobs(logits: Tensor, batch: SequenceBatch, temperature: float = 1.0) -> Tensor:
     """Log-probability [N] of each sampled token under softmax(logits / temperature)."""
     scaled = logits / temperature
     chosen = batch.token_ids[batch.rows, batch.columns]

@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from peft import LoraConfig as PeftLoraConfig
-from peft import PeftModel, get_peft_model
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from safetensors.torch import save as serialise
@@ -36,16 +34,13 @@ class Policy:
         self.config = config
         self.base_folder = Path(base_folder)
         self.tokenizer = load_tokenizer(base_folder)
+        self.lora = config.adapt == "lora"
         self._reference: nn.Module | None = None
 
     @property
     def causal_lm(self) -> PreTrainedModel:
         """The transformers model, adapter layers in place."""
-        return (
-            self.model.get_base_model()
-            if isinstance(self.model, PeftModel)
-            else self.model
-        )
+        return self.model.get_base_model() if self.lora else self.model
 
     @property
     def trainable(self) -> list[tuple[str, nn.Parameter]]:
@@ -59,7 +54,7 @@ class Policy:
         Raises:
             RuntimeError: no reference was loaded.
         """
-        if isinstance(self.model, PeftModel):
+        if self.lora:
             if _REFERENCE not in self.model.peft_config:
                 raise RuntimeError("the policy has no reference adapter")
             self.model.set_adapter(_REFERENCE)
@@ -75,11 +70,9 @@ class Policy:
 
     def load_reference(self, adapter: Path) -> None:
         """Fix the adapter in `adapter` as the reference policy."""
-        if isinstance(self.model, PeftModel):
+        if self.lora:
             _check_adapter(adapter, lora=True)
-            self.model.load_adapter(
-                str(adapter), adapter_name=_REFERENCE, is_trainable=False
-            )
+            self.model.load_adapter(str(adapter), adapter_name=_REFERENCE, is_trainable=False)
             self.model.set_adapter(_TRAINED)
         else:
             self._reference = _load_full(Path(adapter)).eval().requires_grad_(False)
@@ -88,7 +81,7 @@ class Policy:
         """Write the trained part to `folder`: PEFT's format, or a full Hugging Face folder."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        if isinstance(self.model, PeftModel):
+        if self.lora:
             try:
                 self.model.save_pretrained(str(folder), selected_adapters=[_TRAINED])
             except SafetensorError as error:
@@ -120,11 +113,8 @@ class Policy:
 
         Keys are the base model's own names; what is not adapted is shared, not copied.
         """
-        if not isinstance(self.model, PeftModel):
-            return {
-                name: tensor.detach()
-                for name, tensor in self.model.state_dict().items()
-            }
+        if not self.lora:
+            return {name: tensor.detach() for name, tensor in self.model.state_dict().items()}
         weights: dict[str, Tensor] = {}
         modules = dict(self.causal_lm.named_modules())
         for name, tensor in self.causal_lm.state_dict().items():
@@ -148,20 +138,22 @@ def load_policy(config: ModelConfig, base: Path, adapter: Path | None = None) ->
     """
     if config.adapt == "full":
         return Policy(_load_full(Path(adapter or base)), config, base)
+    # Importing peft takes seconds, and full tuning has no use for it.
+    import peft
+
     model = _load_full(Path(base))
     if adapter is None:
-        lora = PeftLoraConfig(
+        lora = peft.LoraConfig(
             r=config.lora.rank,
             lora_alpha=config.lora.alpha,
             target_modules=list(config.lora.targets),
             lora_dropout=0.0,
             task_type="CAUSAL_LM",
         )
-        return Policy(get_peft_model(model, lora), config, base)
+        return Policy(peft.get_peft_model(model, lora), config, base)
     _check_adapter(adapter, lora=True)
-    return Policy(
-        PeftModel.from_pretrained(model, str(adapter), is_trainable=True), config, base
-    )
+    model = peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
+    return Policy(model, config, base)
 
 
 def _load_full(folder: Path) -> PreTrainedModel:
@@ -196,6 +188,4 @@ def _check_adapter(folder: Path, lora: bool) -> None:
         raise UserError(f"{folder / wanted}: corrupted ({error})") from None
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():
-            raise UserError(
-                f"{folder / wanted}: tensor {name!r} has values that are not finite"
-            )
+            raise UserError(f"{folder / wanted}: tensor {name!r} has values that are not finite")

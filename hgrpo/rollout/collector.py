@@ -49,7 +49,7 @@ class Collector:
         Args:
             tasks: one group each.
             rollouts: K, trajectories in a group.
-            stream: leading parts of the random streams' names, such as ("train", seed, round, step).
+            stream: leading parts of the streams' names, such as ("train", seed, round, step).
             on_done: called after every finished trajectory.
 
         Returns:
@@ -83,9 +83,7 @@ class Collector:
         first = env.reset(task)
         trajectory = Trajectory(task, rollout, first.goal)
         trajectory.token_ids.extend(self._conversation.opening(first.text))
-        return _Episode(
-            env, trajectory, first.text, key(*stream, task.task_id, rollout)
-        )
+        return _Episode(env, trajectory, first.text, key(*stream, task.task_id, rollout))
 
     def _ask(self, name: int, episode: _Episode) -> None:
         self._engine.submit(Request(name, episode.trajectory.token_ids, episode.stream))
@@ -119,9 +117,7 @@ class Collector:
             # Context only: the closing token was not sampled, so no span covers it.
             trajectory.token_ids.append(self._conversation.end_id)
         episode.observation = step.observation.text
-        trajectory.token_ids.extend(
-            self._conversation.observation(step.observation.text)
-        )
+        trajectory.token_ids.extend(self._conversation.observation(step.observation.text))
         if len(trajectory.token_ids) + self._max_reply_tokens > self._engine.max_length:
             trajectory.truncated = trajectory.context_overflow = True
             return False

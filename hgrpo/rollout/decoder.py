@@ -20,16 +20,14 @@ class Decoder:
     def __init__(self, config: PretrainedConfig, slots: int, max_length: int):
         if config.model_type not in _SUPPORTED:
             raise UserError(
-                f"model_type {config.model_type!r}: the torch engine runs {' and '.join(_SUPPORTED)}"
+                f"model_type {config.model_type!r}: the torch engine runs {', '.join(_SUPPORTED)}"
             )
         self.config = config
         self.slots = slots
         self.max_length = max_length
         self.heads = config.num_attention_heads
         self.kv_heads = config.num_key_value_heads
-        self.head_dim = (
-            getattr(config, "head_dim", None) or config.hidden_size // self.heads
-        )
+        self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.eps = config.rms_norm_eps
         self._rope = _rope_table(config, self.head_dim, max_length)
         self._weights: dict[str, Tensor] = {}
@@ -52,9 +50,7 @@ class Decoder:
             for name, parts in (("qkv", ("q", "k", "v")), ("gate_up", ("gate", "up"))):
                 block = "self_attn" if name == "qkv" else "mlp"
                 keys = [f"{prefix}.{block}.{part}_proj" for part in parts]
-                fused[f"{layer}.{name}"] = torch.cat(
-                    [weights[f"{k}.weight"] for k in keys]
-                ).float()
+                fused[f"{layer}.{name}"] = torch.cat([weights[f"{k}.weight"] for k in keys]).float()
                 if f"{keys[0]}.bias" in weights:
                     fused[f"{layer}.{name}.bias"] = torch.cat(
                         [weights[f"{k}.bias"] for k in keys]
@@ -65,9 +61,7 @@ class Decoder:
                 ("norm1", "input_layernorm"),
                 ("norm2", "post_attention_layernorm"),
             ):
-                fused[f"{layer}.{name}"] = (
-                    weights[f"{prefix}.{key}.weight"].float().clone()
-                )
+                fused[f"{layer}.{name}"] = weights[f"{prefix}.{key}.weight"].float().clone()
         embedding = weights["model.embed_tokens.weight"].float().clone()
         fused["embed"] = embedding
         tied = self.config.tie_word_embeddings
@@ -81,9 +75,7 @@ class Decoder:
             cache[:, targets, :, :length] = cache[:, source : source + 1, :, :length]
 
     @torch.inference_mode()
-    def forward(
-        self, slots: list[int], tokens: list[list[int]], starts: list[int]
-    ) -> Tensor:
+    def forward(self, slots: list[int], tokens: list[list[int]], starts: list[int]) -> Tensor:
         """Feed each row its new tokens and return the logits after the last of them.
 
         Args:
@@ -119,9 +111,9 @@ class Decoder:
                 group.attend(q, self._keys[layer], self._values[layer], attended)
             x = x + F.linear(attended.view(-1, q_size), w[f"{layer}.o"])
             h = F.rms_norm(x, (x.shape[-1],), w[f"{layer}.norm2"], self.eps)
-            gate, up = F.linear(
-                h, w[f"{layer}.gate_up"], w.get(f"{layer}.gate_up.bias")
-            ).chunk(2, dim=-1)
+            gate, up = F.linear(h, w[f"{layer}.gate_up"], w.get(f"{layer}.gate_up.bias")).chunk(
+                2, dim=-1
+            )
             x = x + F.linear(F.silu(gate) * up, w[f"{layer}.down"])
         last = F.rms_norm(x[ends - 1], (x.shape[-1],), w["norm"], self.eps)
         return F.linear(last, w["head"])
@@ -178,9 +170,7 @@ class _AttentionGroup:
         visible = torch.zeros(rows, widest, dtype=torch.long)
         visible[self.rows, self.columns] = starts_t[row_of] + within
         hidden = torch.arange(self.span) > visible[..., None]
-        self.bias = torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf"))[
-            :, None
-        ]
+        self.bias = torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf"))[:, None]
 
     def attend(self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor) -> None:
         """Write softmax attention of this group's packed queries into `out` (packed too)."""
@@ -199,14 +189,10 @@ class _AttentionGroup:
         weights = scores.add_(self.bias[:, :, None]).softmax(-1)
         mixed = weights.view(rows, kv_heads, share * width, -1) @ v
         mixed = mixed.view(rows, kv_heads, share, width, dim).permute(0, 3, 1, 2, 4)
-        out[self.packed] = mixed.reshape(rows, width, heads, dim)[
-            self.rows, self.columns
-        ]
+        out[self.packed] = mixed.reshape(rows, width, heads, dim)[self.rows, self.columns]
 
 
-def _rope_table(
-    config: PretrainedConfig, dim: int, length: int
-) -> tuple[Tensor, Tensor]:
+def _rope_table(config: PretrainedConfig, dim: int, length: int) -> tuple[Tensor, Tensor]:
     parameters = getattr(config, "rope_parameters", None) or {}
     if parameters.get("rope_type", "default") != "default":
         raise UserError(

@@ -55,18 +55,14 @@ class TorchEngine:
         row = self._rows.get(request.conversation)
         if row is None:
             if not self._free:
-                raise RuntimeError(
-                    f"all {self.capacity} conversations of the engine are in use"
-                )
+                raise RuntimeError(f"all {self.capacity} conversations of the engine are in use")
             # Lowest slot first, so that open conversations stay in a dense range of the cache.
             row = _Row(min(self._free))
             self._free.remove(row.slot)
             self._rows[request.conversation] = row
         known = len(row.cached)
         if request.prefix[:known] != row.cached or len(request.prefix) <= known:
-            raise RuntimeError(
-                f"conversation {request.conversation} does not extend its cache"
-            )
+            raise RuntimeError(f"conversation {request.conversation} does not extend its cache")
         row.pending = request.prefix[known:]
         row.reply, row.logprobs, row.stream = [], [], request.stream
         self._active[request.conversation] = row
@@ -118,21 +114,15 @@ class TorchEngine:
         streams = np.array([row.stream for row in rows], dtype=np.uint64)
         tokens, logprobs = draw(logits, self.sampling.temperature, streams, positions)
         finished: list[Completion] = []
-        for conversation, row, token, logprob in zip(
-            order, rows, tokens, logprobs, strict=True
-        ):
+        for conversation, row, token, logprob in zip(order, rows, tokens, logprobs, strict=True):
             row.reply.append(token)
             row.logprobs.append(logprob)
             row.pending = [token]
-            overlong = (
-                token != self.end_id and len(row.reply) >= self.sampling.max_tokens
-            )
+            overlong = token != self.end_id and len(row.reply) >= self.sampling.max_tokens
             if token == self.end_id or overlong:
                 # The last token stays uncached: it is fed with the next observation.
                 del self._active[conversation]
-                finished.append(
-                    Completion(conversation, row.reply, row.logprobs, overlong)
-                )
+                finished.append(Completion(conversation, row.reply, row.logprobs, overlong))
         return finished
 
 

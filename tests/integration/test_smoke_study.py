@@ -52,7 +52,7 @@ def test_every_arm_is_in_the_table(root):
 
 
 def test_nothing_is_left_to_do_and_no_scratch_files_remain(root):
-    assert "Nothing to be done" in snakemake(root, "-n").stderr
+    assert "Nothing to be done" in snakemake(root, "-n").stdout
     left = [path.name for path in (root / STUDY).rglob("*") if ".tmp-" in path.name]
     assert left == []
 

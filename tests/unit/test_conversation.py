@@ -1,12 +1,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_policy import TEXTS
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.tokenizer import load_tokenizer, train_tokenizer
 from hgrpo.errors import UserError
 from hgrpo.policy.build import hugging_face_tokenizer
-from tiny_policy import TEXTS
 
 TOKENIZER = train_tokenizer(TEXTS * 3, 400)
 
@@ -65,6 +65,4 @@ def test_transformers_reads_the_same_tokens(tmp_path):
     hugging_face_tokenizer(TOKENIZER).save_pretrained(tmp_path)
     loaded = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
     for text in TEXTS:
-        assert (
-            loaded.encode(text, add_special_tokens=False) == TOKENIZER.encode(text).ids
-        )
+        assert loaded.encode(text, add_special_tokens=False) == TOKENIZER.encode(text).ids

@@ -22,9 +22,7 @@ def log(*values: float) -> torch.Tensor:
 
 def test_ppo_clip_by_hand():
     # ratios 2, 2, 0.5, 0.5 with advantages +1, -1, +1, -1 and a clip of 0.2
-    terms = ppo_clip(
-        log(2, 2, 0.5, 0.5), log(1, 1, 1, 1), torch.tensor([1.0, -1, 1, -1]), 0.2, 0.2
-    )
+    terms = ppo_clip(log(2, 2, 0.5, 0.5), log(1, 1, 1, 1), torch.tensor([1.0, -1, 1, -1]), 0.2, 0.2)
     assert terms.tolist() == pytest.approx([-1.2, 2.0, -0.5, 0.8])
 
 
@@ -48,9 +46,7 @@ def test_kl_k3_by_hand():
 def test_kl_k3_is_not_negative_and_zero_only_at_equality(new, reference):
     value = kl_k3(torch.tensor([new]), torch.tensor([reference])).item()
     assert value >= 0
-    assert (value < 1e-6) == (abs(new - reference) < 2e-3) or abs(
-        new - reference
-    ) < 2e-3
+    assert (value < 1e-6) == (abs(new - reference) < 2e-3) or abs(new - reference) < 2e-3
 
 
 def test_kl_gradient_pulls_towards_the_reference():
@@ -63,9 +59,7 @@ def test_kl_gradient_pulls_towards_the_reference():
 def test_token_weights_by_hand():
     lengths = torch.tensor([1, 3])
     assert token_weights(lengths, "token").tolist() == pytest.approx([0.25] * 4)
-    assert token_weights(lengths, "sequence").tolist() == pytest.approx(
-        [0.5] + [1 / 6] * 3
-    )
+    assert token_weights(lengths, "sequence").tolist() == pytest.approx([0.5] + [1 / 6] * 3)
 
 
 @given(

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from tiny_policy import HallEnv, hall_tasks, make_policy
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
@@ -8,16 +9,13 @@ from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Request, Sampling
 from hgrpo.rollout.torch_engine import TorchEngine, draw
-from tiny_policy import HallEnv, hall_tasks, make_policy
 
 TURN_CAP, MAX_TOKENS = 5, 6
 
 
 def collect(policy, capacity, temperature=1.0, tasks=8, rollouts=8, seed=3):
     conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(
-        policy, capacity, Sampling(temperature, MAX_TOKENS), conversation.end_id
-    )
+    engine = TorchEngine(policy, capacity, Sampling(temperature, MAX_TOKENS), conversation.end_id)
     collector = Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS)
     groups = collector.collect(hall_tasks(tasks), rollouts, ("test", seed))
     return [trajectory for group in groups for trajectory in group]
@@ -55,27 +53,21 @@ def test_recorded_logprobs_are_the_trainers(tmp_path, adapt, kv_heads, temperatu
     policy = make_policy(tmp_path, adapt, kv_heads)
     with torch.no_grad():
         for _, parameter in policy.trainable:
-            parameter.add_(
-                0.05 * torch.randn(parameter.shape, generator=torch.manual_seed(0))
-            )
+            parameter.add_(0.05 * torch.randn(parameter.shape, generator=torch.manual_seed(0)))
     trajectories = collect(policy, 16, temperature)
     batch = make_batch(
         [t.token_ids for t in trajectories],
         [[turn.span for turn in t.turns] for t in trajectories],
     )
     with torch.no_grad():
-        logprobs = token_logprobs(
-            sampled_logits(policy.causal_lm, batch), batch, temperature
-        )
+        logprobs = token_logprobs(sampled_logits(policy.causal_lm, batch), batch, temperature)
     recorded = torch.tensor([x for t in trajectories for x in t.behaviour_logprobs])
     assert (logprobs - recorded).abs().max() < 1e-4
 
 
 def test_spans_cover_what_was_sampled_and_nothing_else(policy):
     for trajectory in collect(policy, 64):
-        sampled = sum(
-            end - start for start, end in (turn.span for turn in trajectory.turns)
-        )
+        sampled = sum(end - start for start, end in (turn.span for turn in trajectory.turns))
         assert sampled == len(trajectory.behaviour_logprobs)
         assert trajectory.turns[-1].span[1] == len(trajectory.token_ids)
         for turn in trajectory.turns:
@@ -84,9 +76,7 @@ def test_spans_cover_what_was_sampled_and_nothing_else(policy):
 
 def test_overlong_replies_are_counted_and_closed_in_context(policy):
     conversation = Conversation(policy.tokenizer)
-    trajectories = [
-        t for t in collect(policy, 64) if t.turns[0].overlong and len(t.turns) > 1
-    ]
+    trajectories = [t for t in collect(policy, 64) if t.turns[0].overlong and len(t.turns) > 1]
     assert trajectories, "an untrained policy must run into the token limit"
     first = trajectories[0]
     assert first.overlong == sum(turn.overlong for turn in first.turns) > 0

@@ -1,12 +1,12 @@
 import pyarrow.parquet as pq
 import pytest
 import torch
-
-from hgrpo.learning.checkpoint import Checkpoints, learner_state, locked_scratch
-from hgrpo.errors import UserError
-from hgrpo.policy.policy import load_policy
 from tiny_policy import make_policy
 from toy_round import TRAINING, imitate_random_doors, make_round
+
+from hgrpo.errors import UserError
+from hgrpo.learning.checkpoint import Checkpoints, learner_state, locked_scratch
+from hgrpo.policy.policy import load_policy
 
 TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
 
@@ -39,7 +39,7 @@ def test_reward_goes_up(imitator, tmp_path):
     assert all(row["mismatch_max"] < 1e-3 for row in rows)
 
 
-class Killed(Exception):
+class KillError(Exception):
     pass
 
 
@@ -54,15 +54,15 @@ def test_a_killed_round_ends_as_if_it_had_not_been(imitator, tmp_path, last_step
 
     def kill_after_step(row):
         if where == "after_step" and row["step"] == last_step:
-            raise Killed
+            raise KillError
 
     def kill_in_collect():
         nonlocal seen
         seen += 1
         if where == "in_collect" and seen == (last_step + 1) * per_step + per_step // 2:
-            raise Killed
+            raise KillError
 
-    with pytest.raises(Killed):
+    with pytest.raises(KillError):
         fresh_round(imitator, tmp_path / "killed").run(kill_after_step, kill_in_collect)
     resumed = fresh_round(imitator, tmp_path / "killed")
     assert untimed(resumed.run(lambda row: None, lambda: None)) == untimed(expected)

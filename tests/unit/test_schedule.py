@@ -7,9 +7,7 @@ PANEL = [Task(f"t{i}", f"t{i}", f"h{i}", "x") for i in range(20)]
 
 
 def of(seed, round_index, step):
-    tasks = tasks_of_step(
-        PANEL, seed, round_index, step, steps_per_round=2, tasks_per_step=4
-    )
+    tasks = tasks_of_step(PANEL, seed, round_index, step, steps_per_round=2, tasks_per_step=4)
     return [task.task_id for task in tasks]
 
 
@@ -19,9 +17,7 @@ def test_offset_counts_tasks_of_earlier_rounds():
 
 
 def test_no_task_comes_twice_before_all_came_once():
-    played = [
-        name for r in range(1, 4) for step in range(2) for name in of(11, r, step)
-    ]
+    played = [name for r in range(1, 4) for step in range(2) for name in of(11, r, step)]
     assert sorted(played[:20]) == sorted(task.task_id for task in PANEL)
     assert len(set(played[20:24])) == 4
 

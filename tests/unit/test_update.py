@@ -3,6 +3,8 @@ import copy
 import numpy as np
 import pytest
 import torch
+from test_rollout import collect
+from tiny_policy import make_policy
 from torch.optim import SGD
 
 from hgrpo.config.training import CreditConfig, KlConfig, MethodConfig, TrainingConfig
@@ -11,8 +13,6 @@ from hgrpo.credit.base import Group
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.update import Learner
-from test_rollout import collect
-from tiny_policy import make_policy
 
 TRAINING = TrainingConfig(
     rollouts_per_task=8, minibatches=1, kl=KlConfig(init=0.1), max_grad_norm=1e9
@@ -28,9 +28,7 @@ def setting(tmp_path_factory):
     policy.load_reference(folder)
     with torch.no_grad():
         for _, parameter in policy.trainable:
-            parameter.add_(
-                0.02 * torch.randn(parameter.shape, generator=torch.manual_seed(1))
-            )
+            parameter.add_(0.02 * torch.randn(parameter.shape, generator=torch.manual_seed(1)))
     return policy, groups
 
 
@@ -66,10 +64,7 @@ def gradient(policy, batch, training=TRAINING, order=None):
     )
     row = learner.update(batch, list(range(len(batch))) if order is None else order)
     moved = torch.cat(
-        [
-            (before[name] - parameter.detach()).flatten()
-            for name, parameter in policy.trainable
-        ]
+        [(before[name] - parameter.detach()).flatten() for name, parameter in policy.trainable]
     )
     policy.load_trained_state(before)
     return moved, row
@@ -91,16 +86,12 @@ def test_alpha_one_is_flat_grpo_to_the_bit(setting):
 
 @pytest.mark.parametrize("reduction", ["token", "sequence"])
 @pytest.mark.parametrize("budget", [1, 60, 100_000])
-def test_micro_batch_size_and_padding_do_not_change_the_gradient(
-    setting, reduction, budget
-):
+def test_micro_batch_size_and_padding_do_not_change_the_gradient(setting, reduction, budget):
     policy, groups = setting
     training = TRAINING.model_copy(update={"loss_reduction": reduction})
     batch = sequences(groups, FLAT)
     whole, _ = gradient(policy, batch, training)
-    cut, _ = gradient(
-        policy, batch, training.model_copy(update={"microbatch_tokens": budget})
-    )
+    cut, _ = gradient(policy, batch, training.model_copy(update={"microbatch_tokens": budget}))
     assert (whole - cut).norm() < 1e-4 * whole.norm()
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tiny_policy import DOORS, TEXTS, HallEnv, hall_tasks
 from torch.optim import AdamW
 
 from hgrpo.agent.conversation import Conversation
@@ -18,7 +19,6 @@ from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.torch_engine import TorchEngine
 from hgrpo.streams import generator
-from tiny_policy import DOORS, TEXTS, HallEnv, hall_tasks
 
 TURN_CAP = 2
 TRAINING = TrainingConfig(
@@ -51,9 +51,7 @@ def imitate_random_doors(policy: Policy) -> None:
 def make_round(policy: Policy, reference: Path, scratch: Path, index: int = 1) -> Round:
     """Round `index` of Progressive on halls whose coin is always behind door 2."""
     conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(
-        policy, 32, Sampling(1.0, TRAINING.max_action_tokens), conversation.end_id
-    )
+    engine = TorchEngine(policy, 32, Sampling(1.0, TRAINING.max_action_tokens), conversation.end_id)
     policy.load_reference(reference)
     optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=TRAINING.lr)
     method = MethodConfig(name="Progressive", credit=CreditConfig(kind="progress"), alpha=0.5)
@@ -65,9 +63,7 @@ def make_round(policy: Policy, reference: Path, scratch: Path, index: int = 1) -
         training=TRAINING,
         learner=Learner(policy, optimiser, KlController.start(TRAINING.kl), TRAINING, None),
         engine=engine,
-        collector=Collector(
-            engine, conversation, HallEnv, TURN_CAP, TRAINING.max_action_tokens
-        ),
+        collector=Collector(engine, conversation, HallEnv, TURN_CAP, TRAINING.max_action_tokens),
         assigner=make_assigner(method.credit),
         checkpoints=Checkpoints(scratch),
     )

@@ -201,7 +201,7 @@ def mean_over_seeds(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
 def _draw_rounds(axes: np.ndarray, log: pd.DataFrame) -> None:
     for batch in log.groupby("round")["batch"].min().iloc[1:]:
         for ax in axes:
-            ax.axvline(batch - 0.5, color=GRID, linewidth=1)
+            ax.axvline(batch - 0.5, color=GRID, linewidth=1, zorder=0)
 
 
 def _log_line(ax: Axes, log: pd.DataFrame, column: str, colour: str, label: str, line: str) -> bool:
