@@ -81,7 +81,7 @@ def _page(engine: dict | None, rollout: dict, update: dict, dag: str) -> str:
             f"{engine['official_steps_per_second']:,.1f}: **{engine['speed_ratio']:,.0f}x** | 200x |"
         )
     else:
-        row = "| ALFWorld native engine | TextWorld stock | not measured: no extra `alfworld` | 200x |"
+        row = "| ALFWorld engine | TextWorld stock | not measured: no extra `alfworld` | 200x |"
     lines = [
         "# Benchmarks",
         "",

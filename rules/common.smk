@@ -23,6 +23,8 @@ def read_study():
 
 study = read_study()
 R = f"results/{study.config.name}"
+RUN = "{method}/seed_{seed}/round_{round}"
+RUN_NAME = "{method}.seed_{seed}.round_{round}"
 
 # A job runs with the Python that runs snakemake, whether or not its environment is activated.
 shell.prefix(f"export PATH={os.path.dirname(sys.executable)}:$PATH; ")

@@ -13,12 +13,12 @@ rule evaluate:
         base=f"{R}/base/model.safetensors",
         panels=f"{R}/assets/panels.json",
     output:
-        episodes=f"{R}/eval/{{method}}/seed_{{seed}}/round_{{round}}/episodes.parquet",
-        summary=f"{R}/eval/{{method}}/seed_{{seed}}/round_{{round}}/summary.json",
+        episodes=f"{R}/eval/{RUN}/episodes.parquet",
+        summary=f"{R}/eval/{RUN}/summary.json",
     log:
-        f"{R}/logs/evaluate/{{method}}.seed_{{seed}}.round_{{round}}.log",
+        f"{R}/logs/evaluate/{RUN_NAME}.log",
     benchmark:
-        f"{R}/benchmarks/evaluate/{{method}}.seed_{{seed}}.round_{{round}}.jsonl"
+        f"{R}/benchmarks/evaluate/{RUN_NAME}.jsonl"
     threads: cores("evaluate")
     resources:
         **asks("evaluate"),
@@ -28,7 +28,7 @@ rule evaluate:
         assets=f"{R}/assets",
         base=f"{R}/base",
         policy=subpath(input.policy, parent=True),
-        out=subpath(output.summary, parent=True),
+        out=f"{R}/eval/{RUN}",
     message:
         "{wildcards.method}, seed {wildcards.seed}: evaluation of round {wildcards.round}"
     shell:

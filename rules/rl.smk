@@ -28,16 +28,16 @@ rule rl_round:
         base=f"{R}/base/model.safetensors",
         panels=f"{R}/assets/panels.json",
     output:
-        policy=weights(f"{R}/rl/{{method}}/seed_{{seed}}/round_{{round}}/adapter"),
-        turns=f"{R}/rl/{{method}}/seed_{{seed}}/round_{{round}}/turns.parquet",
-        sequences=f"{R}/rl/{{method}}/seed_{{seed}}/round_{{round}}/sequences.parquet",
-        log=f"{R}/rl/{{method}}/seed_{{seed}}/round_{{round}}/train_log.json",
-        summary=f"{R}/rl/{{method}}/seed_{{seed}}/round_{{round}}/summary.json",
-        config=f"{R}/rl/{{method}}/seed_{{seed}}/round_{{round}}/config.yaml",
+        policy=weights(f"{R}/rl/{RUN}/adapter"),
+        turns=f"{R}/rl/{RUN}/turns.parquet",
+        sequences=f"{R}/rl/{RUN}/sequences.parquet",
+        log=f"{R}/rl/{RUN}/train_log.json",
+        summary=f"{R}/rl/{RUN}/summary.json",
+        config=f"{R}/rl/{RUN}/config.yaml",
     log:
-        f"{R}/logs/rl_round/{{method}}.seed_{{seed}}.round_{{round}}.log",
+        f"{R}/logs/rl_round/{RUN_NAME}.log",
     benchmark:
-        f"{R}/benchmarks/rl_round/{{method}}.seed_{{seed}}.round_{{round}}.jsonl"
+        f"{R}/benchmarks/rl_round/{RUN_NAME}.jsonl"
     wildcard_constraints:
         round=r"[1-9]\d*",
     # The chain of rounds is the longest path: evaluations fill the gaps.
@@ -53,7 +53,7 @@ rule rl_round:
         base=f"{R}/base",
         sft=f"{R}/sft/adapter",
         policy=subpath(input.policy, parent=True),
-        out=subpath(output.summary, parent=True),
+        out=f"{R}/rl/{RUN}",
     message:
         "{wildcards.method}, seed {wildcards.seed}: round {wildcards.round}"
     shell:

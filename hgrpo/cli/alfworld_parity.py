@@ -45,7 +45,7 @@ def main() -> None:
     reports = []
     folders = [args.folder / task.path for task in tasks]
     checks = check_games(folders, args.steps, args.stock_steps, args.seed)
-    bar = tqdm(checks, total=len(folders), unit="game", mininterval=1)
+    bar = tqdm(checks, total=len(folders), unit="game", disable=None)
     for report in bar:
         reports.append(report)
         bar.set_postfix(mismatches=sum(len(r.tally.mismatches) for r in reports))

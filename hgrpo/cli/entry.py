@@ -17,6 +17,8 @@ INTERRUPTED = 130
 
 def run(main: Callable[[], None]) -> None:
     """Call `main`; a UserError or a Ctrl-C becomes one line on stderr and a non-zero exit."""
+    # Both, since a shell starts its background jobs with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         main()

@@ -26,11 +26,7 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
         case "base":
             return {"model": model}
         case "sft":
-            return {
-                "env": env,
-                "model": model,
-                "sft": study.config.sft.model_dump(mode="json"),
-            }
+            return {"model": model, "sft": study.config.sft.model_dump(mode="json")}
         case "rl_round":
             arm = study.methods[method]
             return {

@@ -36,10 +36,10 @@ class StageResources(Strict):
 class Resources(Strict):
     """Resources by stage."""
 
-    assets: StageResources = StageResources(threads=2)
-    expert: StageResources = StageResources(threads=2)
-    base: StageResources = StageResources(threads=2, mem_mb=2000)
-    sft: StageResources = StageResources(threads=2, mem_mb=2500)
+    assets: StageResources = StageResources()
+    expert: StageResources = StageResources()
+    base: StageResources = StageResources(mem_mb=2000)
+    sft: StageResources = StageResources(mem_mb=2500)
     rl_round: StageResources = StageResources(mem_mb=1700)
     evaluate: StageResources = StageResources(mem_mb=1500)
     report: StageResources = StageResources()

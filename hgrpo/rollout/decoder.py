@@ -12,10 +12,12 @@ from transformers import PretrainedConfig
 from hgrpo.errors import UserError
 
 _SUPPORTED = ("qwen2", "llama")
+# Positions by which the cache grows.
+_GROWTH = 128
 
 
 class Decoder:
-    """The model's weights as plain tensors, and a cache of `slots` rows of `max_length` tokens."""
+    """The model's weights as plain tensors, and a cache of `slots` rows of up to `max_length`."""
 
     def __init__(self, config: PretrainedConfig, slots: int, max_length: int):
         if config.model_type not in _SUPPORTED:
@@ -69,6 +71,23 @@ class Decoder:
         fused["norm"] = weights["model.norm.weight"].float().clone()
         self._weights = fused
 
+    def _cache(self, length: int) -> Tensor:
+        layers = self.config.num_hidden_layers
+        return torch.zeros(layers, self.slots, self.kv_heads, length, self.head_dim)
+
+    def _reserve(self, length: int) -> None:
+        """Make room for `length` positions; conversations rarely need all of `max_length`."""
+        held = self._keys.shape[3]
+        if length <= held:
+            return
+        if length > self.max_length:
+            raise RuntimeError(f"position {length} is beyond the {self.max_length} of the model")
+        room = min(self.max_length, -(-length // _GROWTH) * _GROWTH)
+        for name in ("_keys", "_values"):
+            grown = self._cache(room)
+            grown[:, :, :, :held] = getattr(self, name)
+            setattr(self, name, grown)
+
     def copy_prefix(self, source: int, targets: list[int], length: int) -> None:
         """Give the cache rows `targets` the first `length` positions of row `source`."""
         for cache in (self._keys, self._values):
@@ -87,6 +106,7 @@ class Decoder:
             float32 [rows, vocabulary].
         """
         w = self._weights
+        self._reserve(max(s + len(t) for s, t in zip(starts, tokens, strict=True)))
         groups = self._groups(slots, tokens, starts)
         counts = torch.tensor([len(t) for t in tokens])
         flat = torch.tensor([i for row in tokens for i in row])

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import sys
 from dataclasses import replace
 
 import pytest
@@ -161,6 +162,13 @@ def test_a_task_of_other_content_is_refused(tmp_path):
         env.reset(replace(task, content_hash="0" * 64))
     with pytest.raises(UserError, match="unknown ALFWorld engine 'unity'"):
         AlfworldEnv(tmp_path, "unity")
+
+
+def test_the_official_engine_without_its_packages_says_how_to_get_them(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "alfworld", None)
+    monkeypatch.setitem(sys.modules, "alfworld.agents.environment.alfred_tw_env", None)
+    with pytest.raises(UserError, match=r"pip install -e '\.\[alfworld\]'"):
+        AlfworldEnv(tmp_path, "textworld")
 
 
 def test_pickle_keeps_the_place_in_an_episode(tmp_path):

@@ -57,7 +57,12 @@ def test_a_signal_ends_the_process_without_a_traceback(sent):
         "def main():\n    print('ready', flush=True)\n    time.sleep(60)\nrun(main)"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell's background jobs ignore SIGINT, and their children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout.readline() == "ready\n"
         os.kill(process.pid, sent)

@@ -1,10 +1,10 @@
 """Actions of a domain compiled over facts: which commands apply, what they change and say."""
 
 from collections.abc import Callable, Iterator
-from operator import itemgetter
 
 from hgrpo.envs.alfworld import pddl
-from hgrpo.envs.alfworld.facts import Facts, Vocabulary
+from hgrpo.envs.alfworld.effects import EffectCompiler
+from hgrpo.envs.alfworld.facts import Facts, Vocabulary, key_getter
 from hgrpo.envs.alfworld.grammar import (
     ActionText,
     Attribute,
@@ -14,20 +14,31 @@ from hgrpo.envs.alfworld.grammar import (
     Symbol,
 )
 from hgrpo.envs.alfworld.matching import Clause, FormulaCompiler, Frame, Step
-from hgrpo.envs.alfworld.text import TextCompiler
+from hgrpo.envs.alfworld.text import NEGATION, TextCompiler
 
 Arguments = tuple[int, ...]
+# Predicates with at most this many facts at the start count as few.
+_FEW = 8
 
 
 class Action:
     """One action schema; its parameters are the first slots of its frames.
 
+    Args:
+        fluent: names of the predicates that actions change.
+
     Attributes:
         pattern: the template as literals and parameter positions, or None where the text does not
-            determine the arguments that appear in it.
+            follow from the arguments alone.
+        named: picks, from the arguments, those that the command's text depends on; meaningful
+            unless `pattern` is None.
+        watches: indexes whose facts decide which arguments apply, if those facts are few enough
+            to remember the answer by them; else None.
     """
 
-    def __init__(self, schema: pddl.ActionSchema, text: ActionText, writers: TextCompiler) -> None:
+    def __init__(
+        self, schema: pddl.ActionSchema, text: ActionText, writers: TextCompiler, fluent: set[str]
+    ) -> None:
         self.name = schema.name
         self.schema = schema
         self.slots = writers.slots
@@ -38,28 +49,22 @@ class Action:
         placeholders = {key: i for i, key in enumerate(zip(names, kinds, strict=True))}
         self.command: Callable[..., str] = writers.symbols(text.template, placeholders)
         self.feedback: Callable[..., str] = writers.symbols(text.feedback, placeholders)
-        self.pattern = _pattern(text.template, placeholders)
+        self.pattern = _pattern(text.template, placeholders, fluent)
+        self.named = key_getter(_mentioned(text.template, placeholders))
+        self._reads = pddl.predicates(schema.precondition) & fluent
         self._found = self.slots.fresh()
 
-    def finish(
-        self,
-        vocabulary: Vocabulary,
-        sizes: dict[str, int],
-        domain: pddl.Domain,
-        effects: "EffectCompiler",
-    ) -> None:
+    def finish(self, compiler: FormulaCompiler, effects: EffectCompiler) -> None:
         """Compile conditions and effects; the texts of all actions are compiled by then."""
-        compiler = FormulaCompiler(self.slots, vocabulary, sizes, domain)
-        formula, scope, kinds = (
-            self.schema.precondition,
-            self.scope,
-            dict(self.schema.parameters),
-        )
-        named = {list(scope)[part] for part in self.pattern or () if isinstance(part, int)}
-        self._all = self._search(compiler, formula, kinds, set(), vocabulary)
-        self._some = self._search(compiler, formula, kinds, named, vocabulary)
-        self.apply = effects.compile(self.schema, scope, compiler)
+        named = {list(self.scope)[part] for part in self.pattern or () if isinstance(part, int)}
+        self._all = self._search(compiler, set())
+        self._some = self._search(compiler, named)
+        self.apply = effects.compile(self.schema, self.scope, compiler)
         self.changes = effects.changes(self.schema)
+        self.watches: tuple[int, ...] | None = None
+        if self.pattern is not None and all(compiler.sizes[name] <= _FEW for name in self._reads):
+            pattern, number = compiler.vocabulary.pattern, compiler.vocabulary.predicate
+            self.watches = tuple(pattern(number(name), ()) for name in sorted(self._reads))
 
     def applicable(
         self, facts: Facts, frame: Frame, given: dict[int, int] | None = None
@@ -76,14 +81,7 @@ class Action:
                 step(facts, frame)
         return list(dict.fromkeys(found)) if len(found) > 1 else found
 
-    def _search(
-        self,
-        compiler: FormulaCompiler,
-        formula: pddl.Formula,
-        kinds: dict[str, str],
-        bound: set[str],
-        vocabulary: Vocabulary,
-    ) -> list[Step]:
+    def _search(self, compiler: FormulaCompiler, bound: set[str]) -> list[Step]:
         found, arity = self._found, self.arity
 
         def collect(facts: Facts, frame: Frame) -> bool:
@@ -91,8 +89,9 @@ class Action:
             return False
 
         steps = []
-        for clause in compiler.clauses(formula, self.scope, kinds):
-            idle = _idle_test(self.schema, clause, self.scope, vocabulary)
+        kinds = dict(self.schema.parameters)
+        for clause in compiler.clauses(self.schema.precondition, self.scope, kinds):
+            idle = _idle_test(self.schema, clause, self.scope, compiler.vocabulary)
             steps.append(compiler.run(clause, bound, _unless(idle, collect) if idle else collect))
         return steps
 
@@ -126,7 +125,7 @@ def _unless(idle: Step, then: Step) -> Step:
 
 
 def _pattern(
-    template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int]
+    template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int], fluent: set[str]
 ) -> tuple[str | int, ...] | None:
     variables = {name: slot for (name, _), slot in placeholders.items()}
     pattern: list[str | int] = []
@@ -137,21 +136,39 @@ def _pattern(
         each = symbol.each if isinstance(symbol, Listing) else symbol
         if not isinstance(each, Each) or not isinstance(each.expression, FirstOf):
             return None
-        known = all(ph in placeholders for literal in each.query for ph in literal.placeholders)
-        attribute = each.expression.alternatives[0].parts[0]
-        simple = each.expression.alternatives == (
-            type(each.expression.alternatives[0])((attribute,)),
-        )
-        if not known or not simple or not isinstance(attribute, Attribute):
+        attribute = _only_attribute(each.expression)
+        if attribute is None or attribute.variable not in variables:
             return None
-        if attribute.attribute != "name" or attribute.variable not in variables:
-            return None
+        for literal in each.query:
+            changing = literal.predicate.removeprefix(NEGATION) in fluent
+            if changing or not set(literal.placeholders) <= set(placeholders):
+                return None
         pattern.append(variables[attribute.variable])
     return tuple(pattern)
 
 
-def _fact_getter(slots: tuple[int, ...]) -> Callable[[Frame], int | tuple[int, ...]]:
-    return itemgetter(*slots) if slots else lambda frame: ()
+def _mentioned(
+    template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int]
+) -> tuple[int, ...]:
+    """Positions of the arguments that a template reads, in expressions or queries."""
+    found: set[int] = set()
+    variables = {name: slot for (name, _), slot in placeholders.items()}
+    for symbol in template:
+        each = symbol.each if isinstance(symbol, Listing) else symbol
+        if isinstance(each, Each):
+            found |= {placeholders.get(p, -1) for lit in each.query for p in lit.placeholders}
+            if isinstance(each.expression, FirstOf):
+                parts = [part for concat in each.expression.alternatives for part in concat.parts]
+                names = [part.variable for part in parts if isinstance(part, Attribute)]
+                found |= {variables.get(name, -1) for name in names}
+    return tuple(sorted(found - {-1}))
+
+
+def _only_attribute(expression: FirstOf) -> Attribute | None:
+    """The `x.name` that the expression consists of, if it is one."""
+    parts = [part for alternative in expression.alternatives for part in alternative.parts]
+    simple = len(parts) == 1 and isinstance(parts[0], Attribute) and parts[0].attribute == "name"
+    return parts[0] if simple else None
 
 
 def _idle_test(
@@ -194,95 +211,3 @@ def _idle_test(
         )
 
     return idle
-
-
-class EffectCompiler:
-    """Compiles effects, keeping the extra facts that the grammar reads.
-
-    Texts read `not_p(x)` only after an action deleted p(x), and see conditional effects as if
-    every condition held, additions first: that is how the official engine keeps its facts.
-
-    Args:
-        negations: number of `p` to number of `not_p`, for those that texts read.
-        shadows: number of `p` to the number that texts read instead, for predicates with
-            conditional effects.
-    """
-
-    def __init__(
-        self, vocabulary: Vocabulary, negations: dict[int, int], shadows: dict[int, int]
-    ) -> None:
-        self.vocabulary = vocabulary
-        self.negations = negations
-        self.shadows = shadows
-
-    def changes(self, schema: pddl.ActionSchema) -> set[int]:
-        """Numbers of the predicates that the action may change, the extra ones included."""
-        changed = {self.vocabulary.predicate(effect.atom.predicate) for effect in schema.effects}
-        changed |= {self.shadows[number] for number in changed if number in self.shadows}
-        return changed | {self.negations[number] for number in changed if number in self.negations}
-
-    def compile(
-        self,
-        schema: pddl.ActionSchema,
-        scope: dict[str, int],
-        compiler: FormulaCompiler,
-    ) -> Step:
-        """What applies the action to facts, given a frame with its arguments."""
-        kinds = dict(schema.parameters)
-        rows = []
-        for effect in schema.effects:
-            relation = compiler.relation(effect.atom, scope)
-            condition = None
-            if effect.condition is not None:
-                condition = compiler.test(effect.condition, scope, kinds)
-            rows.append(
-                (
-                    relation.predicate,
-                    _fact_getter(relation.slots),
-                    condition,
-                    effect.negated,
-                )
-            )
-            shadow = self.shadows.get(relation.predicate)
-            if shadow is not None:
-                rows.append((shadow, _fact_getter(relation.slots), None, effect.negated))
-        return self._applier(rows)
-
-    def _applier(self, rows: list[tuple]) -> Step:
-        shadows = set(self.shadows.values())
-        negations = self.negations
-        adds = [(p, fact, test, negations.get(p)) for p, fact, test, neg in rows if not neg]
-        removals = [(p, fact, test, negations.get(p)) for p, fact, test, neg in rows if neg]
-        late = [row for row in removals if row[0] in shadows]
-        early = [row for row in removals if row[0] not in shadows]
-        # A deletion gives way to an addition of the same fact.
-        risky = {p for p, *_ in adds} & {p for p, *_ in early}
-        conditional = any(row[2] is not None for row in adds + early)
-
-        def remove(facts: Facts, p: int, fact: object, negation: int | None) -> None:
-            facts.remove(p, fact)
-            if negation is not None:
-                facts.add(negation, fact)
-
-        def add(facts: Facts, p: int, fact: object, negation: int | None) -> None:
-            facts.add(p, fact)
-            if negation is not None:
-                facts.remove(negation, fact)
-
-        def apply(facts: Facts, frame: Frame) -> bool:
-            gained, lost = adds, early
-            if conditional:
-                gained = [row for row in adds if row[2] is None or row[2](facts, frame)]
-                lost = [row for row in early if row[2] is None or row[2](facts, frame)]
-            added = {(p, fact(frame)) for p, fact, *_ in gained if p in risky} if risky else ()
-            for p, fact, _, negation in lost:
-                value = fact(frame)
-                if p not in risky or (p, value) not in added:
-                    remove(facts, p, value, negation)
-            for p, fact, _, negation in gained:
-                add(facts, p, fact(frame), negation)
-            for p, fact, _, negation in late:
-                remove(facts, p, fact(frame), negation)
-            return True
-
-        return apply

@@ -5,6 +5,7 @@ from pathlib import Path
 from hgrpo.envs.alfworld.gamefile import Game, load_compiled, read_game
 from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.progress import Potential, View
+from hgrpo.envs.alfworld.textworld_engine import OfficialGame, require_textworld
 from hgrpo.envs.base import Observation, Step, Task
 from hgrpo.errors import UserError
 
@@ -23,12 +24,14 @@ class AlfworldEnv:
         engine: "native", or "textworld" for the official packages (slow, leaks per game).
 
     Raises:
-        UserError: an unknown engine.
+        UserError: an unknown engine, or the official one without its packages.
     """
 
     def __init__(self, assets: Path | str, engine: str = "native") -> None:
         if engine not in ENGINES:
             raise UserError(f"unknown ALFWorld engine {engine!r}: one of {', '.join(ENGINES)}")
+        if engine == "textworld":
+            require_textworld()
         self.assets = Path(assets)
         self.engine = engine
         self._play: _NativePlay | _OfficialPlay | None = None
@@ -129,8 +132,6 @@ class _OfficialPlay:
     """The official engine; its facts are read by name."""
 
     def __init__(self, game: Game) -> None:
-        from hgrpo.envs.alfworld.textworld_engine import OfficialGame
-
         self._engine = OfficialGame(read_game(game.folder))
         self._game = game
         self.admissible_commands = self._engine.admissible_commands

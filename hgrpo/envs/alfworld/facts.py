@@ -34,10 +34,11 @@ class Vocabulary:
 class Facts:
     """`sets[predicate]` holds the facts; `index[pattern]` maps known arguments to sorted facts.
 
-    A copy shares the predicates that no action changes, and the tuples of all indexes.
+    A copy shares the predicates that no action changes, and the tuples of all indexes. `possible`
+    limits, for some predicates, the facts whose deletion leaves a negation behind.
     """
 
-    __slots__ = ("fluent", "fluent_patterns", "index", "sets", "watchers")
+    __slots__ = ("fluent", "fluent_patterns", "index", "possible", "sets", "watchers")
 
     def __init__(
         self, vocabulary: Vocabulary, facts: dict[int, Iterable[Fact]], fluent: set[int]
@@ -47,6 +48,7 @@ class Facts:
         self.watchers: list[list] = [[] for _ in self.sets]
         self.fluent = sorted(fluent)
         self.fluent_patterns = []
+        self.possible: dict[int, set[Fact]] = {}
         for (predicate, known), number in vocabulary.patterns.items():
             # A fact of a unary predicate is bare, so its only key is itself.
             getter = key_getter(known)
@@ -69,6 +71,7 @@ class Facts:
         other.watchers = self.watchers
         other.fluent = self.fluent
         other.fluent_patterns = self.fluent_patterns
+        other.possible = self.possible
         return other
 
     def add(self, predicate: int, fact: Fact) -> None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hgrpo.envs.alfworld import pddl
-from hgrpo.envs.alfworld.actions import Action, Arguments, EffectCompiler
+from hgrpo.envs.alfworld.actions import Action, Arguments
 from hgrpo.envs.alfworld.demangle import shown_names
+from hgrpo.envs.alfworld.effects import EffectCompiler, Reachability
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
 from hgrpo.envs.alfworld.grammar import RuleCall, parse_grammar, parse_symbols
 from hgrpo.envs.alfworld.matching import (
@@ -39,6 +40,7 @@ class Program:
         order: action numbers in the order in which commands are tried, which matters to grammars
             that give two actions one text: fewest changing conditions first, then by name, as the
             planner lists its operators.
+        unsure: predicates whose deletion texts may read though nothing says that they held.
     """
 
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
@@ -48,12 +50,9 @@ class Program:
         grammar = parse_grammar(grammar_text)
         for name in domain.predicates:
             self.vocabulary.predicate(name)
-        self._conditional = {
-            effect.atom.predicate
-            for schema in domain.actions
-            for effect in schema.effects
-            if effect.condition is not None
-        }
+        every = [effect for schema in domain.actions for effect in schema.effects]
+        self._conditional = {e.atom.predicate for e in every if e.condition is not None}
+        changing = {effect.atom.predicate for effect in every}
         self.negations: dict[int, int] = {}
         self.shadows: dict[int, int] = {}
         self.actions: list[Action] = []
@@ -61,22 +60,29 @@ class Program:
             if schema.name not in grammar.actions:
                 raise UserError(f"the grammar has no text for the action {schema.name!r}")
             writers = self._texts(grammar, Slots())
-            self.actions.append(Action(schema, grammar.actions[schema.name], writers))
+            text = grammar.actions[schema.name]
+            self.actions.append(Action(schema, text, writers, changing))
         writers = self._texts(grammar, Slots())
         self.intro = writers.symbols((RuleCall("intro"),), {})
         self.intro_slots = writers.slots
         effects = EffectCompiler(self.vocabulary, self.negations, self.shadows)
         for action in self.actions:
-            action.finish(self.vocabulary, sizes, domain, effects)
+            action.finish(FormulaCompiler(action.slots, self.vocabulary, sizes, domain), effects)
         self.fluent = set().union(*(action.changes for action in self.actions))
-        names = {name for name, n in self.vocabulary.predicates.items() if n in self.fluent}
         self.order = sorted(
             range(len(self.actions)),
             key=lambda i: (
-                len(pddl.predicates(self.actions[i].schema.precondition) & names),
+                len(pddl.predicates(self.actions[i].schema.precondition) & changing),
                 self.actions[i].name,
             ),
         )
+        self.unsure = {
+            self.vocabulary.predicate(effect.atom.predicate)
+            for schema in domain.actions
+            for effect in schema.effects
+            if effect.negated and not _requires(schema.precondition, effect.atom)
+        } & (set(self.negations) | set(self.shadows))
+        self.reachability = Reachability(domain, self.vocabulary, sizes) if self.unsure else None
 
     def _texts(self, grammar: object, slots: Slots) -> TextCompiler:
         return TextCompiler(grammar, slots, self.vocabulary, self.domain, self._text_predicate)
@@ -92,6 +98,13 @@ class Program:
             return number
         self.negations[number] = self.vocabulary.predicate(name)
         return self.negations[number]
+
+
+def _requires(formula: pddl.Formula, atom: pddl.Atom) -> bool:
+    """Whether `atom` is one of the conjuncts of `formula`."""
+    if isinstance(formula, pddl.And):
+        return any(_requires(part, atom) for part in formula.parts)
+    return formula == atom
 
 
 @dataclass(frozen=True)
@@ -164,13 +177,19 @@ class CompiledGame:
             self.by_name.setdefault(name, []).append(i)
         self.goal = _goal(program, problem.goal)
         self.start = Facts(program.vocabulary, self._numbers(rows, problem.objects), program.fluent)
+        if program.reachability is not None:
+            closure = program.reachability.closure(self.start, self.number)
+            for number in program.unsure:
+                for text_number in {number, program.shadows.get(number, number)}:
+                    self.start.possible[text_number] = closure[number]
         self.frames = [action.slots.frame(self.number) for action in program.actions]
         self.goal_frame = self.goal.slots.frame(self.number)
         self.matters = [bool(action.changes & self.goal.reads) for action in program.actions]
         self.intro = program.intro(
             self.start, program.intro_slots.frame(self.number), self.entities
         )
-        self._texts: list[dict[Arguments, str]] = [{} for _ in program.actions]
+        self._texts: list[dict[object, str]] = [{} for _ in program.actions]
+        self._listed: list[dict[tuple, list[str]]] = [{} for _ in program.actions]
         self._readings: dict[str, list[tuple[int, dict[int, int]]]] = {}
 
     def _numbers(
@@ -199,15 +218,32 @@ class CompiledGame:
 
     def command(self, facts: Facts, index: int, args: Arguments) -> str:
         """The text of an applicable action."""
-        text = self._texts[index].get(args)
+        action = self.program.actions[index]
+        key = action.named(args)
+        text = self._texts[index].get(key)
         if text is None:
-            action = self.program.actions[index]
             frame = self.frames[index][:]
             frame[: action.arity] = args
             text = action.command(facts, frame, self.entities)
             if action.pattern is not None:
-                self._texts[index][args] = text
+                self._texts[index][key] = text
         return text
+
+    def commands(self, facts: Facts, index: int) -> list[str]:
+        """The texts of one action that apply now."""
+        action = self.program.actions[index]
+        memo, key = self._listed[index], None
+        if action.watches is not None:
+            key = tuple([facts.index[number].get((), ()) for number in action.watches])
+            if key in memo:
+                return memo[key]
+        found = action.applicable(facts, self.frames[index][:])
+        texts = [self.command(facts, index, args) for args in found]
+        if key is not None:
+            if len(memo) >= _MEMO:
+                memo.clear()
+            memo[key] = texts
+        return texts
 
     def readings(self, command: str) -> list[tuple[int, dict[int, int] | None]]:
         """Actions that `command` may mean, with the arguments it names.
@@ -303,10 +339,9 @@ class NativeGame:
     def admissible_commands(self) -> list[str]:
         """Commands that apply now, sorted, each once."""
         game, facts = self.game, self.facts
-        texts = set()
-        for index, action in enumerate(game.program.actions):
-            for args in action.applicable(facts, game.frames[index][:]):
-                texts.add(game.command(facts, index, args))
+        texts: set[str] = set()
+        for index in range(len(game.program.actions)):
+            texts.update(game.commands(facts, index))
         return sorted(texts)
 
     def _find(self, command: str) -> tuple[int, Arguments]:

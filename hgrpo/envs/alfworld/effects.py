@@ -1,0 +1,169 @@
+"""What actions change, with the extra facts that the official engine's texts read.
+
+Texts read `not_p(x)` only after an action deleted p(x), and only where p(x) could ever be true;
+they see conditional effects as if every condition held, additions first.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import itemgetter
+
+from hgrpo.envs.alfworld import pddl
+from hgrpo.envs.alfworld.facts import Fact, Facts, Vocabulary
+from hgrpo.envs.alfworld.matching import FormulaCompiler, Frame, Slots, Step
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One effect: the fact of `predicate` that a frame stands for, made true or false.
+
+    `negation` is the number of `not_p` if texts read it.
+    """
+
+    predicate: int
+    fact: Callable[[Frame], Fact]
+    condition: Step | None
+    negated: bool
+    negation: int | None
+
+    def fires(self, facts: Facts, frame: Frame) -> bool:
+        return self.condition is None or self.condition(facts, frame)
+
+    def add(self, facts: Facts, fact: Fact) -> None:
+        facts.add(self.predicate, fact)
+        if self.negation is not None:
+            facts.remove(self.negation, fact)
+
+    def remove(self, facts: Facts, fact: Fact) -> None:
+        facts.remove(self.predicate, fact)
+        if self.negation is not None:
+            possible = facts.possible.get(self.predicate)
+            if possible is None or fact in possible:
+                facts.add(self.negation, fact)
+
+
+class EffectCompiler:
+    """Compiles the effects of a domain's actions.
+
+    Args:
+        negations: number of `p` to number of `not_p`, for those that texts read.
+        shadows: number of `p` to the number that texts read instead, for predicates with
+            conditional effects.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, negations: dict[int, int], shadows: dict[int, int]
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.negations = negations
+        self.shadows = shadows
+
+    def changes(self, schema: pddl.ActionSchema) -> set[int]:
+        """Numbers of the predicates that the action may change, the extra ones included."""
+        changed = {self.vocabulary.predicate(effect.atom.predicate) for effect in schema.effects}
+        changed |= {self.shadows[number] for number in changed if number in self.shadows}
+        return changed | {self.negations[number] for number in changed if number in self.negations}
+
+    def compile(
+        self, schema: pddl.ActionSchema, scope: dict[str, int], compiler: FormulaCompiler
+    ) -> Step:
+        """What applies the action to facts, given a frame with its arguments."""
+        kinds = dict(schema.parameters)
+        rows = []
+        for effect in schema.effects:
+            relation = compiler.relation(effect.atom, scope)
+            condition = None
+            if effect.condition is not None:
+                condition = compiler.test(effect.condition, scope, kinds)
+            getter = itemgetter(*relation.slots) if relation.slots else lambda frame: ()
+            targets = [(relation.predicate, condition)]
+            if relation.predicate in self.shadows:
+                targets.append((self.shadows[relation.predicate], None))
+            for number, test in targets:
+                negation = self.negations.get(number)
+                rows.append(_Row(number, getter, test, effect.negated, negation))
+        return self._applier(rows)
+
+    def _applier(self, rows: list[_Row]) -> Step:
+        shadows = set(self.shadows.values())
+        adds = [row for row in rows if not row.negated]
+        removals = [row for row in rows if row.negated and row.predicate not in shadows]
+        late = [row for row in rows if row.negated and row.predicate in shadows]
+        # A deletion gives way to an addition of the same fact.
+        risky = {row.predicate for row in adds} & {row.predicate for row in removals}
+        conditional = any(row.condition is not None for row in rows)
+
+        def apply(facts: Facts, frame: Frame) -> bool:
+            gained, lost = adds, removals
+            if conditional:
+                gained = [row for row in adds if row.fires(facts, frame)]
+                lost = [row for row in removals if row.fires(facts, frame)]
+            kept = {(row.predicate, row.fact(frame)) for row in gained} if risky else ()
+            for row in lost:
+                fact = row.fact(frame)
+                if row.predicate not in risky or (row.predicate, fact) not in kept:
+                    row.remove(facts, fact)
+            for row in gained:
+                row.add(facts, row.fact(frame))
+            for row in late:
+                row.remove(facts, row.fact(frame))
+            return True
+
+        return apply
+
+
+class Reachability:
+    """Facts that might ever become true, were nothing ever deleted and no negation in the way.
+
+    The planner's translator knows no other facts, so deleting them leaves no `not_p` behind.
+    """
+
+    def __init__(self, domain: pddl.Domain, vocabulary: Vocabulary, sizes: dict[str, int]) -> None:
+        self._steps: list[tuple[Slots, list[Step]]] = []
+        for schema in domain.actions:
+            for effect in schema.effects:
+                if not effect.negated:
+                    compiler = FormulaCompiler(Slots(), vocabulary, sizes, domain)
+                    self._steps.append((compiler.slots, _achievers(schema, effect, compiler)))
+
+    def closure(self, start: Facts, entities: dict[str, int]) -> list[set[Fact]]:
+        """The sets of reachable facts, by predicate number."""
+        facts = start.copy()
+        size = -1
+        while size != (size := sum(map(len, facts.sets))):
+            for slots, steps in self._steps:
+                for step in steps:
+                    frame = slots.frame(entities)
+                    step(facts, frame)
+        return facts.sets
+
+
+def _achievers(
+    schema: pddl.ActionSchema, effect: pddl.Effect, compiler: FormulaCompiler
+) -> list[Step]:
+    """Steps that add the effect's fact for all arguments whose positive conditions hold."""
+    scope = {name: compiler.slots.variable(name) for name, _ in schema.parameters}
+    kinds = dict(schema.parameters)
+    parts = [schema.precondition] + ([effect.condition] if effect.condition else [])
+    relation = compiler.relation(effect.atom, scope)
+    getter = itemgetter(*relation.slots) if relation.slots else lambda frame: ()
+
+    def add(facts: Facts, frame: Frame) -> bool:
+        facts.add(relation.predicate, getter(frame))
+        return False
+
+    formula = pddl.And(tuple(map(_relaxed, parts)))
+    return [compiler.run(clause, set(), add) for clause in compiler.clauses(formula, scope, kinds)]
+
+
+def _relaxed(formula: pddl.Formula) -> pddl.Formula:
+    """`formula` with everything negative taken as true."""
+    if isinstance(formula, pddl.Atom):
+        return formula
+    if isinstance(formula, pddl.And):
+        return pddl.And(tuple(map(_relaxed, formula.parts)))
+    if isinstance(formula, pddl.Or):
+        return pddl.Or(tuple(map(_relaxed, formula.parts)))
+    if isinstance(formula, pddl.Exists):
+        return pddl.Exists(formula.variables, _relaxed(formula.part))
+    return pddl.And(())
