@@ -78,7 +78,8 @@ def _page(engine: dict | None, rollout: dict, update: dict, dag: str) -> str:
         row = (
             f"| ALFWorld native engine, commands listed at every step | TextWorld stock | "
             f"{engine['native_steps_per_second']:,.0f} steps/s against "
-            f"{engine['official_steps_per_second']:,.1f}: **{engine['speed_ratio']:,.0f}x** | 200x |"
+            f"{engine['official_steps_per_second']:,.1f}: "
+            f"**{engine['speed_ratio']:,.0f}x** | 200x |"
         )
     else:
         row = "| ALFWorld engine | TextWorld stock | not measured: no extra `alfworld` | 200x |"
@@ -99,8 +100,9 @@ def _page(engine: dict | None, rollout: dict, update: dict, dag: str) -> str:
         f"{rollout['generate_tokens_per_cpu_s']:,.0f}: **{rollout['ratio']:.1f}x** "
         f"({low:.1f} to {high:.1f}) | 8x |",
         f"| update, tokens forwarded, {update['turns_per_trajectory']:.1f} turns a trajectory "
-        f"| one sequence per turn | {update['packed_tokens']:,} against {update['per_turn_tokens']:,}: "
-        f"**{update['token_ratio']:.1f}x** fewer, {update['time_ratio']:.1f}x faster | "
+        f"| one sequence per turn | {update['packed_tokens']:,} against "
+        f"{update['per_turn_tokens']:,}: **{update['token_ratio']:.1f}x** fewer, "
+        f"{update['time_ratio']:.1f}x faster | "
         f"{update['turns_per_trajectory'] / 2:.1f}x |",
         f"| DAG build, `snakemake -n` | - | {dag} | 25 s |",
         "",

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+_MULTIPLE = 16
+
 
 @dataclass(frozen=True)
 class SequenceBatch:
@@ -26,7 +28,7 @@ def make_batch(
     sequences: Sequence[Sequence[int]], spans: Sequence[Sequence[tuple[int, int]]]
 ) -> SequenceBatch:
     """Pad sequences to the longest; `spans` are the [start, end) sampled parts of each."""
-    longest = max(len(sequence) for sequence in sequences)
+    longest = _rounded(max(len(sequence) for sequence in sequences))
     token_ids = torch.zeros(len(sequences), longest, dtype=torch.long)
     rows: list[int] = []
     columns: list[int] = []
@@ -45,7 +47,9 @@ def sampled_logits(model: PreTrainedModel, batch: SequenceBatch) -> Tensor:
     mask is needed, and the vocabulary projection runs only where a token was sampled.
     """
     hidden = model.model(input_ids=batch.token_ids, use_cache=False).last_hidden_state
-    return model.lm_head(hidden[batch.rows, batch.columns - 1]).float()
+    # In float32 also under autocast: what rounds here goes straight into the importance ratios.
+    with torch.autocast(hidden.device.type, enabled=False):
+        return model.lm_head(hidden[batch.rows, batch.columns - 1].float())
 
 
 def token_logprobs(logits: Tensor, batch: SequenceBatch, temperature: float = 1.0) -> Tensor:
@@ -71,8 +75,13 @@ def micro_batches(lengths: Sequence[int], token_budget: int) -> list[list[int]]:
     order = sorted(range(len(lengths)), key=lambda i: (lengths[i], i))
     batches: list[list[int]] = []
     for index in order:
-        if batches and (len(batches[-1]) + 1) * lengths[index] <= token_budget:
+        if batches and (len(batches[-1]) + 1) * _rounded(lengths[index]) <= token_budget:
             batches[-1].append(index)
         else:
             batches.append([index])
     return batches
+
+
+def _rounded(length: int) -> int:
+    """`length` up to a whole multiple: few shapes let kernels and memory be used again."""
+    return -(-length // _MULTIPLE) * _MULTIPLE

@@ -33,15 +33,7 @@ class Decoder:
         self.eps = config.rms_norm_eps
         self._rope = _rope_table(config, self.head_dim, max_length)
         self._weights: dict[str, Tensor] = {}
-        shape = (
-            config.num_hidden_layers,
-            slots,
-            self.kv_heads,
-            max_length,
-            self.head_dim,
-        )
-        self._keys = torch.zeros(shape)
-        self._values = torch.zeros(shape)
+        self._keys = self._values = self._cache(0)
 
     def load(self, weights: dict[str, Tensor]) -> None:
         """Take weights under the base model's own names."""
@@ -88,6 +80,7 @@ class Decoder:
             grown[:, :, :, :held] = getattr(self, name)
             setattr(self, name, grown)
 
+    @torch.inference_mode()
     def copy_prefix(self, source: int, targets: list[int], length: int) -> None:
         """Give the cache rows `targets` the first `length` positions of row `source`."""
         for cache in (self._keys, self._values):
