@@ -5,13 +5,19 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from hgrpo.agent.conversation import Conversation
+from hgrpo.agent.trajectory import Trajectory
 from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.stages import as_json, stage_config
 from hgrpo.config.study import load_study
 from hgrpo.envs.base import Task
+from hgrpo.envs.make import env_factory
 from hgrpo.envs.panels import read_panels
 from hgrpo.policy.policy import Policy, load_policy
+from hgrpo.rollout.collector import Collector
+from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout.torch_engine import TorchEngine
 
 ROOT = Path(__file__).resolve().parent.parent
 _TRAIN_GAMES, _TRAJECTORIES = 400, 3000
@@ -29,6 +35,15 @@ class Laptop:
     def policy(self) -> Policy:
         """The SFT policy."""
         return load_policy(self.model, self.folder / "base", self.folder / "sft" / "adapter")
+
+    def play(self, policy: Policy, episodes: int, turns: int, reply: int) -> list[Trajectory]:
+        """One episode of each of the first tasks, with our engine at temperature 1."""
+        conversation = Conversation(policy.tokenizer)
+        engine = TorchEngine(policy, episodes, Sampling(1.0, reply), conversation.end_id)
+        make_env = env_factory(self.env, self.folder / "assets")
+        collector = Collector(engine, conversation, make_env, turns, reply)
+        groups = collector.collect(self.tasks[:episodes], 1, ("benchmark",))
+        return [trajectory for group in groups for trajectory in group]
 
 
 def prepare(folder: Path) -> Laptop:

@@ -17,22 +17,13 @@ from transformers.utils import logging
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.envs.make import env_factory
-from hgrpo.rollout.collector import Collector
-from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
 
 EPISODES, TURNS, REPLY, REPEATS = 128, 12, 12, 3
 
 
 def ours(laptop: Laptop) -> tuple[int, int]:
     """Sampled tokens and turns of 128 episodes."""
-    policy = laptop.policy()
-    conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(policy, EPISODES, Sampling(1.0, REPLY), conversation.end_id)
-    make_env = env_factory(laptop.env, laptop.folder / "assets")
-    collector = Collector(engine, conversation, make_env, TURNS, REPLY)
-    groups = collector.collect(laptop.tasks[:EPISODES], 1, ("benchmark",))
-    flat = [trajectory for group in groups for trajectory in group]
+    flat = laptop.play(laptop.policy(), EPISODES, TURNS, REPLY)
     return sum(t.action_tokens for t in flat), sum(len(t.turns) for t in flat)
 
 

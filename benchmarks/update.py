@@ -14,12 +14,7 @@ import torch
 from laptop import Laptop, prepare
 from transformers.utils import logging
 
-from hgrpo.agent.conversation import Conversation
-from hgrpo.envs.make import env_factory
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logits, token_logprobs
-from hgrpo.rollout.collector import Collector
-from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
 
 TRAJECTORIES, TURNS, REPLY, REPEATS, BUDGET = 64, 12, 12, 3, 2048
 
@@ -27,12 +22,7 @@ TRAJECTORIES, TURNS, REPLY, REPEATS, BUDGET = 64, 12, 12, 3, 2048
 def measure(laptop: Laptop) -> dict:
     """Tokens and seconds both ways, and how far the summed log-probs are apart."""
     policy = laptop.policy()
-    conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(policy, TRAJECTORIES, Sampling(1.0, REPLY), conversation.end_id)
-    make_env = env_factory(laptop.env, laptop.folder / "assets")
-    collector = Collector(engine, conversation, make_env, TURNS, REPLY)
-    groups = collector.collect(laptop.tasks[:TRAJECTORIES], 1, ("benchmark",))
-    flat = [trajectory for group in groups for trajectory in group]
+    flat = laptop.play(policy, TRAJECTORIES, TURNS, REPLY)
     packed = [(t.token_ids, [turn.span for turn in t.turns]) for t in flat]
     per_turn = [(t.token_ids[: turn.span[1]], [turn.span]) for t in flat for turn in t.turns]
 

@@ -36,9 +36,11 @@ def error_of(configs: Path, overrides=None) -> str:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_shipped_config_loads(path):
     if path.parent.name == "studies":
-        load_study(path)
+        assert load_study(path).config.name == path.stem
     else:
-        validate(SECTIONS[path.parent.name.removesuffix("s")], read_yaml(path), str(path))
+        data = read_yaml(path)
+        built = validate(SECTIONS[path.parent.name.removesuffix("s")], data, str(path))
+        assert built.model_fields_set == set(data)
 
 
 def test_schemas_in_the_tree_are_those_of_the_models():

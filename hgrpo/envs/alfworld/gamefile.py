@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from hgrpo.config.env import TASK_TYPES
 from hgrpo.envs.alfworld import pddl
 from hgrpo.envs.alfworld.native import CompiledGame
 from hgrpo.envs.alfworld.progress import Potential
@@ -15,14 +16,6 @@ from hgrpo.errors import UserError
 
 GAME_FILE = "game.tw-pddl"
 TASK_FILE = "traj_data.json"
-TASK_TYPES = (
-    "pick_and_place_simple",
-    "look_at_obj_in_light",
-    "pick_clean_then_place_in_recep",
-    "pick_heat_then_place_in_recep",
-    "pick_cool_then_place_in_recep",
-    "pick_two_obj_and_place",
-)
 GOAL_LEAD = "Your task is to: "
 _TEXTS = ("pddl_domain", "grammar", "pddl_problem")
 _PROBLEM_NAME = re.compile(r"\( problem [^ ()]+ \)")
