@@ -10,14 +10,10 @@ import numpy as np
 import pandas as pd
 import yaml
 
-TYPES = (
-    "pick_and_place_simple",
-    "look_at_obj_in_light",
-    "pick_clean_then_place_in_recep",
-    "pick_heat_then_place_in_recep",
-    "pick_cool_then_place_in_recep",
-    "pick_two_obj_and_place",
-)
+from hgrpo.config.env import TASK_TYPES as TYPES
+from hgrpo.evaluation.merge import merge_episodes
+from hgrpo.report.inputs import read_inputs
+
 # Log-odds that the last round adds to the supervised policy.
 GAIN = {
     "flatGRPO": 0.55,
@@ -145,6 +141,20 @@ LABELS = {
     "LLMJudge": "LLM judge",
     "TurnRDV2": "TurnRD v2",
 }
+
+
+def write_merged_study(folder: Path, **options: object) -> FakeStudy:
+    """`write_study`, with the episodes of all arms merged into `episodes.parquet`."""
+    study = write_study(folder, **options)
+    merged = merge_episodes(study.files("eval/*/*/*/episodes.parquet"))
+    merged.to_parquet(study.root / "episodes.parquet")
+    return study
+
+
+def inputs_of(study: FakeStudy):
+    """What tables and figures are made from, for a merged study."""
+    logs = study.files("rl/*/*/*/train_log.json")
+    return read_inputs(study.config, study.root / "episodes.parquet", logs)
 
 
 def _panel(split: str, size: int, rng: np.random.Generator) -> pd.DataFrame:

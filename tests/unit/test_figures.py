@@ -7,10 +7,9 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from report_fixtures import write_study
+from report_fixtures import inputs_of, write_merged_study
 
 from hgrpo.errors import UserError
-from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, read_arms
 from hgrpo.report.draw import draw_all, read_index
@@ -22,7 +21,7 @@ from hgrpo.report.logs import read_first_turns, read_logs, run_of
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    study = write_study(
+    return write_merged_study(
         tmp_path_factory.mktemp("figures"),
         seeds=(11, 23),
         rounds=2,
@@ -30,15 +29,11 @@ def study(tmp_path_factory):
         n_validation=24,
         steps=4,
     )
-    merged = merge_episodes(study.files("eval/*/*/*/episodes.parquet"))
-    merged.to_parquet(study.root / "episodes.parquet")
-    return study
 
 
 @pytest.fixture(scope="module")
 def inputs(study):
-    logs = study.files("rl/*/*/*/train_log.json")
-    return read_inputs(study.config, study.root / "episodes.parquet", logs)
+    return inputs_of(study)
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,14 @@ import json
 
 import pandas as pd
 import pytest
-from report_fixtures import write_study
+from report_fixtures import inputs_of, write_merged_study
 
-from hgrpo.evaluation.merge import merge_episodes
-from hgrpo.report.inputs import read_inputs
 from hgrpo.report.tables import all_tables, cost, counts, write_tables
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    study = write_study(
+    return write_merged_study(
         tmp_path_factory.mktemp("tables"),
         methods=("SFTOnly", "flatGRPO", "Progressive"),
         seeds=(11, 23),
@@ -22,15 +20,11 @@ def study(tmp_path_factory):
         n_validation=12,
         steps=3,
     )
-    merged = merge_episodes(study.files("eval/*/*/*/episodes.parquet"))
-    merged.to_parquet(study.root / "episodes.parquet")
-    return study
 
 
 @pytest.fixture(scope="module")
 def inputs(study):
-    logs = study.files("rl/*/*/*/train_log.json")
-    return read_inputs(study.config, study.root / "episodes.parquet", logs)
+    return inputs_of(study)
 
 
 def logged(study, method):
