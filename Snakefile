@@ -16,6 +16,11 @@ min_version("9.0")
 
 
 include: "rules/common.smk"
+include: "rules/assets.smk"
+include: "rules/sft.smk"
+include: "rules/rl.smk"
+include: "rules/evaluate.smk"
+include: "rules/report.smk"
 
 
 localrules:
@@ -25,11 +30,12 @@ localrules:
 
 
 rule all:
-    """The report of the study, and its resolved configuration."""
+    """The report of the study with its figures and tables, and its resolved configuration."""
     default_target: True
     input:
         f"{R}/config.yaml",
-        f"{R}/report/report.html",
+        rules.figures.output,
+        rules.report.output,
 
 
 rule bakeoff:
@@ -42,10 +48,3 @@ rule evaluations:
     """Every evaluation, without merge, statistics and report."""
     input:
         evaluations(),
-
-
-include: "rules/assets.smk"
-include: "rules/sft.smk"
-include: "rules/rl.smk"
-include: "rules/evaluate.smk"
-include: "rules/report.smk"

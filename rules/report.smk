@@ -7,6 +7,14 @@ OUTPUTS, in report/:
     report.html                one self-contained page
 """
 
+from hgrpo.report.names import TABLES, figure_names
+
+
+def drawn():
+    """Names of the study's figures."""
+    trained = [name for name, arm in study.methods.items() if arm.train]
+    return figure_names(trained, len(trained) < len(study.methods), study.config.seeds)
+
 
 rule merge:
     """All episodes of all arms in one table, checked to come from the same panels."""
@@ -38,6 +46,7 @@ rule figures:
         turns=round_files("turns.parquet", [1]),
     output:
         index=f"{R}/report/figures/index.json",
+        files=expand(f"{R}/report/figures/{{name}}.{{kind}}", name=drawn(), kind=["svg", "csv"]),
     log:
         f"{R}/logs/figures.log",
     benchmark:
@@ -60,7 +69,8 @@ rule report:
     """Statistics, tables and report.html."""
     input:
         episodes=f"{R}/report/episodes.parquet",
-        figures=f"{R}/report/figures/index.json",
+        index=f"{R}/report/figures/index.json",
+        figures=rules.figures.output.files,
         study=f"{R}/config.yaml",
         logs=round_files("train_log.json"),
         snapshots=round_files("config.yaml"),
@@ -70,7 +80,7 @@ rule report:
     output:
         page=f"{R}/report/report.html",
         comparison=f"{R}/report/methods_comparison.json",
-        methods=f"{R}/report/tables/methods.csv",
+        tables=expand(f"{R}/report/tables/{{name}}.csv", name=TABLES),
     log:
         f"{R}/logs/report.log",
     benchmark:
@@ -80,8 +90,8 @@ rule report:
     params:
         cfg=cfg("report"),
         code=code_version("report"),
-        figures=subpath(input.figures, parent=True),
-        tables=subpath(output.methods, parent=True),
+        figures=subpath(input.index, parent=True),
+        tables=f"{R}/report/tables",
     message:
         "Tables and the report"
     shell:

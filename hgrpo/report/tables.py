@@ -60,7 +60,7 @@ def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
 
 
 def all_tables(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> dict[str, pd.DataFrame]:
-    """Name -> table, for the folder of CSV files."""
+    """Name -> table, for the folder of CSV files; the names are those of `names.TABLES`."""
     return {
         "methods": comparison.methods,
         "seeds": comparison.seeds,

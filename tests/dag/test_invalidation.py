@@ -77,6 +77,18 @@ def test_edited_plot_code_redraws_only(checkout):
     assert checkout.planned("figures") == {"Figures"}
 
 
+def test_a_deleted_figure_is_redrawn(checkout):
+    (checkout.root / "results/grid/report/figures/forest.svg").unlink()
+    assert checkout.planned("figures") == {"Figures"}
+    assert checkout.planned() == DRAWN
+    assert checkout.planned("results/grid/report/figures/forest.svg") == {"Figures"}
+
+
+def test_a_deleted_table_is_rewritten(checkout):
+    (checkout.root / "results/grid/report/tables/cost.csv").unlink()
+    assert checkout.planned() == REPORT
+
+
 def test_edited_method_reruns_that_method(checkout):
     checkout.edit("configs/methods/Progressive.yaml", "alpha: 0.5", "alpha: 0.25")
     assert checkout.planned() == CONFIG | trained(methods=["Progressive"]) | MERGED

@@ -17,6 +17,7 @@ from hgrpo.report.figures.credit import credit_table, scale_of
 from hgrpo.report.figures.training import moving_average
 from hgrpo.report.inputs import read_inputs
 from hgrpo.report.logs import read_first_turns, read_logs, run_of
+from hgrpo.report.names import figure_names
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +49,11 @@ def drawn(inputs, turns, tmp_path_factory):
     return folder
 
 
-def test_every_figure_is_valid_svg_with_its_numbers(drawn):
+def test_every_figure_is_valid_svg_with_its_numbers(drawn, inputs):
     index = read_index(drawn)
-    names = {entry["name"] for entry in index}
-    assert {"forest", "learning_curves", "equal_budget", "sft_temperatures"} <= names
-    assert {"task_types", "protocol_comparison", "health", "credit"} <= names
-    assert "reward_flatGRPO_seed_11" in names and "reward_Progressive_seed_23" in names
+    trained = inputs.arms.trained
+    expected = figure_names(trained, inputs.arms.untrained is not None, (11, 23))
+    assert [entry["name"] for entry in index] == expected
     for entry in index:
         root = ElementTree.parse(drawn / f"{entry['name']}.svg").getroot()
         assert root.tag.endswith("svg")
