@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.agent.trajectory import Trajectory
 from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.stages import as_json, stage_config
@@ -36,14 +35,12 @@ class Laptop:
         """The SFT policy."""
         return load_policy(self.model, self.folder / "base", self.folder / "sft" / "adapter")
 
-    def play(self, policy: Policy, episodes: int, turns: int, reply: int) -> list[Trajectory]:
-        """One episode of each of the first tasks, with our engine at temperature 1."""
+    def collector(self, policy: Policy, capacity: int, turns: int, reply: int) -> Collector:
+        """Our engine at temperature 1, `capacity` episodes in flight."""
         conversation = Conversation(policy.tokenizer)
-        engine = TorchEngine(policy, episodes, Sampling(1.0, reply), conversation.end_id)
+        engine = TorchEngine(policy, capacity, Sampling(1.0, reply), conversation.end_id)
         make_env = env_factory(self.env, self.folder / "assets")
-        collector = Collector(engine, conversation, make_env, turns, reply)
-        groups = collector.collect(self.tasks[:episodes], 1, ("benchmark",))
-        return [trajectory for group in groups for trajectory in group]
+        return Collector(engine, conversation, make_env, turns, reply)
 
 
 def prepare(folder: Path) -> Laptop:

@@ -1,9 +1,11 @@
 """Rollout: our engine against a loop over Hugging Face's `generate`, the same episodes.
 
-Both play 128 episodes of at most 12 turns with the same weights, at temperature 1, on one thread.
-The loop is the usual one: every turn, all live conversations are padded on the left and given to
-`generate`, which computes their whole prefix again. Counted are sampled tokens (closing token
-included) per second of process time.
+Both play 128 episodes of at most 12 turns with the same weights, at temperature 1, on one thread:
+groups of 8 on 16 games, as training plays them, and one each on 128 games. The loop is the usual
+one: every turn, all live conversations are padded on the left and given to `generate`, which
+computes their whole prefix again. Counted are sampled tokens (closing token included) per second of
+process time; the model is loaded before, and ours takes over the policy's weights anew each time,
+as it does after every update.
 """
 
 import json
@@ -17,77 +19,103 @@ from transformers.utils import logging
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.envs.make import env_factory
+from hgrpo.policy.policy import Policy
 
 EPISODES, TURNS, REPLY, REPEATS = 128, 12, 12, 3
+GROUPS = (8, 1)
 
 
-def ours(laptop: Laptop) -> tuple[int, int]:
-    """Sampled tokens and turns of 128 episodes."""
-    flat = laptop.play(laptop.policy(), EPISODES, TURNS, REPLY)
-    return sum(t.action_tokens for t in flat), sum(len(t.turns) for t in flat)
+class Ours:
+    """Our collector and engine, kept between measurements as a round keeps them."""
+
+    def __init__(self, laptop: Laptop, policy: Policy):
+        self._tasks, self._policy = laptop.tasks, policy
+        self._collector = laptop.collector(policy, EPISODES, TURNS, REPLY)
+
+    def play(self, rollouts: int) -> tuple[int, int]:
+        """Sampled tokens and turns of 128 episodes, `rollouts` on a game."""
+        self._collector.engine.load_weights(self._policy)
+        groups = self._collector.collect(self._tasks[: EPISODES // rollouts], rollouts, ("bench",))
+        flat = [trajectory for group in groups for trajectory in group]
+        return sum(t.action_tokens for t in flat), sum(len(t.turns) for t in flat)
 
 
-def generate_loop(laptop: Laptop) -> tuple[int, int]:
+class GenerateLoop:
     """The same with `generate`."""
+
+    def __init__(self, laptop: Laptop, policy: Policy):
+        self._tasks, self._policy = laptop.tasks, policy
+        self._conversation = Conversation(policy.tokenizer)
+        make_env = env_factory(laptop.env, laptop.folder / "assets")
+        self._envs = [make_env() for _ in range(EPISODES)]
+
+    def play(self, rollouts: int) -> tuple[int, int]:
+        """Sampled tokens and turns of 128 episodes, `rollouts` on a game."""
+        conversation, envs = self._conversation, self._envs
+        tasks = [self._tasks[episode // rollouts] for episode in range(EPISODES)]
+        pairs = zip(envs, tasks, strict=True)
+        prefixes = [conversation.opening(env.reset(task).text) for env, task in pairs]
+        live = list(range(EPISODES))
+        tokens = turns = 0
+        for _ in range(TURNS):
+            longest = max(len(prefixes[i]) for i in live)
+            ids = torch.zeros(len(live), longest, dtype=torch.long)
+            mask = torch.zeros_like(ids)
+            for row, i in enumerate(live):
+                ids[row, longest - len(prefixes[i]) :] = torch.tensor(prefixes[i])
+                mask[row, longest - len(prefixes[i]) :] = 1
+            with torch.inference_mode():
+                out = self._policy.causal_lm.generate(
+                    input_ids=ids,
+                    attention_mask=mask,
+                    do_sample=True,
+                    temperature=1.0,
+                    top_k=0,
+                    top_p=1.0,
+                    max_new_tokens=REPLY,
+                    eos_token_id=conversation.end_id,
+                    pad_token_id=0,
+                )
+            still = []
+            for row, i in enumerate(live):
+                reply = out[row, longest:].tolist()
+                if conversation.end_id in reply:
+                    reply = reply[: reply.index(conversation.end_id) + 1]
+                tokens += len(reply)
+                turns += 1
+                step = envs[i].step(conversation.command(reply))
+                if not step.done:
+                    prefixes[i] += reply + conversation.observation(step.observation.text)
+                    still.append(i)
+            live = still
+            if not live:
+                break
+        return tokens, turns
+
+
+def measure(laptop: Laptop) -> list[dict]:
+    """For each group size, the median over alternating repeats, and the ratio pair by pair."""
     policy = laptop.policy()
-    conversation = Conversation(policy.tokenizer)
-    make_env = env_factory(laptop.env, laptop.folder / "assets")
-    envs = [make_env() for _ in range(EPISODES)]
-    pairs = zip(envs, laptop.tasks, strict=False)
-    prefixes = [conversation.opening(env.reset(task).text) for env, task in pairs]
-    live = list(range(EPISODES))
-    tokens = turns = 0
-    for _ in range(TURNS):
-        longest = max(len(prefixes[i]) for i in live)
-        ids = torch.zeros(len(live), longest, dtype=torch.long)
-        mask = torch.zeros_like(ids)
-        for row, i in enumerate(live):
-            ids[row, longest - len(prefixes[i]) :] = torch.tensor(prefixes[i])
-            mask[row, longest - len(prefixes[i]) :] = 1
-        with torch.inference_mode():
-            out = policy.causal_lm.generate(
-                input_ids=ids,
-                attention_mask=mask,
-                do_sample=True,
-                temperature=1.0,
-                top_k=0,
-                top_p=1.0,
-                max_new_tokens=REPLY,
-                eos_token_id=conversation.end_id,
-                pad_token_id=0,
-            )
-        still = []
-        for row, i in enumerate(live):
-            reply = out[row, longest:].tolist()
-            if conversation.end_id in reply:
-                reply = reply[: reply.index(conversation.end_id) + 1]
-            tokens += len(reply)
-            turns += 1
-            step = envs[i].step(conversation.command(reply))
-            if not step.done:
-                prefixes[i] += reply + conversation.observation(step.observation.text)
-                still.append(i)
-        live = still
-        if not live:
-            break
-    return tokens, turns
+    sides = {"ours": Ours(laptop, policy), "generate": GenerateLoop(laptop, policy)}
+    return [_measure(sides, rollouts) for rollouts in GROUPS]
 
 
-def measure(laptop: Laptop) -> dict:
-    """Median over alternating repeats, and the ratio pair by pair."""
-    rows: dict[str, list[float]] = {"ours": [], "generate": []}
+def _measure(sides: dict, rollouts: int) -> dict:
+    rates: dict[str, list[float]] = {name: [] for name in sides}
     sampled: dict[str, tuple[int, int]] = {}
-    for play in (ours, generate_loop):
-        play(laptop)  # compiles games, warms caches
+    for side in sides.values():
+        side.play(rollouts)  # compiles games, warms caches
     for _ in range(REPEATS):
-        for name, play in (("ours", ours), ("generate", generate_loop)):
+        for name, side in sides.items():
             began = time.process_time()
-            sampled[name] = play(laptop)
-            rows[name].append(sampled[name][0] / (time.process_time() - began))
-    ratios = sorted(a / b for a, b in zip(rows["ours"], rows["generate"], strict=True))
+            sampled[name] = side.play(rollouts)
+            rates[name].append(sampled[name][0] / (time.process_time() - began))
+    ratios = sorted(a / b for a, b in zip(rates["ours"], rates["generate"], strict=True))
     return {
-        "ours_tokens_per_cpu_s": sorted(rows["ours"])[REPEATS // 2],
-        "generate_tokens_per_cpu_s": sorted(rows["generate"])[REPEATS // 2],
+        "rollouts_per_game": rollouts,
+        "games": EPISODES // rollouts,
+        "ours_tokens_per_cpu_s": sorted(rates["ours"])[REPEATS // 2],
+        "generate_tokens_per_cpu_s": sorted(rates["generate"])[REPEATS // 2],
         "ratio": ratios[REPEATS // 2],
         "ratio_range": [ratios[0], ratios[-1]],
         "ours_tokens_turns": sampled["ours"],

@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PREPARED = ROOT / "results" / "benchmarks"
@@ -48,7 +49,7 @@ def _run(*command: str) -> str:
     return done.stdout.strip().splitlines()[-1]
 
 
-def _json(script: str, *arguments: str) -> dict:
+def _json(script: str, *arguments: str) -> Any:
     return json.loads(_run(sys.executable, str(ROOT / "benchmarks" / script), *arguments))
 
 
@@ -72,8 +73,18 @@ def _processor() -> str:
     return found.group(1) if found else platform.processor() or platform.machine()
 
 
-def _page(engine: dict | None, rollout: dict, update: dict, dag: str) -> str:
-    low, high = rollout["ratio_range"]
+def _rollout_row(side: dict) -> str:
+    low, high = side["ratio_range"]
+    return (
+        f"| rollout, 128 episodes of 12 turns, {side['rollouts_per_game']} on each of "
+        f"{side['games']} games, sampled tokens per CPU-second | a loop over Hugging Face's "
+        f"`generate` | {side['ours_tokens_per_cpu_s']:,.0f} against "
+        f"{side['generate_tokens_per_cpu_s']:,.0f}: **{side['ratio']:.1f}x** "
+        f"({low:.1f} to {high:.1f}) | 8x |"
+    )
+
+
+def _page(engine: dict | None, rollout: list[dict], update: dict, dag: str) -> str:
     if engine:
         row = (
             f"| ALFWorld native engine, commands listed at every step | TextWorld stock | "
@@ -95,10 +106,7 @@ def _page(engine: dict | None, rollout: dict, update: dict, dag: str) -> str:
         "| what | against | measured | at least |",
         "|---|---|---|---|",
         row,
-        f"| rollout, 128 episodes of 12 turns, sampled tokens per CPU-second | a loop over Hugging "
-        f"Face's `generate` | {rollout['ours_tokens_per_cpu_s']:,.0f} against "
-        f"{rollout['generate_tokens_per_cpu_s']:,.0f}: **{rollout['ratio']:.1f}x** "
-        f"({low:.1f} to {high:.1f}) | 8x |",
+        *map(_rollout_row, rollout),
         f"| update, tokens forwarded, {update['turns_per_trajectory']:.1f} turns a trajectory "
         f"| one sequence per turn | {update['packed_tokens']:,} against "
         f"{update['per_turn_tokens']:,}: **{update['token_ratio']:.1f}x** fewer, "

@@ -22,7 +22,9 @@ TRAJECTORIES, TURNS, REPLY, REPEATS, BUDGET = 64, 12, 12, 3, 2048
 def measure(laptop: Laptop) -> dict:
     """Tokens and seconds both ways, and how far the summed log-probs are apart."""
     policy = laptop.policy()
-    flat = laptop.play(policy, TRAJECTORIES, TURNS, REPLY)
+    collector = laptop.collector(policy, TRAJECTORIES, TURNS, REPLY)
+    groups = collector.collect(laptop.tasks[:TRAJECTORIES], 1, ("benchmark",))
+    flat = [trajectory for group in groups for trajectory in group]
     packed = [(t.token_ids, [turn.span for turn in t.turns]) for t in flat]
     per_turn = [(t.token_ids[: turn.span[1]], [turn.span]) for t in flat for turn in t.turns]
 

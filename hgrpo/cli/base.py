@@ -56,7 +56,8 @@ def _build(config: ModelConfig, args: argparse.Namespace, out: Path) -> None:
     tokenizer = train_tokenizer(texts(demonstrations), config.tiny.max_vocab)
     hugging_face_tokenizer(tokenizer).save_pretrained(out)
     tokenizer.save(str(out / "tokenizer.json"))
-    Policy(build_tiny(config.tiny, tokenizer, args.seed), config, out).save_adapter(out)
+    model = build_tiny(config.tiny, tokenizer, args.seed)
+    Policy(model, config, out).save_adapter(out)
     rows: list[dict] = []
     if config.tiny.pretrain_trajectories:
         policy = load_policy(config.model_copy(update={"adapt": "full"}), out)
@@ -79,7 +80,7 @@ def _build(config: ModelConfig, args: argparse.Namespace, out: Path) -> None:
         policy.save_adapter(out)
     summary = {
         "vocabulary": tokenizer.get_vocab_size(),
-        "parameters": sum(p.numel() for p in load_policy(_full(config), out).model.parameters()),
+        "parameters": model.num_parameters(),
         "pretrain_steps": len(rows),
         "pretrain_loss": rows[-1]["loss"] if rows else None,
     }
@@ -88,10 +89,6 @@ def _build(config: ModelConfig, args: argparse.Namespace, out: Path) -> None:
         f"base: {summary['parameters']:,} parameters, vocabulary {summary['vocabulary']}, "
         f"{len(rows)} pretraining steps"
     )
-
-
-def _full(config: ModelConfig) -> ModelConfig:
-    return config.model_copy(update={"adapt": "full"})
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ class Collector:
         turn_cap: int,
         max_reply_tokens: int,
     ):
-        self._engine = engine
+        self.engine = engine
         self._conversation = conversation
         self._make_env = make_env
         self._turn_cap = turn_cap
@@ -60,18 +60,18 @@ class Collector:
         playing: dict[int, _Episode] = {}
         groups: list[list[Trajectory | None]] = [[None] * rollouts for _ in tasks]
         while waiting or playing:
-            while waiting and len(playing) < self._engine.capacity:
+            while waiting and len(playing) < self.engine.capacity:
                 t, k = waiting.popleft()
                 name = t * rollouts + k
                 playing[name] = self._begin(tasks[t], k, stream)
                 self._ask(name, playing[name])
-            for completion in self._engine.step():
+            for completion in self.engine.step():
                 name = completion.conversation
                 episode = playing[name]
                 if self._play(episode, completion):
                     self._ask(name, episode)
                     continue
-                self._engine.release(name)
+                self.engine.release(name)
                 self._idle_envs.append(episode.env)
                 groups[name // rollouts][name % rollouts] = episode.trajectory
                 del playing[name]
@@ -86,7 +86,7 @@ class Collector:
         return _Episode(env, trajectory, first.text, key(*stream, task.task_id, rollout))
 
     def _ask(self, name: int, episode: _Episode) -> None:
-        self._engine.submit(Request(name, episode.trajectory.token_ids, episode.stream))
+        self.engine.submit(Request(name, episode.trajectory.token_ids, episode.stream))
 
     def _play(self, episode: _Episode, completion: Completion) -> bool:
         """Act on a reply; False when the episode is over."""
@@ -118,7 +118,7 @@ class Collector:
             trajectory.token_ids.append(self._conversation.end_id)
         episode.observation = step.observation.text
         trajectory.token_ids.extend(self._conversation.observation(step.observation.text))
-        if len(trajectory.token_ids) + self._max_reply_tokens > self._engine.max_length:
+        if len(trajectory.token_ids) + self._max_reply_tokens > self.engine.max_length:
             trajectory.truncated = trajectory.context_overflow = True
             return False
         return True
