@@ -104,8 +104,8 @@ def test_walks(seed, goal):
     for _ in range(60):
         commands = [c for c in walk.play.admissible_commands() if c not in ("help", "look")]
         _, index = walk.play.act(rng.choice([*commands, "nonsense"]))
-        gains.append(walk.level() - level)
-        level += gains[-1]
+        before, level = level, walk.level()
+        gains.append(level - before)
         assert 0 <= level <= 1 + 1e-12
         assert (level > 1 - 1e-9) == walk.play.won
         if index < 0 or not game.program.actions[index].changes & reads:
