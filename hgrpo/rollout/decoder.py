@@ -14,6 +14,8 @@ from hgrpo.errors import UserError
 _SUPPORTED = ("qwen2", "llama")
 # Positions by which the cache grows.
 _GROWTH = 128
+# Rows with at most so many new tokens attend in one group, single tokens apart.
+_NARROW = 8
 
 
 class Decoder:
@@ -107,7 +109,7 @@ class Decoder:
         row_of = torch.repeat_interleave(torch.arange(len(tokens)), counts)
         within = torch.arange(len(flat)) - (ends - counts)[row_of]
         positions = torch.tensor(starts)[row_of] + within
-        slot_of = torch.tensor(slots)[row_of]
+        places = self._places(torch.tensor(slots)[row_of], positions)
         cos, sin = self._rope[0][positions, None], self._rope[1][positions, None]
         x = w["embed"][flat]
         q_size, kv_size = self.heads * self.head_dim, self.kv_heads * self.head_dim
@@ -115,10 +117,12 @@ class Decoder:
             h = F.rms_norm(x, (x.shape[-1],), w[f"{layer}.norm1"], self.eps)
             qkv = F.linear(h, w[f"{layer}.qkv"], w.get(f"{layer}.qkv.bias"))
             q, k, v = qkv.split((q_size, kv_size, kv_size), dim=-1)
-            q = _rotate(q.view(-1, self.heads, self.head_dim), cos, sin)
+            # The scale of the scores is taken into the queries, of which there are fewer.
+            q = _rotate(q.view(-1, self.heads, self.head_dim), cos, sin).mul_(self.head_dim**-0.5)
             k = _rotate(k.view(-1, self.kv_heads, self.head_dim), cos, sin)
-            self._keys[layer].transpose(1, 2)[slot_of, positions] = k
-            self._values[layer].transpose(1, 2)[slot_of, positions] = v.view_as(k)
+            for cache, new in ((self._keys, k), (self._values, v)):
+                rows = cache[layer].view(-1, self.head_dim)
+                rows.index_copy_(0, places, new.reshape(-1, self.head_dim))
             attended = torch.empty_like(q)
             for group in groups:
                 group.attend(q, self._keys[layer], self._values[layer], attended)
@@ -131,6 +135,11 @@ class Decoder:
         last = F.rms_norm(x[ends - 1], (x.shape[-1],), w["norm"], self.eps)
         return F.linear(last, w["head"])
 
+    def _places(self, slots: Tensor, positions: Tensor) -> Tensor:
+        """Rows of a layer's cache, seen as [rows, head dim], for each token's key heads."""
+        heads = slots[:, None] * self.kv_heads + torch.arange(self.kv_heads)
+        return (heads * self._keys.shape[3] + positions[:, None]).flatten()
+
     def _groups(
         self, slots: list[int], tokens: list[list[int]], starts: list[int]
     ) -> list["_AttentionGroup"]:
@@ -139,7 +148,8 @@ class Decoder:
         offsets: list[int] = []
         total = 0
         for row, new in enumerate(tokens):
-            buckets.setdefault((len(new) - 1).bit_length(), []).append(row)
+            width = len(new) if len(new) == 1 else max(_NARROW, len(new))
+            buckets.setdefault((width - 1).bit_length(), []).append(row)
             offsets.append(total)
             total += len(new)
         lengths = [len(new) for new in tokens]
@@ -167,42 +177,50 @@ class _AttentionGroup:
         total_slots: int,
     ):
         low, high = min(slots), max(slots) + 1
-        # Most rows of a range: attending over the whole range, idle rows included, is cheaper
-        # than copying the cache rows out of it.
+        # Nearly all rows of a range: attending over the whole range, idle rows included, is
+        # cheaper than copying the cache rows out of it.
         self.dense = len(slots) * 2 >= high - low
         rows = high - low if self.dense else len(slots)
         place = torch.tensor(slots) - low if self.dense else torch.arange(len(slots))
-        self.cache_rows = slice(low, high) if self.dense else torch.tensor(slots)
+        self.cache_rows = (low, high) if self.dense else torch.tensor(slots)
         widest = max(lengths)
         lengths_t, starts_t = torch.tensor(lengths), torch.tensor(starts)
         self.span = int((lengths_t + starts_t).max())
         row_of = torch.repeat_interleave(torch.arange(len(slots)), lengths_t)
         within = torch.arange(len(row_of)) - (lengths_t.cumsum(0) - lengths_t)[row_of]
         self.packed = torch.tensor(offsets)[row_of] + within
-        self.rows, self.columns, self.shape = place[row_of], within, (rows, widest)
-        visible = torch.zeros(rows, widest, dtype=torch.long)
-        visible[self.rows, self.columns] = starts_t[row_of] + within
-        hidden = torch.arange(self.span) > visible[..., None]
+        self.shape = (rows, widest)
+        self.padded = place[row_of] * widest + within
+        visible = torch.zeros(rows * widest, dtype=torch.long)
+        visible[self.padded] = starts_t[row_of] + within
+        hidden = torch.arange(self.span) > visible.view(rows, widest, 1)
         self.bias = torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf"))[:, None]
 
+    def _part(self, cache: Tensor) -> Tensor:
+        """This group's rows of a layer's keys or values, [rows, heads, span, dim]."""
+        seen = cache[:, :, : self.span]
+        if self.dense:
+            return seen[self.cache_rows[0] : self.cache_rows[1]]
+        return seen.index_select(0, self.cache_rows)
+
     def attend(self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor) -> None:
-        """Write softmax attention of this group's packed queries into `out` (packed too)."""
+        """Write softmax attention of this group's packed, scaled queries into `out`."""
         heads, dim = q.shape[1:]
         kv_heads = keys.shape[1]
-        padded = q.new_zeros(*self.shape, heads, dim)
-        padded[self.rows, self.columns] = q[self.packed]
-        k = keys[self.cache_rows, :, : self.span]
-        v = values[self.cache_rows, :, : self.span]
         rows, width = self.shape
+        padded = q.new_zeros(rows * width, heads * dim)
+        padded.index_copy_(0, self.padded, q.view(-1, heads * dim).index_select(0, self.packed))
+        k, v = self._part(keys), self._part(values)
         share = heads // kv_heads
         # Query heads that share a key head are stacked as further query positions.
         padded = padded.view(rows, width, kv_heads, share, dim).permute(0, 2, 3, 1, 4)
         scores = padded.reshape(rows, kv_heads, share * width, dim) @ k.transpose(2, 3)
-        scores = scores.view(rows, kv_heads, share, width, -1).mul_(dim**-0.5)
+        scores = scores.view(rows, kv_heads, share, width, -1)
         weights = scores.add_(self.bias[:, :, None]).softmax(-1)
         mixed = weights.view(rows, kv_heads, share * width, -1) @ v
         mixed = mixed.view(rows, kv_heads, share, width, dim).permute(0, 3, 1, 2, 4)
-        out[self.packed] = mixed.reshape(rows, width, heads, dim)[self.rows, self.columns]
+        mixed = mixed.reshape(rows * width, heads * dim).index_select(0, self.padded)
+        out.view(-1, heads * dim).index_copy_(0, self.packed, mixed)
 
 
 def _rope_table(config: PretrainedConfig, dim: int, length: int) -> tuple[Tensor, Tensor]:
