@@ -34,8 +34,9 @@ rule all:
     default_target: True
     input:
         f"{R}/config.yaml",
-        rules.figures.output,
-        rules.report.output,
+        f"{R}/report/methods_comparison.json",
+        figures(),
+        tables(),
 
 
 rule bakeoff:

@@ -10,10 +10,16 @@ OUTPUTS, in report/:
 from hgrpo.report.names import TABLES, figure_names
 
 
-def drawn():
-    """Names of the study's figures."""
+def figures():
+    """Every figure of the study and its numbers."""
     trained = [name for name, arm in study.methods.items() if arm.train]
-    return figure_names(trained, len(trained) < len(study.methods), study.config.seeds)
+    names = figure_names(trained, len(trained) < len(study.methods), study.config.seeds)
+    return expand(f"{R}/report/figures/{{name}}.{{kind}}", name=names, kind=["svg", "csv"])
+
+
+def tables():
+    """Every table of the study."""
+    return expand(f"{R}/report/tables/{{name}}.csv", name=TABLES)
 
 
 rule merge:
@@ -46,7 +52,7 @@ rule figures:
         turns=round_files("turns.parquet", [1]),
     output:
         index=f"{R}/report/figures/index.json",
-        files=expand(f"{R}/report/figures/{{name}}.{{kind}}", name=drawn(), kind=["svg", "csv"]),
+        files=figures(),
     log:
         f"{R}/logs/figures.log",
     benchmark:
@@ -70,7 +76,7 @@ rule report:
     input:
         episodes=f"{R}/report/episodes.parquet",
         index=f"{R}/report/figures/index.json",
-        figures=rules.figures.output.files,
+        figures=figures(),
         study=f"{R}/config.yaml",
         logs=round_files("train_log.json"),
         snapshots=round_files("config.yaml"),
@@ -80,7 +86,7 @@ rule report:
     output:
         page=f"{R}/report/report.html",
         comparison=f"{R}/report/methods_comparison.json",
-        tables=expand(f"{R}/report/tables/{{name}}.csv", name=TABLES),
+        tables=tables(),
     log:
         f"{R}/logs/report.log",
     benchmark:
