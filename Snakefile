@@ -34,6 +34,7 @@ rule all:
     default_target: True
     input:
         f"{R}/config.yaml",
+        f"{R}/report/report.html",
         f"{R}/report/methods_comparison.json",
         figures(),
         tables(),
