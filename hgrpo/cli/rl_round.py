@@ -154,8 +154,6 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
     print(
         f"{method.name} seed {args.seed} round {args.round}: {len(rows)} steps, success "
         f"{rows[0]['success_rate']:.3f} -> {rows[-1]['success_rate']:.3f}, {elapsed:.0f} s"
-        if rows
-        else f"{method.name} seed {args.seed} round {args.round}: no steps"
     )
 
 
@@ -193,8 +191,8 @@ def _summary(
     def total(name: str) -> int:
         return sum(row[name] for row in rows)
 
-    def mean(part: list[dict]) -> float | None:
-        return sum(row["mean_reward"] for row in part) / len(part) if part else None
+    def mean(part: list[dict]) -> float:
+        return sum(row["mean_reward"] for row in part) / len(part)
 
     return {
         "env_name": config["env"]["name"],

@@ -148,7 +148,7 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
 
 def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
     """Six numbers that show whether the updates can be trusted."""
-    if logs.empty or logs[list(HEALTH)].isna().all(axis=None):
+    if logs.empty:
         return None
     figure, axes = canvas(3, 2, height=6.2, sharex=True)
     means = mean_over_seeds(logs, arms)
@@ -169,8 +169,11 @@ def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
         for name in arms.trained
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(handles)))
-    worst = means["mismatch_max"].max()
-    lowest = means["ess"].min()
+    if means["ess"].isna().all():
+        said = "No batch had a group to learn from, so there was no update."
+    else:
+        worst, lowest = means["mismatch_max"].max(), percent(means["ess"].min())
+        said = f"Largest mismatch {worst:.2g}; lowest effective sample size {lowest}."
     return Drawing(
         "health",
         "training",
@@ -178,7 +181,7 @@ def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
         "Means over seeds. The mismatch compares log-probabilities of the sampler with those of "
         "the trainer before the first update of a batch: it should be tiny. A low effective "
         "sample size means stale rollouts.",
-        f"Largest mismatch {worst:.2g}; lowest effective sample size {percent(lowest)}.",
+        said,
         figure,
         means[["method", "batch", *HEALTH]],
     )
