@@ -2,6 +2,7 @@
 
 import functools
 import os
+import shlex
 import sys
 
 from hgrpo.config.code_version import code_version
@@ -27,7 +28,7 @@ RUN = "{method}/seed_{seed}/round_{round}"
 RUN_NAME = "{method}.seed_{seed}.round_{round}"
 
 # A job runs with the Python that runs snakemake, whether or not its environment is activated.
-shell.prefix(f"export PATH={os.path.dirname(sys.executable)}:$PATH; ")
+shell.prefix(f"export PATH={shlex.quote(os.path.dirname(sys.executable))}:$PATH; ")
 
 
 wildcard_constraints:

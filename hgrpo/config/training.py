@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from hgrpo.config.strict import Strict
 
@@ -96,3 +96,12 @@ class EvaluationConfig(Strict):
     in_flight: int = Field(256, gt=0)
     bootstrap: int = Field(10_000, gt=0)
     confidence: float = Field(0.95, gt=0.5, lt=1)
+
+    @field_validator("temperatures", "sft_temperatures")
+    @classmethod
+    def _has_greedy(cls, values: list[float]) -> list[float]:
+        if any(value < 0 for value in values) or len(set(values)) < len(values):
+            raise ValueError("different temperatures, none below 0, were expected")
+        if 0 not in values:
+            raise ValueError("0 (greedy) is missing: arms are compared at it")
+        return values

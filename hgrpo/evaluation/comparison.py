@@ -312,7 +312,8 @@ def _family(
     table["p_holm"] = statistics.holm(table["p_value"].tolist())
     alpha = 1 - protocol.level
     table["verdict"] = [
-        statistics.verdict(row.difference, row.p_holm, alpha) for row in table.itertuples()
+        statistics.verdict(row.difference, row.p_holm, row.n_seeds, alpha)
+        for row in table.itertuples()
     ]
     return table
 

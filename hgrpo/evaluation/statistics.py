@@ -229,8 +229,14 @@ def minimum_detectable_effect(
     return float(multiple * estimate.standard_error)
 
 
-def verdict(mean: float, adjusted_p: float, alpha: float = ALPHA) -> str:
-    """`better`, `worse` or `inconclusive`, from the Holm-adjusted p-value of a difference."""
+def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) -> str:
+    """`better`, `worse` or `inconclusive`, from the Holm-adjusted p-value of a difference.
+
+    `one seed` where there is but one: what another would give is not in its p-value at all, and
+    methods are compared, not runs.
+    """
+    if n_seeds == 1:
+        return "one seed"
     if adjusted_p >= alpha or mean == 0:
         return "inconclusive"
     return "better" if mean > 0 else "worse"

@@ -17,7 +17,7 @@ from hgrpo.report.figures.credit import KEYS, scale_of
 from hgrpo.report.svg import inline, whisker
 from hgrpo.report.tables import cost, counts
 
-SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇"}
+SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇", "one seed": "·"}
 OBSERVATION = 160  # characters of an observation shown under an action
 
 
@@ -144,7 +144,7 @@ def _compared(row, arms: Arms, limit: float) -> dict:
             row.upper,
             limit,
             arms[row.method].colour,
-            row.verdict != "inconclusive",
+            row.verdict in words.DECIDED,
         ),
     }
 

@@ -10,6 +10,9 @@ from hgrpo.report.arms import Arms
 
 MINUS, SPACE, DASH = "\u2212", "\u00a0", "\u2013"
 
+# Verdicts that say something about the methods.
+DECIDED = ("better", "worse")
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -86,6 +89,9 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
         verdict: [arms.label(name) for name in table.loc[table["verdict"] == verdict, "method"]]
         for verdict in ("better", "worse", "inconclusive")
     }
+    if int(table["n_seeds"].iloc[0]) == 1:
+        ends = [f"{arms.label(row.method)} {points(row.difference)}" for row in table.itertuples()]
+        return f"One seed, no verdict: {listing(ends)} points against {reference}."
     parts = []
     if groups["better"]:
         verb = "beats" if len(groups["better"]) == 1 else "beat"
@@ -102,8 +108,7 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
         return f"Inconclusive: {what} be told apart from {reference}."
     if groups["inconclusive"]:
         parts.append(f"inconclusive for {listing(groups['inconclusive'])}")
-    lead = "On one seed: " if int(table["n_seeds"].iloc[0]) == 1 else ""
-    return f"{lead}{'; '.join(parts)}."
+    return f"{'; '.join(parts)}."
 
 
 def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
@@ -155,6 +160,7 @@ def _learning(comparison: Comparison, arms: Arms) -> list[str]:
         )
     ]
     for verdict, text in (
+        ("one seed", "On this seed, over test tasks alone: {arms}."),
         ("better", "Better than that, so something was learned: {arms}."),
         ("worse", "Worse than that: {arms}."),
         (
@@ -187,8 +193,8 @@ def _limits(comparison: Comparison, arms: Arms) -> list[str]:
     seeds = int(table["n_seeds"].max())
     if seeds == 1:
         sentences.append(
-            "One seed was trained. Intervals and verdicts cover the choice of test tasks only and "
-            "say nothing about what another seed would give."
+            "One seed was trained. Intervals cover the choice of test tasks only and say nothing "
+            "about what another seed would give, so there is no verdict. Train more seeds."
         )
     elif seeds < 5:
         sentences.append(

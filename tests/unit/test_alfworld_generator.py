@@ -49,6 +49,18 @@ def test_no_game_is_won_at_reset_and_every_walkthrough_wins_at_its_end(language)
         assert play.won
 
 
+def test_no_game_has_a_twin_in_another_split(project):
+    games = made(laptop(project), {"train": 900, "validation": 60, "test": 120})
+    cores: dict[tuple, set] = {}
+    for split, files in games:
+        play = start(files.game)
+        walkthrough = tuple(files.game["walkthrough"])
+        listing = play.reset().split("Your task")[0]
+        cores.setdefault((listing, walkthrough), set()).add(split)
+    assert len(cores) < len(games), "no twins at all: the test cannot fail"
+    assert [splits for splits in cores.values() if len(splits) > 1] == []
+
+
 def test_panels_are_disjoint_by_content_and_every_prefix_is_stratified():
     games = made()
     hashes = [content_hash(files.game) for _, files in games]

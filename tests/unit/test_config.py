@@ -102,6 +102,18 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         ("studies/bakeoff", {"reference": "PPO"}, "reference: 'PPO' is not among the methods"),
         ("studies/bakeoff", {"name": "other"}, "name: 'other' is not the file's name, 'bakeoff'"),
         ("studies/bakeoff", {"evaluation": {"test_games": 10**6}}, "evaluation.test_games:"),
+        ("studies/bakeoff", {"evaluation": {"temperatures": [0.7]}}, "evaluation.temperatures: 0 "),
+        (
+            "studies/bakeoff",
+            {"evaluation": {"sft_temperatures": []}},
+            "evaluation.sft_temperatures: 0 (greedy) is missing",
+        ),
+        (
+            "studies/bakeoff",
+            {"evaluation": {"temperatures": [-1.0, 0]}},
+            "evaluation.temperatures: different temperatures, none below 0",
+        ),
+        ("studies/bakeoff", {"training": {"steps_per_round": 0}}, "training.steps_per_round:"),
         ("methods/Progressive", {"alpha": 1.5}, "alpha: input should be less than or equal to 1"),
         ("methods/Progressive", {"credit": {"kind": "oracle"}}, "credit.kind: input should be"),
         ("methods/Progressive", {"training": {"learning": 1}}, "training.learning: unknown key"),

@@ -195,9 +195,12 @@ def test_an_interval_that_only_holms_correction_takes_back_is_explained(compared
 def test_one_seed_is_called_one_seed(study):
     episodes = merge_episodes(study.files("eval/*/seed_11/*/episodes.parquet"))
     comparison = compare(episodes, Protocol(methods=list(study.config["methods"]), replicates=100))
-    comparison = with_verdicts(comparison, ["better", "better"])
+    assert set(comparison.against_reference["verdict"]) == {"one seed"}
+    assert set(comparison.against_untrained["verdict"]) == {"one seed"}
     answer = words.answer(comparison, read_arms(study.config))
-    assert answer.headline.startswith("On one seed: Progressive")
+    assert answer.headline.startswith("One seed, no verdict: Progressive ")
+    told = " ".join(text for _, texts in answer.paragraphs for text in texts)
+    assert "better" not in told and "four times out of five" not in told
     assert answer.paragraphs[-1][1][0].startswith("One seed was trained.")
 
 

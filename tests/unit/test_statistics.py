@@ -49,7 +49,7 @@ def test_identical_policies_keep_a_width_and_are_inconclusive():
     estimate = statistics.difference_interval(same, same)
     assert estimate.mean == 0
     assert estimate.lower < 0 < estimate.upper
-    assert statistics.verdict(estimate.mean, estimate.p_value) == "inconclusive"
+    assert statistics.verdict(estimate.mean, estimate.p_value, 3) == "inconclusive"
 
 
 def test_five_discordant_pairs_are_not_significant():
@@ -138,7 +138,8 @@ def test_holm_by_hand():
     ],
 )
 def test_verdict(mean, p, expected):
-    assert statistics.verdict(mean, p) == expected
+    assert statistics.verdict(mean, p, 3) == expected
+    assert statistics.verdict(mean, p, 1) == "one seed"
 
 
 def test_probability_of_improvement_by_hand():
@@ -267,6 +268,6 @@ def test_an_a_a_pair_is_called_about_as_often_as_stated():
         runs = logistic(difficulty + rng.normal(0, 0.2, (6, 1)))
         success = rng.random((6, 300)) < runs
         estimate = statistics.difference_interval(success[:3], success[3:])
-        called += statistics.verdict(estimate.mean, estimate.p_value) != "inconclusive"
+        called += statistics.verdict(estimate.mean, estimate.p_value, 3) != "inconclusive"
     print(f"A/A verdicts: {called / repeats:.3f}")
     assert called / repeats < 0.07

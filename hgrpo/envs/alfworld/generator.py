@@ -30,7 +30,11 @@ class GameFiles:
 def generate(
     config: GenerateConfig, sizes: dict[str, int], language: str, seed: int
 ) -> Iterator[tuple[str, GameFiles]]:
-    """Yield (split, game), split by split; no house and mission come twice in all splits together.
+    """Yield (split, game), split by split.
+
+    No house and mission come twice in all splits together, and no two splits share a game's core:
+    the room with its receptacles, the mission, and where the things lie that the mission needs.
+    Games that differ in what else lies about are twins, to be remembered rather than understood.
 
     Game i of a split has task type i modulo the number of types, so that every prefix of a panel
     is stratified. A game depends on (seed, split, i) and, in the rare case that its draw had come
@@ -41,11 +45,39 @@ def generate(
             too few different games for the panels.
     """
     household = Household(config)
-    seen: set[bytes] = set()
+    drawn = _Drawn(set(), {})
     for split in SPLITS:
         for index in range(sizes[split]):
             kind = config.task_types[index % len(config.task_types)]
-            yield split, _fresh(household, kind, split, index, language, seed, seen)
+            yield split, _fresh(household, kind, split, index, language, seed, drawn)
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What came before: every game, and the split that each core belongs to."""
+
+    games: set[bytes]
+    cores: dict[bytes, str]
+
+    def admits(self, house: House, mission: Mission, split: str) -> bool:
+        """Whether this is a new game for the split; if so, it is taken note of."""
+        # The wording of the goal is left out: one house and mission in two wordings is one game.
+        game, core = _digest((house, mission)), _digest(core_of(house, mission))
+        if game in self.games or self.cores.setdefault(core, split) != split:
+            return False
+        self.games.add(game)
+        return True
+
+
+def core_of(house: House, mission: Mission) -> tuple:
+    """What makes a game this game and not another, distractors left out."""
+    needed = {mission.target, mission.toggle}
+    places = tuple(place for place in house.objects if place[0] in needed)
+    return house.room, house.receptacles, mission, places
+
+
+def _digest(content: tuple) -> bytes:
+    return hashlib.blake2b(repr(content).encode(), digest_size=16).digest()
 
 
 def _fresh(
@@ -55,15 +87,12 @@ def _fresh(
     index: int,
     language: str,
     seed: int,
-    seen: set[bytes],
+    drawn: _Drawn,
 ) -> GameFiles:
     for attempt in range(_ATTEMPTS):
         rng = streams.generator("alfworld-game", seed, split, index, attempt)
         house, mission = household.draw(kind, rng)
-        # The wording of the goal is left out: one house and mission in two wordings is one game.
-        content = hashlib.blake2b(repr((house, mission)).encode(), digest_size=16).digest()
-        if content not in seen:
-            seen.add(content)
+        if drawn.admits(house, mission, split):
             templates = KINDS[kind].sentences
             template = templates[int(rng.integers(len(templates)))]
             return _assemble(house, mission, template, split, index, language, seed)

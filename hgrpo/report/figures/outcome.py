@@ -7,7 +7,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST, VALIDATION
 from hgrpo.report.arms import Arms
 from hgrpo.report.style import INK, MUTED, Drawing, canvas, label_ends, percent_axis
-from hgrpo.report.words import percent, points, temperature_name
+from hgrpo.report.words import DECIDED, percent, points, temperature_name
 
 
 def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
@@ -37,7 +37,7 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         ax.set_title(title)
         for y, row in enumerate(table.itertuples()):
             arm = arms[row.method]
-            decided = row.verdict != "inconclusive"
+            decided = row.verdict in DECIDED
             theirs = runs[row.baseline, row.baseline_temperature]
             each = 100 * (runs[row.method, 0.0] - theirs)
             ax.plot(each, np.full(len(each), y + 0.24), "|", color=arm.colour, markersize=5)
