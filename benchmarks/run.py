@@ -12,11 +12,12 @@ import importlib.util
 import json
 import os
 import platform
-import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from hgrpo.provenance import processor
 
 ROOT = Path(__file__).resolve().parent.parent
 PREPARED = ROOT / "results" / "benchmarks"
@@ -65,14 +66,6 @@ def _engine() -> dict | None:
     return json.loads(totals.read_text())
 
 
-def _processor() -> str:
-    try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        found = None
-    return found.group(1) if found else platform.processor() or platform.machine()
-
-
 def _rollout_row(side: dict) -> str:
     low, high = side["ratio_range"]
     return (
@@ -101,7 +94,7 @@ def _page(engine: dict | None, rollout: list[dict], update: dict, dag: str) -> s
         "one thread; a ratio is the median over alternating pairs. Compare ratios, not absolute",
         "figures: machines differ, and so do their neighbours.",
         "",
-        f"Machine: {_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}.",
+        f"Machine: {processor()}, {os.cpu_count()} cores, Python {platform.python_version()}.",
         "",
         "| what | against | measured | at least |",
         "|---|---|---|---|",

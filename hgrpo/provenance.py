@@ -1,10 +1,14 @@
 """Where a result comes from: versions, code and hardware."""
 
+import functools
 import os
 import platform
+import re
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
-from hgrpo.config.code_version import code_version
+from hgrpo.config.code_version import PACKAGE, code_version
 
 _PACKAGES = (
     "hgrpo",
@@ -30,9 +34,34 @@ def provenance(stage: str) -> dict:
         "packages": packages,
         "code": code_version(stage),
         "python": platform.python_version(),
+        "revision": _revision(),
         "hardware": {
             "machine": platform.machine(),
+            "processor": processor(),
             "cores": os.cpu_count(),
             "threads": int(os.environ.get("OMP_NUM_THREADS", 0)) or None,
         },
     }
+
+
+@functools.cache
+def processor() -> str:
+    """The processor's name, as far as the system tells."""
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        found = None
+    return found.group(1).strip() if found else platform.processor() or platform.machine()
+
+
+@functools.cache
+def _revision() -> str | None:
+    """The checkout's git revision, marked where files differ from it; None outside of one."""
+    if not (PACKAGE.parent / ".git").exists():
+        return None
+    command = ["git", "-C", str(PACKAGE.parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -27,8 +27,10 @@ R = f"results/{study.config.name}"
 RUN = "{method}/seed_{seed}/round_{round}"
 RUN_NAME = "{method}.seed_{seed}.round_{round}"
 
-# A job runs with the Python that runs snakemake, whether or not its environment is activated.
-shell.prefix(f"export PATH={shlex.quote(os.path.dirname(sys.executable))}:$PATH; ")
+# A job runs with the Python that runs snakemake, whether or not its environment is activated. Its
+# progress bar goes to a log, where few lines say as much as many.
+BIN = shlex.quote(os.path.dirname(sys.executable))
+shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=10; ")
 
 
 wildcard_constraints:
@@ -44,10 +46,9 @@ def cfg(stage, method=None):
 
 
 def asks(stage):
-    """Resources of one job of a stage; a GPU is named only where one is asked for."""
+    """Resources of one job of a stage."""
     needs = getattr(study.config.resources, stage)
-    resources = {"mem_mb": needs.mem_mb, "runtime": needs.runtime}
-    return resources | ({"gpu": needs.gpus} if needs.gpus else {})
+    return {"mem_mb": needs.mem_mb, "runtime": needs.runtime}
 
 
 def cores(stage):
@@ -71,6 +72,14 @@ def previous_policy(wildcards):
     """What a round starts from."""
     carry = study.training[wildcards.method].carry_policy
     return policy(wildcards.method, int(wildcards.round) - 1 if carry else 0)
+
+
+def previous_state(wildcards):
+    """The optimiser's moments that a round carries on with; none where it starts from SFT."""
+    number = int(wildcards.round) - 1
+    if number == 0 or not study.training[wildcards.method].carry_policy:
+        return []
+    return f"{R}/rl/{{method}}/seed_{{seed}}/round_{number}/adapter/trainer_state.pt"
 
 
 def evaluated_policy(wildcards):

@@ -1,7 +1,7 @@
 """Rounds of reinforcement learning: a static chain, round r starts from round r - 1.
 
 OUTPUTS, in rl/<method>/seed_<s>/round_<r>/:
-    adapter/             the policy after the round
+    adapter/             the policy after the round, and the optimiser's moments beside it
     turns.parquet        one row per turn: rewards, progress, credit, advantage
     sequences.parquet    one row per trajectory: token ids, action spans, behaviour log-probs
     train_log.json       one row per optimiser batch
@@ -24,11 +24,13 @@ rule rl_round:
     """Collect, credit, update, for the steps of one round."""
     input:
         policy=previous_policy,
+        state=previous_state,
         sft=weights(f"{R}/sft/adapter"),
         base=f"{R}/base/model.safetensors",
         panels=f"{R}/assets/panels.json",
     output:
         policy=weights(f"{R}/rl/{RUN}/adapter"),
+        state=f"{R}/rl/{RUN}/adapter/trainer_state.pt",
         turns=f"{R}/rl/{RUN}/turns.parquet",
         sequences=f"{R}/rl/{RUN}/sequences.parquet",
         log=f"{R}/rl/{RUN}/train_log.json",

@@ -1,7 +1,7 @@
 """Build the tiny base model: its tokenizer, its weights, pretrained on environment text.
 
 Example:
-  python -m hgrpo.cli.base --config results/bakeoff/base/config.yaml \\
+  python -m hgrpo.cli.base --config results/bakeoff/config.yaml \\
       --expert results/bakeoff/expert --seed 0 --out results/bakeoff/base
 """
 
@@ -15,7 +15,7 @@ from tqdm import tqdm
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, read_config, run
+from hgrpo.cli.entry import arguments, read_config, run, section
 from hgrpo.config.model import ModelConfig
 from hgrpo.errors import UserError
 from hgrpo.learning.demonstrations import examples, read_demonstrations, texts
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
-    config = ModelConfig(**read_config(args.config)["model"])
+    config = section(read_config(args.config), "model", ModelConfig)
     with atomic_folder(args.out) as out:
         if config.tiny is None:
             _copy_base(config, out)

@@ -4,11 +4,12 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import yaml
 
+from hgrpo.config.read import Model, validate
 from hgrpo.errors import UserError
 
 USER_ERROR = 2
@@ -56,6 +57,17 @@ def read_config(value: str) -> dict:
     if not isinstance(loaded, dict):
         raise UserError(f"{name}: a mapping was expected, not {type(loaded).__name__}")
     return loaded
+
+
+def section(config: Mapping, key: str, model: type[Model]) -> Model:
+    """The part of a stage's settings under `key`.
+
+    Raises:
+        UserError: it is missing, or has a mistake in it.
+    """
+    if key not in config:
+        raise UserError(f"--config: key {key!r} is missing")
+    return validate(model, config[key], f"--config: {key}")
 
 
 def arguments(docstring: str) -> argparse.ArgumentParser:

@@ -1,23 +1,24 @@
 """Evaluate a policy on the validation and test panels; one row per episode.
 
 Example:
-  python -m hgrpo.cli.evaluate --config results/bakeoff/eval/flatGRPO/seed_11/round_4/config.yaml \\
-      --method flatGRPO --seed 11 --round 4 --assets results/bakeoff/assets \\
-      --base results/bakeoff/base --policy results/bakeoff/rl/flatGRPO/seed_11/round_4/adapter \\
-      --out results/bakeoff/eval/flatGRPO/seed_11/round_4
+  python -m hgrpo.cli.evaluate --config results/bakeoff/config.yaml --method flatGRPO \\
+      --seed 11 --round 4 --assets results/bakeoff/assets --base results/bakeoff/base \\
+      --policy results/bakeoff/rl/flatGRPO/seed_11/round_4/adapter --out /tmp/round_4
 """
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, read_config, run
+from hgrpo.cli.entry import arguments, read_config, run, section
 from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
+from hgrpo.config.training import EvaluationConfig
 from hgrpo.envs.make import env_factory
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
@@ -38,17 +39,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
     config = read_config(args.config)
-    env, model, evaluation = (
-        EnvConfig(**config["env"]),
-        ModelConfig(**config["model"]),
-        config["evaluation"],
-    )
+    env = section(config, "env", EnvConfig)
+    model = section(config, "model", ModelConfig)
+    evaluation = section(config, "evaluation", EvaluationConfig)
     began = time.perf_counter()
     panels = read_panels(args.assets / "panels.json")
-    temperatures = evaluation["temperatures" if config["train"] else "sft_temperatures"]
+    trained = is_trained(config, args.method)
+    temperatures = evaluation.temperatures if trained else evaluation.sft_temperatures
     plan = []
     for panel in ("validation", "test"):
-        wanted = evaluation[f"{panel}_games"]
+        wanted = getattr(evaluation, f"{panel}_games")
         if wanted > len(panels[panel]):
             raise UserError(
                 f"evaluation.{panel}_games: {wanted} games, but the panel has {len(panels[panel])}"
@@ -66,8 +66,8 @@ def main() -> None:
                 temperature,
                 ("evaluate", args.seed, panel),
                 env.turn_cap,
-                evaluation["max_action_tokens"],
-                evaluation["in_flight"],
+                evaluation.max_action_tokens,
+                evaluation.in_flight,
                 lambda: bar.update(),
             )
             head = {
@@ -93,6 +93,20 @@ def main() -> None:
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     for name, value in summary["success"].items():
         print(f"{args.method} seed {args.seed} round {args.round} {name}: {value:.3f}")
+
+
+def is_trained(config: Mapping, method: str) -> bool:
+    """Whether an arm was trained: by the stage's settings, or by those of the whole study.
+
+    Raises:
+        UserError: neither says so.
+    """
+    if "train" in config:
+        return bool(config["train"])
+    try:
+        return bool(config["methods"][method]["train"])
+    except (KeyError, TypeError):
+        raise UserError(f"--config: key 'train' is missing, and no method {method!r}") from None
 
 
 if __name__ == "__main__":

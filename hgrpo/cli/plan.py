@@ -41,13 +41,6 @@ class StagePlan:
         return None if self.seconds is None else self._minutes * self.needs.threads
 
     @property
-    def gpu_hours(self) -> float | None:
-        """GPUs times hours of the pending jobs."""
-        if not self.pending or not self.needs.gpus:
-            return 0.0
-        return None if self.seconds is None else self._minutes * self.needs.gpus / 60
-
-    @property
     def _minutes(self) -> float:
         return self.pending * self.seconds / 60
 
@@ -133,14 +126,12 @@ def needs(resources: Resources, stage: str) -> StageResources:
 def render(plans: list[StagePlan], cores: int) -> str:
     """The table, with its sum and the least wall time on `cores` cores."""
     head = f"{'stage':<14}{'jobs':>6}{'cached':>8}{'to run':>8}{'s each':>9}{'core-min':>10}"
-    gpus = any(plan.needs.gpus for plan in plans)
-    lines = [head + (f"{'GPU-h':>8}" if gpus else "")]
+    lines = [head]
     for plan in plans:
-        line = (
+        lines.append(
             f"{plan.stage:<14}{plan.jobs:>6}{plan.jobs - plan.pending:>8}{plan.pending:>8}"
             f"{_number(plan.seconds):>9}{_number(plan.core_minutes):>10}"
         )
-        lines.append(line + (f"{_number(plan.gpu_hours, 2):>8}" if gpus else ""))
     unknown = [plan.stage for plan in plans if plan.core_minutes is None]
     total = sum(plan.core_minutes or 0 for plan in plans)
     pending = sum(plan.pending for plan in plans)

@@ -13,14 +13,13 @@ import json
 import time
 from pathlib import Path
 
-import torch
 import yaml
 from torch.optim import AdamW
 from tqdm import tqdm
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, read_config, run
+from hgrpo.cli.entry import arguments, read_config, run, section
 from hgrpo.config.code_version import code_version
 from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
@@ -33,6 +32,7 @@ from hgrpo.learning.checkpoint import (
     Checkpoints,
     load_learner_state,
     locked_scratch,
+    read_learner_state,
     write_learner_state,
 )
 from hgrpo.learning.kl import KlController
@@ -85,11 +85,9 @@ def _resume_key(config: dict, args: argparse.Namespace) -> str:
 
 def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> None:
     began = time.perf_counter()
-    env, model = EnvConfig(**config["env"]), ModelConfig(**config["model"])
-    training, method = (
-        TrainingConfig(**config["training"]),
-        MethodConfig(**config["method"]),
-    )
+    env, model = section(config, "env", EnvConfig), section(config, "model", ModelConfig)
+    training = section(config, "training", TrainingConfig)
+    method = section(config, "method", MethodConfig)
     panel = read_panels(args.assets / "panels.json")["train"]
     policy = load_policy(model, args.base, args.policy)
     policy.load_reference(args.sft)
@@ -108,7 +106,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
     )
     carried = args.policy / _TRAINER_STATE
     if carried.is_file():
-        load_learner_state(learner, torch.load(carried, weights_only=True))
+        load_learner_state(learner, read_learner_state(carried))
     conversation = Conversation(policy.tokenizer)
     sampling = Sampling(training.temperature, training.max_action_tokens)
     engine = TorchEngine(policy, training.in_flight, sampling, conversation.end_id)

@@ -1,7 +1,7 @@
 """Fine-tune the base on expert trajectories: loss on action tokens, one sequence a trajectory.
 
 Example:
-  python -m hgrpo.cli.sft --config results/bakeoff/sft/config.yaml --base results/bakeoff/base \\
+  python -m hgrpo.cli.sft --config results/bakeoff/config.yaml --base results/bakeoff/base \\
       --expert results/bakeoff/expert --out results/bakeoff/sft
 """
 
@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, read_config, run
+from hgrpo.cli.entry import arguments, read_config, run, section
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.training import SftConfig
 from hgrpo.errors import UserError
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
     config = read_config(args.config)
-    model, sft = ModelConfig(**config["model"]), SftConfig(**config["sft"])
+    model, sft = section(config, "model", ModelConfig), section(config, "sft", SftConfig)
     began = time.perf_counter()
     policy = load_policy(model, args.base)
     demonstrations = read_demonstrations(args.expert)

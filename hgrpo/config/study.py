@@ -30,7 +30,6 @@ class StageResources(Strict):
     threads: int = Field(1, gt=0)
     mem_mb: int = Field(1000, gt=0, description="MiB")
     runtime: int = Field(60, gt=0, description="minutes")
-    gpus: int = Field(0, ge=0)
 
 
 class Resources(Strict):

@@ -1,4 +1,4 @@
-"""RandomCredit, a control: progress credit dealt to the wrong turns."""
+"""RandomCredit, a control: progress credit dealt to turns at random."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ from hgrpo.streams import generator
 
 
 class RandomCredit:
-    """Shuffles each trajectory's progress credit over its turns.
+    """Shuffles each trajectory's progress credit over its turns; by chance some keep theirs.
 
     Same values, same sum, no knowledge of which turn earned them: a method that owes its gain to
-    turn credit must beat this one.
+    turn credit must beat this one. The sum still says how far the trajectory got.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:

@@ -4,6 +4,7 @@ import fcntl
 import io
 import json
 import os
+import pickle
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,6 +69,15 @@ def write_learner_state(learner: Learner, path: Path) -> None:
     buffer = io.BytesIO()
     torch.save(learner_state(learner), buffer)
     path.write_bytes(buffer.getvalue())
+
+
+def read_learner_state(path: Path) -> dict:
+    """What `write_learner_state` wrote; UserError when it is corrupted."""
+    try:
+        return torch.load(path, weights_only=True)
+    except (RuntimeError, EOFError, OSError, pickle.UnpicklingError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"{path}: corrupted ({reason})") from None
 
 
 def load_learner_state(learner: Learner, state: dict) -> None:

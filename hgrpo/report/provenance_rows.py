@@ -8,7 +8,7 @@ import yaml
 
 from hgrpo.errors import UserError
 
-STATED = ("packages", "code", "python", "hardware", "system")
+STATED = ("packages", "revision", "code", "python", "hardware", "system")
 
 
 def read_mapping(path: Path) -> dict:

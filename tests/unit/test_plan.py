@@ -41,9 +41,8 @@ def test_durations_come_from_this_study_before_any_other(tmp_path):
 
 
 def test_time_is_counted_for_pending_jobs_and_their_threads():
-    plan = StagePlan("sft", 3, 2, 30.0, StageResources(threads=2, gpus=4))
+    plan = StagePlan("sft", 3, 2, 30.0, StageResources(threads=2))
     assert plan.core_minutes == 2.0
-    assert plan.gpu_hours == 2 * 30 / 3600 * 4
     assert StagePlan("sft", 3, 0, None, StageResources()).core_minutes == 0
     assert StagePlan("sft", 3, 1, None, StageResources()).core_minutes is None
 
@@ -54,7 +53,6 @@ def test_the_table_says_what_it_cannot_know():
     text = render([known, unknown], cores=2)
     assert "5 jobs to run, at least 2.0 minutes on 2 cores" in text
     assert text.endswith("not counting evaluate, which never ran here")
-    assert "GPU-h" not in text
 
 
 def test_the_report_is_one_job_though_its_tables_have_a_folder():
