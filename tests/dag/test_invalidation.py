@@ -187,3 +187,10 @@ def weights(checkout, method: str, seed: int, number: int) -> Path:
 def append(checkout, name: str, text: str) -> None:
     with (checkout.root / name).open("a") as handle:
         handle.write(text)
+
+
+def test_a_deleted_optimiser_state_reruns_its_round(checkout):
+    weights(checkout, "Progressive", 11, 1).with_name("trainer_state.pt").unlink()
+    one = {"methods": ["Progressive"], "seeds": [11]}
+    target = "results/grid/rl/Progressive/seed_11/round_1/adapter/trainer_state.pt"
+    assert checkout.planned(target) == rounds(**one, numbers=[1])

@@ -1,5 +1,9 @@
 """A mistake in a study ends snakemake with one line that names it, and nothing runs."""
 
+import subprocess
+import sys
+import sysconfig
+
 import pytest
 
 
@@ -48,3 +52,32 @@ def one_line_error(done) -> str:
     assert len(lines) == 1, done.stdout + done.stderr
     assert lines[0].startswith("error: ")
     return lines[0]
+
+
+def test_jobs_run_with_a_python_in_a_folder_with_a_space(checkout, tmp_path):
+    folder = tmp_path / "a venv/bin"
+    folder.mkdir(parents=True)
+    (folder / "python").symlink_to(sys.executable)
+    snakefile = checkout.root / "Snakefile"
+    # Without the stub commands of these tests: the job is the real one.
+    snakefile.write_text(snakefile.read_text().split("\nshell.prefix(")[0])
+    target = checkout.root / "results/grid/config.yaml"
+    target.unlink()
+    packages = sysconfig.get_path("purelib")
+    done = subprocess.run(
+        [
+            folder / "python",
+            "-m",
+            "snakemake",
+            "results/grid/config.yaml",
+            "--config",
+            "study=grid",
+        ],
+        cwd=checkout.root,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{checkout.root}:{packages}", "HOME": "/tmp"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "grid" in target.read_text()

@@ -2,6 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny_policy import TEXTS
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.tokenizer import load_tokenizer, train_tokenizer
@@ -66,3 +68,10 @@ def test_transformers_reads_the_same_tokens(tmp_path):
     loaded = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
     for text in TEXTS:
         assert loaded.encode(text, add_special_tokens=False) == TOKENIZER.encode(text).ids
+
+
+def test_a_tokenizer_of_another_layout_is_refused(tmp_path):
+    other = Tokenizer(WordLevel({"a": 0, "<act>": 1}, unk_token="a"))
+    other.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(UserError, match=r"no token <start> </act>, which"):
+        load_tokenizer(tmp_path)

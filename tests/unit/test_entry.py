@@ -9,7 +9,10 @@ import sys
 
 import pytest
 
-from hgrpo.cli.entry import INTERRUPTED, USER_ERROR, read_config, run
+from hgrpo.cli.entry import INTERRUPTED, USER_ERROR, read_config, run, section
+from hgrpo.cli.evaluate import is_trained
+from hgrpo.config.model import ModelConfig
+from hgrpo.config.training import EvaluationConfig
 from hgrpo.errors import UserError
 
 
@@ -92,3 +95,27 @@ def test_a_config_file_that_is_no_mapping_is_named(tmp_path, text):
 def test_a_missing_config_file_is_named():
     with pytest.raises(UserError, match="no such file: nowhere"):
         read_config("nowhere")
+
+
+def test_a_missing_part_of_the_settings_is_named():
+    with pytest.raises(UserError, match="--config: key 'model' is missing"):
+        section({"env": {}}, "model", ModelConfig)
+    with pytest.raises(UserError, match="--config: evaluation: test_games: input should be"):
+        section({"evaluation": {"test_games": 0}}, "evaluation", EvaluationConfig)
+
+
+@pytest.mark.parametrize(
+    "config, trained",
+    [
+        ({"train": False}, False),
+        ({"methods": {"SFTOnly": {"train": False}, "flatGRPO": {"train": True}}}, False),
+        ({"train": True, "methods": {}}, True),
+    ],
+)
+def test_an_arm_is_looked_up_in_the_stages_settings_or_the_studys(config, trained):
+    assert is_trained(config, "SFTOnly") == trained
+
+
+def test_an_arm_that_nobody_knows_is_named():
+    with pytest.raises(UserError, match="'train' is missing, and no method 'PPO'"):
+        is_trained({"methods": {}}, "PPO")

@@ -5,7 +5,12 @@ from tiny_policy import make_policy
 from toy_round import TRAINING, imitate_random_doors, make_round
 
 from hgrpo.errors import UserError
-from hgrpo.learning.checkpoint import Checkpoints, learner_state, locked_scratch
+from hgrpo.learning.checkpoint import (
+    Checkpoints,
+    learner_state,
+    locked_scratch,
+    read_learner_state,
+)
 from hgrpo.policy.policy import load_policy
 
 TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
@@ -104,3 +109,15 @@ def test_scratch_is_held_by_one_process_and_forgets_other_keys(tmp_path):
     (tmp_path / "old").mkdir()
     with locked_scratch(tmp_path, "b"):
         assert not (tmp_path / "old").exists()
+
+
+def test_a_truncated_optimiser_state_is_named(tmp_path):
+    path = tmp_path / "trainer_state.pt"
+    torch.save({"weights": {}, "optimiser": {}, "kl_coefficient": 0.1}, path)
+    assert read_learner_state(path)["kl_coefficient"] == 0.1
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(UserError, match=r"trainer_state.pt: corrupted"):
+        read_learner_state(path)
+    path.write_bytes(b"")
+    with pytest.raises(UserError, match=r"trainer_state.pt: corrupted"):
+        read_learner_state(path)
