@@ -51,6 +51,15 @@ def test_every_arm_is_in_the_table(root):
     assert (root / STUDY / "report/report.html").stat().st_size > 10_000
 
 
+def test_every_trained_arm_moved_away_from_the_sft_policy_its_own_way(root):
+    sft = (root / STUDY / "sft/adapter/model.safetensors").read_bytes()
+    trained = [
+        (root / STUDY / f"rl/{arm}/seed_11/round_2/adapter/model.safetensors").read_bytes()
+        for arm in ("flatGRPO", "Progressive", "RandomCredit")
+    ]
+    assert len({sft, *trained}) == 4
+
+
 def test_nothing_is_left_to_do_and_no_scratch_files_remain(root):
     assert "Nothing to be done" in snakemake(root, "-n").stdout
     left = [path.name for path in (root / STUDY).rglob("*") if ".tmp-" in path.name]
