@@ -14,8 +14,13 @@ survives a failure, and its name holds what it belongs to, so that an edit canno
 import hashlib
 
 
+def round_code(wildcards):
+    """The hash of a round's code covers the method's own assigner, and no other."""
+    return code_version("rl_round", study.methods[wildcards.method].credit.kind)
+
+
 def scratch(wildcards):
-    key = cfg("rl_round", wildcards.method) + code_version("rl_round")
+    key = cfg("rl_round", wildcards.method) + round_code(wildcards)
     name = hashlib.sha256(key.encode()).hexdigest()[:12]
     return f"{R}/scratch/{wildcards.method}/seed_{wildcards.seed}/round_{wildcards.round}-{name}"
 
@@ -47,7 +52,7 @@ rule rl_round:
         **asks("rl_round"),
     params:
         cfg=lambda wildcards: cfg("rl_round", wildcards.method),
-        code=code_version("rl_round"),
+        code=round_code,
         scratch=scratch,
         assets=f"{R}/assets",
         base=f"{R}/base",

@@ -10,7 +10,9 @@ class Turn:
     """One observation and the reply to it.
 
     `span` is [start, end) of the sampled reply in the trajectory's `token_ids`; `credit` and
-    `advantage` stay None until an assigner and the trainer have seen the trajectory.
+    `advantage` stay None until an assigner and the trainer have seen the trajectory. `state` is
+    what the agent can know of the situation it acted in (place, things held and moved) and
+    `commands` a hash of the commands it could have given; both equal where situations are.
     """
 
     observation: str
@@ -20,6 +22,8 @@ class Turn:
     progress: float
     admissible: bool
     overlong: bool
+    state: str = ""
+    commands: str = ""
     credit: float | None = None
     advantage: float | None = None
 

@@ -25,7 +25,8 @@ from hgrpo.config.code_version import code_version
 from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.training import MethodConfig, TrainingConfig
-from hgrpo.credit.assigners import make_assigner
+from hgrpo.credit.base import Context
+from hgrpo.credit.make import make_assigner
 from hgrpo.envs.make import env_factory
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
@@ -70,11 +71,9 @@ def main() -> None:
 
 def _resume_key(config: dict, args: argparse.Namespace) -> str:
     """Changes with anything that would make a resumed round differ from a fresh one."""
-    digest = hashlib.sha256(
-        json.dumps(
-            [config, code_version("rl_round"), args.seed, args.round], sort_keys=True
-        ).encode()
-    )
+    code = code_version("rl_round", config["method"]["credit"]["kind"])
+    identity = json.dumps([config, code, args.seed, args.round], sort_keys=True)
+    digest = hashlib.sha256(identity.encode())
     inputs = [args.assets / "panels.json"]
     for folder in (args.base, args.sft, args.policy):
         inputs += sorted(p for p in folder.iterdir() if p.is_file())
@@ -112,13 +111,15 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
     conversation = Conversation(policy.tokenizer)
     sampling = Sampling(training.temperature, training.max_action_tokens)
     engine = TorchEngine(policy, training.in_flight, sampling, conversation.end_id)
+    make_env = env_factory(env, args.assets)
     collector = Collector(
         engine,
         conversation,
-        env_factory(env, args.assets),
+        make_env,
         env.turn_cap,
         training.max_action_tokens,
     )
+    context = Context(env.name, make_env, env.turn_cap, policy, engine, conversation)
     play = Round(
         args.seed,
         args.round,
@@ -128,7 +129,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
         learner,
         engine,
         collector,
-        make_assigner(method.credit),
+        make_assigner(method.credit, context),
         checkpoints,
     )
     per_step = training.tasks_per_step * training.rollouts_per_task
@@ -149,7 +150,11 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
         log = {"rows": rows, "config": _log_config(config, args), "eval": None}
         (out / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
-        snapshot = config | {"seed": args.seed, "round": args.round} | provenance("rl_round")
+        snapshot = (
+            config
+            | {"seed": args.seed, "round": args.round}
+            | provenance("rl_round", method.credit.kind)
+        )
         (out / "config.yaml").write_text(yaml.safe_dump(snapshot, sort_keys=True))
     print(
         f"{method.name} seed {args.seed} round {args.round}: {len(rows)} steps, success "

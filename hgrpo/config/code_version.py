@@ -27,17 +27,25 @@ STAGES = (
 
 
 @functools.cache
-def code_version(stage: str, package: Path = PACKAGE) -> str:
-    """Hash (16 hex digits) of what `python -m hgrpo.cli.<stage>` runs."""
+def code_version(stage: str, assigner: str | None = None, package: Path = PACKAGE) -> str:
+    """Hash (16 hex digits) of what `python -m hgrpo.cli.<stage>` runs.
+
+    Args:
+        stage: name of a command line.
+        assigner: kind of the credit assigner it loads by name, for a stage that does.
+        package: folder of the package.
+    """
     digest = hashlib.sha256()
-    for name, content in sorted(contents(stage, package).items()):
+    for name, content in sorted(contents(stage, assigner, package).items()):
         digest.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
     return digest.hexdigest()[:16]
 
 
-def contents(stage: str, package: Path = PACKAGE) -> dict[str, bytes]:
+def contents(stage: str, assigner: str | None = None, package: Path = PACKAGE) -> dict[str, bytes]:
     """Module name or data file (relative to the package's parent) -> what of it counts."""
     modules = imported_modules(f"{package.name}.cli.{stage}", package)
+    if assigner:
+        modules |= imported_modules(f"{package.name}.credit.{assigner}", package)
     found = {name: _normalised(_source(name, package)) for name in modules}
     for name in modules:
         source = _source(name, package)

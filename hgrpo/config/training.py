@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from hgrpo.config.credit import CreditConfig
 from hgrpo.config.strict import Strict
 
 
@@ -60,19 +61,13 @@ class TrainingConfig(Strict):
     in_flight: int = Field(256, gt=0, description="trajectories advanced together")
 
 
-class CreditConfig(Strict):
-    """Which assigner gives turns their credit; `kind` names a file in hgrpo/credit."""
-
-    kind: Literal["flat", "progress", "random"] = "flat"
-
-
 class MethodConfig(Strict):
     """One arm of a study. alpha = 1 is flatGRPO whatever the credit assigner says."""
 
     name: str
     label: str = ""
     train: bool = Field(True, description="false: the SFT policy is evaluated as it is (SFTOnly)")
-    credit: CreditConfig = CreditConfig()
+    credit: CreditConfig = Field(default_factory=CreditConfig)
     alpha: float = Field(1.0, ge=0, le=1)
     group_norm: Literal["std", "mean"] = Field(
         "std", description="trajectory advantage: z-score in the group, or centred only"

@@ -103,7 +103,12 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         ("studies/bakeoff", {"name": "other"}, "name: 'other' is not the file's name, 'bakeoff'"),
         ("studies/bakeoff", {"evaluation": {"test_games": 10**6}}, "evaluation.test_games:"),
         ("methods/Progressive", {"alpha": 1.5}, "alpha: input should be less than or equal to 1"),
-        ("methods/Progressive", {"credit": {"kind": "oracle"}}, "credit.kind: input should be"),
+        (
+            "methods/Progressive",
+            {"credit": {"kind": "oracle"}},
+            "credit: kind: no credit assigner",
+        ),
+        ("methods/Progressive", {"credit": {"kind": "flat", "k": 1}}, "credit: flat: k: extra"),
         ("methods/Progressive", {"training": {"learning": 1}}, "training.learning: unknown key"),
         ("methods/Progressive", {"name": "Progress"}, "name: 'Progress' is not the file's name"),
         ("models/tiny", {"path": "somewhere"}, "tiny: give either `tiny` or `path`"),
