@@ -1,6 +1,6 @@
 """What a credit assigner is, and what it may use."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from hgrpo.agent.trajectory import Trajectory
-from hgrpo.envs.base import TextEnv
 
 if TYPE_CHECKING:
     from hgrpo.agent.conversation import Conversation
     from hgrpo.policy.policy import Policy
-    from hgrpo.rollout.engine import RolloutEngine
+    from hgrpo.rollout.collector import Collector
 
 
 @dataclass(frozen=True)
@@ -30,22 +29,18 @@ class Context:
 
     Attributes:
         environment: family of the environment, such as "alfworld".
-        make_env: makes another environment over the study's assets.
-        turn_cap: turns an episode may have.
-        policy: the policy as it plays, for hidden states.
-        engine, conversation: for further rollouts between two steps.
-        cache: folder shared by all jobs of a study.
+        policy, conversation: the policy as it plays and its tokens, for hidden states.
+        collector: plays on from any turn.
+        cache_dir: folder shared by all jobs of a study.
         fitted: folder of what the fit stage of the previous round wrote.
         judge_url: base URL of the judge that the workflow started.
     """
 
     environment: str = ""
-    make_env: Callable[[], TextEnv] | None = None
-    turn_cap: int = 0
     policy: "Policy | None" = None
-    engine: "RolloutEngine | None" = None
     conversation: "Conversation | None" = None
-    cache: Path | None = None
+    collector: "Collector | None" = None
+    cache_dir: Path | None = None
     fitted: Path | None = None
     judge_url: str | None = None
 
@@ -54,7 +49,8 @@ class CreditAssigner(Protocol):
     """Says which turn earned the return.
 
     An assigner may have a method `report() -> dict[str, float]`: numbers for the log, of the
-    groups since the last report.
+    groups since the last report. One whose attribute `reads_embeddings` is true gets trajectories
+    with an embedding of each turn from engines that pool them.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:
