@@ -19,6 +19,7 @@ include: "rules/common.smk"
 include: "rules/assets.smk"
 include: "rules/sft.smk"
 include: "rules/rl.smk"
+include: "rules/turnrd.smk"
 include: "rules/evaluate.smk"
 include: "rules/report.smk"
 

@@ -32,6 +32,7 @@ rule rl_round:
         sft=weights(f"{R}/sft/adapter"),
         base=f"{R}/base/model.safetensors",
         panels=f"{R}/assets/panels.json",
+        fitted=fitted,
     output:
         policy=weights(f"{R}/rl/{RUN}/adapter"),
         turns=f"{R}/rl/{RUN}/turns.parquet",
@@ -58,6 +59,9 @@ rule rl_round:
         base=f"{R}/base",
         sft=f"{R}/sft/adapter",
         policy=subpath(input.policy, parent=True),
+        fitted=lambda wildcards, input: [
+            f"--fitted {os.path.dirname(path)}" for path in input.fitted
+        ],
         out=f"{R}/rl/{RUN}",
     message:
         "{wildcards.method}, seed {wildcards.seed}: round {wildcards.round}"
@@ -65,4 +69,4 @@ rule rl_round:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.rl_round --config {params.cfg:q}"
         " --seed {wildcards.seed} --round {wildcards.round} --assets {params.assets:q}"
         " --base {params.base:q} --sft {params.sft:q} --policy {params.policy:q}"
-        " --scratch {params.scratch:q} --out {params.out:q} > {log:q} 2>&1"
+        " {params.fitted} --scratch {params.scratch:q} --out {params.out:q} > {log:q} 2>&1"

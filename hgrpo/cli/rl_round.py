@@ -59,6 +59,9 @@ def main() -> None:
     parser.add_argument("--base", type=Path, required=True, help="folder of the base model")
     parser.add_argument("--sft", type=Path, required=True, help="adapter that anchors the KL")
     parser.add_argument("--policy", type=Path, required=True, help="adapter the round starts from")
+    parser.add_argument(
+        "--fitted", type=Path, help="what the fit stage made of the rounds before, if there is one"
+    )
     parser.add_argument("--scratch", type=Path, required=True, help="folder for step checkpoints")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
@@ -75,7 +78,7 @@ def _resume_key(config: dict, args: argparse.Namespace) -> str:
     identity = json.dumps([config, code, args.seed, args.round], sort_keys=True)
     digest = hashlib.sha256(identity.encode())
     inputs = [args.assets / "panels.json"]
-    for folder in (args.base, args.sft, args.policy):
+    for folder in filter(None, (args.base, args.sft, args.policy, args.fitted)):
         inputs += sorted(p for p in folder.iterdir() if p.is_file())
     for path in inputs:
         digest.update(hashlib.sha256(path.read_bytes()).digest())
@@ -119,7 +122,9 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
         env.turn_cap,
         training.max_action_tokens,
     )
-    context = Context(env.name, make_env, env.turn_cap, policy, engine, conversation)
+    context = Context(env.name, policy, conversation, collector, fitted=args.fitted)
+    assigner = make_assigner(method.credit, context)
+    engine.embeddings = getattr(assigner, "reads_embeddings", False)
     play = Round(
         args.seed,
         args.round,
@@ -129,7 +134,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
         learner,
         engine,
         collector,
-        make_assigner(method.credit, context),
+        assigner,
         checkpoints,
     )
     per_step = training.tasks_per_step * training.rollouts_per_task

@@ -19,6 +19,7 @@ STAGES = (
     "base",
     "sft",
     "rl_round",
+    "turnrd_fit",
     "evaluate",
     "merge",
     "figures",

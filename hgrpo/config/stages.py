@@ -14,7 +14,7 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
     Args:
         study: from `load_study`.
         stage: a key of `hgrpo.config.code_version.STAGES`.
-        method: needed by rl_round and evaluate.
+        method: needed by rl_round, turnrd_fit and evaluate.
     """
     env = study.env.model_dump(mode="json", exclude=set() if stage == "expert" else {"expert"})
     model = study.model.model_dump(mode="json")
@@ -35,6 +35,8 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
                 "training": study.training[method].model_dump(mode="json"),
                 "method": arm.model_dump(mode="json", exclude={"label", "training"}),
             }
+        case "turnrd_fit":
+            return {"credit": study.methods[method].credit.settings}
         case "evaluate":
             train = study.methods[method].train
             unread = STATISTICS | ({"sft_temperatures"} if train else set())

@@ -41,6 +41,7 @@ class Resources(Strict):
     base: StageResources = StageResources(mem_mb=2000)
     sft: StageResources = StageResources(mem_mb=2500)
     rl_round: StageResources = StageResources(mem_mb=1700)
+    turnrd_fit: StageResources = StageResources(mem_mb=1500)
     evaluate: StageResources = StageResources(mem_mb=1500)
     report: StageResources = StageResources()
 

@@ -88,6 +88,7 @@ class Round:
             {"step": step, "round": self.index}
             | _rollout_row(groups)
             | _advantage_row(groups, advantages)
+            | getattr(self.assigner, "report", dict)()
             | diagnostics
             | {
                 "lr": self.learner.optimiser.param_groups[0]["lr"],
