@@ -62,6 +62,7 @@ rule rl_round:
         fitted=lambda wildcards, input: [
             f"--fitted {os.path.dirname(path)}" for path in input.fitted
         ],
+        cache=f"{R}/cache",
         out=f"{R}/rl/{RUN}",
     message:
         "{wildcards.method}, seed {wildcards.seed}: round {wildcards.round}"
@@ -69,4 +70,4 @@ rule rl_round:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.rl_round --config {params.cfg:q}"
         " --seed {wildcards.seed} --round {wildcards.round} --assets {params.assets:q}"
         " --base {params.base:q} --sft {params.sft:q} --policy {params.policy:q}"
-        " {params.fitted} --scratch {params.scratch:q} --out {params.out:q} > {log:q} 2>&1"
+        " {params.fitted} --cache {params.cache:q} --scratch {params.scratch:q} --out {params.out:q} > {log:q} 2>&1"

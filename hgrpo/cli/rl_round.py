@@ -62,6 +62,9 @@ def main() -> None:
     parser.add_argument(
         "--fitted", type=Path, help="what the fit stage made of the rounds before, if there is one"
     )
+    parser.add_argument(
+        "--cache", type=Path, help="folder shared by all jobs of a study, for judges' answers"
+    )
     parser.add_argument("--scratch", type=Path, required=True, help="folder for step checkpoints")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
@@ -122,7 +125,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
         env.turn_cap,
         training.max_action_tokens,
     )
-    context = Context(env.name, policy, conversation, collector, fitted=args.fitted)
+    context = Context(env.name, policy, conversation, collector, args.cache, args.fitted)
     assigner = make_assigner(method.credit, context)
     engine.embeddings = getattr(assigner, "reads_embeddings", False)
     play = Round(

@@ -50,7 +50,8 @@ def main() -> None:
                 print(
                     f"{version} seed {seed}: alpha at the needle {found['alpha_at_needle']:.3f} "
                     f"(equal weights {found['uniform']:.3f}), needle has the largest alpha "
-                    f"{found['argmax_accuracy']:.1%}, return r = {found['return_corr']:.3f}, mse {found['return_mse']:.4f}"
+                    f"{found['argmax_accuracy']:.1%}, return r = {found['return_corr']:.3f}, "
+                    f"mse {found['return_mse']:.4f}"
                 )
 
 

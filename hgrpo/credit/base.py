@@ -33,7 +33,6 @@ class Context:
         collector: plays on from any turn.
         cache_dir: folder shared by all jobs of a study.
         fitted: folder of what the fit stage of the previous round wrote.
-        judge_url: base URL of the judge that the workflow started.
     """
 
     environment: str = ""
@@ -42,7 +41,6 @@ class Context:
     collector: "Collector | None" = None
     cache_dir: Path | None = None
     fitted: Path | None = None
-    judge_url: str | None = None
 
 
 class CreditAssigner(Protocol):
@@ -56,3 +54,9 @@ class CreditAssigner(Protocol):
     def assign(self, group: Group) -> list[np.ndarray]:
         """Credit of every turn: K float64 arrays, the k-th as long as trajectory k has turns."""
         ...
+
+
+def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[np.ndarray]]:
+    """Credit of several groups; an assigner that would rather see them together may."""
+    together = getattr(assigner, "assign_many", None)
+    return together(groups) if together else [assigner.assign(group) for group in groups]

@@ -9,7 +9,7 @@ import numpy as np
 from hgrpo.agent.records import sequence_table, turn_table
 from hgrpo.agent.trajectory import Trajectory
 from hgrpo.config.training import MethodConfig, TrainingConfig
-from hgrpo.credit.base import CreditAssigner, Group
+from hgrpo.credit.base import CreditAssigner, Group, assign_all
 from hgrpo.envs.base import Task
 from hgrpo.learning.batch import GroupAdvantages, group_advantages, training_sequences
 from hgrpo.learning.checkpoint import Checkpoints
@@ -62,14 +62,10 @@ class Round:
         stream = ("train", self.seed, self.index, step)
         groups = self.collector.collect(tasks, training.rollouts_per_task, stream, on_trajectory)
         collected = time.perf_counter()
+        named = [Group(group, (*stream, group[0].task.task_id)) for group in groups]
         advantages = [
-            group_advantages(
-                Group(group, (*stream, group[0].task.task_id)),
-                self.assigner,
-                self.method,
-                training,
-            )
-            for group in groups
+            group_advantages(group, credit, self.method, training)
+            for group, credit in zip(named, assign_all(self.assigner, named), strict=True)
         ]
         alive = [
             trajectory

@@ -158,7 +158,8 @@ def policy_gradient(policy, groups, folder, settings):
     context = Context("toy", policy, Conversation(policy.tokenizer), fitted=folder)
     assigner, groups = make_assigner(method.credit, context), copy.deepcopy(groups)
     for group in groups:
-        group_advantages(group_of(group), assigner, method, TRAINING)
+        named = group_of(group)
+        group_advantages(named, assigner.assign(named), method, TRAINING)
     moved, _ = gradient(policy, training_sequences([t for group in groups for t in group]))
     return moved
 

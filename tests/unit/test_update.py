@@ -48,9 +48,8 @@ def sequences(groups, method, training=TRAINING):
     groups = copy.deepcopy(groups)
     alive = []
     for group in groups:
-        result = group_advantages(
-            Group(group, ("test", group[0].task.task_id)), assigner, method, training
-        )
+        named = Group(group, ("test", group[0].task.task_id))
+        result = group_advantages(named, assigner.assign(named), method, training)
         if not result.dead:
             alive += group
     return training_sequences(alive)
@@ -148,7 +147,8 @@ def test_nothing_alive_is_no_step(setting):
 def test_missing_logprobs_are_an_error(setting):
     _, groups = setting
     group = copy.deepcopy(groups[0])
-    group_advantages(Group(group, ("x",)), make_assigner(FLAT.credit, Context()), FLAT, TRAINING)
+    zeros = [np.zeros(len(trajectory.turns)) for trajectory in group]
+    group_advantages(Group(group, ("x",)), zeros, FLAT, TRAINING)
     group[0].behaviour_logprobs.pop()
     with pytest.raises(RuntimeError, match="log-probs"):
         training_sequences(group)
