@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from judge_cases import failures, group, settings, trajectory
 
-from hgrpo.credit.judge import make, rubric
+from hgrpo.credit.judge import make as make_judge
+from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.assigner import JudgeCredit
 from hgrpo.credit.judge.cache import Judgement, Question, ScoreCache
@@ -181,7 +182,7 @@ def test_answers_are_kept_as_they_arrive(make):
 
 def test_a_report_counts_what_came_since_the_last(tmp_path):
     context = SimpleNamespace(cache_dir=tmp_path, environment="alfworld")
-    judge = make(settings(base_url="service"), context)
+    judge = make_judge(settings(base_url="service"), context)
     judge.assign(group(failures(3)))
     first = judge.report()
     assert (first["judge_judged"], first["judge_calls"], first["judge_cache_hits"]) == (3, 3, 0)
