@@ -75,6 +75,12 @@ class MethodConfig(Strict):
     turn_norm: Literal["position", "group", "none"] = "position"
     norm_floor: float = Field(1e-6, gt=0, description="lower bound of a deviation divided by")
     skip_dead_groups: bool = True
+    stream: int = Field(
+        0,
+        ge=0,
+        description="0: the rollouts' random numbers are those of every other arm; another number "
+        "draws others, for an A/A pair",
+    )
     training: dict[str, object] = Field(
         default_factory=dict, description="TrainingConfig keys this arm changes"
     )

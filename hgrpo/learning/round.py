@@ -59,7 +59,8 @@ class Round:
         )
         self.engine.load_weights(self.learner.policy)
         check_sync(self.engine, self.learner.policy, tasks[0].task_id)
-        stream = ("train", self.seed, self.index, step)
+        own = (self.method.stream,) if self.method.stream else ()
+        stream = ("train", self.seed, self.index, step, *own)
         groups = self.collector.collect(tasks, training.rollouts_per_task, stream, on_trajectory)
         collected = time.perf_counter()
         named = [Group(group, (*stream, group[0].task.task_id)) for group in groups]
