@@ -22,6 +22,7 @@ include: "rules/rl.smk"
 include: "rules/turnrd.smk"
 include: "rules/evaluate.smk"
 include: "rules/report.smk"
+include: "rules/agreement.smk"
 
 
 localrules:

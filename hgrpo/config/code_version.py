@@ -24,16 +24,19 @@ STAGES = (
     "merge",
     "figures",
     "report",
+    "credit_agreement",
 )
 
 
 @functools.cache
-def code_version(stage: str, assigner: str | None = None, package: Path = PACKAGE) -> str:
+def code_version(
+    stage: str, assigner: str | tuple[str, ...] | None = None, package: Path = PACKAGE
+) -> str:
     """Hash (16 hex digits) of what `python -m hgrpo.cli.<stage>` runs.
 
     Args:
         stage: name of a command line.
-        assigner: kind of the credit assigner it loads by name, for a stage that does.
+        assigner: kind of the credit assigner it loads by name, or kinds, for a stage that does.
         package: folder of the package.
     """
     digest = hashlib.sha256()
@@ -42,11 +45,13 @@ def code_version(stage: str, assigner: str | None = None, package: Path = PACKAG
     return digest.hexdigest()[:16]
 
 
-def contents(stage: str, assigner: str | None = None, package: Path = PACKAGE) -> dict[str, bytes]:
+def contents(
+    stage: str, assigner: str | tuple[str, ...] | None = None, package: Path = PACKAGE
+) -> dict[str, bytes]:
     """Module name or data file (relative to the package's parent) -> what of it counts."""
     modules = imported_modules(f"{package.name}.cli.{stage}", package)
-    if assigner:
-        modules |= imported_modules(f"{package.name}.credit.{assigner}", package)
+    for kind in (assigner,) if isinstance(assigner, str) else assigner or ():
+        modules |= imported_modules(f"{package.name}.credit.{kind}", package)
     found = {name: _normalised(_source(name, package)) for name in modules}
     for name in modules:
         source = _source(name, package)

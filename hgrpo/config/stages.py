@@ -6,6 +6,10 @@ from hgrpo.config.study import Study
 
 # Keys of EvaluationConfig that only the statistics read.
 STATISTICS = {"bootstrap", "confidence"}
+# Keys of TrainingConfig that the report may find to be factors of the study.
+FACTORS = {"lr", "rollouts_per_task"}
+# Keys of TrainingConfig that say how turns are played.
+PLAY = {"temperature", "max_action_tokens", "in_flight"}
 
 
 def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
@@ -54,17 +58,39 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
         case "report":
             about = {"study": study.config.name, "description": study.config.description}
             return _comparison(study) | about
+        case "credit_agreement":
+            reference = study.config.reference
+            return {
+                "env": env,
+                "model": model,
+                "play": study.training[reference].model_dump(mode="json", include=PLAY),
+                "agreement": study.config.agreement.model_dump(mode="json"),
+                "reference": reference,
+                "stream": study.methods[reference].stream,
+                # A list, since mappings are sorted on their way: the study's order is shown.
+                "methods": [
+                    arm.model_dump(mode="json", include={"name", "label", "credit"})
+                    for arm in study.methods.values()
+                    if arm.train
+                ],
+            }
         case _:
             raise KeyError(stage)
 
 
 def _comparison(study: Study) -> dict:
     evaluation = study.config.evaluation.model_dump(mode="json", include=STATISTICS)
+    # A key that one arm changes is shown for all, so that arms can be told apart; the rest of the
+    # training is the same for all of them and says nothing here.
+    told = FACTORS.union(*(method.training for method in study.methods.values()))
     methods = {
         name: method.model_dump(mode="json", exclude={"training"})
+        | {"training": study.training[name].model_dump(mode="json", include=told)}
         for name, method in study.methods.items()
     }
-    return evaluation | {"reference": study.config.reference, "methods": methods}
+    # JSON with sorted keys forgets the order of the arms, in which they are shown.
+    order = {"order": list(study.methods)}
+    return evaluation | order | {"reference": study.config.reference, "methods": methods}
 
 
 def as_json(config: dict) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from hgrpo.config.agreement import AgreementConfig
 from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
@@ -44,6 +45,7 @@ class Resources(Strict):
     turnrd_fit: StageResources = StageResources(mem_mb=1500)
     evaluate: StageResources = StageResources(mem_mb=1500)
     report: StageResources = StageResources()
+    credit_agreement: StageResources = StageResources(mem_mb=2000)
 
 
 class Variant(BaseModel):
@@ -79,6 +81,7 @@ class StudyConfig(Strict):
     training: TrainingConfig = TrainingConfig()
     sft: SftConfig = SftConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+    agreement: AgreementConfig = AgreementConfig()
     resources: Resources = Resources()
 
     @field_validator("methods", "seeds")

@@ -82,6 +82,18 @@ def test_a_round_depends_on_its_own_assigner_alone():
     assert module.code_version("rl_round", "flat") != module.code_version("rl_round", "random")
 
 
+def test_a_comparison_depends_on_the_assigners_it_compares():
+    kinds = ("progress", "turnrd")
+    compared = set(contents("credit_agreement", kinds))
+    assert compared == set(contents("credit_agreement")).union(
+        *(contents("credit_agreement", kind) for kind in kinds)
+    )
+    assert {"hgrpo.credit.turnrd.model", "hgrpo.credit.progress"} <= compared
+    assert not [name for name in compared if name.startswith("hgrpo.credit.state_graph")]
+    versions = {module.code_version("credit_agreement", some) for some in (kinds, ("progress",))}
+    assert len(versions) == 2
+
+
 def test_training_does_not_depend_on_the_report():
     for stage in ("sft", "rl_round", "evaluate"):
         names = contents(stage)
