@@ -23,9 +23,9 @@ STUDY_CONFIG := study=$(STUDY) \
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/laptop $(if $(CORES),--cores $(CORES))
 
 # One stamp per set of extras: a second call installs nothing.
-RUN := .venv/.train-workflow
-TEST := .venv/.train-workflow-test$(addprefix -,$(subst $(space),-,$(strip $(EXTRAS))))
-SLOW := .venv/.train-workflow-test-browser$(addprefix -,$(subst $(space),-,$(strip $(EXTRAS))))
+RUN := .venv/.train-workflow-judge
+TEST := .venv/.train-workflow-judge-test$(addprefix -,$(subst $(space),-,$(strip $(EXTRAS))))
+SLOW := .venv/.train-workflow-judge-test-browser$(addprefix -,$(subst $(space),-,$(strip $(EXTRAS))))
 LINT := .venv/.dev
 
 .DELETE_ON_ERROR:

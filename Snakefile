@@ -19,8 +19,10 @@ include: "rules/common.smk"
 include: "rules/assets.smk"
 include: "rules/sft.smk"
 include: "rules/rl.smk"
+include: "rules/turnrd.smk"
 include: "rules/evaluate.smk"
 include: "rules/report.smk"
+include: "rules/agreement.smk"
 
 
 localrules:

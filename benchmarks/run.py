@@ -33,10 +33,11 @@ def main() -> None:
     args = parser.parse_args()
     rollout = _json("rollout.py", str(PREPARED))
     update = _json("update.py", str(PREPARED))
+    credit = _json("credit.py", str(PREPARED))
     dag = _run(sys.executable, str(ROOT / "benchmarks" / "dag.py"), "--jobs", "10000")
     engine = _engine()
     args.out.parent.mkdir(exist_ok=True)
-    args.out.write_text(_page(engine, rollout, update, dag))
+    args.out.write_text(_page(engine, rollout, update, credit, dag))
     print(f"wrote {args.out}")
 
 
@@ -77,7 +78,28 @@ def _rollout_row(side: dict) -> str:
     )
 
 
-def _page(engine: dict | None, rollout: list[dict], update: dict, dag: str) -> str:
+def _credit_rows(credit: dict) -> list[str]:
+    """Shares of a training step by kind of assigner, and the cached rollouts."""
+    limits = {"state_graph": "1 %", "turnrd": "10 %", "judge": "1 %"}
+    names = {"state_graph": "state graph", "turnrd": "TurnRD", "judge": "judge from its cache"}
+    others = ", ".join(
+        f"{kind} {share:.2%}" for kind, share in credit["by_kind"].items() if kind not in limits
+    )
+    shares = [
+        f"| credit of 128 trajectories, {names[kind]}, its slowest method | a training step of "
+        f"them, collect and update | **{credit['by_kind'][kind]:.2%}** | at most {limit} |"
+        for kind, limit in limits.items()
+    ]
+    return [
+        *shares,
+        f"| the same, other assigners | the same | {others} | - |",
+        f"| credit of {credit['cached_trajectories']:,} cached trajectories by every method of "
+        f"`bakeoff_plus` | - | **{credit['cached_s']:.0f} s**; {credit['embedding_s']:.0f} s more "
+        "if the round was stored without TurnRD's embeddings | at most 60 s |",
+    ]
+
+
+def _page(engine: dict | None, rollout: list[dict], update: dict, credit: dict, dag: str) -> str:
     if engine:
         row = (
             f"| ALFWorld native engine, commands listed at every step | TextWorld stock | "
@@ -105,11 +127,12 @@ def _page(engine: dict | None, rollout: list[dict], update: dict, dag: str) -> s
         f"{update['per_turn_tokens']:,}: **{update['token_ratio']:.1f}x** fewer, "
         f"{update['time_ratio']:.1f}x faster | "
         f"{update['turns_per_trajectory'] / 2:.1f}x |",
+        *_credit_rows(credit),
         f"| DAG build, `snakemake -n` | - | {dag} | 25 s |",
         "",
-        "Files: `benchmarks/rollout.py`, `benchmarks/update.py`, `benchmarks/dag.py`, and",
-        "`python -m hgrpo.cli.alfworld_parity` for the engines. Each says in its first lines what",
-        "is counted.",
+        "Files: `benchmarks/rollout.py`, `benchmarks/update.py`, `benchmarks/credit.py`,",
+        "`benchmarks/dag.py`, and `python -m hgrpo.cli.alfworld_parity` for the engines. Each says",
+        "in its first lines what is counted.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -22,8 +22,8 @@ _PACKAGES = (
 )
 
 
-def provenance(stage: str) -> dict:
-    """Package versions, the stage's code hash, Python, processor and threads."""
+def provenance(stage: str, assigner: str | None = None) -> dict:
+    """Package versions, the code hash of stage and assigner, Python, processor and threads."""
     packages = {}
     for name in _PACKAGES:
         try:
@@ -32,7 +32,7 @@ def provenance(stage: str) -> dict:
             continue
     return {
         "packages": packages,
-        "code": code_version(stage),
+        "code": code_version(stage, assigner),
         "python": platform.python_version(),
         "revision": _revision(),
         "hardware": {

@@ -82,6 +82,25 @@ def previous_state(wildcards):
     return f"{R}/rl/{{method}}/seed_{{seed}}/round_{number}/adapter/trainer_state.pt"
 
 
+def fits(method):
+    """Whether a method's assigner is fitted between rounds."""
+    return study.methods[method].credit.kind == "turnrd" and study.methods[method].train
+
+
+def fitted(wildcards):
+    """The model that credit is read out of in a round; none in the first."""
+    method, number = wildcards.method, int(wildcards.round)
+    if not fits(method) or number == 1:
+        return []
+    return [f"{R}/turnrd/{method}/seed_{wildcards.seed}/round_{number - 1}/model.safetensors"]
+
+
+def previous_fit(wildcards):
+    """The model that a fit starts from, with `warm_start`."""
+    warm = study.methods[wildcards.method].credit.settings["fit"]["warm_start"]
+    return fitted(wildcards) if warm else []
+
+
 def evaluated_policy(wildcards):
     return policy(wildcards.method, wildcards.round)
 

@@ -7,19 +7,29 @@ OUTPUTS, in report/:
     report.html                one self-contained page
 """
 
-from hgrpo.report.names import TABLES, figure_names
+from hgrpo.report.names import figure_names, table_names
 
 
 def figures():
     """Every figure of the study and its numbers."""
-    trained = [name for name, arm in study.methods.items() if arm.train]
-    names = figure_names(trained, len(trained) < len(study.methods), study.config.seeds)
+    shown = stage_config(study, "figures")
+    names = figure_names(shown, study.config.seeds, study.config.rounds)
     return expand(f"{R}/report/figures/{{name}}.{{kind}}", name=names, kind=["svg", "csv"])
 
 
 def tables():
     """Every table of the study."""
-    return expand(f"{R}/report/tables/{{name}}.csv", name=TABLES)
+    names = table_names(stage_config(study, "figures"))
+    return expand(f"{R}/report/tables/{{name}}.csv", name=names)
+
+
+def fit_logs():
+    """The log of every TurnRD fit; none follows the last round."""
+    return [
+        f"{R}/turnrd/{method}/seed_{seed}/round_{round}/train_log.json"
+        for method, seed, round in runs()
+        if fits(method) and round < study.config.rounds
+    ]
 
 
 rule merge:
@@ -50,6 +60,7 @@ rule figures:
         episodes=f"{R}/report/episodes.parquet",
         logs=round_files("train_log.json"),
         turns=round_files("turns.parquet", [1]),
+        fits=fit_logs(),
     output:
         index=f"{R}/report/figures/index.json",
         files=figures(),
@@ -67,8 +78,8 @@ rule figures:
         "Figures"
     shell:
         "python -m hgrpo.cli.figures --config {params.cfg:q} --episodes {input.episodes:q}"
-        " --train-logs {input.logs:q} --turns {input.turns:q} --out {params.out:q}"
-        " > {log:q} 2>&1"
+        " --train-logs {input.logs:q} --turns {input.turns:q} --fits {input.fits:q}"
+        " --out {params.out:q} > {log:q} 2>&1"
 
 
 rule report:

@@ -14,8 +14,13 @@ survives a failure, and its name holds what it belongs to, so that an edit canno
 import hashlib
 
 
+def round_code(wildcards):
+    """The hash of a round's code covers the method's own assigner, and no other."""
+    return code_version("rl_round", study.methods[wildcards.method].credit.kind)
+
+
 def scratch(wildcards):
-    key = cfg("rl_round", wildcards.method) + code_version("rl_round")
+    key = cfg("rl_round", wildcards.method) + round_code(wildcards)
     name = hashlib.sha256(key.encode()).hexdigest()[:12]
     return f"{R}/scratch/{wildcards.method}/seed_{wildcards.seed}/round_{wildcards.round}-{name}"
 
@@ -28,6 +33,7 @@ rule rl_round:
         sft=weights(f"{R}/sft/adapter"),
         base=f"{R}/base/model.safetensors",
         panels=f"{R}/assets/panels.json",
+        fitted=fitted,
     output:
         policy=weights(f"{R}/rl/{RUN}/adapter"),
         state=f"{R}/rl/{RUN}/adapter/trainer_state.pt",
@@ -49,12 +55,16 @@ rule rl_round:
         **asks("rl_round"),
     params:
         cfg=lambda wildcards: cfg("rl_round", wildcards.method),
-        code=code_version("rl_round"),
+        code=round_code,
         scratch=scratch,
         assets=f"{R}/assets",
         base=f"{R}/base",
         sft=f"{R}/sft/adapter",
         policy=subpath(input.policy, parent=True),
+        fitted=lambda wildcards, input: [
+            part for path in input.fitted for part in ("--fitted", os.path.dirname(path))
+        ],
+        cache=f"{R}/cache",
         out=f"{R}/rl/{RUN}",
     message:
         "{wildcards.method}, seed {wildcards.seed}: round {wildcards.round}"
@@ -62,4 +72,5 @@ rule rl_round:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.rl_round --config {params.cfg:q}"
         " --seed {wildcards.seed} --round {wildcards.round} --assets {params.assets:q}"
         " --base {params.base:q} --sft {params.sft:q} --policy {params.policy:q}"
-        " --scratch {params.scratch:q} --out {params.out:q} > {log:q} 2>&1"
+        " {params.fitted:q} --cache {params.cache:q} --scratch {params.scratch:q}"
+        " --out {params.out:q} > {log:q} 2>&1"

@@ -11,11 +11,16 @@ import pandas as pd
 import yaml
 
 from hgrpo.config.env import TASK_TYPES as TYPES
+from hgrpo.config.stages import stage_config
+from hgrpo.config.study import load_study
 from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.report.inputs import read_inputs
 
-# Log-odds that the last round adds to the supervised policy.
+STUDIES = Path(__file__).resolve().parent.parent / "configs/studies"
+# Log-odds that the last round adds to the supervised policy; OTHERS for arms not named.
+OTHERS = 0.7
 GAIN = {
+    "SFTOnly": 0.0,
     "flatGRPO": 0.55,
     "Progressive": 1.05,
     "RandomCredit": 0.5,
@@ -62,7 +67,11 @@ def build_report(
             *["--out", report / "episodes.parquet"],
             *study.files("eval/*/*/*/episodes.parquet"),
         ],
-        "figures": [*results, "--turns", *turns, "--out", report / "figures"],
+        "figures": [
+            *[*results, "--turns", *turns],
+            *["--fits", *study.files("turnrd/*/*/*/train_log.json")],
+            *["--out", report / "figures"],
+        ],
         "report": [
             *results,
             *["--study", root / "config.yaml", "--figures", report / "figures"],
@@ -86,20 +95,28 @@ def write_study(
     n_validation: int = 60,
     steps: int = 8,
     draw: int = 0,
+    settings: dict[str, dict] | None = None,
 ) -> FakeStudy:
-    """Write evaluations, training logs, turns, snapshots and config.yaml under `root`."""
+    """Write evaluations, training logs, turns, snapshots and config.yaml under `root`.
+
+    `settings` (arm -> its settings, see `shipped`) are those of the arms in place of `methods`.
+    """
     rng = np.random.default_rng(draw)
+    arms = settings or {
+        name: {"name": name, "label": LABELS.get(name, name), "train": name != "SFTOnly"}
+        for name in methods
+    }
     panels = {
         "validation": _panel("valid_seen", n_validation, rng),
         "test": _panel("valid_unseen", n_test, rng),
     }
-    for method in methods:
-        trained = method != "SFTOnly"
+    for method, arm in arms.items():
+        trained = arm["train"]
         liking = rng.normal(0, 0.5, n_test + n_validation)
         for seed in seeds:
             bias = rng.normal(0, 0.12) if trained else 0.0
             for number in range(1, rounds + 1) if trained else [0]:
-                gain = GAIN.get(method, 0) * (1 - 0.55**number) + bias if trained else 0.0
+                gain = GAIN.get(method, OTHERS) * (1 - 0.55**number) + bias if trained else 0.0
                 temperatures = [0.0] if trained else list(SHARPENING)
                 frame = pd.concat(
                     _episodes(method, seed, number, panel, tasks, t, gain, liking, rng)
@@ -112,17 +129,19 @@ def write_study(
                 if trained:
                     folder = root / f"rl/{method}/seed_{seed}/round_{number}"
                     folder.mkdir(parents=True)
-                    _write_round(folder, method, seed, number, steps, gain, rng)
+                    credit = arm.get("credit", {})
+                    _write_round(folder, method, seed, number, steps, gain, credit, rng)
+                    if credit.get("kind") == "turnrd" and number < rounds:
+                        folder = root / f"turnrd/{method}/seed_{seed}/round_{number}"
+                        folder.mkdir(parents=True)
+                        _write_fit(folder, number, credit, rng)
     config = {
         "study": "fake",
         "description": "Credit assigners on invented ALFWorld houses",
         "reference": "flatGRPO",
         "seeds": list(seeds),
         "rounds": rounds,
-        "methods": {
-            name: {"name": name, "label": LABELS.get(name, name), "train": name != "SFTOnly"}
-            for name in methods
-        },
+        "methods": arms,
         "bootstrap": 500,
         "confidence": 0.95,
     }
@@ -141,6 +160,12 @@ LABELS = {
     "LLMJudge": "LLM judge",
     "TurnRDV2": "TurnRD v2",
 }
+
+
+def shipped(study: str) -> dict[str, dict]:
+    """Settings of the arms of a study of configs/studies, as the figures stage has them."""
+    config = stage_config(load_study(STUDIES / f"{study}.yaml"), "figures")
+    return {name: config["methods"][name] for name in config["order"]}
 
 
 def write_merged_study(folder: Path, **options: object) -> FakeStudy:
@@ -201,8 +226,8 @@ def _episodes(method, seed, number, panel, tasks, temperature, gain, liking, rng
     )
 
 
-def _write_round(folder, method, seed, number, steps, gain, rng):
-    rows = []
+def _write_round(folder, method, seed, number, steps, gain, credit, rng):
+    rows, judge = [], method == "LLMJudge"
     for step in range(steps):
         rate = 1 / (1 + np.exp(0.5 - gain - 0.02 * step)) + rng.normal(0, 0.02)
         rows.append(
@@ -242,10 +267,11 @@ def _write_round(folder, method, seed, number, steps, gain, rng):
                 "mean_abs_token_adv": float(rng.uniform(0.5, 0.8)),
                 "lr": 3e-4,
                 "collect_s": float(rng.uniform(1.5, 2.0)),
-                "credit_s": 0.02 if method != "LLMJudge" else 1.1,
+                "credit_s": 1.1 if judge else 0.02,
                 "update_s": float(rng.uniform(1.0, 1.3)),
-                "elapsed_s": 3.2 if method != "LLMJudge" else 4.3,
+                "elapsed_s": 4.3 if judge else 3.2,
             }
+            | _report(credit, number, step, rng)
         )
     if number == 1:  # a batch whose groups were all dead logs no update
         for name in ("policy_loss", "observed_kl", "grad_norm", "entropy", "ess"):
@@ -261,6 +287,39 @@ def _write_round(folder, method, seed, number, steps, gain, rng):
         **PROVENANCE,
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(snapshot))
+
+
+def _report(credit: dict, number: int, step: int, rng: np.random.Generator) -> dict:
+    """What an assigner says of itself in a row of the log."""
+    kind = credit.get("kind")
+    if kind == "judge":
+        calls = {"judge_calls": 240 - step, "judge_cache_hits": 16 + step}
+        return calls | {"judge_fallbacks": int(step == 1), "judge_dollars": 0.01}
+    said = {}
+    if kind == "counterfactual" or credit.get("counterfactual"):
+        said |= {"cf_branches": 900 + step, "cf_replies": 4000, "cf_replayed_turns": 3000}
+    if kind == "turnrd" and number > 1:  # the first round has no model yet
+        said |= {"alpha_var": rng.uniform(0.005, 0.01) / number}
+        said |= {"alpha_entropy_ratio": 1 - rng.uniform(0.02, 0.05) * number}
+        said |= {"alpha_progress_corr": 0.1 * number - rng.uniform(0, 0.1)}
+        if credit["model"]["version"] == "v1":
+            said["cls_query_norm"] = 0.2 * number
+    return said
+
+
+def _write_fit(folder: Path, number: int, credit: dict, rng: np.random.Generator) -> None:
+    rows = [
+        {
+            "epoch": epoch,
+            "phase": "replay",
+            "validation_loss": rng.uniform(0.2, 0.3) / (number + epoch),
+            "return_corr": rng.uniform(0.15, 0.25) * (epoch + 1),
+            "alpha_cf_corr": 0.1 * (number + epoch) if credit.get("counterfactual") else None,
+            "supervised_share": 0.3 if credit.get("counterfactual") else 0.0,
+        }
+        for epoch in range(3 if number > 1 else 2)  # the first one stopped early
+    ]
+    (folder / "train_log.json").write_text(json.dumps({"rows": rows}))
 
 
 WON = (

@@ -6,6 +6,7 @@ Columns are documented in docs/artefacts.md and tested against these schemas.
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -23,9 +24,12 @@ TURNS = pa.schema(
         ("action", pa.string()),
         ("env_reward", pa.float64()),
         ("progress", pa.float64()),
+        ("target", pa.float64()),
         ("credit", pa.float64()),
         ("advantage", pa.float64()),
         ("admissible", pa.bool_()),
+        ("state", pa.string()),
+        ("commands", pa.string()),
     ]
 )
 SEQUENCES = pa.schema(
@@ -43,6 +47,8 @@ SEQUENCES = pa.schema(
         ("env_return", pa.float64()),
         ("success", pa.bool_()),
         ("truncated", pa.bool_()),
+        ("embeddings", pa.binary()),
+        ("goal_embedding", pa.binary()),
     ]
 )
 
@@ -61,9 +67,12 @@ def turn_table(trajectories: Sequence[Trajectory], round_index: int, step: int) 
             "action": turn.action,
             "env_reward": turn.env_reward,
             "progress": turn.progress,
+            "target": turn.target,
             "credit": turn.credit,
             "advantage": turn.advantage,
             "admissible": turn.admissible,
+            "state": turn.state,
+            "commands": turn.commands,
         }
         for trajectory in trajectories
         for index, turn in enumerate(trajectory.turns)
@@ -88,10 +97,19 @@ def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: i
             "env_return": trajectory.env_return,
             "success": trajectory.success,
             "truncated": trajectory.truncated,
+            "embeddings": _half([turn.embedding for turn in trajectory.turns]),
+            "goal_embedding": _half([trajectory.goal_embedding]),
         }
         for trajectory in trajectories
     ]
     return pa.Table.from_pylist(rows, schema=SEQUENCES)
+
+
+def _half(vectors: Sequence[np.ndarray | None]) -> bytes | None:
+    """Vectors one after another as little-endian float16; None unless all are there."""
+    if not vectors or any(vector is None for vector in vectors):
+        return None
+    return np.stack(vectors).astype("<f2").tobytes()
 
 
 def write_table(table: pa.Table, path: Path) -> None:

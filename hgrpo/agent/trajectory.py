@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from hgrpo.envs.base import Task
 
 
@@ -10,7 +12,11 @@ class Turn:
     """One observation and the reply to it.
 
     `span` is [start, end) of the sampled reply in the trajectory's `token_ids`; `credit` and
-    `advantage` stay None until an assigner and the trainer have seen the trajectory.
+    `advantage` stay None until an assigner and the trainer have seen the trajectory. `state` is
+    what the agent can know of the situation it acted in (place, things held and moved) and
+    `commands` a hash of the commands it could have given; both equal where situations are.
+    `embedding` is the engine's of that name, where it was asked for one, and `target` a verdict
+    of the turn that a learnt assigner is taught.
     """
 
     observation: str
@@ -20,6 +26,10 @@ class Turn:
     progress: float
     admissible: bool
     overlong: bool
+    state: str = ""
+    commands: str = ""
+    embedding: np.ndarray | None = None
+    target: float | None = None
     credit: float | None = None
     advantage: float | None = None
 
@@ -39,6 +49,7 @@ class Trajectory:
     task: Task
     rollout: int
     goal: str = ""
+    goal_embedding: np.ndarray | None = None
     token_ids: list[int] = field(default_factory=list)
     behaviour_logprobs: list[float] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)

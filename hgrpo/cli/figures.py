@@ -3,7 +3,7 @@
 Example:
   python -m hgrpo.cli.figures --config report.json --episodes report/episodes.parquet \\
       --train-logs rl/*/*/*/train_log.json --turns rl/*/*/round_1/turns.parquet \\
-      --out report/figures
+      --fits turnrd/*/*/*/train_log.json --out report/figures
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, read_config, run
 from hgrpo.report.draw import draw_all
 from hgrpo.report.inputs import read_inputs
-from hgrpo.report.logs import read_first_turns
+from hgrpo.report.logs import read_first_turns, read_fits
 
 
 def main() -> None:
@@ -29,12 +29,15 @@ def main() -> None:
         default=[],
         help="turns.parquet of the first round of every run, for the credit pictures",
     )
+    parser.add_argument(
+        "--fits", type=Path, nargs="*", default=[], help="train_log.json of every TurnRD fit"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
     inputs = read_inputs(read_config(args.config), args.episodes, args.train_logs)
-    turns = read_first_turns(args.turns)
+    turns, fits = read_first_turns(args.turns), read_fits(args.fits)
     with atomic_folder(args.out) as folder:
-        index = draw_all(inputs.comparison, inputs.logs, turns, inputs.arms, folder)
+        index = draw_all(inputs, turns, fits, folder)
     print(f"{len(index)} figures: {args.out}")
 
 

@@ -63,7 +63,7 @@ def main() -> None:
         yardsticks=yardsticks(stages.get("expert", {})),
         left_out=left_out(stages),
     )
-    tables = all_tables(inputs.comparison, inputs.logs, inputs.arms)
+    tables = all_tables(inputs)
     manifest = methods_comparison(inputs.comparison, inputs.episodes)
     html = render(page)
     with atomic_folder(args.tables) as folder:

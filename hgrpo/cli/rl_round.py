@@ -24,7 +24,8 @@ from hgrpo.config.code_version import code_version
 from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.training import MethodConfig, TrainingConfig
-from hgrpo.credit.assigners import make_assigner
+from hgrpo.credit.base import Context
+from hgrpo.credit.make import make_assigner
 from hgrpo.envs.make import env_factory
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
@@ -58,6 +59,12 @@ def main() -> None:
     parser.add_argument("--base", type=Path, required=True, help="folder of the base model")
     parser.add_argument("--sft", type=Path, required=True, help="adapter that anchors the KL")
     parser.add_argument("--policy", type=Path, required=True, help="adapter the round starts from")
+    parser.add_argument(
+        "--fitted", type=Path, help="what the fit stage made of the rounds before, if there is one"
+    )
+    parser.add_argument(
+        "--cache", type=Path, help="folder shared by all jobs of a study, for judges' answers"
+    )
     parser.add_argument("--scratch", type=Path, required=True, help="folder for step checkpoints")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
@@ -70,13 +77,11 @@ def main() -> None:
 
 def _resume_key(config: dict, args: argparse.Namespace) -> str:
     """Changes with anything that would make a resumed round differ from a fresh one."""
-    digest = hashlib.sha256(
-        json.dumps(
-            [config, code_version("rl_round"), args.seed, args.round], sort_keys=True
-        ).encode()
-    )
+    code = code_version("rl_round", config["method"]["credit"]["kind"])
+    identity = json.dumps([config, code, args.seed, args.round], sort_keys=True)
+    digest = hashlib.sha256(identity.encode())
     inputs = [args.assets / "panels.json"]
-    for folder in (args.base, args.sft, args.policy):
+    for folder in filter(None, (args.base, args.sft, args.policy, args.fitted)):
         inputs += sorted(p for p in folder.iterdir() if p.is_file())
     for path in inputs:
         digest.update(hashlib.sha256(path.read_bytes()).digest())
@@ -110,13 +115,17 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
     conversation = Conversation(policy.tokenizer)
     sampling = Sampling(training.temperature, training.max_action_tokens)
     engine = TorchEngine(policy, training.in_flight, sampling, conversation.end_id)
+    make_env = env_factory(env, args.assets)
     collector = Collector(
         engine,
         conversation,
-        env_factory(env, args.assets),
+        make_env,
         env.turn_cap,
         training.max_action_tokens,
     )
+    context = Context(env.name, policy, conversation, collector, args.cache, args.fitted)
+    assigner = make_assigner(method.credit, context)
+    engine.embeddings = getattr(assigner, "reads_embeddings", False)
     play = Round(
         args.seed,
         args.round,
@@ -126,7 +135,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
         learner,
         engine,
         collector,
-        make_assigner(method.credit),
+        assigner,
         checkpoints,
     )
     per_step = training.tasks_per_step * training.rollouts_per_task
@@ -147,7 +156,11 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
         log = {"rows": rows, "config": _log_config(config, args), "eval": None}
         (out / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
-        snapshot = config | {"seed": args.seed, "round": args.round} | provenance("rl_round")
+        snapshot = (
+            config
+            | {"seed": args.seed, "round": args.round}
+            | provenance("rl_round", method.credit.kind)
+        )
         (out / "config.yaml").write_text(yaml.safe_dump(snapshot, sort_keys=True))
     print(
         f"{method.name} seed {args.seed} round {args.round}: {len(rows)} steps, success "

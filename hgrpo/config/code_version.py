@@ -19,25 +19,39 @@ STAGES = (
     "base",
     "sft",
     "rl_round",
+    "turnrd_fit",
     "evaluate",
     "merge",
     "figures",
     "report",
+    "credit_agreement",
 )
 
 
 @functools.cache
-def code_version(stage: str, package: Path = PACKAGE) -> str:
-    """Hash (16 hex digits) of what `python -m hgrpo.cli.<stage>` runs."""
+def code_version(
+    stage: str, assigner: str | tuple[str, ...] | None = None, package: Path = PACKAGE
+) -> str:
+    """Hash (16 hex digits) of what `python -m hgrpo.cli.<stage>` runs.
+
+    Args:
+        stage: name of a command line.
+        assigner: kind of the credit assigner it loads by name, or kinds, for a stage that does.
+        package: folder of the package.
+    """
     digest = hashlib.sha256()
-    for name, content in sorted(contents(stage, package).items()):
+    for name, content in sorted(contents(stage, assigner, package).items()):
         digest.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
     return digest.hexdigest()[:16]
 
 
-def contents(stage: str, package: Path = PACKAGE) -> dict[str, bytes]:
+def contents(
+    stage: str, assigner: str | tuple[str, ...] | None = None, package: Path = PACKAGE
+) -> dict[str, bytes]:
     """Module name or data file (relative to the package's parent) -> what of it counts."""
     modules = imported_modules(f"{package.name}.cli.{stage}", package)
+    for kind in (assigner,) if isinstance(assigner, str) else assigner or ():
+        modules |= imported_modules(f"{package.name}.credit.{kind}", package)
     found = {name: _normalised(_source(name, package)) for name in modules}
     for name in modules:
         source = _source(name, package)

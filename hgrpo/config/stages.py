@@ -6,6 +6,10 @@ from hgrpo.config.study import Study
 
 # Keys of EvaluationConfig that only the statistics read.
 STATISTICS = {"bootstrap", "confidence"}
+# Keys of TrainingConfig that the report may find to be factors of the study.
+FACTORS = {"lr", "rollouts_per_task"}
+# Keys of TrainingConfig that say how turns are played.
+PLAY = {"temperature", "max_action_tokens", "in_flight"}
 
 
 def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
@@ -14,7 +18,7 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
     Args:
         study: from `load_study`.
         stage: a key of `hgrpo.config.code_version.STAGES`.
-        method: needed by rl_round and evaluate.
+        method: needed by rl_round, turnrd_fit and evaluate.
     """
     env = study.env.model_dump(mode="json", exclude=set() if stage == "expert" else {"expert"})
     model = study.model.model_dump(mode="json")
@@ -35,6 +39,8 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
                 "training": study.training[method].model_dump(mode="json"),
                 "method": arm.model_dump(mode="json", exclude={"label", "training"}),
             }
+        case "turnrd_fit":
+            return {"credit": study.methods[method].credit.settings}
         case "evaluate":
             train = study.methods[method].train
             unread = STATISTICS | ({"sft_temperatures"} if train else set())
@@ -52,17 +58,39 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
         case "report":
             about = {"study": study.config.name, "description": study.config.description}
             return _comparison(study) | about
+        case "credit_agreement":
+            reference = study.config.reference
+            return {
+                "env": env,
+                "model": model,
+                "play": study.training[reference].model_dump(mode="json", include=PLAY),
+                "agreement": study.config.agreement.model_dump(mode="json"),
+                "reference": reference,
+                "stream": study.methods[reference].stream,
+                # A list, since mappings are sorted on their way: the study's order is shown.
+                "methods": [
+                    arm.model_dump(mode="json", include={"name", "label", "credit"})
+                    for arm in study.methods.values()
+                    if arm.train
+                ],
+            }
         case _:
             raise KeyError(stage)
 
 
 def _comparison(study: Study) -> dict:
     evaluation = study.config.evaluation.model_dump(mode="json", include=STATISTICS)
+    # A key that one arm changes is shown for all, so that arms can be told apart; the rest of the
+    # training is the same for all of them and says nothing here.
+    told = FACTORS.union(*(method.training for method in study.methods.values()))
     methods = {
         name: method.model_dump(mode="json", exclude={"training"})
+        | {"training": study.training[name].model_dump(mode="json", include=told)}
         for name, method in study.methods.items()
     }
-    return evaluation | {"reference": study.config.reference, "methods": methods}
+    # JSON with sorted keys forgets the order of the arms, in which they are shown.
+    order = {"order": list(study.methods)}
+    return evaluation | order | {"reference": study.config.reference, "methods": methods}
 
 
 def as_json(config: dict) -> str:

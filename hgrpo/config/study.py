@@ -2,13 +2,14 @@
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from hgrpo.config.agreement import AgreementConfig
 from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
@@ -40,8 +41,18 @@ class Resources(Strict):
     base: StageResources = StageResources(mem_mb=2000)
     sft: StageResources = StageResources(mem_mb=2500)
     rl_round: StageResources = StageResources(mem_mb=1700)
+    turnrd_fit: StageResources = StageResources(mem_mb=1500)
     evaluate: StageResources = StageResources(mem_mb=1500)
     report: StageResources = StageResources()
+    credit_agreement: StageResources = StageResources(mem_mb=2000)
+
+
+class Variant(BaseModel):
+    """A method by what it changes of another; every key of a method but `name` may stand here."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    of: str = Field(description="name of a file in configs/methods")
 
 
 class StudyConfig(Strict):
@@ -51,7 +62,12 @@ class StudyConfig(Strict):
     description: str = ""
     env: str = Field(description="name of a file in configs/envs")
     model: str = Field(description="name of a file in configs/models")
-    methods: list[str] = Field(min_length=1, description="names of files in configs/methods")
+    methods: list[str] = Field(
+        min_length=1, description="names of files in configs/methods, or of variants"
+    )
+    variants: dict[str, Variant] = Field(
+        default_factory=dict, description="methods that differ from a file's in some keys"
+    )
     seeds: list[Annotated[int, Field(ge=0)]] = Field([11], min_length=1)
     rounds: int = Field(
         5,
@@ -64,6 +80,7 @@ class StudyConfig(Strict):
     training: TrainingConfig = TrainingConfig()
     sft: SftConfig = SftConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+    agreement: AgreementConfig = AgreementConfig()
     resources: Resources = Resources()
 
     @field_validator("methods", "seeds")
@@ -124,17 +141,24 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     check_name(config, path)
     env = _named(EnvConfig, configs / "envs", config.env, f"{path}: env")
     model = _named(ModelConfig, configs / "models", config.model, f"{path}: model")
+    where = _source(path, given)
     methods = {
-        name: _named(MethodConfig, configs / "methods", name, f"{_source(path, given)}: methods")
+        name: _variant(config.variants[name], name, configs, f"{where}: variants.{name}")
+        if name in config.variants
+        else _method(name, configs, f"{where}: methods", config.variants)
         for name in config.methods
     }
     training = {
-        name: _merge_training(config, method, configs / "methods" / f"{name}.yaml")
+        name: _merge_training(
+            config,
+            method,
+            f"{where}: variants.{name}"
+            if name in config.variants
+            else str(configs / "methods" / f"{name}.yaml"),
+        )
         for name, method in methods.items()
     }
     check_name(model, configs / "models" / f"{config.model}.yaml")
-    for name, method in methods.items():
-        check_name(method, configs / "methods" / f"{name}.yaml")
     study = Study(config, env, model, methods, training)
     _cross_check(study, path)
     return study
@@ -155,17 +179,32 @@ def _parse_overrides(overrides: Mapping[str, object]) -> dict[str, object]:
     return parsed
 
 
-def _named(model: type, folder: Path, name: str, where: str):
+def _named(model: type, folder: Path, name: str, where: str, also: Iterable[str] = ()):
     path = folder / f"{name}.yaml"
     if not path.is_file():
-        known = did_you_mean(name, (other.stem for other in folder.glob("*.yaml")))
+        known = did_you_mean(name, [*(other.stem for other in folder.glob("*.yaml")), *also])
         raise UserError(f"{where}: {name!r}: no such file {path}{known}")
     return validate(model, read_yaml(path), str(path))
 
 
-def _merge_training(config: StudyConfig, method: MethodConfig, path: Path) -> TrainingConfig:
+def _method(name: str, configs: Path, where: str, variants: Iterable[str] = ()) -> MethodConfig:
+    method = _named(MethodConfig, configs / "methods", name, where, variants)
+    check_name(method, configs / "methods" / f"{name}.yaml")
+    return method
+
+
+def _variant(variant: Variant, name: str, configs: Path, where: str) -> MethodConfig:
+    _method(variant.of, configs, f"{where}.of")
+    base = read_yaml(configs / "methods" / f"{variant.of}.yaml")
+    changes = variant.model_extra or {}
+    if "name" in changes:
+        raise UserError(f"{where}.name: a variant's name is its key, {name!r}")
+    return validate(MethodConfig, _merge(base, changes) | {"name": name}, where)
+
+
+def _merge_training(config: StudyConfig, method: MethodConfig, source: str) -> TrainingConfig:
     merged = _merge(config.training.model_dump(), method.training)
-    return validate(_MethodTraining, {"training": merged}, str(path)).training
+    return validate(_MethodTraining, {"training": merged}, source).training
 
 
 class _MethodTraining(Strict):

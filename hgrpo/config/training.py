@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from hgrpo.config.credit import CreditConfig
 from hgrpo.config.strict import Strict
 
 
@@ -34,7 +35,7 @@ class KlConfig(Strict):
 class TrainingConfig(Strict):
     """One reinforcement-learning round; identical for every arm unless its method file says so."""
 
-    steps_per_round: int = Field(10, gt=0)
+    steps_per_round: int = Field(8, gt=0)
     tasks_per_step: int = Field(32, gt=0, description="P: groups collected before an update")
     rollouts_per_task: int = Field(8, gt=0, description="K: group size")
     temperature: float = Field(1.0, gt=0)
@@ -60,19 +61,13 @@ class TrainingConfig(Strict):
     in_flight: int = Field(256, gt=0, description="trajectories advanced together")
 
 
-class CreditConfig(Strict):
-    """Which assigner gives turns their credit; `kind` names a file in hgrpo/credit."""
-
-    kind: Literal["flat", "progress", "random"] = "flat"
-
-
 class MethodConfig(Strict):
     """One arm of a study. alpha = 1 is flatGRPO whatever the credit assigner says."""
 
     name: str
     label: str = ""
     train: bool = Field(True, description="false: the SFT policy is evaluated as it is (SFTOnly)")
-    credit: CreditConfig = CreditConfig()
+    credit: CreditConfig = Field(default_factory=CreditConfig)
     alpha: float = Field(1.0, ge=0, le=1)
     group_norm: Literal["std", "mean"] = Field(
         "std", description="trajectory advantage: z-score in the group, or centred only"
@@ -80,6 +75,12 @@ class MethodConfig(Strict):
     turn_norm: Literal["position", "group", "none"] = "position"
     norm_floor: float = Field(1e-6, gt=0, description="lower bound of a deviation divided by")
     skip_dead_groups: bool = True
+    stream: int = Field(
+        0,
+        ge=0,
+        description="0: the rollouts' random numbers are those of every other arm; another number "
+        "draws others, for an A/A pair",
+    )
     training: dict[str, object] = Field(
         default_factory=dict, description="TrainingConfig keys this arm changes"
     )

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from hgrpo.credit.base import Group
+from hgrpo.credit.base import Context, Group
+from hgrpo.credit.settings import NoSettings
 
 
 class FlatCredit:
@@ -11,3 +12,8 @@ class FlatCredit:
     def assign(self, group: Group) -> list[np.ndarray]:
         """Zeros, K arrays of [T_k]."""
         return [np.zeros(len(trajectory.turns)) for trajectory in group.trajectories]
+
+
+def make(settings: NoSettings, context: Context) -> FlatCredit:
+    """The assigner; it needs neither."""
+    return FlatCredit()

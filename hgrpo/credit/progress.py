@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from hgrpo.credit.base import Group
+from hgrpo.credit.base import Context, Group
+from hgrpo.credit.settings import NoSettings
 
 
 class ProgressCredit:
@@ -14,3 +15,8 @@ class ProgressCredit:
             np.array([turn.progress for turn in trajectory.turns], dtype=np.float64)
             for trajectory in group.trajectories
         ]
+
+
+def make(settings: NoSettings, context: Context) -> ProgressCredit:
+    """The assigner; it needs neither."""
+    return ProgressCredit()

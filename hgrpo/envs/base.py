@@ -23,10 +23,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Observation:
-    """What the agent sees. `goal` is the goal sentence alone; a reset's `text` contains it too."""
+    """What the agent sees.
+
+    Attributes:
+        goal: the goal sentence alone; a reset's `text` contains it too.
+        state: fingerprint of what the agent can know of its situation, equal where it is equal.
+        commands: fingerprint of the admissible commands.
+    """
 
     goal: str
     text: str
+    state: str = ""
+    commands: str = ""
 
 
 @dataclass(frozen=True)

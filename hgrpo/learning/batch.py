@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hgrpo.agent.trajectory import Trajectory
 from hgrpo.config.training import MethodConfig, TrainingConfig
-from hgrpo.credit.base import CreditAssigner, Group
+from hgrpo.credit.base import Group
 from hgrpo.learning.advantages import (
     blend,
     is_dead,
@@ -53,15 +53,14 @@ def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> fl
 
 def group_advantages(
     group: Group,
-    assigner: CreditAssigner,
+    credit: Sequence[np.ndarray],
     method: MethodConfig,
     training: TrainingConfig,
 ) -> GroupAdvantages:
-    """Assign credit, turn it into advantages, and note both on the group's turns."""
+    """Turn credit, K arrays of [T_k], into advantages, and note both on the group's turns."""
     returns = np.array(
         [training_return(t, training.invalid_action_penalty) for t in group.trajectories]
     )
-    credit = assigner.assign(group)
     per_trajectory = trajectory_advantages(returns, method.group_norm, method.norm_floor)
     per_turn = turn_advantages(credit, method.turn_norm, method.norm_floor)
     blended = blend(method.alpha, per_trajectory, per_turn)

@@ -9,7 +9,7 @@ import numpy as np
 from hgrpo.agent.records import sequence_table, turn_table
 from hgrpo.agent.trajectory import Trajectory
 from hgrpo.config.training import MethodConfig, TrainingConfig
-from hgrpo.credit.base import CreditAssigner, Group
+from hgrpo.credit.base import CreditAssigner, Group, assign_all
 from hgrpo.envs.base import Task
 from hgrpo.learning.batch import GroupAdvantages, group_advantages, training_sequences
 from hgrpo.learning.checkpoint import Checkpoints
@@ -59,17 +59,14 @@ class Round:
         )
         self.engine.load_weights(self.learner.policy)
         check_sync(self.engine, self.learner.policy, tasks[0].task_id)
-        stream = ("train", self.seed, self.index, step)
+        own = (self.method.stream,) if self.method.stream else ()
+        stream = ("train", self.seed, self.index, step, *own)
         groups = self.collector.collect(tasks, training.rollouts_per_task, stream, on_trajectory)
         collected = time.perf_counter()
+        named = [Group(group, (*stream, group[0].task.task_id)) for group in groups]
         advantages = [
-            group_advantages(
-                Group(group, (*stream, group[0].task.task_id)),
-                self.assigner,
-                self.method,
-                training,
-            )
-            for group in groups
+            group_advantages(group, credit, self.method, training)
+            for group, credit in zip(named, assign_all(self.assigner, named), strict=True)
         ]
         alive = [
             trajectory
@@ -88,6 +85,7 @@ class Round:
             {"step": step, "round": self.index}
             | _rollout_row(groups)
             | _advantage_row(groups, advantages)
+            | getattr(self.assigner, "report", dict)()
             | diagnostics
             | {
                 "lr": self.learner.optimiser.param_groups[0]["lr"],

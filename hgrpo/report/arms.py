@@ -3,13 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from matplotlib.colors import LinearSegmentedColormap, to_hex
+
 from hgrpo.errors import UserError
+from hgrpo.evaluation.designs import alpha_sweep
 
 # After Okabe and Ito: apart for the common kinds of colour blindness, readable on light and dark.
 UNTRAINED_COLOUR = "#80868f"
 REFERENCE_COLOUR = "#3a86c8"
 COLOURS = ("#e07b00", "#009e73", "#c864a0", "#b8a000", "#d5482f", "#4fb3e8", "#8c6bd1", "#8a6a4f")
 MARKERS = ("s", "^", "D", "v", "P", "X", "*", "<")
+# Colours come round again after eight arms; the line and the marker then tell them apart.
+LINES = ("-", "--", "-.")
+# In a sweep the colour is the value of alpha, in steps that stand out on light and on dark.
+BLEND = LinearSegmentedColormap.from_list(
+    "alpha", ["#8a5cc9", "#3a86c8", "#17a08a", "#7f9f1f", "#c98f00"]
+)
 
 
 @dataclass(frozen=True)
@@ -22,6 +31,7 @@ class Arm:
     credit: str
     colour: str
     marker: str
+    line: str = "-"
 
 
 @dataclass(frozen=True)
@@ -57,24 +67,32 @@ class Arms:
 def read_arms(config: Mapping) -> Arms:
     """Arms from the report stage's settings: `methods` (name -> label, train, credit) and so on.
 
+    `order`, if given, is that of the study's file.
+
     Raises:
         UserError: a key is missing, or more than one arm is untrained.
     """
     for key in ("methods", "reference"):
         if key not in config:
             raise UserError(f"--config: key {key!r} is missing")
-    colours, markers = iter(_repeat(COLOURS)), iter(_repeat(MARKERS))
-    arms = {}
-    for name, method in sorted(config["methods"].items(), key=lambda item: _rank(item, config)):
+    methods = {name: config["methods"][name] for name in config.get("order", config["methods"])}
+    sweep = alpha_sweep(methods)
+    arms, others = {}, 0
+    for name, method in sorted(methods.items(), key=lambda item: _rank(item, config)):
         trained = bool(method.get("train", True))
+        line = "-"
         if not trained:
             colour, marker = UNTRAINED_COLOUR, "o"
         elif name == config["reference"]:
             colour, marker = REFERENCE_COLOUR, "o"
         else:
-            colour, marker = next(colours), next(markers)
+            colour, marker, line = _look(others)
+            others += 1
+        if name in sweep:
+            colour, line = _blend_colour(sweep[name], sweep), "-"
         credit = (method.get("credit") or {}).get("kind", "")
-        arms[name] = Arm(name, method.get("label") or name, trained, credit, colour, marker)
+        label = method.get("label") or name
+        arms[name] = Arm(name, label, trained, credit, colour, marker, line)
     untrained = [name for name, arm in arms.items() if not arm.trained]
     if len(untrained) > 1:
         raise UserError(f"--config: more than one untrained arm: {', '.join(untrained)}")
@@ -86,6 +104,12 @@ def _rank(item: tuple[str, Mapping], config: Mapping) -> int:
     return 0 if not method.get("train", True) else 1 if name == config["reference"] else 2
 
 
-def _repeat(values: tuple):
-    while True:
-        yield from values
+def _look(index: int) -> tuple[str, str, str]:
+    """Colour, marker and line of the arm with that place among the others."""
+    turn, place = divmod(index, len(COLOURS))
+    return COLOURS[place], MARKERS[(place + turn) % len(MARKERS)], LINES[turn % len(LINES)]
+
+
+def _blend_colour(alpha: float, sweep: Mapping[str, float]) -> str:
+    low, high = min(sweep.values()), max(sweep.values())
+    return to_hex(BLEND((alpha - low) / (high - low)))

@@ -7,30 +7,35 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.errors import UserError
-from hgrpo.evaluation.comparison import Comparison
-from hgrpo.report.arms import Arms
-from hgrpo.report.figures import credit, learning, outcome, training
+from hgrpo.report.figures import alpha, credit, factorial, learning, outcome, training, turnrd
+from hgrpo.report.inputs import Inputs
 from hgrpo.report.style import Drawing, save
 
 INDEX = "index.json"
 
 
 def drawings(
-    comparison: Comparison, logs: pd.DataFrame, turns: Mapping[str, pd.DataFrame], arms: Arms
+    inputs: Inputs, turns: Mapping[str, pd.DataFrame], fits: pd.DataFrame
 ) -> Iterator[Drawing]:
     """The figures one after another, so that one is held open; those without data are left out.
 
     Args:
-        comparison: from `compare`. logs: from `read_logs`. turns: from `read_first_turns`.
+        inputs: from `read_inputs`. turns: from `read_first_turns`. fits: from `read_fits`.
     """
+    comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
+    fitted = [name for name in arms.trained if arms[name].credit == "turnrd"]
     makers = [
         lambda: outcome.forest(comparison, arms),
+        lambda: alpha.alpha(comparison, logs, arms, inputs.sweep),
+        lambda: factorial.factorial(comparison, inputs.effects, inputs.design),
         lambda: outcome.sft_temperatures(comparison, arms),
         lambda: outcome.task_types(comparison, arms),
         lambda: learning.learning_curves(comparison, arms) if arms.trained else None,
         lambda: learning.equal_budget(comparison, logs, arms),
         lambda: credit.credit_strips(credit.credit_table(turns, arms), arms),
         lambda: training.protocol_comparison(comparison, logs, arms),
+        lambda: alpha.alpha_diagnostics(logs, arms, inputs.sweep),
+        lambda: turnrd.turnrd(logs, fits, arms, fitted),
         lambda: training.health(logs, arms),
     ]
     for make in makers:
@@ -44,15 +49,11 @@ def drawings(
 
 
 def draw_all(
-    comparison: Comparison,
-    logs: pd.DataFrame,
-    turns: Mapping[str, pd.DataFrame],
-    arms: Arms,
-    folder: Path,
+    inputs: Inputs, turns: Mapping[str, pd.DataFrame], fits: pd.DataFrame, folder: Path
 ) -> list[dict]:
     """Write every figure into `folder` and the index beside them; return the index."""
     index = []
-    for drawing in drawings(comparison, logs, turns, arms):
+    for drawing in drawings(inputs, turns, fits):
         save(drawing, folder)
         index.append(
             {

@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.evaluation.comparison import Comparison, Protocol, compare
+from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial
+from hgrpo.evaluation.effects import effects
 from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.report.arms import Arms, read_arms
 from hgrpo.report.logs import read_logs
@@ -14,12 +16,21 @@ from hgrpo.report.logs import read_logs
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything read and compared."""
+    """Everything read and compared.
+
+    Attributes:
+        sweep: arm -> alpha, where the arms differ in nothing else (`designs.alpha_sweep`).
+        design: the factorial the arms make up, if they do.
+        effects: its main effects and interactions (`effects.effects`); empty without one.
+    """
 
     arms: Arms
     episodes: pd.DataFrame
     logs: pd.DataFrame
     comparison: Comparison
+    sweep: Mapping[str, float]
+    design: Factorial | None
+    effects: pd.DataFrame
 
 
 def read_inputs(config: Mapping, episodes: Path, train_logs: Sequence[Path]) -> Inputs:
@@ -43,4 +54,16 @@ def read_inputs(config: Mapping, episodes: Path, train_logs: Sequence[Path]) -> 
         replicates=config.get("bootstrap", Protocol.replicates),
     )
     merged = merged[merged["method"].isin(arms.names)]
-    return Inputs(arms, merged, read_logs(train_logs), compare(merged, protocol))
+    comparison = compare(merged, protocol)
+    design = factorial(config["methods"], arms.reference)
+    return Inputs(
+        arms=arms,
+        episodes=merged,
+        logs=read_logs(train_logs),
+        comparison=comparison,
+        sweep=alpha_sweep(config["methods"]),
+        design=design,
+        effects=effects(merged, design, comparison.last_round, protocol.level)
+        if design
+        else pd.DataFrame(),
+    )

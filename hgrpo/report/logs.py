@@ -32,11 +32,30 @@ OPTIONAL = (
     "ess",
     "mismatch_max",
     "mean_abs_turn_adv",
+    "mean_abs_token_adv",
     "collect_s",
     "credit_s",
     "update_s",
+    # What a credit assigner says of itself: TurnRD's weights, play and calls beyond the rollouts.
+    "alpha_var",
+    "alpha_entropy_ratio",
+    "alpha_progress_corr",
+    "cls_query_norm",
+    "cf_branches",
+    "cf_replies",
+    "judge_calls",
+    "judge_cache_hits",
+    "judge_fallbacks",
+    "judge_dollars",
 )
-SUMS = {"trajectories": "n_trajectories", "tokens": "n_forward_tokens", "seconds": "elapsed_s"}
+# Running sums of a run, each over the sum of some columns.
+SUMS = {
+    "trajectories": ("n_trajectories", "cf_branches"),
+    "tokens": ("n_forward_tokens",),
+    "seconds": ("elapsed_s",),
+}
+FIT_REQUIRED = ("epoch", "validation_loss")
+FIT_OPTIONAL = ("return_corr", "alpha_cf_corr", "supervised_share")
 
 
 def run_of(path: Path) -> tuple[str, int, int]:
@@ -55,34 +74,42 @@ def read_logs(paths: Sequence[Path]) -> pd.DataFrame:
     """All training logs as one table, one row per optimiser batch of every run.
 
     Adds `batch` (number of the batch in its run, over all rounds, from 1) and the running sums
-    `trajectories`, `tokens` and `seconds` of the run, the batch included.
+    `trajectories`, `tokens` and `seconds` of the run, the batch included. A counterfactual branch
+    is a trajectory that was played; its tokens are not logged.
 
     Raises:
         UserError: a log is missing, is not a log, lacks a column, stands twice, or a round of
             a run is missing before it.
     """
-    tables = []
-    seen: dict[tuple, Path] = {}
-    for path in paths:
-        run = run_of(path)
-        if run in seen:
-            raise UserError(f"{path}: the same round as {seen[run]}")
-        seen[run] = path
-        tables.append(_read_log(path).assign(method=run[0], seed=run[1], round=run[2]))
+    tables = _read_all(paths, REQUIRED, OPTIONAL)
     if not tables:
         return pd.DataFrame(
             columns=["method", "seed", "round", "batch", *REQUIRED, *OPTIONAL, *SUMS]
         )
-    for method, seed, number in seen:
-        if number > 1 and (method, seed, number - 1) not in seen:
+    for method, seed, number in tables:
+        if number > 1 and (method, seed, number - 1) not in tables:
             raise UserError(f"{method} seed {seed}: no train log of round {number - 1}")
-    table = pd.concat(tables, ignore_index=True)
+    table = pd.concat(tables.values(), ignore_index=True)
     table = table.sort_values(["method", "seed", "round", "step"], ignore_index=True)
     runs = table.groupby(["method", "seed"])
     table["batch"] = runs.cumcount() + 1
-    for name, column in SUMS.items():
-        table[name] = runs[column].cumsum()
+    for name, columns in SUMS.items():
+        spent = table[list(columns)].sum(axis=1, min_count=1)
+        table[name] = spent.groupby([table["method"], table["seed"]]).cumsum()
     return table
+
+
+def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
+    """Logs of the fits between rounds, one row per epoch of every fit.
+
+    Raises:
+        UserError: a log is missing, is not a log, lacks a column or stands twice.
+    """
+    tables = _read_all(paths, FIT_REQUIRED, FIT_OPTIONAL)
+    if not tables:
+        return pd.DataFrame(columns=["method", "seed", "round", *FIT_REQUIRED, *FIT_OPTIONAL])
+    table = pd.concat(tables.values(), ignore_index=True)
+    return table.sort_values(["method", "seed", "round", "epoch"], ignore_index=True)
 
 
 def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
@@ -112,18 +139,34 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
     return {method: _read_turns(runs[method, seeds[0]]) for method in methods}
 
 
-def _read_log(path: Path) -> pd.DataFrame:
+def _read_all(
+    paths: Sequence[Path], required: Sequence[str], optional: Sequence[str]
+) -> dict[tuple[str, int, int], pd.DataFrame]:
+    """(method, seed, round) -> its log, with those as columns too."""
+    tables: dict[tuple[str, int, int], pd.DataFrame] = {}
+    seen: dict[tuple, Path] = {}
+    for path in paths:
+        run = run_of(path)
+        if run in seen:
+            raise UserError(f"{path}: the same round as {seen[run]}")
+        seen[run] = path
+        table = _read_log(path, required, optional)
+        tables[run] = table.assign(method=run[0], seed=run[1], round=run[2])
+    return tables
+
+
+def _read_log(path: Path, required: Sequence[str], optional: Sequence[str]) -> pd.DataFrame:
     try:
         rows = json.loads(Path(path).read_text())["rows"]
     except FileNotFoundError:
         raise UserError(f"{path}: no such train log") from None
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not a train log ({error})") from None
-    table = pd.DataFrame(rows, columns=None if rows else list(REQUIRED))
-    lacking = [name for name in REQUIRED if name not in table.columns]
+    table = pd.DataFrame(rows, columns=None if rows else list(required))
+    lacking = [name for name in required if name not in table.columns]
     if lacking:
         raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
-    table = table.reindex(columns=[*REQUIRED, *OPTIONAL])
+    table = table.reindex(columns=[*required, *optional])
     return table.apply(pd.to_numeric)
 
 

@@ -1,6 +1,8 @@
 """Which figures and tables a study has, known before there is anything to draw."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+
+from hgrpo.evaluation.designs import alpha_sweep, factorial, uses_turnrd
 
 TABLES = (
     "methods",
@@ -18,20 +20,36 @@ TABLES = (
 )
 
 
-def figure_names(trained: Sequence[str], untrained: bool, seeds: Iterable[int]) -> list[str]:
-    """Names of all figures, in the order of the page.
+def figure_names(config: Mapping, seeds: Iterable[int], rounds: int) -> list[str]:
+    """Names of all figures, in the order they are drawn in.
 
     Args:
-        trained: names of the arms that reinforcement learning changes.
-        untrained: whether the study has the supervised policy as an arm.
-        seeds: of the trained arms.
+        config: the figures stage's settings (`hgrpo.config.stages`).
+        seeds, rounds: of the trained arms.
     """
-    several = len(trained) + untrained > 1
+    methods = config["methods"]
+    trained = [name for name, arm in methods.items() if arm.get("train", True)]
+    trained.sort(key=lambda name: name != config["reference"])
+    untrained = len(trained) < len(methods)
+    sweep = bool(alpha_sweep(methods))
+    # The first fit follows the first round, and the last round is followed by none.
+    fitted = rounds > 1 and bool(uses_turnrd(methods))
     return [
-        *(["forest"] if several else []),
+        *(["forest"] if len(methods) > 1 else []),
+        *(["alpha"] if sweep else []),
+        *(["factorial"] if factorial(methods, config["reference"]) else []),
         *(["sft_temperatures"] if untrained else []),
         "task_types",
         *(["learning_curves", "equal_budget", "credit"] if trained else []),
-        *(["protocol_comparison", "health"] if trained else []),
+        *(["protocol_comparison"] if trained else []),
+        *(["alpha_diagnostics"] if sweep else []),
+        *(["turnrd"] if fitted else []),
+        *(["health"] if trained else []),
         *(f"reward_{method}_seed_{seed}" for method in trained for seed in sorted(seeds)),
     ]
+
+
+def table_names(config: Mapping) -> list[str]:
+    """Names of all tables; `config` as for `figure_names`."""
+    design = factorial(config["methods"], config["reference"])
+    return [*TABLES, *(["factorial"] if design else [])]

@@ -15,7 +15,7 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.draw import read_index
 from hgrpo.report.figures.credit import KEYS, scale_of
 from hgrpo.report.svg import inline, whisker
-from hgrpo.report.tables import cost, counts
+from hgrpo.report.tables import cost, counts, logged_extras
 
 SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇", "one seed": "·"}
 OBSERVATION = 160  # characters of an observation shown under an action
@@ -65,6 +65,7 @@ def render(page: Page) -> str:
         "temperature": words.temperature_name,
     }
     comparison, arms = page.comparison, page.arms
+    spent = cost(page.logs, arms)
     return environment.get_template("report.html.j2").render(
         page=page,
         arms=arms,
@@ -75,7 +76,8 @@ def render(page: Page) -> str:
         figures=_figures(page.figures),
         credit=_credit_pictures(page.figures, arms),
         counts=counts(comparison, page.logs, arms).to_dict("records"),
-        cost=cost(page.logs, arms).to_dict("records"),
+        cost=spent.to_dict("records"),
+        extras=logged_extras(spent),
         best=comparison.best_rounds.to_dict("records"),
         symbols=SYMBOLS,
         config_text=yaml.safe_dump(

@@ -1,5 +1,6 @@
 """How every figure looks, and how it is written: vector SVG with the same bytes every time."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
 
 # The page replaces these four by the reader's light or dark theme.
 INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
 WIDTH = 4.7  # inches: legible on a phone held upright, two abreast on a desk
+# More trained arms than this do not share a set of axes with names, seeds and intervals.
+MANY = 8
 
 RC = {
     "svg.fonttype": "none",
@@ -91,13 +97,65 @@ def save(drawing: Drawing, folder: Path) -> None:
 
 
 def percent_axis(axis: matplotlib.axis.Axis) -> None:
-    """Show fractions as percent."""
+    """Show fractions as percent, with ticks that need no decimals."""
+    axis.set_major_locator(matplotlib.ticker.MaxNLocator("auto", steps=[1, 2, 5, 10]))
     axis.set_major_formatter(matplotlib.ticker.PercentFormatter(1, decimals=0, symbol=" %"))
+
+
+def log_axis(axis: matplotlib.axis.YAxis) -> None:
+    """A logarithmic scale upwards with few ticks, written out."""
+    axis.axes.set_yscale("log")
+    axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 3), numticks=7))
+    axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
+    axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
 
 def whole_numbers(axis: matplotlib.axis.Axis) -> None:
     """Ticks at whole numbers only: there is no batch 1.5."""
     axis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def wrap(label: str, width: int = 16) -> str:
+    """A label on as many lines as it needs; nothing of it is lost."""
+    return textwrap.fill(label, width, break_long_words=False, break_on_hyphens=False)
+
+
+def text_width(text: str, size: float) -> float:
+    """Width of the widest line in points."""
+    font = FontProperties(family=RC["font.sans-serif"])
+    lines = [line for line in text.split("\n") if line.strip()]
+    return max(
+        (TextPath((0, 0), line, size=size, prop=font).get_extents().width for line in lines),
+        default=0.0,
+    )
+
+
+def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 3) -> None:
+    """A legend under the figure, in as many columns as its labels leave room for.
+
+    The figure grows by the rows the legend has beyond two, so that the axes keep their size.
+    """
+    labels = [handle.get_label() for handle in handles]
+    size = RC["legend.fontsize"] if len(labels) <= MANY else 8
+    between, around = 1.2 * size, 3.2 * size  # columns; the handle with its margins
+    wanted = max(text_width(label, size) for label in labels) + around
+    room = WIDTH * 72 - 8
+    columns = max(1, min(columns, len(labels), int((room + between) / (wanted + between))))
+    rows = -(-len(labels) // columns)
+    figure.legend(
+        handles=list(handles),
+        loc="outside lower center",
+        ncols=columns,
+        fontsize=size,
+        columnspacing=between / size,
+    )
+    figure.set_figheight(figure.get_figheight() + max(0, rows - 2) * 1.55 * size / 72)
+
+
+def crowded(texts: Sequence[str], gap: float = 0.075) -> bool:
+    """Whether `label_ends` would run out of the height, or leave the lines too little width."""
+    height = gap * sum(text.count("\n") + 1 for text in texts)
+    return height > 1 or max(text_width(text, 9) for text in texts) > 0.36 * WIDTH * 72
 
 
 def label_ends(
@@ -107,7 +165,7 @@ def label_ends(
 
     Args:
         ends: (text, x, y, colour) per line, in data coordinates.
-        gap: least distance between two names, as a share of the axis height.
+        gap: room for one line of text, as a share of the axis height.
         offset: of the names from the axis, in points.
     """
     if not ends:
@@ -115,7 +173,8 @@ def label_ends(
     low, high = ax.get_ylim()
     wanted = sorted(ends, key=lambda end: end[2])
     heights = np.array([(y - low) / (high - low) for _, _, y, _ in wanted])
-    placed = _spread(heights, gap)
+    sizes = gap * np.array([text.count("\n") + 1 for text, _, _, _ in wanted])
+    placed = _spread(heights, sizes)
     for (text, _, _, colour), height in zip(wanted, placed, strict=True):
         ax.annotate(
             text,
@@ -130,18 +189,25 @@ def label_ends(
         )
 
 
-def _spread(heights: np.ndarray, gap: float) -> np.ndarray:
-    """Sorted heights moved as little as needed to be `gap` apart, clusters kept centred."""
-    clusters = [[height, 1] for height in heights]
+def _spread(heights: np.ndarray, sizes: np.ndarray | float) -> np.ndarray:
+    """Sorted heights moved as little as needed for boxes of these sizes not to overlap.
+
+    Boxes that touch form clusters, which stay centred on where their members wanted to be.
+    """
+    sizes = np.broadcast_to(sizes, heights.shape)
+    clusters = [[height, size, [size]] for height, size in zip(heights, sizes, strict=True)]
     merged = True
     while merged:
         merged = False
         for i in range(len(clusters) - 1):
-            (low, m), (high, n) = clusters[i], clusters[i + 1]
-            if high - low < gap * (m + n) / 2 - 1e-12:
-                clusters[i : i + 2] = [[(low * m + high * n) / (m + n), m + n]]
+            (low, m, lower), (high, n, upper) = clusters[i], clusters[i + 1]
+            if high - low < (m + n) / 2 - 1e-12:
+                clusters[i : i + 2] = [[(low * m + high * n) / (m + n), m + n, lower + upper]]
                 merged = True
                 break
     return np.concatenate(
-        [centre + gap * (np.arange(size) - (size - 1) / 2) for centre, size in clusters]
+        [
+            centre - total / 2 + np.cumsum(members) - np.array(members) / 2
+            for centre, total, members in clusters
+        ]
     )

@@ -5,9 +5,20 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.evaluation.comparison import Comparison
+from hgrpo.evaluation.effects import cells
 from hgrpo.report.arms import Arms
+from hgrpo.report.inputs import Inputs
 
 COUNTS = ("inadmissible", "overlong", "empty", "truncated", "context_overflow")
+# What some assigners spend beyond the rollouts: play of their own, and calls to a judge.
+EXTRAS = {
+    "cf_branches": "counterfactual branches",
+    "cf_replies": "replies in them",
+    "judge_calls": "judge calls",
+    "judge_cache_hits": "judge cache hits",
+    "judge_fallbacks": "judge fallbacks",
+    "judge_dollars": "judge dollars",
+}
 
 
 def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
@@ -42,9 +53,13 @@ def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFra
 
 
 def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
-    """What training one seed of each trained arm took, mean over seeds."""
+    """What training one seed of each trained arm took, mean over seeds.
+
+    Trajectories are those of the rollouts and the counterfactual branches. What an arm did not
+    log is missing (NaN).
+    """
     columns = ["trajectories", "tokens", "seconds"]
-    parts = ["collect_s", "credit_s", "update_s"]
+    parts = ["collect_s", "credit_s", "update_s", *EXTRAS]
     rows = []
     for name in arms.trained:
         mine = logs[logs["method"] == name]
@@ -59,9 +74,17 @@ def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def all_tables(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> dict[str, pd.DataFrame]:
-    """Name -> table, for the folder of CSV files; the names are those of `names.TABLES`."""
+def logged_extras(table: pd.DataFrame) -> dict[str, str]:
+    """Column -> heading of the `EXTRAS` that any arm of a cost table has."""
     return {
+        name: title for name, title in EXTRAS.items() if len(table) and table[name].notna().any()
+    }
+
+
+def all_tables(inputs: Inputs) -> dict[str, pd.DataFrame]:
+    """Name -> table, for the folder of CSV files; the names are those of `names.table_names`."""
+    comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
+    tables = {
         "methods": comparison.methods,
         "seeds": comparison.seeds,
         "against_reference": comparison.against_reference,
@@ -75,6 +98,9 @@ def all_tables(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> dict[s
         "counts": counts(comparison, logs, arms),
         "cost": cost(logs, arms),
     }
+    if inputs.design:
+        tables["factorial"] = cells(comparison.methods, inputs.design)
+    return tables
 
 
 def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:

@@ -9,6 +9,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.report.arms import Arms
 
 MINUS, SPACE, DASH = "\u2212", "\u00a0", "\u2013"
+MOST_NAMED = 5  # arms a headline names; the paragraphs below it name all
 
 # Verdicts that say something about the methods.
 DECIDED = ("better", "worse")
@@ -95,10 +96,10 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
     parts = []
     if groups["better"]:
         verb = "beats" if len(groups["better"]) == 1 else "beat"
-        parts.append(f"{listing(groups['better'])} {verb} {reference}")
+        parts.append(f"{_named(groups['better'])} {verb} {reference}")
     if groups["worse"]:
         verb = "does" if len(groups["worse"]) == 1 else "do"
-        parts.append(f"{listing(groups['worse'])} {verb} worse than {reference}")
+        parts.append(f"{_named(groups['worse'])} {verb} worse than {reference}")
     if not parts:
         number = len(groups["inconclusive"])
         what = {
@@ -107,8 +108,12 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
         }.get(number, f"none of the {_count(number)} other arms can")
         return f"Inconclusive: {what} be told apart from {reference}."
     if groups["inconclusive"]:
-        parts.append(f"inconclusive for {listing(groups['inconclusive'])}")
+        parts.append(f"inconclusive for {_named(groups['inconclusive'], 'others')}")
     return f"{'; '.join(parts)}."
+
+
+def _named(names: list[str], rest: str = "arms") -> str:
+    return listing(names) if len(names) <= MOST_NAMED else f"{_count(len(names))} {rest}"
 
 
 def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:

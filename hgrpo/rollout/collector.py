@@ -6,17 +6,38 @@ from dataclasses import dataclass
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.trajectory import Trajectory, Turn
-from hgrpo.envs.base import Task, TextEnv
+from hgrpo.envs.base import Observation, Task, TextEnv
 from hgrpo.rollout.engine import Completion, Request, RolloutEngine
 from hgrpo.streams import key
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where an episode begins.
+
+    Attributes:
+        task, rollout: what is played, and which of its rollouts this is.
+        stream: key of the conversation's random stream.
+        before: a trajectory of the task whose first `turns` turns are played again first; it has
+            more turns than that.
+        last_turn: turns after which the episode is cut off.
+    """
+
+    task: Task
+    rollout: int
+    stream: int
+    last_turn: int
+    before: Trajectory | None = None
+    turns: int = 0
 
 
 @dataclass
 class _Episode:
     env: TextEnv
     trajectory: Trajectory
-    observation: str
+    observation: Observation
     stream: int
+    last_turn: int
 
 
 class Collector:
@@ -31,9 +52,9 @@ class Collector:
         max_reply_tokens: int,
     ):
         self.engine = engine
+        self.turn_cap = turn_cap
         self._conversation = conversation
         self._make_env = make_env
-        self._turn_cap = turn_cap
         self._max_reply_tokens = max_reply_tokens
         self._idle_envs: list[TextEnv] = []
 
@@ -56,14 +77,29 @@ class Collector:
             Groups in the order of `tasks`, trajectories in the order of their rollout index; what
             is in them does not depend on how many were in flight.
         """
-        waiting = deque((t, k) for t in range(len(tasks)) for k in range(rollouts))
+        starts = [
+            Start(task, k, key(*stream, task.task_id, k), self.turn_cap)
+            for task in tasks
+            for k in range(rollouts)
+        ]
+        played = self.play(starts, on_done)
+        return [played[i : i + rollouts] for i in range(0, len(played), rollouts)]
+
+    def play(
+        self, starts: Sequence[Start], on_done: Callable[[], None] = lambda: None
+    ) -> list[Trajectory]:
+        """Play on from every start, as many at a time as the engine holds; in their order.
+
+        Raises:
+            RuntimeError: turns played again were not answered as they were the first time.
+        """
+        waiting = deque(enumerate(starts))
         playing: dict[int, _Episode] = {}
-        groups: list[list[Trajectory | None]] = [[None] * rollouts for _ in tasks]
+        finished: list[Trajectory | None] = [None] * len(starts)
         while waiting or playing:
             while waiting and len(playing) < self.engine.capacity:
-                t, k = waiting.popleft()
-                name = t * rollouts + k
-                playing[name] = self._begin(tasks[t], k, stream)
+                name, start = waiting.popleft()
+                playing[name] = self._begin(start)
                 self._ask(name, playing[name])
             for completion in self.engine.step():
                 name = completion.conversation
@@ -73,17 +109,32 @@ class Collector:
                     continue
                 self.engine.release(name)
                 self._idle_envs.append(episode.env)
-                groups[name // rollouts][name % rollouts] = episode.trajectory
+                finished[name] = episode.trajectory
                 del playing[name]
                 on_done()
-        return groups  # type: ignore[return-value]
+        return finished  # type: ignore[return-value]
 
-    def _begin(self, task: Task, rollout: int, stream: Sequence[object]) -> _Episode:
+    def _begin(self, start: Start) -> _Episode:
         env = self._idle_envs.pop() if self._idle_envs else self._make_env()
-        first = env.reset(task)
-        trajectory = Trajectory(task, rollout, first.goal)
-        trajectory.token_ids.extend(self._conversation.opening(first.text))
-        return _Episode(env, trajectory, first.text, key(*stream, task.task_id, rollout))
+        seen = env.reset(start.task)
+        trajectory = Trajectory(start.task, start.rollout, seen.goal)
+        if start.before is None:
+            trajectory.token_ids.extend(self._conversation.opening(seen.text))
+        else:
+            before = start.before
+            for turn, after in zip(before.turns[: start.turns], before.turns[1:], strict=False):
+                seen = env.step(turn.action).observation
+                if seen.text != after.observation:
+                    raise RuntimeError(
+                        f"{start.task.task_id}: {turn.action!r} played again was answered with "
+                        f"{seen.text!r}, not {after.observation!r}"
+                    )
+            trajectory.turns.extend(before.turns[: start.turns])
+            first = before.turns[start.turns].span[0]
+            trajectory.token_ids.extend(before.token_ids[:first])
+            sampled = sum(turn.span[1] - turn.span[0] for turn in trajectory.turns)
+            trajectory.behaviour_logprobs.extend(before.behaviour_logprobs[:sampled])
+        return _Episode(env, trajectory, seen, start.stream, start.last_turn)
 
     def _ask(self, name: int, episode: _Episode) -> None:
         self.engine.submit(Request(name, episode.trajectory.token_ids, episode.stream))
@@ -98,25 +149,28 @@ class Collector:
         step = episode.env.step(action)
         trajectory.turns.append(
             Turn(
-                observation=episode.observation,
+                observation=episode.observation.text,
                 action=action,
                 span=(start, len(trajectory.token_ids)),
                 env_reward=step.env_reward,
                 progress=step.progress,
                 admissible=bool(step.info["admissible"]),
                 overlong=completion.overlong,
+                state=episode.observation.state,
+                commands=episode.observation.commands,
+                embedding=completion.embedding,
             )
         )
         trajectory.success = step.success
         if step.done:
             return False
-        if len(trajectory.turns) >= self._turn_cap:
+        if len(trajectory.turns) >= episode.last_turn:
             trajectory.truncated = True
             return False
         if completion.overlong:
             # Context only: the closing token was not sampled, so no span covers it.
             trajectory.token_ids.append(self._conversation.end_id)
-        episode.observation = step.observation.text
+        episode.observation = step.observation
         trajectory.token_ids.extend(self._conversation.observation(step.observation.text))
         if len(trajectory.token_ids) + self._max_reply_tokens > self.engine.max_length:
             trajectory.truncated = trajectory.context_overflow = True

@@ -89,16 +89,20 @@ class Decoder:
             cache[:, targets, :, :length] = cache[:, source : source + 1, :, :length]
 
     @torch.inference_mode()
-    def forward(self, slots: list[int], tokens: list[list[int]], starts: list[int]) -> Tensor:
+    def forward(
+        self, slots: list[int], tokens: list[list[int]], starts: list[int], sums: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
         """Feed each row its new tokens and return the logits after the last of them.
 
         Args:
             slots: cache rows, distinct.
             tokens: new tokens of each row, at least one.
             starts: position of each row's first new token; the cache holds all before it.
+            sums: whether the hidden states are wanted too.
 
         Returns:
-            float32 [rows, vocabulary].
+            Logits, float32 [rows, vocabulary]; and the last layer's hidden states summed over each
+            row's new tokens, float32 [rows, hidden size], or None.
         """
         w = self._weights
         self._reserve(max(s + len(t) for s, t in zip(starts, tokens, strict=True)))
@@ -132,8 +136,12 @@ class Decoder:
                 2, dim=-1
             )
             x = x + F.linear(F.silu(gate) * up, w[f"{layer}.down"])
-        last = F.rms_norm(x[ends - 1], (x.shape[-1],), w["norm"], self.eps)
-        return F.linear(last, w["head"])
+        if not sums:
+            last = F.rms_norm(x[ends - 1], (x.shape[-1],), w["norm"], self.eps)
+            return F.linear(last, w["head"]), None
+        x = F.rms_norm(x, (x.shape[-1],), w["norm"], self.eps)
+        total = x.new_zeros(len(tokens), x.shape[-1]).index_add_(0, row_of, x)
+        return F.linear(x[ends - 1], w["head"]), total
 
     def _places(self, slots: Tensor, positions: Tensor) -> Tensor:
         """Rows of a layer's cache, seen as [rows, head dim], for each token's key heads."""

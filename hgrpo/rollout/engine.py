@@ -1,9 +1,12 @@
 """What the collector asks of a rollout engine."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from hgrpo.policy.policy import Policy
+import numpy as np
+
+if TYPE_CHECKING:
+    from hgrpo.policy.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,20 @@ class Request:
 
 @dataclass(frozen=True)
 class Completion:
-    """A finished reply; `overlong` means it was cut before its closing token."""
+    """A finished reply.
+
+    Attributes:
+        overlong: it was cut before its closing token.
+        embedding: float32 [hidden size], the mean of the last layer's hidden states over the
+            tokens read since the last reply: its closing token, the observation, and this reply up
+            to its last token, which is read with the next observation. None unless asked for.
+    """
 
     conversation: int
     token_ids: list[int]
     logprobs: list[float]
     overlong: bool
+    embedding: np.ndarray | None = None
 
 
 class RolloutEngine(Protocol):
@@ -53,7 +64,7 @@ class RolloutEngine(Protocol):
     sampling: Sampling
     max_length: int
 
-    def load_weights(self, policy: Policy) -> None:
+    def load_weights(self, policy: "Policy") -> None:
         """Use the policy's present weights; forgets every conversation."""
         ...
 

@@ -22,13 +22,23 @@ class _Row:
     reply: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     stream: int = 0
+    hidden: Tensor | None = None
+    read: int = 0
 
 
 class TorchEngine:
     """See `RolloutEngine`. Runs in float32 on the CPU, one token a row and step."""
 
-    def __init__(self, policy: Policy, capacity: int, sampling: Sampling, end_id: int):
+    def __init__(
+        self,
+        policy: Policy,
+        capacity: int,
+        sampling: Sampling,
+        end_id: int,
+        embeddings: bool = False,
+    ):
         self.capacity = capacity
+        self.embeddings = embeddings
         self.sampling = sampling
         self.end_id = end_id
         config = policy.causal_lm.config
@@ -88,10 +98,11 @@ class TorchEngine:
                     continue
             fed.append(conversation)
         rows = [self._rows[conversation] for conversation in fed]
-        logits = self._decoder.forward(
+        logits, sums = self._decoder.forward(
             [row.slot for row in rows],
             [row.pending for row in rows],
             [len(row.cached) for row in rows],
+            self.embeddings,
         )
         order, source = list(fed), list(range(len(fed)))
         for index, conversation in enumerate(fed):
@@ -104,7 +115,21 @@ class TorchEngine:
                 [self._rows[follower].slot for follower in group],
                 len(self._rows[leader].pending),
             )
+        if sums is not None:
+            for conversation, index in zip(order, source, strict=True):
+                self._pool(self._rows[conversation], sums[index])
         return self._sample(order, logits[source] if followers else logits)
+
+    def _pool(self, row: _Row, total: Tensor) -> None:
+        row.hidden = total if row.hidden is None else row.hidden + total
+        row.read += len(row.pending)
+
+    def _embedding(self, row: _Row) -> np.ndarray | None:
+        if row.hidden is None:
+            return None
+        mean = (row.hidden / row.read).numpy()
+        row.hidden, row.read = None, 0
+        return mean
 
     def _sample(self, order: list[int], logits: Tensor) -> list[Completion]:
         rows = [self._rows[conversation] for conversation in order]
@@ -122,7 +147,11 @@ class TorchEngine:
             if token == self.end_id or overlong:
                 # The last token stays uncached: it is fed with the next observation.
                 del self._active[conversation]
-                finished.append(Completion(conversation, row.reply, row.logprobs, overlong))
+                finished.append(
+                    Completion(
+                        conversation, row.reply, row.logprobs, overlong, self._embedding(row)
+                    )
+                )
         return finished
 
 

@@ -109,6 +109,11 @@ def test_edited_trainer_reruns_all_rounds_and_what_follows(checkout):
     assert checkout.planned() == trained() | MERGED
 
 
+def test_edited_assigner_reruns_the_methods_that_use_it(checkout):
+    append(checkout, "hgrpo/credit/progress.py", "FLOOR = 1e-6\n")
+    assert checkout.planned() == trained(methods=["Progressive"]) | MERGED
+
+
 def test_edited_evaluation_keeps_the_rounds(checkout):
     append(checkout, "configs/studies/grid.yaml", "evaluation: {test_games: 400}\n")
     assert checkout.planned() == CONFIG | SFT_EVALUATIONS | evaluations() | MERGED

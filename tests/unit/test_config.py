@@ -115,7 +115,12 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         ),
         ("studies/bakeoff", {"training": {"steps_per_round": 0}}, "training.steps_per_round:"),
         ("methods/Progressive", {"alpha": 1.5}, "alpha: input should be less than or equal to 1"),
-        ("methods/Progressive", {"credit": {"kind": "oracle"}}, "credit.kind: input should be"),
+        (
+            "methods/Progressive",
+            {"credit": {"kind": "oracle"}},
+            "credit: kind: no credit assigner",
+        ),
+        ("methods/Progressive", {"credit": {"kind": "flat", "k": 1}}, "credit: flat: k: extra"),
         ("methods/Progressive", {"training": {"learning": 1}}, "training.learning: unknown key"),
         ("methods/Progressive", {"name": "Progress"}, "name: 'Progress' is not the file's name"),
         ("models/tiny", {"path": "somewhere"}, "tiny: give either `tiny` or `path`"),
@@ -215,3 +220,42 @@ def test_a_stage_sees_only_its_own_settings(configs):
     assert stage_config(study, "expert")["env"]["expert"]["trajectories"] > 0
     with pytest.raises(KeyError):
         stage_config(study, "nonsense")
+
+
+def test_a_variant_is_a_method_with_some_keys_changed(configs):
+    edit(
+        configs / "studies/bakeoff.yaml",
+        methods=["flatGRPO", "Half", "Slow"],
+        variants={
+            "Half": {"of": "Progressive", "alpha": 0.25, "label": "half"},
+            "Slow": {"of": "flatGRPO", "training": {"lr": 1e-5}},
+        },
+    )
+    study = load_study(configs / "studies/bakeoff.yaml")
+    assert study.methods["Half"].credit.kind == "progress"
+    assert (study.methods["Half"].name, study.methods["Half"].alpha) == ("Half", 0.25)
+    assert study.training["Slow"].lr == 1e-5
+    assert study.training["Half"] == study.training["flatGRPO"]
+
+
+@pytest.mark.parametrize(
+    "variant, expected",
+    [
+        ({"of": "Progressiv"}, "variants.Half.of: 'Progressiv': no such file"),
+        ({"of": "Progressive", "alpah": 1}, "variants.Half: alpah: unknown key; did you mean"),
+        ({"of": "Progressive", "name": "x"}, "variants.Half.name: a variant's name is its key"),
+        ({"alpha": 1}, "variants.Half.of: required"),
+        (
+            {"of": "Progressive", "training": {"l": 1}},
+            "variants.Half: training.l: unknown key",
+        ),
+    ],
+)
+def test_a_mistake_in_a_variant_is_named(configs, variant, expected):
+    edit(
+        configs / "studies/bakeoff.yaml",
+        methods=["flatGRPO", "Half"],
+        variants={"Half": variant},
+    )
+    message = error_of(configs)
+    assert message.startswith(f"{configs / 'studies/bakeoff.yaml'}: {expected}"), message

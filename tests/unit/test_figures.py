@@ -16,7 +16,7 @@ from hgrpo.report.draw import draw_all, read_index
 from hgrpo.report.figures.credit import credit_table, scale_of
 from hgrpo.report.figures.training import moving_average
 from hgrpo.report.inputs import read_inputs
-from hgrpo.report.logs import read_first_turns, read_logs, run_of
+from hgrpo.report.logs import read_first_turns, read_fits, read_logs, run_of
 from hgrpo.report.names import figure_names
 
 
@@ -45,14 +45,13 @@ def turns(study):
 @pytest.fixture(scope="module")
 def drawn(inputs, turns, tmp_path_factory):
     folder = tmp_path_factory.mktemp("drawn")
-    draw_all(inputs.comparison, inputs.logs, turns, inputs.arms, folder)
+    draw_all(inputs, turns, read_fits([]), folder)
     return folder
 
 
-def test_every_figure_is_valid_svg_with_its_numbers(drawn, inputs):
+def test_every_figure_is_valid_svg_with_its_numbers(drawn, study):
     index = read_index(drawn)
-    trained = inputs.arms.trained
-    expected = figure_names(trained, inputs.arms.untrained is not None, (11, 23))
+    expected = figure_names(study.config, (11, 23), 2)
     assert [entry["name"] for entry in index] == expected
     for entry in index:
         root = ElementTree.parse(drawn / f"{entry['name']}.svg").getroot()
@@ -62,7 +61,7 @@ def test_every_figure_is_valid_svg_with_its_numbers(drawn, inputs):
 
 
 def test_drawing_twice_gives_the_same_bytes(drawn, inputs, turns, tmp_path):
-    draw_all(inputs.comparison, inputs.logs, turns, inputs.arms, tmp_path)
+    draw_all(inputs, turns, read_fits([]), tmp_path)
     for path in sorted(drawn.iterdir()):
         assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name
 
@@ -110,7 +109,7 @@ def test_a_study_without_sft_or_logs_still_has_its_figures(study, tmp_path):
         "methods": {k: v for k, v in study.config["methods"].items() if k != "SFTOnly"}
     }
     inputs = read_inputs(config, study.root / "episodes.parquet", [])
-    index = draw_all(inputs.comparison, inputs.logs, {}, inputs.arms, tmp_path)
+    index = draw_all(inputs, {}, read_fits([]), tmp_path)
     assert [entry["name"] for entry in index] == ["forest", "task_types", "learning_curves"]
 
 
@@ -165,6 +164,54 @@ def test_names_at_line_ends_keep_their_distance_and_order():
     assert (np.diff(placed) >= 0.1 - 1e-9).all()
     assert placed[0] == pytest.approx(0.1) and placed[-1] == pytest.approx(0.9)
     assert placed[1:4].mean() == pytest.approx(np.mean([0.5, 0.52, 0.53]))
+
+
+def test_names_of_several_lines_get_the_room_they_need():
+    placed = style._spread(np.array([0.4, 0.42, 0.44]), np.array([0.1, 0.2, 0.1]))
+    assert np.diff(placed) == pytest.approx([0.15, 0.15])
+    assert placed[1] == pytest.approx(0.42)
+
+
+def test_sixteen_arms_are_told_apart_by_colour_and_marker_or_line():
+    names = [f"arm_{index}" for index in range(16)]
+    arms = read_arms({"reference": "arm_0", "methods": {name: {} for name in names}})
+    looks = [(arms[name].colour, arms[name].marker) for name in names]
+    lines = [(arms[name].colour, arms[name].line) for name in names]
+    assert len(set(looks)) == len(set(lines)) == 16
+
+
+def test_arms_stand_in_the_order_of_the_study(study):
+    order = ["RandomCredit", "Progressive", "flatGRPO", "SFTOnly"]
+    arms = read_arms(study.config | {"order": order})
+    assert arms.names == ["SFTOnly", "flatGRPO", "RandomCredit", "Progressive"]
+
+
+def test_names_are_written_at_line_ends_only_where_they_fit():
+    assert not style.crowded(["flat GRPO", "SFT only,\nT = 0.5"])
+    assert style.crowded(["one"] * 14)
+    assert style.crowded(["a label that leaves the lines no width at all"])
+
+
+def test_a_wrapped_label_keeps_every_word():
+    label = "LLMJudge (offline rubric)"
+    assert style.wrap(label).split() == label.split()
+
+
+@pytest.mark.parametrize("number", [2, 5, 16])
+def test_a_legend_stays_inside_its_figure(number):
+    figure, axes = style.canvas()
+    height = figure.get_figheight()
+    handles = [
+        axes[0, 0].plot([], [], label=f"TurnRD v2 K{i} lr1e-4 no guard")[0] for i in range(number)
+    ]
+    style.legend_below(figure, handles)
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
+    assert len(figure.legends[0].get_texts()) == number
+    drawn = axes[0, 0].get_position().height * figure.get_figheight()
+    assert drawn > 0.6 * height
+    style.plt.close(figure)
 
 
 def test_arms_keep_colours_apart_and_one_is_the_reference(study):

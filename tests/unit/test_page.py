@@ -183,6 +183,17 @@ def test_the_headline_says_what_the_verdicts_say(compared, verdicts, headline):
     assert words.answer(with_verdicts(comparison, verdicts), arms).headline == headline
 
 
+def test_a_headline_counts_arms_when_there_are_many(compared):
+    comparison, _ = compared
+    names = [f"arm {index}" for index in range(8)]
+    arms = read_arms({"reference": "flat", "methods": {name: {} for name in ["flat", *names]}})
+    table = pd.DataFrame(
+        {"method": names, "verdict": ["better"] * 2 + ["inconclusive"] * 6, "n_seeds": 3}
+    )
+    headline = words._headline(replace(comparison, against_reference=table), arms)
+    assert headline == "arm 0 and arm 1 beat flat; inconclusive for six others."
+
+
 def test_an_interval_that_only_holms_correction_takes_back_is_explained(compared):
     comparison, arms = compared
     table = comparison.against_reference.assign(

@@ -7,7 +7,7 @@ import pytest
 from report_fixtures import inputs_of, write_merged_study
 
 from hgrpo.report.names import TABLES
-from hgrpo.report.tables import all_tables, cost, counts, write_tables
+from hgrpo.report.tables import all_tables, cost, counts, logged_extras, write_tables
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +67,12 @@ def test_cost_is_per_seed(study, inputs):
     assert table.loc["Progressive", "trajectories"] == 2 * 3 * 256
 
 
+def test_a_study_without_extra_play_or_calls_has_no_columns_for_them(inputs):
+    assert logged_extras(cost(inputs.logs, inputs.arms)) == {}
+
+
 def test_every_table_is_written(inputs, tmp_path):
-    tables = all_tables(inputs.comparison, inputs.logs, inputs.arms)
+    tables = all_tables(inputs)
     write_tables(tables, tmp_path)
     assert {path.stem for path in tmp_path.iterdir()} == set(TABLES)
     written = pd.read_csv(tmp_path / "against_reference.csv")

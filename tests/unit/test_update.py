@@ -7,9 +7,10 @@ from test_rollout import collect
 from tiny_policy import make_policy
 from torch.optim import SGD
 
-from hgrpo.config.training import CreditConfig, KlConfig, MethodConfig, TrainingConfig
-from hgrpo.credit.assigners import make_assigner
-from hgrpo.credit.base import Group
+from hgrpo.config.credit import CreditConfig
+from hgrpo.config.training import KlConfig, MethodConfig, TrainingConfig
+from hgrpo.credit.base import Context, Group
+from hgrpo.credit.make import make_assigner
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.update import Learner
@@ -43,13 +44,12 @@ def rewarded(trajectories):
 
 
 def sequences(groups, method, training=TRAINING):
-    assigner = make_assigner(method.credit)
+    assigner = make_assigner(method.credit, Context())
     groups = copy.deepcopy(groups)
     alive = []
     for group in groups:
-        result = group_advantages(
-            Group(group, ("test", group[0].task.task_id)), assigner, method, training
-        )
+        named = Group(group, ("test", group[0].task.task_id))
+        result = group_advantages(named, assigner.assign(named), method, training)
         if not result.dead:
             alive += group
     return training_sequences(alive)
@@ -147,7 +147,8 @@ def test_nothing_alive_is_no_step(setting):
 def test_missing_logprobs_are_an_error(setting):
     _, groups = setting
     group = copy.deepcopy(groups[0])
-    group_advantages(Group(group, ("x",)), make_assigner(FLAT.credit), FLAT, TRAINING)
+    zeros = [np.zeros(len(trajectory.turns)) for trajectory in group]
+    group_advantages(Group(group, ("x",)), zeros, FLAT, TRAINING)
     group[0].behaviour_logprobs.pop()
     with pytest.raises(RuntimeError, match="log-probs"):
         training_sequences(group)

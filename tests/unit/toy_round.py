@@ -6,8 +6,10 @@ from tiny_policy import DOORS, TEXTS, HallEnv, hall_tasks
 from torch.optim import AdamW
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.config.training import CreditConfig, KlConfig, MethodConfig, TrainingConfig
-from hgrpo.credit.assigners import make_assigner
+from hgrpo.config.credit import CreditConfig
+from hgrpo.config.training import KlConfig, MethodConfig, TrainingConfig
+from hgrpo.credit.base import Context
+from hgrpo.credit.make import make_assigner
 from hgrpo.learning.checkpoint import Checkpoints
 from hgrpo.learning.imitation import Example, ImitationSettings, imitate
 from hgrpo.learning.kl import KlController
@@ -64,6 +66,6 @@ def make_round(policy: Policy, reference: Path, scratch: Path, index: int = 1) -
         learner=Learner(policy, optimiser, KlController.start(TRAINING.kl), TRAINING, None),
         engine=engine,
         collector=Collector(engine, conversation, HallEnv, TURN_CAP, TRAINING.max_action_tokens),
-        assigner=make_assigner(method.credit),
+        assigner=make_assigner(method.credit, Context()),
         checkpoints=Checkpoints(scratch),
     )

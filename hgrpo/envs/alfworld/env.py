@@ -5,6 +5,7 @@ from pathlib import Path
 from hgrpo.envs.alfworld.gamefile import Game, load_compiled, read_game
 from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.progress import Potential, View
+from hgrpo.envs.alfworld.situation import changed, fingerprint
 from hgrpo.envs.alfworld.textworld_engine import OfficialGame, require_textworld
 from hgrpo.envs.base import Observation, Step, Task
 from hgrpo.errors import UserError
@@ -59,7 +60,15 @@ class AlfworldEnv:
         self._level = self._play.level()
         self._done = False
         self._played = []
-        return Observation(game.goal, text)
+        return self._observe(text)
+
+    def _observe(self, text: str) -> Observation:
+        return Observation(
+            self._game.goal,
+            text,
+            fingerprint(self._play.changed()),
+            fingerprint(self._play.admissible_commands()),
+        )
 
     def step(self, action: str) -> Step:
         if self._done:
@@ -73,7 +82,7 @@ class AlfworldEnv:
         won = self._play.won
         self._done = won
         return Step(
-            observation=Observation(self._game.goal, text),
+            observation=self._observe(text),
             env_reward=1.0 if won else 0.0,
             progress=gain,
             done=won,
@@ -108,8 +117,9 @@ class _NativePlay:
 
     def __init__(self, game: Game) -> None:
         self._engine = NativeGame(game.compiled)
-        self._potential = game.potential
         self._predicate = game.compiled.program.vocabulary.predicates
+        self._potential = game.potential
+        self._start = self._view(game.compiled.start.sets)
         self._moves = game.moves
         self.reset = self._engine.reset
         self.admissible_commands = self._engine.admissible_commands
@@ -124,8 +134,15 @@ class _NativePlay:
         return text, index >= 0, index >= 0 and self._moves[index]
 
     def level(self) -> float:
-        sets, number = self._engine.facts.sets, self._predicate
-        return self._potential.value(lambda name: sets[number[name]], self._engine.won)
+        return self._potential.value(self._view(self._engine.facts.sets), self._engine.won)
+
+    def changed(self) -> list[tuple]:
+        """Place and changes since the start."""
+        return changed(self._view(self._engine.facts.sets), self._start)
+
+    def _view(self, sets: list[set]) -> View:
+        number = self._predicate
+        return lambda name: sets[number[name]] if name in number else set()
 
 
 class _OfficialPlay:
@@ -146,7 +163,8 @@ class _OfficialPlay:
         names = {n: name for name, n in program.vocabulary.predicates.items()}
         fluent = {names[number] for number in program.fluent}
         goal = self._game.compiled.goal_formula
-        self._potential = Potential(goal, fluent, self._view(), lambda name: name)
+        self._start = self._view()
+        self._potential = Potential(goal, fluent, self._start, lambda name: name)
         return text
 
     def act(self, command: str) -> tuple[str, bool, bool]:
@@ -155,6 +173,14 @@ class _OfficialPlay:
 
     def level(self) -> float:
         return self._potential.value(self._view(), self._engine.won)
+
+    def changed(self) -> list[tuple]:
+        """Place and changes since the start, in the native engine's entity numbers."""
+        number = self._game.compiled.number
+        return [
+            (name, number[fact] if isinstance(fact, str) else tuple(number[part] for part in fact))
+            for name, fact in changed(self._view(), self._start)
+        ]
 
     def _view(self) -> View:
         facts: dict[str, set] = {}

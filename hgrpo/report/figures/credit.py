@@ -1,19 +1,29 @@
 """Credit pictures: the same trajectories, turn by turn, as each arm credited them."""
 
 import re
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
 
 from hgrpo.report.arms import Arms
-from hgrpo.report.style import INK, MUTED, PAPER, Drawing, canvas
+from hgrpo.report.style import PAPER, Drawing, canvas
 
 GOAL = re.compile(r"Your task is to: (.+)")
 POSITIVE, NEGATIVE = "#3a86c8", "#e07b00"
 LONGEST = 16  # turns that fit a picture
 KEYS = ["task_id", "rollout"]
+COLOURS = LinearSegmentedColormap.from_list("credit", [NEGATIVE, PAPER, POSITIVE])
+# Columns whose numbers fit into the strips, and whose names fit side by side below them.
+MOST_NUMBERED, MOST_ABREAST = 6, 4
+# Cells are as light in the dark theme, so what is written in them stays as dark: unlike INK and
+# MUTED, these two are not the theme's.
+CELL_INK, CELL_MUTED = "#23272e", "#6b727c"
+GAP = "\u00a0" * 3  # browsers draw several plain blanks as one
 
 
 def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
@@ -59,48 +69,13 @@ def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
     """One strip per arm and trajectory, its turns coloured by credit."""
     if table.empty:
         return None
-    pictures = [picture for _, picture in table.groupby(KEYS, sort=False)]
     arms_shown = [name for name in arms.trained if name in set(table["method"])]
-    lengths = [picture["turn"].nunique() for picture in pictures]
-    figure, axes = canvas(
-        len(pictures),
-        height=sum(0.24 * length + 0.9 for length in lengths) + 0.3,
-        height_ratios=lengths,
-    )
-    colours = LinearSegmentedColormap.from_list("credit", [NEGATIVE, PAPER, POSITIVE])
-    for ax, picture in zip(axes.flat, pictures, strict=True):
-        credit = picture.pivot(index="turn", columns="method", values="credit")[arms_shown]
-        ax.grid(False)
-        scaled = credit.to_numpy() / scale_of(credit.to_numpy())
-        ax.pcolormesh(
-            scaled, cmap=colours, vmin=-1, vmax=1, edgecolors=PAPER, linewidth=1, rasterized=False
-        )
-        for (row, column), value in np.ndenumerate(credit.to_numpy()):
-            ax.text(
-                column + 0.5,
-                row + 0.5,
-                f"{value:+.2f}" if value else "0",
-                ha="center",
-                va="center",
-                fontsize=8,
-                color=INK if value else MUTED,
-            )
-        actions = picture.drop_duplicates("turn")["action"]
-        ax.set_yticks(
-            np.arange(len(credit)) + 0.5,
-            [f"{_short(action)}  {turn + 1}" for turn, action in enumerate(actions)],
-            fontsize=8,
-        )
-        ax.set_ylim(len(credit), 0)
-        ax.set_xticks(
-            np.arange(len(arms_shown)) + 0.5,
-            [arms.label(name).replace(" ", "\n") for name in arms_shown],
-            fontsize=8,
-        )
-        ax.tick_params(length=0)
-        ax.spines[:].set_visible(False)
-        paid = picture["env_return"].iloc[0]
-        ax.set_title(f"{picture['goal'].iloc[0]} ({paid:g} paid)", fontsize=9)
+    pictures = [
+        picture.assign(shade=picture["credit"] / picture["method"].map(_scales(picture)))
+        for _, picture in table.groupby(KEYS, sort=False)
+    ]
+    titles = [f"{p['goal'].iloc[0]} ({p['env_return'].iloc[0]:g} paid)" for p in pictures]
+    figure = strips(pictures, titles, {name: arms.label(name) for name in arms_shown})
     return Drawing(
         "credit",
         "credit",
@@ -113,9 +88,95 @@ def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
     )
 
 
+def strips(
+    pictures: Sequence[pd.DataFrame], titles: Sequence[str], labels: Mapping[str, str]
+) -> Figure:
+    """A strip of turns per picture and column, coloured by shade.
+
+    Args:
+        pictures: of one trajectory each, with columns turn, action, method, credit (written into
+            the strips where there are few) and shade (-1 to 1; NaN stays blank).
+        titles: of the pictures.
+        labels: method -> what people read, in the order of the columns.
+    """
+    lengths = [picture["turn"].nunique() for picture in pictures]
+    numbered = len(labels) <= MOST_NUMBERED
+    abreast = len(labels) <= MOST_ABREAST
+    below = 1.0 if abreast else 0.5 + 0.075 * _longest_line(labels)
+    figure, axes = canvas(
+        len(pictures),
+        height=sum((0.24 if numbered else 0.19) * length + below for length in lengths) + 0.3,
+        height_ratios=lengths,
+    )
+    for ax, picture, title in zip(axes.flat, pictures, titles, strict=True):
+        _strip(ax, picture, list(labels), numbered)
+        names = list(labels.values())
+        ax.set_xticks(
+            np.arange(len(labels)) + 0.5,
+            [name.replace(" ", "\n") if abreast else wrapped(name) for name in names],
+            fontsize=8 if numbered else 6.5,
+            rotation=0 if abreast else 90,
+        )
+        ax.set_title(wrapped(title, 36), fontsize=9)
+    return figure
+
+
+def _strip(ax: Axes, picture: pd.DataFrame, methods: list[str], numbered: bool) -> None:
+    shade, credit = (
+        picture.pivot(index="turn", columns="method", values=name).reindex(columns=methods)
+        for name in ("shade", "credit")
+    )
+    ax.grid(False)
+    ax.pcolormesh(
+        shade.to_numpy(),
+        cmap=COLOURS,
+        vmin=-1,
+        vmax=1,
+        edgecolors=PAPER,
+        linewidth=1,
+        rasterized=False,
+    )
+    for (row, column), value in np.ndenumerate(credit.to_numpy()) if numbered else ():
+        if np.isfinite(value):
+            ax.text(
+                column + 0.5,
+                row + 0.5,
+                f"{value:+.2f}" if value else "0",
+                ha="center",
+                va="center",
+                fontsize=8,
+                color=CELL_INK if value else CELL_MUTED,
+            )
+    actions = picture.drop_duplicates("turn")["action"]
+    longest = 34 if numbered else 26
+    ax.set_yticks(
+        np.arange(len(credit)) + 0.5,
+        [f"{_short(action, longest)}{GAP}{turn + 1}" for turn, action in enumerate(actions)],
+        fontsize=8 if numbered else 7,
+    )
+    ax.set_ylim(len(credit), 0)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+
+
+def _scales(picture: pd.DataFrame) -> dict[str, float]:
+    """Method -> what its credit in this picture is divided by."""
+    credit = picture.pivot(index="turn", columns="method", values="credit")
+    return dict(zip(credit.columns, scale_of(credit.to_numpy()), strict=True))
+
+
+def wrapped(name: str, width: int = 16) -> str:
+    """A label on lines of about `width` characters."""
+    return "\n".join(textwrap.wrap(name, width)) or name
+
+
+def _longest_line(labels: Mapping[str, str]) -> int:
+    return max(len(line) for name in labels.values() for line in wrapped(name).split("\n"))
+
+
 def scale_of(credit: np.ndarray) -> np.ndarray:
-    """Largest absolute credit of each column [turns, arms], 1 where all are zero."""
-    largest = np.abs(credit).max(axis=0)
+    """Largest absolute credit of each column [turns, arms], 1 where all are zero or unknown."""
+    largest = np.nan_to_num(np.abs(credit)).max(axis=0)
     return np.where(largest > 0, largest, 1.0)
 
 
@@ -140,5 +201,7 @@ def _trajectory(turns: pd.DataFrame, task_id: str, rollout: int) -> pd.DataFrame
 
 
 def _short(action: str, length: int = 34) -> str:
-    action = " ".join(action.split()) or "(empty)"
+    # A policy may sample control characters, which XML has no place for.
+    action = "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(action.split()))
+    action = action or "(empty)"
     return action if len(action) <= length else action[: length - 1] + "…"

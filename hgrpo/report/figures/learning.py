@@ -3,16 +3,28 @@
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
-from hgrpo.report.arms import Arms
-from hgrpo.report.style import MUTED, Drawing, canvas, label_ends, percent_axis
+from hgrpo.report.arms import Arm, Arms
+from hgrpo.report.style import (
+    INK,
+    MANY,
+    MUTED,
+    Drawing,
+    canvas,
+    crowded,
+    label_ends,
+    legend_below,
+    percent_axis,
+    wrap,
+)
 from hgrpo.report.words import percent, temperature_name
 
 BUDGETS = {
-    "trajectories": ("trajectories collected, thousands", 1e3),
-    "tokens": ("tokens in those trajectories, millions", 1e6),
+    "trajectories": ("trajectories played, thousands", 1e3),
+    "tokens": ("tokens in the rollouts, millions", 1e6),
     "seconds": ("minutes of training, evaluation left out", 60),
 }
 
@@ -20,50 +32,100 @@ BUDGETS = {
 def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
     """Greedy test success after every round; thin lines are seeds, bars the last intervals."""
     table = _with_start(comparison, arms)
-    figure, axes = canvas(height=3.6)
-    ax = axes[0, 0]
-    ends = []
-    shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.05 + 0.2
-    for shift, name in zip(shifts, arms.trained, strict=True):
-        arm, mine = arms[name], table[table["method"] == name]
-        runs = comparison.rounds_by_seed
-        runs = runs[(runs["method"] == name) & (runs["panel"] == TEST)]
-        if runs["seed"].nunique() > 1:
-            for _, run in runs.groupby("seed"):
-                ax.plot(run["round"], run["success"], color=arm.colour, alpha=0.3, linewidth=0.8)
-        ax.plot(
-            mine["round"],
-            mine["success"],
-            color=arm.colour,
-            marker=arm.marker,
-            markersize=5,
-        )
-        last = mine.iloc[-1]
-        ax.plot(
-            [last["round"] + shift] * 2,
-            [last["lower"], last["upper"]],
-            color=arm.colour,
-            alpha=0.5,
-            linewidth=2.5,
-        )
-        ends.append((arm.label, mine["round"].iloc[-1], mine["success"].iloc[-1], arm.colour))
-    _untrained_line(ax, comparison, arms, ends)
-    ax.set_xlabel("round")
-    ax.set_ylabel("greedy success on the test panel")
-    ax.set_xticks(sorted(table["round"].unique()))
-    percent_axis(ax.yaxis)
-    ax.spines[["top", "right"]].set_visible(False)
-    label_ends(ax, ends)
+    many = len(arms.trained) > MANY
+    figure = (_panel_each if many else _together)(table, comparison, arms)
+    apart = f" {arms.label(arms.reference)} is drawn thin in every panel." if many else ""
     return Drawing(
         "learning_curves",
         "learning",
         "Learning curves",
         f"Greedy success on the {comparison.n_test} test tasks after every round; thin lines are "
         f"single seeds. Only the last round is the endpoint: bars beside it are "
-        f"{percent(comparison.protocol.level, 0)} intervals.",
+        f"{percent(comparison.protocol.level, 0)} intervals.{apart}",
         _said(table, arms),
         figure,
         table,
+    )
+
+
+def _together(table: pd.DataFrame, comparison: Comparison, arms: Arms) -> Figure:
+    """All arms on one set of axes, named at the ends of their lines, or below if that is tight."""
+    figure, axes = canvas(height=3.6)
+    ax = axes[0, 0]
+    shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.05 + 0.2
+    ends = []
+    for shift, name in zip(shifts, arms.trained, strict=True):
+        arm, mine = arms[name], table[table["method"] == name]
+        _draw_seeds(ax, comparison, arm)
+        _draw_last(ax, mine, arm, shift)
+        ax.plot(
+            mine["round"],
+            mine["success"],
+            color=arm.colour,
+            marker=arm.marker,
+            markersize=5,
+            label=arm.label,
+        )
+        ends.append((wrap(arm.label), *mine[["round", "success"]].iloc[-1], arm.colour))
+    ends += _untrained_line(ax, comparison, arms)
+    ax.set_xlabel("round")
+    ax.set_ylabel("greedy success on the test panel")
+    ax.set_xticks(sorted(table["round"].unique()))
+    percent_axis(ax.yaxis)
+    ax.spines[["top", "right"]].set_visible(False)
+    if crowded([text for text, *_ in ends]):
+        legend_below(figure, ax.get_legend_handles_labels()[0])
+    else:
+        label_ends(ax, ends)
+    return figure
+
+
+def _panel_each(table: pd.DataFrame, comparison: Comparison, arms: Arms) -> Figure:
+    """A small panel for every arm, with the reference and the SFT policy in all of them."""
+    rows = -(-len(arms.trained) // 2)
+    titles = [wrap(arms.label(name), 34) for name in arms.trained]
+    lines = max(title.count("\n") + 1 for title in titles)
+    figure, axes = canvas(rows, 2, height=rows * (0.85 + 0.13 * lines), sharex=True, sharey=True)
+    reference = table[table["method"] == arms.reference]
+    for ax, name, title in zip(axes.flat, arms.trained, titles, strict=False):
+        arm, mine = arms[name], table[table["method"] == name]
+        _draw_seeds(ax, comparison, arm)
+        _draw_last(ax, mine, arm, 0.2)
+        own = arms[arms.reference].colour
+        ax.plot(reference["round"], reference["success"], color=own, linewidth=0.9)
+        ax.plot(mine["round"], mine["success"], color=arm.colour, marker=arm.marker, markersize=4)
+        _untrained_line(ax, comparison, arms)
+        ax.set_title(title, fontsize=8.5, fontweight="normal", color=arm.colour)
+        label_ends(ax, [(percent(mine["success"].iloc[-1], 0), 0, mine["success"].iloc[-1], INK)])
+        ax.tick_params(labelsize=8)
+        percent_axis(ax.yaxis)
+        ax.spines[["top", "right"]].set_visible(False)
+    for ax in axes.flat[len(titles) :]:
+        ax.set_axis_off()
+    axes[0, 0].set_xticks(sorted(table["round"].unique()))
+    figure.supxlabel("round", fontsize=9)
+    figure.supylabel("greedy success on the test panel", fontsize=9)
+    return figure
+
+
+def _draw_seeds(ax: Axes, comparison: Comparison, arm: Arm) -> None:
+    """A thin line for every seed, where there are several."""
+    runs = comparison.rounds_by_seed
+    runs = runs[(runs["method"] == arm.name) & (runs["panel"] == TEST)]
+    if runs["seed"].nunique() > 1:
+        for _, run in runs.groupby("seed"):
+            ax.plot(run["round"], run["success"], color=arm.colour, alpha=0.3, linewidth=0.8)
+
+
+def _draw_last(ax: Axes, mine: pd.DataFrame, arm: Arm, shift: float) -> None:
+    """The interval of the last round, beside it."""
+    last = mine.iloc[-1]
+    ax.plot(
+        [last["round"] + shift] * 2,
+        [last["lower"], last["upper"]],
+        color=arm.colour,
+        alpha=0.5,
+        linewidth=2.5,
     )
 
 
@@ -82,18 +144,18 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
             ax.plot(
                 mine[column] / unit,
                 mine["success"],
+                arm.line,
                 color=arm.colour,
                 marker=arm.marker,
                 markersize=5,
                 label=arm.label,
             )
-        _untrained_line(ax, comparison, arms, [])
+        _untrained_line(ax, comparison, arms)
         ax.set_xlabel(label)
         ax.set_ylabel("test success")
         percent_axis(ax.yaxis)
         ax.spines[["top", "right"]].set_visible(False)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))
+    legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
     totals = table.groupby("method")[list(BUDGETS)].max()
     said = "; ".join(
         f"{arms.label(name)} {row.trajectories:.0f} trajectories, {row.tokens / 1e6:.2f} million "
@@ -105,7 +167,8 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
         "learning",
         "Success against what it cost",
         "Greedy test success against trajectories, tokens and training time, means over seeds. "
-        "Read across at equal cost, not at equal rounds.",
+        "Read across at equal cost, not at equal rounds. A counterfactual branch counts as a "
+        "trajectory, though it starts midway; its tokens are not counted.",
         f"Spent in all: {said}.",
         figure,
         table,
@@ -125,16 +188,23 @@ def _with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, ends: list) -> None:
-    """A level line at the SFT policy's best temperature; its name is added to `ends`."""
-    best = comparison.best_temperature
-    if best is None:
-        return
+def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms) -> list:
+    """A level line at the SFT policy's best temperature; returns its name for `label_ends`."""
+    level = untrained_level(comparison, arms)
+    if level is None:
+        return []
+    name = f"{arms.label(arms.untrained)},\n{temperature_name(comparison.best_temperature)}"
+    ax.axhline(level, color=MUTED, linewidth=1.2, linestyle=":", label=name.replace("\n", " "))
+    return [(name, 0, level, MUTED)]
+
+
+def untrained_level(comparison: Comparison, arms: Arms) -> float | None:
+    """Test success of the SFT policy at its best temperature; None without such an arm."""
     rows = comparison.methods
-    rows = rows[(rows["method"] == arms.untrained) & (rows["temperature"] == best)]
-    level = rows["success"].iloc[0]
-    ax.axhline(level, color=MUTED, linewidth=1.2, linestyle=":")
-    ends.append((f"{arms.label(arms.untrained)},\n{temperature_name(best)}", 0, level, MUTED))
+    rows = rows[
+        (rows["method"] == arms.untrained) & (rows["temperature"] == comparison.best_temperature)
+    ]
+    return rows["success"].iloc[0] if len(rows) else None
 
 
 def _said(table: pd.DataFrame, arms: Arms) -> str:

@@ -2,11 +2,24 @@
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST, VALIDATION
-from hgrpo.report.arms import Arms
-from hgrpo.report.style import INK, MUTED, Drawing, canvas, label_ends, percent_axis
+from hgrpo.report.arms import REFERENCE_COLOUR, Arms
+from hgrpo.report.style import (
+    INK,
+    MANY,
+    MUTED,
+    Drawing,
+    canvas,
+    crowded,
+    label_ends,
+    legend_below,
+    percent_axis,
+    wrap,
+)
 from hgrpo.report.words import DECIDED, percent, points, temperature_name
 
 
@@ -62,7 +75,7 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
                 color=INK if decided else MUTED,
                 annotation_clip=False,
             )
-        ax.set_yticks(range(len(table)), [arms.label(name) for name in table["method"]])
+        ax.set_yticks(range(len(table)), [wrap(arms.label(name)) for name in table["method"]])
         ax.set_ylim(len(table) - 0.4, -0.6)
         ax.tick_params(axis="y", length=0)
         ax.spines[["top", "right", "left"]].set_visible(False)
@@ -122,17 +135,24 @@ def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
             1.0,
             reached,
             marker=arms[name].marker,
+            linestyle="none",
             color=arms[name].colour,
             transform=ax.get_yaxis_transform(),
             clip_on=False,
+            label=arms.label(name),
         )
-        ends.append((arms.label(name), 1.0, reached, arms[name].colour))
+        ends.append((wrap(arms.label(name)), 1.0, reached, arms[name].colour))
     ax.set_xlabel("sampling temperature of the SFT policy (0 = greedy)")
     ax.set_ylabel("success")
     percent_axis(ax.yaxis)
     ax.spines[["top", "right"]].set_visible(False)
-    label_ends(ax, ends, gap=0.085, offset=8)
-    figure.legend(loc="outside lower center", ncols=2)
+    handles = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    if crowded([text for text, *_ in ends], gap=0.1):
+        panels = [handles.pop(panel) for panel in looks if panel in handles]
+        legend_below(figure, [*panels, *handles.values()])
+    else:
+        label_ends(ax, ends, gap=0.1, offset=8)
+        legend_below(figure, [handles[panel] for panel in looks if panel in handles])
     test = table[table["panel"] == TEST]
     said = ", ".join(f"{percent(row.success)} at {row.temperature:g}" for row in test.itertuples())
     return Drawing(
@@ -152,6 +172,33 @@ def task_types(comparison: Comparison, arms: Arms) -> Drawing:
     table = comparison.task_types
     kinds = list(dict.fromkeys(table["task_type"]))
     names = [name for name in arms.names if name in set(table["method"])]
+    many = len(names) > MANY
+    figure = (_success_grid if many else _success_dots)(table, kinds, names, arms)
+    said = "; ".join(
+        f"{kind.replace('_', ' ')}: "
+        + ", ".join(
+            f"{arms.label(row.method)} {percent(row.success, 0)}"
+            for row in table[table["task_type"] == kind].itertuples()
+        )
+        for kind in kinds
+    )
+    shown = (
+        "Per cent of the tasks of a type, greedy, after the last round; intervals are in the CSV. "
+        if many
+        else "Bars: intervals within the type. "
+    )
+    return Drawing(
+        "task_types",
+        "outcome",
+        "Success by task type",
+        f"{shown}They carry no verdict: many small comparisons.",
+        f"Greedy test success by task type. {said}.",
+        figure,
+        table,
+    )
+
+
+def _success_dots(table: pd.DataFrame, kinds: list[str], names: list[str], arms: Arms) -> Figure:
     figure, axes = canvas(height=1.1 + len(kinds) * (0.1 * len(names) + 0.25))
     ax = axes[0, 0]
     ax.grid(False)
@@ -170,34 +217,53 @@ def task_types(comparison: Comparison, arms: Arms) -> Drawing:
             markersize=5,
             label=arms.label(name),
         )
-    counts = table.groupby("task_type")["n_tasks"].first()
-    ax.set_yticks(
-        range(len(kinds)), [f"{kind.replace('_', ' ')}\n{counts[kind]} tasks" for kind in kinds]
-    )
+    ax.set_yticks(range(len(kinds)), [_kind(kind, table) for kind in kinds])
     ax.set_ylim(len(kinds) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0, labelsize=8)
     ax.set_xlim(0, 1)
     percent_axis(ax.xaxis)
     ax.set_xlabel("greedy test success, last round")
     ax.spines[["top", "right", "left"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=min(3, len(names)))
-    said = "; ".join(
-        f"{kind.replace('_', ' ')}: "
-        + ", ".join(
-            f"{arms.label(row.method)} {percent(row.success, 0)}"
-            for row in table[table["task_type"] == kind].itertuples()
+    legend_below(figure, ax.get_legend_handles_labels()[0])
+    return figure
+
+
+def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms: Arms) -> Figure:
+    """A row for every arm and a column for every type: more dots could not be told apart."""
+    success = table.pivot(index="method", columns="task_type", values="success")
+    success = success.reindex(index=names, columns=kinds).to_numpy()
+    labels = [wrap(arms.label(name)) for name in names]
+    figure, axes = canvas(height=1.5 + 0.3 * len(names))
+    ax = axes[0, 0]
+    ax.grid(False)
+    for (row, column), share in np.ndenumerate(success):
+        if np.isnan(share):
+            continue
+        # Transparent, so that the text stays readable on the light and on the dark page.
+        shade = 0.08 + 0.5 * share
+        ax.add_patch(
+            Rectangle((column, row), 1, 1, color=REFERENCE_COLOUR, alpha=shade, linewidth=0)
         )
-        for kind in kinds
+        ax.text(column + 0.5, row + 0.5, f"{100 * share:.0f}", ha="center", va="center", fontsize=9)
+    ax.set_xlim(0, len(kinds))
+    ax.set_ylim(len(names), 0)
+    ax.set_yticks(np.arange(len(names)) + 0.5, labels, fontsize=8)
+    ax.set_xticks(
+        np.arange(len(kinds)) + 0.5,
+        [_kind(kind, table) for kind in kinds],
+        fontsize=8,
+        rotation=90,
     )
-    return Drawing(
-        "task_types",
-        "outcome",
-        "Success by task type",
-        "Bars: intervals within the type. They carry no verdict: many small comparisons.",
-        f"Greedy test success by task type. {said}.",
-        figure,
-        table,
-    )
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return figure
+
+
+def _kind(kind: str, table: pd.DataFrame) -> str:
+    """A type's name with its number of tasks."""
+    count = table.loc[table["task_type"] == kind, "n_tasks"].iloc[0]
+    return f"{kind.replace('_', ' ')}\n{count} tasks"
 
 
 def _untrained_title(comparison: Comparison, arms: Arms) -> str:

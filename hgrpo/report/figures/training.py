@@ -1,8 +1,11 @@
 """What happened during training: reward, KL, gradients and the health of the updates."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
@@ -10,10 +13,13 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.style import (
     GRID,
     INK,
+    MANY,
     MUTED,
     Drawing,
     canvas,
     label_ends,
+    legend_below,
+    log_axis,
     percent_axis,
     whole_numbers,
 )
@@ -46,7 +52,7 @@ def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawi
     drawn = _log_line(bottom, log, "kl_coef", INK, "KL coefficient", "--")
     drawn |= _log_line(bottom, log, "observed_kl", arm.colour, "observed KL", "-")
     if drawn:
-        bottom.set_yscale("log")
+        log_axis(bottom.yaxis)
     bottom.set_ylabel("KL (log scale)")
     twin = bottom.twinx()
     twin.plot(log["batch"], log["grad_norm"], color=MUTED, linewidth=1, label="gradient norm")
@@ -78,58 +84,31 @@ def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawi
 
 
 def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """All arms in three panels: training reward, evaluation, diagnostics of the advantages."""
+    """All arms in four panels: reward, evaluation, dead groups, size of the turn advantages."""
     if logs.empty:
         return None
-    figure, axes = canvas(3, height=8.2)
-    reward, evaluation, diagnostics = axes[:, 0]
+    figure, axes = canvas(4, height=8.6)
+    reward, evaluation, dead, advantage = axes[:, 0]
     means = mean_over_seeds(logs, arms)
-    rounds = comparison.rounds[comparison.rounds["panel"] == TEST]
-    twin = diagnostics.twinx()
-    shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.1
-    for shift, name in zip(shifts, arms.trained, strict=True):
-        arm, mine = arms[name], means[means["method"] == name]
-        reward.plot(
-            mine["batch"], moving_average(mine["mean_reward"]), color=arm.colour, label=arm.label
-        )
-        played = rounds[rounds["method"] == name]
-        error = np.abs(played[["lower", "upper"]].to_numpy().T - played["success"].to_numpy())
-        evaluation.errorbar(
-            played["round"] + shift,
-            played["success"],
-            yerr=error,
-            fmt=arm.marker,
-            color=arm.colour,
-            markersize=5,
-            elinewidth=1,
-        )
-        dead = moving_average(mine["dead_groups"] / mine["n_groups"])
-        diagnostics.plot(mine["batch"], dead, color=arm.colour)
-        twin.plot(
-            mine["batch"],
-            moving_average(mine["mean_abs_turn_adv"]),
-            color=arm.colour,
-            linestyle=":",
-        )
-    reward.set(title="Training reward", xlabel="batch", ylabel=f"mean of {WINDOW} batches")
-    evaluation.set(title="Evaluation: greedy test success", xlabel="round")
-    evaluation.set_xticks(sorted(rounds.loc[rounds["round"] > 0, "round"].unique()))
-    percent_axis(evaluation.yaxis)
-    _label_last(evaluation, rounds, arms)
-    diagnostics.set(title="Diagnostics", xlabel="batch", ylabel="dead groups (solid)")
-    percent_axis(diagnostics.yaxis)
-    diagnostics.set_ylim(bottom=0)
-    for ax in (reward, diagnostics):
+    dead_share = means["dead_groups"] / means["n_groups"]
+    for ax, values in (
+        (reward, means["mean_reward"]),
+        (dead, dead_share),
+        (advantage, means["mean_abs_turn_adv"]),
+    ):
+        draw_lines(ax, means.assign(shown=values), "shown", arms)
+        ax.set_xlabel("batch")
         whole_numbers(ax.xaxis)
-    twin.set_ylabel("mean |turn advantage| (dotted)")
-    twin.set_ylim(bottom=0)
-    twin.grid(False)
-    for ax in (reward, evaluation):
+    reward.set(title="Training reward", ylabel=f"mean of {WINDOW} batches")
+    dead.set(title="Dead groups", ylabel="share of groups")
+    percent_axis(dead.yaxis)
+    advantage.set(title="Size of the turn advantages", ylabel="mean |advantage|")
+    for ax in (dead, advantage):
+        ax.set_ylim(bottom=0)
+    _draw_evaluations(evaluation, comparison, arms)
+    for ax in axes[:, 0]:
         ax.spines[["top", "right"]].set_visible(False)
-    diagnostics.spines["top"].set_visible(False)
-    twin.spines["top"].set_visible(False)
-    handles, labels = reward.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))
+    legend_below(figure, reward.get_legend_handles_labels()[0])
     share = means.groupby("method").apply(
         lambda table: table["dead_groups"].sum() / table["n_groups"].sum()
     )
@@ -139,11 +118,59 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
         "training",
         "Training and evaluation, all arms",
         "A dead group has no spread in its rewards and, where only rewards count, teaches "
-        "nothing. The turn advantage is what the credit assigner adds.",
+        "nothing. The turn advantage is what the credit assigner adds."
+        + (f" The thick line is {arms.label(arms.reference)}." if len(arms.trained) > MANY else ""),
         f"Dead groups over the whole training: {said}.",
         figure,
         means,
     )
+
+
+def draw_lines(ax: Axes, means: pd.DataFrame, column: str, arms: Arms) -> None:
+    """A moving average over batches for every arm, named for a legend.
+
+    Among many arms the reference is drawn thicker.
+    """
+    many = len(arms.trained) > MANY
+    for name in arms.trained:
+        arm, mine = arms[name], means[means["method"] == name]
+        ax.plot(
+            mine["batch"],
+            moving_average(mine[column]),
+            arm.line,
+            color=arm.colour,
+            linewidth=2.2 if many and name == arms.reference else 1.3,
+            label=arm.label,
+        )
+
+
+def _draw_evaluations(ax: Axes, comparison: Comparison, arms: Arms) -> None:
+    """Success after every round; with intervals while there is room for them."""
+    rounds = comparison.rounds[comparison.rounds["panel"] == TEST]
+    many = len(arms.trained) > MANY
+    shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.1
+    for shift, name in zip(shifts, arms.trained, strict=True):
+        arm, played = arms[name], rounds[rounds["method"] == name]
+        if many:
+            look = {"color": arm.colour, "marker": arm.marker, "markersize": 4}
+            width = 2.2 if name == arms.reference else 1.1
+            ax.plot(played["round"], played["success"], arm.line, linewidth=width, **look)
+            continue
+        error = np.abs(played[["lower", "upper"]].to_numpy().T - played["success"].to_numpy())
+        ax.errorbar(
+            played["round"] + shift,
+            played["success"],
+            yerr=error,
+            fmt=arm.marker,
+            color=arm.colour,
+            markersize=5,
+            elinewidth=1,
+        )
+    ax.set(title="Evaluation: greedy test success", xlabel="round")
+    ax.set_xticks(sorted(rounds.loc[rounds["round"] > 0, "round"].unique()))
+    percent_axis(ax.yaxis)
+    if not many:
+        _label_last(ax, rounds, arms)
 
 
 def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
@@ -156,19 +183,16 @@ def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
         ax.set_title(title, fontsize=9, fontweight="normal")
         for name in arms.trained:
             mine = means[means["method"] == name]
-            ax.plot(mine["batch"], mine[column], color=arms[name].colour, linewidth=1.1)
+            arm = arms[name]
+            ax.plot(mine["batch"], mine[column], arm.line, color=arm.colour, linewidth=1.1)
         if log_scale and (means[column] > 0).any():
-            ax.set_yscale("log")
+            log_axis(ax.yaxis)
         ax.tick_params(labelsize=8)
         ax.spines[["top", "right"]].set_visible(False)
     for ax in axes[-1]:
         ax.set_xlabel("batch")
         whole_numbers(ax.xaxis)
-    handles = [
-        axes[0, 0].plot([], [], color=arms[name].colour, label=arms.label(name))[0]
-        for name in arms.trained
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(handles)))
+    legend_below(figure, line_handles(arms.trained, arms))
     if means["ess"].isna().all():
         said = "No batch had a group to learn from, so there was no update."
     else:
@@ -185,6 +209,14 @@ def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
         figure,
         means[["method", "batch", *HEALTH]],
     )
+
+
+def line_handles(names: Sequence[str], arms: Arms) -> list[Line2D]:
+    """Handles of a legend for lines without markers."""
+    return [
+        Line2D([], [], linestyle=arm.line, color=arm.colour, label=arm.label)
+        for arm in map(arms.__getitem__, names)
+    ]
 
 
 def moving_average(values: pd.Series, window: int = WINDOW) -> pd.Series:
@@ -222,4 +254,4 @@ def _label_last(ax: Axes, rounds: pd.DataFrame, arms: Arms) -> None:
     for name in arms.trained:
         last = rounds[rounds["method"] == name].iloc[-1]
         ends.append((percent(last["success"]), last["round"], last["success"], arms[name].colour))
-    label_ends(ax, ends, gap=0.1)
+    label_ends(ax, ends, gap=0.12)

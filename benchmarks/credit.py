@@ -1,0 +1,220 @@
+"""Credit: what each assigner adds to a training step, and all of them on cached rollouts.
+
+A step collects 128 trajectories, groups of 8 on 16 games as training plays them, credits them and
+updates the policy once with the laptop study's settings. Counted is process time on one thread; a
+share is credit over collect + update of the same batch, the median over repeats. TurnRD's credit
+holds the time that pooling embeddings adds to the collect. Judges answer from a warm cache.
+Counterfactuals play, so theirs is a price and not an overhead.
+
+Then the batch, written again and again as one round of 10,000 trajectories with their embeddings,
+is read back and credited by every assigner but the counterfactual one, each method of the study
+`bakeoff_plus`.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from laptop import ROOT, Laptop, prepare
+from torch.optim import AdamW
+from transformers.utils import logging
+
+from hgrpo.agent.cached import CachedGroup, read_groups
+from hgrpo.agent.conversation import Conversation
+from hgrpo.agent.records import concatenate, sequence_table, turn_table, write_table
+from hgrpo.agent.trajectory import Trajectory
+from hgrpo.config.study import load_study
+from hgrpo.config.training import MethodConfig, TrainingConfig
+from hgrpo.credit.base import Context, CreditAssigner, Group, assign_all
+from hgrpo.credit.make import make_assigner
+from hgrpo.credit.turnrd.checkpoint import save_model
+from hgrpo.credit.turnrd.embed import turn_embeddings
+from hgrpo.credit.turnrd.model import build_model
+from hgrpo.credit.turnrd.settings import Settings
+from hgrpo.evaluation.shared_credit import computations, compute, name_groups
+from hgrpo.learning.batch import group_advantages, training_sequences
+from hgrpo.learning.kl import KlController
+from hgrpo.learning.update import Learner
+from hgrpo.policy.policy import Policy
+from hgrpo.policy.precision import autocast_dtype
+from hgrpo.rollout.collector import Collector
+
+GAMES, ROLLOUTS, TURNS, REPLY, REPEATS, CACHED = 16, 8, 12, 12, 3, 10_000
+PLAYS = "counterfactual"
+
+
+def measure(laptop: Laptop, scratch: Path) -> dict:
+    """Shares of a step by method, and seconds for the cached round."""
+    study = load_study(ROOT / "configs/studies/bakeoff_plus.yaml")
+    playing = load_study(ROOT / "configs/studies/cf_supervision.yaml").methods["Counterfactual"]
+    methods = {name: arm for name, arm in study.methods.items() if arm.train}
+    training = study.training[study.config.reference]
+    policy = laptop.policy()
+    collector = laptop.collector(policy, GAMES * ROLLOUTS, TURNS, REPLY)
+    conversation = Conversation(policy.tokenizer)
+    context = Context(laptop.env.name, policy, conversation, collector, scratch)
+    credit = {name: arm.credit for name, arm in methods.items()} | {PLAYS: playing.credit}
+    fitted = _fitted(credit, policy, scratch)
+    assigners = {
+        name: make_assigner(config, replace(context, fitted=fitted.get(name)))
+        for name, config in credit.items()
+    }
+    steps = _steps(laptop, collector, _learner(laptop, policy, training), assigners, methods)
+    step = median(a + b for a, b in zip(steps.collect, steps.update, strict=True))
+    pooling = max(0.0, median(steps.pooled) - median(steps.collect))
+    shares = {
+        name: (median(seconds) + (pooling if name in fitted else 0.0)) / step
+        for name, seconds in steps.credit.items()
+    }
+    flat = [trajectory for group in steps.groups for trajectory in group.trajectories]
+    embedding, _ = _timed(_embed, policy, steps.groups)
+    cached, trajectories = _cached(flat, laptop, methods, fitted, context, scratch)
+    return {
+        "step_s": step,
+        "collect_s": median(steps.collect),
+        "update_s": median(steps.update),
+        "pooling_s": pooling,
+        "shares": shares,
+        "by_kind": _worst(shares, {name: config.kind for name, config in credit.items()}),
+        "cached_trajectories": trajectories,
+        "cached_s": cached,
+        "embedding_s": embedding * trajectories / len(flat),
+    }
+
+
+@dataclass
+class Steps:
+    """Seconds of each part of a few training steps, and the last batch.
+
+    `collect` is without embeddings, `pooled` with them; `credit` is by method.
+    """
+
+    collect: list[float] = field(default_factory=list)
+    pooled: list[float] = field(default_factory=list)
+    update: list[float] = field(default_factory=list)
+    credit: dict[str, list[float]] = field(default_factory=dict)
+    groups: list[Group] = field(default_factory=list)
+
+
+def _steps(
+    laptop: Laptop,
+    collector: Collector,
+    learner: Learner,
+    assigners: Mapping[str, CreditAssigner],
+    methods: Mapping[str, MethodConfig],
+) -> Steps:
+    steps = Steps(credit={name: [] for name in assigners})
+    steps.groups = _collect(laptop, collector, True)
+    for assigner in assigners.values():
+        assign_all(assigner, steps.groups)  # loads and compiles whatever is lazy
+    for _ in range(REPEATS):
+        collector.engine.load_weights(learner.policy)
+        for spent, pooled in ((steps.collect, False), (steps.pooled, True)):
+            seconds, steps.groups = _timed(_collect, laptop, collector, pooled)
+            spent.append(seconds)
+        # The policy has moved on, and so has what it plays: the judge is asked beforehand.
+        assign_all(assigners["LLMJudge"], steps.groups)
+        for name, assigner in assigners.items():
+            seconds, credit = _timed(assign_all, assigner, steps.groups)
+            steps.credit[name].append(seconds)
+            if name == "GiGPO":
+                for group, rows in zip(steps.groups, credit, strict=True):
+                    group_advantages(group, rows, methods[name], learner.training)
+        seconds, _ = _timed(_update, learner, steps.groups)
+        steps.update.append(seconds)
+    return steps
+
+
+def _timed(work: Callable, *arguments: object) -> tuple[float, Any]:
+    began = time.process_time()
+    result = work(*arguments)
+    return time.process_time() - began, result
+
+
+def _fitted(credit: Mapping, policy: Policy, scratch: Path) -> dict[str, Path]:
+    """A model for each TurnRD method; what is read out of it costs the same, fitted or not."""
+    folders = {}
+    width = policy.causal_lm.config.hidden_size
+    for name, config in credit.items():
+        if config.kind != "turnrd":
+            continue
+        settings = Settings(**config.settings)
+        folders[name] = scratch / name
+        folders[name].mkdir()
+        model = build_model(settings.model, width, 0)
+        save_model(model, settings.model, width, {}, folders[name])
+    return folders
+
+
+def _learner(laptop: Laptop, policy: Policy, training: TrainingConfig) -> Learner:
+    policy.load_reference(laptop.folder / "sft" / "adapter")
+    optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=training.lr)
+    dtype = autocast_dtype(laptop.model)
+    return Learner(policy, optimiser, KlController.start(training.kl), training, dtype)
+
+
+def _collect(laptop: Laptop, collector: Collector, pooled: bool) -> list[Group]:
+    collector.engine.embeddings = pooled
+    played = collector.collect(laptop.tasks[:GAMES], ROLLOUTS, ("bench",))
+    return [Group(group, ("bench", group[0].task.task_id)) for group in played]
+
+
+def _update(learner: Learner, groups: Sequence[Group]) -> None:
+    flat = [trajectory for group in groups for trajectory in group.trajectories]
+    learner.update(training_sequences(flat), list(range(len(flat))))
+
+
+def _embed(policy: Policy, groups: Sequence[Group]) -> None:
+    for group in groups:
+        turn_embeddings(policy, group.trajectories)
+
+
+def _worst(shares: Mapping[str, float], kinds: Mapping[str, str]) -> dict[str, float]:
+    """The largest share of each kind."""
+    worst: dict[str, float] = {}
+    for name, share in shares.items():
+        worst[kinds[name]] = max(share, worst.get(kinds[name], 0.0))
+    return worst
+
+
+def _cached(
+    flat: Sequence[Trajectory],
+    laptop: Laptop,
+    methods: Mapping,
+    fitted: Mapping[str, Path],
+    context: Context,
+    scratch: Path,
+) -> tuple[float, int]:
+    """Seconds to read and credit a round of `CACHED` trajectories, and how many there were."""
+    for name, table in (("turns", turn_table), ("sequences", sequence_table)):
+        parts = []
+        for step, first in enumerate(range(0, CACHED, len(flat))):
+            parts.append(scratch / f"{name}_{step}.parquet")
+            write_table(table(flat[: CACHED - first], 1, step), parts[-1])
+        concatenate(parts, scratch / f"{name}.parquet")
+    credit = {name: arm.credit.model_dump(mode="json") for name, arm in methods.items()}
+
+    def work() -> list[CachedGroup]:
+        rollouts = name_groups(read_groups(scratch, laptop.tasks), 0, 0)
+        for computed in computations(credit, fitted):
+            compute(computed, rollouts.named, rollouts, context)
+            if computed.values is None:
+                raise RuntimeError(f"{computed.methods[0]}: {computed.note}")
+        return rollouts.cached
+
+    seconds, cached = _timed(work)
+    return seconds, sum(len(group.trajectories) for group in cached)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory() as folder:
+        print(json.dumps(measure(prepare(Path(sys.argv[1])), Path(folder))))

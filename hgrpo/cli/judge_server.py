@@ -1,0 +1,84 @@
+"""A judge without a language model: a local, OpenAI-compatible server that scores by rules.
+
+The rules are those of hgrpo/credit/judge/rubric.py; they read the same prompt a language model
+would be sent and answer in the JSON form it asks for. Numbers that come from it are labelled
+"LLMJudge (offline rubric)". A method with `base_url: service` starts one in its own process; this
+command is for drills, and for a judge that several jobs share.
+
+Serves POST /v1/chat/completions, GET /v1/models, GET /health and GET /stats (what was asked and
+how it was answered). Tokens are reported as UTF-8 bytes / 4, rounded up. Keys are neither needed
+nor looked at. SIGTERM and Ctrl-C end it cleanly and remove the ready file.
+
+Faults for drills, each on a share of the requests (`--fault NAME=SHARE`, several allowed):
+  rate-limit=0.2    HTTP 429 on a fifth of the requests
+  drop=0.2          the connection closes without an answer
+  timeout=0.2       no answer until the client goes away
+  malformed=0.2     an answer cut in the middle of its JSON
+  wrong-length=0.2  an answer without its last score
+Each is drawn on its own, in this order, keyed by --seed, the request and how often it was sent
+before: five at 0.2 leave 0.8^5 = 33 % of the requests whole, whatever order they arrive in.
+
+Examples:
+  python -m hgrpo.cli.judge_server --port 8123
+  python -m hgrpo.cli.judge_server --ready-file results/judge.url
+  python -m hgrpo.cli.judge_server --fault rate-limit=0.2 --fault timeout=0.2 --seed 1
+"""
+
+import argparse
+from pathlib import Path
+
+from hgrpo.atomic import atomic_file
+from hgrpo.cli.entry import run
+from hgrpo.credit.judge import rubric
+from hgrpo.credit.judge.faults import FAULTS, FaultPlan
+from hgrpo.credit.judge.server import JudgeServer
+
+
+def main() -> None:
+    """Parse the arguments and serve until told to stop."""
+    args = _arguments()
+    server = JudgeServer((args.host, args.port), FaultPlan(dict(args.fault), args.seed))
+    try:
+        if args.ready_file:
+            with atomic_file(args.ready_file) as path:
+                path.write_text(server.url + "\n")
+        print(f"judge server: {rubric.MODEL} at {server.url}", flush=True)
+        server.serve_forever(poll_interval=0.1)
+    except KeyboardInterrupt:
+        pass  # the way to end it
+    finally:
+        server.stopping.set()
+        server.server_close()
+        if args.ready_file:
+            args.ready_file.unlink(missing_ok=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
+    parser.add_argument("--ready-file", type=Path, help="file to hold the base URL while it serves")
+    parser.add_argument(
+        "--fault", type=_fault, action="append", default=[], metavar="NAME=SHARE", help="see above"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the faults")
+    return parser.parse_args()
+
+
+def _fault(text: str) -> tuple[str, float]:
+    name, _, share = text.partition("=")
+    try:
+        value = float(share)
+    except ValueError:
+        value = -1.0
+    if name not in FAULTS or not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not NAME=SHARE with NAME of {', '.join(FAULTS)} and SHARE in 0..1"
+        )
+    return name, value
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,16 @@
+"""Config of the comparison of all assigners on the same rollouts."""
+
+from pydantic import Field
+
+from hgrpo.config.strict import Strict
+
+
+class AgreementConfig(Strict):
+    """What `snakemake credit_agreement` does beyond reading a round."""
+
+    counterfactual_groups: int = Field(
+        4,
+        ge=0,
+        description="groups whose turns are all played anew for counterfactual credit, the first "
+        "of the round; 0: leave such methods out",
+    )

@@ -1,0 +1,37 @@
+"""Which credit assigner a method uses, with that assigner's own settings beside its name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from hgrpo.credit import kinds
+
+
+class CreditConfig(BaseModel):
+    """`kind` names a file in hgrpo/credit; the other keys are what its `Settings` accept."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: str = Field("flat", description="name of a file in hgrpo/credit")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_the_kinds_settings(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        kind = given.get("kind", "flat")
+        own = {key: value for key, value in given.items() if key != "kind"}
+        try:
+            settings = kinds.settings_of(kind)(**own)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"]) or "(settings)"
+            message = first["msg"].removeprefix("Value error, ")
+            raise ValueError(f"{kind}: {key}: {message[0].lower()}{message[1:]}") from None
+        return {"kind": kind} | settings.model_dump(mode="json")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The keys beside `kind`."""
+        return dict(self.model_extra or {})

@@ -1,0 +1,188 @@
+"""The judge as a credit assigner: the cache first, then calls, then uniform credit."""
+
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+from hgrpo.credit.base import Group
+from hgrpo.credit.judge import rubric
+from hgrpo.credit.judge.accounting import FALLBACKS, Account
+from hgrpo.credit.judge.cache import Judgement, Question, ScoreCache
+from hgrpo.credit.judge.client import CallError, JudgeClient
+from hgrpo.credit.judge.prompts import PROMPT_VERSION, check_environment, prompt
+from hgrpo.credit.judge.scores import credit
+from hgrpo.credit.judge.server import serve_in_background
+from hgrpo.credit.judge.settings import SERVICE, Settings
+from hgrpo.errors import UserError
+
+CACHE_NAME = "judge.sqlite"
+# Below this many trajectories a share of fallbacks says little.
+_LIMIT_FROM = 20
+
+
+class JudgeCredit:
+    """Turn credit from a judge's scores.
+
+    Trajectories without turns are not judged. One that gets no judgement gets uniform credit (see
+    `scores.credit`), counted by reason.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        environment: str,
+        cache: ScoreCache,
+        client: JudgeClient,
+        account: Account,
+    ):
+        self._settings = settings
+        self._environment = environment
+        self._cache = cache
+        self._client = client
+        self._account = account
+        self._answered_by: set[str] = set()
+        self._reported: dict[str, float] = {}
+        self._version = PROMPT_VERSION
+        if settings.model == rubric.MODEL:
+            # Behind this name stand rules in code: changed rules are another judge.
+            self._version += f"+rubric-{rubric.VERSION}"
+
+    def assign(self, group: Group) -> list[np.ndarray]:
+        """Credit of every turn: K float64 arrays of [T_k].
+
+        Raises:
+            UserError: too large a share of trajectories without a judgement, a refused key, an
+                unknown model, or a cache that cannot be used.
+        """
+        return self.assign_many([group])[0]
+
+    def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
+        """`assign` for several groups, with the calls of all of them under way together."""
+        shown = [self._questions(group) for group in groups]
+        answers = self._judge([question for rows in shown for question, _ in rows])
+        results = []
+        for group, rows in zip(groups, shown, strict=True):
+            scores: list[list[float] | None] = [None] * len(group.trajectories)
+            for question, positions in rows:
+                answer = answers[question.key]
+                if isinstance(answer, Judgement):
+                    for k, values in zip(positions, answer.scores, strict=True):
+                        scores[k] = values
+            turns = [len(trajectory.turns) for trajectory in group.trajectories]
+            returns = [trajectory.env_return for trajectory in group.trajectories]
+            results.append(credit(scores, turns, returns, self._settings.normalisation))
+        self._check_limit()
+        return results
+
+    def report(self) -> dict[str, float]:
+        """What was counted since the last report, for the log; names start with `judge_`."""
+        now = self._account.report()
+        row = {f"judge_{key}": now[key] - self._reported.get(key, 0) for key in now}
+        row["judge_fallback_share"] = row["judge_fallbacks"] / max(1, row["judge_judged"])
+        self._reported = now
+        return row
+
+    def totals(self) -> dict[str, Any]:
+        """Counts of this process so far, flat; `model` names those who answered."""
+        model = "+".join(sorted(self._answered_by)) or self._settings.model
+        return {"model": model, "variant": self._settings.variant} | self._account.report()
+
+    def _questions(self, group: Group) -> list[tuple[Question, list[int]]]:
+        """Each question with the positions in the group of the trajectories it shows."""
+        judged = [k for k, trajectory in enumerate(group.trajectories) if trajectory.turns]
+        if self._settings.variant == "group":
+            together = [judged] if judged else []
+        else:
+            together = [[k] for k in judged]
+        return [
+            (
+                Question(
+                    environment=self._environment,
+                    variant=self._settings.variant,
+                    version=self._version,
+                    model=self._settings.model,
+                    temperature=self._settings.temperature,
+                    trajectories=tuple(group.trajectories[k] for k in positions),
+                ),
+                positions,
+            )
+            for positions in together
+        ]
+
+    def _judge(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
+        """Key -> answer, each different question asked at most once; everything is counted."""
+        answers: dict[str, Judgement | CallError] = {}
+        unknown: dict[str, Question] = {}
+        for question in {question.key: question for question in questions}.values():
+            known = self._cache.get(question)
+            if known is None:
+                unknown[question.key] = question
+            else:
+                answers[question.key] = known
+        prompts = {
+            key: prompt(self._environment, question.trajectories, question.variant)
+            for key, question in unknown.items()
+        }
+        with closing(self._client.ask_all(prompts)) as arriving:
+            for key, answer in arriving:
+                if isinstance(answer, Judgement):
+                    # At once: what was paid for survives a crash of what comes later.
+                    answer = self._cache.put(unknown[key], answer)
+                answers[key] = answer
+        self._count(questions, answers, set(unknown))
+        return answers
+
+    def _count(
+        self, questions: list[Question], answers: dict[str, Judgement | CallError], asked: set[str]
+    ) -> None:
+        account = self._account
+        for question in questions:
+            answer, size = answers[question.key], len(question.trajectories)
+            account.judged += size
+            if isinstance(answer, CallError):
+                account.fallbacks[answer.reason] += size
+                continue
+            self._answered_by.add(answer.answered_by)
+            if question.key in asked:
+                asked.remove(question.key)
+            else:
+                account.cache_hits += size
+
+    def _check_limit(self) -> None:
+        account, limit = self._account, self._settings.fallback_limit
+        if account.judged < _LIMIT_FROM or account.fallback_share <= limit:
+            return
+        counts = [(reason, account.fallbacks[reason]) for reason in FALLBACKS]
+        reasons = ", ".join(f"{reason} {count}" for reason, count in counts if count)
+        raise UserError(
+            f"judge: {account.fallbacks.total()} of {account.judged} trajectories got no judgement "
+            f"({reasons}): more than credit.fallback_limit {limit:g} allows"
+        )
+
+
+def make_judge(settings: Settings, context: Any) -> JudgeCredit:
+    """See `hgrpo.credit.judge.make`."""
+    check_environment(context.environment)
+    base_url, key = _endpoint(settings, context)
+    account = Account(settings)
+    cache = ScoreCache(context.cache_dir / CACHE_NAME)
+    client = JudgeClient(settings, base_url, key, account)
+    return JudgeCredit(settings, context.environment, cache, client, account)
+
+
+def _endpoint(settings: Settings, context: Any) -> tuple[str, str]:
+    """Address and key. The study's own server is never sent one."""
+    if settings.base_url == SERVICE:
+        return serve_in_background(), ""
+    if settings.api_key_env is None:
+        return settings.base_url, ""
+    key = os.environ.get(settings.api_key_env, "").strip()
+    if not key:
+        raise UserError(
+            f"the judge's key is missing: set the environment variable {settings.api_key_env} "
+            "(or credit.api_key_env, null where no key is needed)"
+        )
+    return settings.base_url, key

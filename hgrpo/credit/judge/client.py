@@ -1,0 +1,252 @@
+"""Asking the judge: the openai client, with our own retries, caps and concurrency.
+
+The client's own retries are off, so that every request is counted and paid for once. Its time-out
+holds for connecting and for each wait for data, not for the whole call.
+"""
+
+import ipaddress
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from urllib.parse import urlsplit
+
+import openai
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    sleep_using_event,
+    stop_after_attempt,
+    wait_exponential,
+    wait_random,
+)
+
+from hgrpo.credit.judge.accounting import Account, CapError, Usage, output_limit
+from hgrpo.credit.judge.cache import Judgement
+from hgrpo.credit.judge.prompts import Prompt
+from hgrpo.credit.judge.scores import ScoresError, parse
+from hgrpo.credit.judge.settings import Settings
+from hgrpo.errors import UserError
+
+_LOG = logging.getLogger(__name__)
+_LONGEST_PAUSE_S = 60.0
+_RETRIED = {
+    "rate_limit",
+    "timeout",
+    "connection",
+    "server",
+    "malformed",
+    "wrong_length",
+    "out_of_range",
+}
+_MISTAKES = {
+    401: "the key was refused",
+    403: "the key may not do this",
+    404: "no such address or model",
+}
+
+
+class CallError(Exception):
+    """A call without a judgement.
+
+    Attributes:
+        reason: one of `accounting.FALLBACKS`.
+        retry_after: seconds the server asked to wait, or 0.
+    """
+
+    def __init__(self, reason: str, message: str = "", retry_after: float = 0.0):
+        super().__init__(message or reason)
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+class JudgeClient:
+    """Sends prompts to one endpoint and reads the scores in the answers.
+
+    Args:
+        settings: model, time-out, retries, concurrency.
+        base_url: address of the endpoint, "/v1" included.
+        key: its API key; "" where none is needed.
+        account: counts the calls and holds the caps.
+    """
+
+    def __init__(self, settings: Settings, base_url: str, key: str, account: Account):
+        self._settings = settings
+        self._base_url = base_url
+        self._key = key
+        self._account = account
+        self._stop = threading.Event()
+        self._warned: set[str] = set()
+        # A proxy named in the environment cannot reach this machine's own loopback.
+        transport = openai.DefaultHttpxClient(trust_env=False) if _is_loopback(base_url) else None
+        self._client = openai.OpenAI(
+            base_url=base_url,
+            api_key=key or "none",
+            timeout=settings.timeout_s,
+            max_retries=0,
+            http_client=transport,
+        )
+
+    def ask_all(self, prompts: Mapping[str, Prompt]) -> Iterator[tuple[str, Judgement | CallError]]:
+        """Yield (name, judgement or failure) as answers arrive, `concurrency` calls at once.
+
+        Raises:
+            UserError: the endpoint refuses the key, or has no such model; the rest is dropped.
+        """
+        if not prompts:
+            return
+        self._stop.clear()
+        with ThreadPoolExecutor(min(self._settings.concurrency, len(prompts))) as pool:
+            names = {pool.submit(self._ask, prompt): name for name, prompt in prompts.items()}
+            try:
+                for future in as_completed(names):
+                    error = future.exception()
+                    if error is not None and not isinstance(error, CallError):
+                        raise error
+                    yield names[future], error or future.result()
+            finally:
+                # On an error, or when the caller goes: nothing new starts, nobody sleeps on.
+                self._stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _ask(self, prompt: Prompt) -> Judgement:
+        """The judgement of one prompt, after retries.
+
+        Raises:
+            CallError: no judgement, by a final refusal, the last attempt's failure or a cap.
+            UserError: the endpoint refuses the key, or has no such model.
+        """
+        attempts = Retrying(
+            stop=stop_after_attempt(self._settings.retries + 1),
+            retry=retry_if_exception(_is_retried),
+            wait=self._pause,
+            sleep=sleep_using_event(self._stop),
+            reraise=True,
+        )
+        for attempt in attempts:
+            with attempt:
+                return self._once(prompt, attempt.retry_state.attempt_number > 1)
+        raise AssertionError("tenacity raises what the last attempt raised")
+
+    def _once(self, prompt: Prompt, retry: bool) -> Judgement:
+        if self._stop.is_set():
+            raise CallError("connection", "the run is stopping")
+        try:
+            aside = self._account.begin(prompt, retry)
+        except CapError as cap:
+            raise CallError(cap.reason) from None
+        try:
+            completion = self._send(prompt, aside)
+            content = _content(completion)
+            return Judgement(parse(content, prompt.turns, prompt.variant), _model(completion))
+        except ScoresError as error:
+            failure = CallError(error.reason, str(error))
+        except CallError as error:
+            failure = error
+        self._account.failed(failure.reason)
+        self._warn(failure)
+        raise failure
+
+    def _send(self, prompt: Prompt, aside: float) -> object:
+        """The endpoint's answer, paid for. Raises CallError or UserError."""
+        try:
+            completion = self._client.chat.completions.create(
+                model=self._settings.model,
+                messages=prompt.messages,
+                response_format=prompt.response_format,
+                temperature=self._settings.temperature,
+                max_completion_tokens=output_limit(prompt, self._settings),
+            )
+        except openai.APIStatusError as error:
+            self._account.refused(aside)
+            failure = self._refusal(error)
+        except openai.APITimeoutError:
+            self._account.answered(aside, None)
+            failure = CallError("timeout", f"no answer in {self._settings.timeout_s:g} s")
+        except openai.APIConnectionError as error:
+            self._account.answered(aside, None)
+            failure = CallError("connection", str(error.__cause__ or error))
+        except (openai.OpenAIError, ValueError):
+            # ValueError: a body that calls itself JSON and is not.
+            self._account.answered(aside, None)
+            failure = CallError("malformed", "the answer is no chat completion")
+        else:
+            self._account.answered(aside, _usage(completion))
+            return completion
+        # Raised out here, it carries no error of the client's, which holds request and key.
+        raise failure
+
+    def _refusal(self, error: openai.APIStatusError) -> CallError | UserError:
+        status = error.status_code
+        if status in _MISTAKES:
+            self._account.failed("rejected")
+            return UserError(
+                f"judge: model {self._settings.model!r} at {self._base_url}: {_MISTAKES[status]} "
+                f"(HTTP {status})"
+            )
+        if status == 429:
+            reason = "quota" if error.code == "insufficient_quota" else "rate_limit"
+        else:
+            reason = "server" if status >= 500 or status in {408, 409} else "rejected"
+        return CallError(reason, str(error), _retry_after(error))
+
+    def _pause(self, state: RetryCallState) -> float:
+        """Seconds to wait before the next attempt."""
+        first = self._settings.backoff_s
+        backoff = wait_exponential(first, max=_LONGEST_PAUSE_S) + wait_random(0, first)
+        error = state.outcome.exception() if state.outcome else None
+        return min(max(backoff(state), getattr(error, "retry_after", 0.0)), _LONGEST_PAUSE_S)
+
+    def _warn(self, failure: CallError) -> None:
+        """Log the first failure of each kind; the counts have the others."""
+        if failure.reason in self._warned:
+            return
+        self._warned.add(failure.reason)
+        text = str(failure)
+        if self._key:
+            text = text.replace(self._key, "***")
+        _LOG.warning("judge: %s: %s", failure.reason, text[:300])
+
+
+def _is_retried(error: BaseException) -> bool:
+    return isinstance(error, CallError) and error.reason in _RETRIED
+
+
+def _is_loopback(base_url: str) -> bool:
+    host = urlsplit(base_url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _retry_after(error: openai.APIStatusError) -> float:
+    try:
+        return max(0.0, float(error.response.headers.get("retry-after", 0)))
+    except ValueError:  # a date
+        return 0.0
+
+
+# The client builds its answers without checking them, and hands on text where it got no JSON.
+def _content(completion: object) -> str:
+    try:
+        content = completion.choices[0].message.content
+    except (AttributeError, IndexError, TypeError):
+        content = None
+    if not isinstance(content, str):
+        raise ScoresError("malformed", "the answer has no text")
+    return content
+
+
+def _usage(completion: object) -> Usage | None:
+    usage = getattr(completion, "usage", None)
+    tokens = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+    return Usage(*tokens) if all(type(n) is int and n >= 0 for n in tokens) else None
+
+
+def _model(completion: object) -> str:
+    name = getattr(completion, "model", None)
+    if not isinstance(name, str) or not name:
+        raise ScoresError("malformed", "the answer does not say which model gave it")
+    return name

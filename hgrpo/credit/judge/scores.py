@@ -1,0 +1,137 @@
+"""From the judge's answer to credit: a strict reading of the scores, and their normalisation."""
+
+import json
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from hgrpo.credit.judge.settings import Normalisation, Variant
+
+LOWEST, HIGHEST = 0.0, 10.0
+_NO_SUM = 1e-9
+
+Scores = list[list[float]]
+"""Raw scores in 0..10: one list per trajectory shown, one number per turn."""
+
+
+class ScoresError(Exception):
+    """An answer that is not a judgement.
+
+    `reason` is "malformed" (not JSON of the form asked for), "wrong_length" (not exactly one
+    entry for every turn) or "out_of_range" (a score that is not in 0..10).
+    """
+
+    def __init__(self, reason: str, message: str):
+        super().__init__(message)
+        self.reason = reason
+
+
+def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
+    """The scores in an answer, in the order of the turns.
+
+    Args:
+        text: the answer, of the form `prompts.answer_format` asks for.
+        turns: number of turns of each trajectory shown.
+        variant: `trajectory` (one trajectory) or `group`.
+
+    Raises:
+        ScoresError: anything else than one finite score in 0..10 for each turn of each trajectory.
+    """
+    try:
+        answer = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise ScoresError("malformed", "the answer is not JSON") from None
+    if variant == "trajectory":
+        (length,) = turns
+        return [_turns(_only(answer, "scores"), length)]
+    lists = _only(answer, "trajectories")
+    in_order = _by_index(lists, "trajectory", "scores", len(turns))
+    return [_turns(entries, length) for entries, length in zip(in_order, turns, strict=True)]
+
+
+def check(scores: Scores, turns: Sequence[int]) -> None:
+    """Raise ScoresError unless there is one finite score in 0..10 for each turn."""
+    if [len(row) for row in scores] != list(turns):
+        raise ScoresError("wrong_length", "not one score for every turn")
+    for row in scores:
+        for score in row:
+            _in_range(score)
+
+
+def credit(
+    scores: Sequence[Sequence[float] | None],
+    turns: Sequence[int],
+    returns: Sequence[float],
+    normalisation: Normalisation,
+) -> list[np.ndarray]:
+    """Credit of every turn of a group, K float64 arrays of [T_k].
+
+    `centred` is (s - m) / 10 with m the mean score over all judged turns of the group: failures
+    teach too. `share` is s * R / sum(s) of the trajectory, and R / T where the scores are all
+    zero: it sums to R, so that a trajectory without return gets no signal.
+
+    Args:
+        scores: of each trajectory; None where there is no judgement. Such a trajectory gets
+            uniform credit: zeros if `centred`, R / T if `share`.
+        turns: T_k of each trajectory.
+        returns: R_k of each trajectory.
+        normalisation: see above.
+    """
+    if normalisation == "centred":
+        judged = [score for row in scores if row is not None for score in row]
+        mean = math.fsum(judged) / len(judged) if judged else 0.0
+        return [
+            np.zeros(length) if row is None else (np.array(row, dtype=np.float64) - mean) / HIGHEST
+            for row, length in zip(scores, turns, strict=True)
+        ]
+    return [
+        _share(row, length, value)
+        for row, length, value in zip(scores, turns, returns, strict=True)
+    ]
+
+
+def _share(row: Sequence[float] | None, length: int, value: float) -> np.ndarray:
+    total = math.fsum(row or ())
+    if row is None or total < _NO_SUM:
+        return np.full(length, value / length) if length else np.zeros(0)
+    return np.array(row, dtype=np.float64) / total * value
+
+
+def _turns(entries: object, length: int) -> list[float]:
+    return [_in_range(score) for score in _by_index(entries, "turn", "score", length)]
+
+
+def _by_index(entries: object, index: str, value: str, length: int) -> list:
+    """Values of a list of {index, value} objects, sorted; the indices must be 0..length-1."""
+    if not isinstance(entries, list):
+        raise ScoresError("malformed", f"no list of {index}s")
+    found = {}
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.keys() != {index, value}:
+            raise ScoresError("malformed", f"an entry is not an object of {index} and {value}")
+        if type(entry[index]) is not int:
+            raise ScoresError("malformed", f"a {index} is not an integer")
+        found[entry[index]] = entry[value]
+    if len(entries) != length or found.keys() != set(range(length)):
+        raise ScoresError("wrong_length", f"not exactly one entry for each of {length} {index}s")
+    return [found[i] for i in range(length)]
+
+
+def _only(answer: object, key: str) -> object:
+    if not isinstance(answer, dict) or answer.keys() != {key}:
+        raise ScoresError("malformed", f"the answer is not an object of {key}")
+    return answer[key]
+
+
+def _in_range(score: object) -> float:
+    # Exact types: to Python, true is a number.
+    if type(score) not in {int, float}:
+        raise ScoresError("malformed", "a score is not a number")
+    if not LOWEST <= score <= HIGHEST:
+        raise ScoresError("out_of_range", "a score is not in 0..10")
+    return float(score)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)

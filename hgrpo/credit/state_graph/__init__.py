@@ -1,0 +1,24 @@
+"""Credit from the graph of states that a group's rollouts share: one assigner with knobs.
+
+The rollouts of a task meet in states. What the others did next, and how they ended, says what an
+action was worth. A method is a setting of the knobs: GiGPO (arXiv 2505.10978), HGPO (2602.22817),
+SALT (2510.20022), GraphGPO (2605.26684), G2PO (2606.22995), CRBC, GRAFT and GraphHCA (2026).
+
+    advantage_t = w_traj * A_traj + sum_j w_j * norm_j(credit_j(value_j(graph(key_j))))
+
+Left out: the memory of earlier updates' edges and outcomes, with its task scheduler (TIGPO,
+2609.03383), importance ratios of whole turns (GRAFT, GAGPO: they belong to the loss), clusters
+that depend on the order of rollouts, learned scores, and the state in which a rollout was stopped
+or failed as a node of the graph (trajectories do not hold it): a rollout ends in a sink.
+"""
+
+from hgrpo.credit.base import Context
+from hgrpo.credit.state_graph.assigner import StateGraphCredit
+from hgrpo.credit.state_graph.settings import Settings
+
+__all__ = ["Settings", "make"]
+
+
+def make(settings: Settings, context: Context) -> StateGraphCredit:
+    """The assigner; it reads trajectories alone, so `context` is not used."""
+    return StateGraphCredit(settings)

@@ -1,0 +1,95 @@
+"""The assigner: from a group to the final advantage of each turn."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hgrpo.agent.trajectory import Trajectory
+from hgrpo.credit.base import Group
+from hgrpo.credit.state_graph.diagnostics import Tally
+from hgrpo.credit.state_graph.graph import Graph, build_graph
+from hgrpo.credit.state_graph.keys import situations, with_history
+from hgrpo.credit.state_graph.normalise import Normalised, normalise
+from hgrpo.credit.state_graph.settings import Key, Settings, Term
+from hgrpo.credit.state_graph.steps import step_credit
+from hgrpo.credit.state_graph.terms import mixed
+from hgrpo.credit.state_graph.trajectory_term import rollout_advantages
+from hgrpo.credit.state_graph.turns import Turns, flatten
+from hgrpo.credit.state_graph.values import term_values
+
+GIGPO = Term(value="mc_mean", credit="G-V")
+
+
+class StateGraphCredit:
+    """Turns of one task's rollouts, compared where they were in the same state.
+
+    The credit of a group depends on that group alone and not on the order of its rollouts. It is
+    the final advantage: the trajectory's is part of it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._tally = Tally(settings)
+
+    def assign(self, group: Group) -> list[np.ndarray]:
+        """Advantage of every turn, K float64 arrays of [T_k]."""
+        turns = flatten(group.trajectories)
+        if len(turns) == 0:
+            return [np.zeros(0) for _ in group.trajectories]
+        rollout = rollout_advantages(turns, self.settings)
+        step = self._step(group.trajectories, turns, rollout)
+        advantage = self.settings.trajectory.weight * rollout + step
+        return np.split(advantage, np.cumsum(turns.lengths)[:-1])
+
+    def report(self) -> dict[str, float]:
+        """Numbers for the log (see `Tally.report`), of the groups since the last report."""
+        row = self._tally.report()
+        self._tally = Tally(self.settings)
+        return row
+
+    def _step(
+        self, trajectories: Sequence[Trajectory], turns: Turns, rollout: np.ndarray
+    ) -> np.ndarray:
+        terms = self.settings.terms
+        if not terms:
+            return np.zeros(len(turns))
+        graphs = GroupGraphs(trajectories, turns, self.settings.timeout)
+        # Terms that do not look at states stand aside when one is asked what the states are.
+        main = graphs.of(next((term.key for term in terms if term.reads_graph), terms[0].key))
+        parts = [
+            self._part(term, graphs.of(term.key) if term.reads_graph else main, turns, rollout)
+            for term in terms
+        ]
+        step = mixed(parts, self.settings, turns)
+        gigpo = self._part(GIGPO, main, turns, rollout).credit
+        self._tally.add(turns, main, parts, step, gigpo, rollout)
+        return step
+
+    def _part(self, term: Term, graph: Graph, turns: Turns, rollout: np.ndarray) -> Normalised:
+        values = term_values(graph, turns, term)
+        raw = step_credit(term, self.settings, turns, graph, values, rollout)
+        return normalise(raw, graph, term)
+
+
+class GroupGraphs:
+    """The graphs of one group, each built once however many terms read it."""
+
+    def __init__(self, trajectories: Sequence[Trajectory], turns: Turns, timeout: str) -> None:
+        self._trajectories = trajectories
+        self._turns = turns
+        self._timeout = timeout
+        self._situations: dict[Key, np.ndarray] = {}
+        self._graphs: dict[Key, Graph] = {}
+
+    def of(self, key: Key) -> Graph:
+        """The graph whose states are told apart by `key`."""
+        if key not in self._graphs:
+            state = with_history(self._situation(key), self._turns, key)
+            self._graphs[key] = build_graph(state, self._turns, self._timeout)
+        return self._graphs[key]
+
+    def _situation(self, key: Key) -> np.ndarray:
+        bare = key.model_copy(update={"history": 0, "history_actions": False})
+        if bare not in self._situations:
+            self._situations[bare] = situations(self._trajectories, bare)
+        return self._situations[bare]

@@ -1,0 +1,15 @@
+"""Sums and means over turns that share a number."""
+
+import numpy as np
+
+
+def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
+    """Sum of values [N] in each bucket, float [size]."""
+    return np.bincount(bucket, weights=values, minlength=size)
+
+
+def means(values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray) -> np.ndarray:
+    """Mean of the counted values [N] in each bucket, float [size]; nan where none is counted."""
+    total = sums(np.where(counted, values, 0.0), bucket, size)
+    number = sums(counted, bucket, size)
+    return np.divide(total, number, out=np.full(size, np.nan), where=number > 0)

@@ -1,0 +1,118 @@
+"""What the log says of a batch's credit: how much of it there is, and on how many rollouts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hgrpo.credit.state_graph.graph import Graph
+from hgrpo.credit.state_graph.normalise import Normalised
+from hgrpo.credit.state_graph.settings import Settings
+from hgrpo.credit.state_graph.turns import Turns
+
+
+class Correlation:
+    """Pearson's correlation of two series that come in parts."""
+
+    def __init__(self) -> None:
+        self._moments = np.zeros((3, 3))
+
+    def add(self, x: np.ndarray, y: np.ndarray) -> None:
+        """Add a part of both series, [n] each."""
+        rows = np.stack([np.ones(len(x)), x, y])
+        self._moments += rows @ rows.T
+
+    def value(self) -> float | None:
+        """The correlation; None while a series is constant."""
+        n = max(self._moments[0, 0], 1.0)
+        mean = self._moments[0, 1:] / n
+        covariance = self._moments[1:, 1:] / n - np.outer(mean, mean)
+        spread = covariance[0, 0] * covariance[1, 1]
+        if min(covariance[0, 0], covariance[1, 1]) < 1e-12:
+            return None
+        return float(np.clip(covariance[0, 1] / np.sqrt(spread), -1.0, 1.0))
+
+
+class Tally:
+    """Counts over the groups since the last report."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._weight = settings.trajectory.weight
+        self._floors = any(term.floor is not None for term in settings.terms)
+        self._counts: dict[str, float] = dict.fromkeys(
+            ("turns", "nonzero", "single", "one_rollout", "floored", "pairs", "stochastic"), 0.0
+        )
+        self._size_of_step = self._size_of_rollout = 0.0
+        self._to_gigpo, self._to_grpo = Correlation(), Correlation()
+
+    def add(
+        self,
+        turns: Turns,
+        graph: Graph,
+        parts: Sequence[Normalised],
+        step: np.ndarray,
+        gigpo: np.ndarray,
+        grpo: np.ndarray,
+    ) -> None:
+        """Count one group.
+
+        Args:
+            graph: of the first term that looks at states.
+            parts: the terms' credits.
+            step: the terms' mixture [N].
+            gigpo: step credit of GiGPO on the same graph [N].
+            grpo: the rollouts' advantage [N].
+        """
+        counts = self._counts
+        counts["turns"] += len(turns)
+        counts["nonzero"] += np.count_nonzero(step)
+        visits = np.bincount(graph.state, minlength=graph.n_states)
+        counts["single"] += np.count_nonzero(visits == 1)
+        counts["one_rollout"] += visits[_one_rollout(turns, graph)].sum()
+        counts["floored"] += np.logical_or.reduce([part.floored for part in parts]).sum()
+        first = np.unique(graph.transition[graph.counted], return_index=True)[1]
+        ways = np.bincount(graph.pair[graph.counted][first], minlength=graph.n_pairs)
+        counts["pairs"] += graph.n_pairs
+        counts["stochastic"] += np.count_nonzero(ways > 1)
+        self._size_of_step += np.abs(step).sum()
+        self._size_of_rollout += self._weight * np.abs(grpo).sum()
+        self._to_gigpo.add(step, gigpo)
+        self._to_grpo.add(step, grpo)
+
+    def report(self) -> dict[str, float]:
+        """Numbers for the log; what is not defined is not there.
+
+        - `step_nonzero_share`: of turns, with a step credit other than 0
+        - `state_single_share`: of turns, in a state visited once
+        - `state_one_rollout_share`: of turns, in a state that one rollout alone visited
+        - `step_floored_share`: of turns, whose deviation was below the floor
+        - `action_stochastic_share`: of (state, action) pairs, seen with several successors
+        - `step_to_trajectory`: mean |step credit| over mean |trajectory term|
+        - `step_corr_gigpo`, `step_corr_grpo`: Pearson, with GiGPO's step credit in the same
+          states, and with the trajectory's advantage
+        """
+        counts = self._counts
+        if not counts["turns"]:
+            return {}
+        shares = {
+            "step_nonzero_share": counts["nonzero"] / counts["turns"],
+            "state_single_share": counts["single"] / counts["turns"],
+            "state_one_rollout_share": counts["one_rollout"] / counts["turns"],
+            "action_stochastic_share": counts["stochastic"] / counts["pairs"],
+        }
+        if self._floors:
+            shares["step_floored_share"] = counts["floored"] / counts["turns"]
+        ratios = {
+            "step_to_trajectory": self._size_of_step / self._size_of_rollout
+            if self._size_of_rollout
+            else None,
+            "step_corr_gigpo": self._to_gigpo.value(),
+            "step_corr_grpo": self._to_grpo.value(),
+        }
+        known = {name: value for name, value in ratios.items() if value is not None}
+        return {name: float(value) for name, value in (shares | known).items()}
+
+
+def _one_rollout(turns: Turns, graph: Graph) -> np.ndarray:
+    """Bool [S]: states that one rollout alone visited."""
+    visitors = np.unique(graph.state * (len(turns.lengths)) + turns.rollout)
+    return np.bincount(visitors // len(turns.lengths), minlength=graph.n_states) == 1

@@ -1,0 +1,61 @@
+"""Later TD errors added to a turn's own: three readings of GAE on a graph."""
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from hgrpo.credit.state_graph.buckets import sums
+from hgrpo.credit.state_graph.graph import Graph
+from hgrpo.credit.state_graph.turns import Turns
+
+
+def extended(td: np.ndarray, graph: Graph, turns: Turns, mode: str, decay: float) -> np.ndarray:
+    """TD errors [N] with the decayed errors of what follows, decay = gamma * lambda.
+
+    `path` adds the rollout's own later errors (GAE, arXiv 1506.02438). The others are GRAFT's
+    Graph-GAE: for k = 1 .. turns that follow, decay^k times the mean error of all transitions that
+    leave a state exactly k transitions ahead. `instances` takes occurrences, so with values from
+    the same counts every mean is 0 and nothing is added; `distinct` takes different (s, a, x) once.
+
+    A turn that is not counted has no error (nan) and adds none to others.
+    """
+    if mode == "path":
+        return _path(td, turns, decay)
+    counted = np.flatnonzero(graph.counted)
+    if mode == "distinct":
+        counted = counted[np.unique(graph.transition[counted], return_index=True)[1]]
+    return _frontier(td, counted, graph, turns, decay)
+
+
+def _path(td: np.ndarray, turns: Turns, decay: float) -> np.ndarray:
+    result = np.nan_to_num(td)
+    remaining = turns.lengths[turns.rollout] - 1 - turns.time
+    for ahead in range(1, int(remaining.max()) + 1):
+        here = np.flatnonzero(remaining == ahead)
+        result[here] += decay * result[here + 1]
+    result[np.isnan(td)] = np.nan
+    return result
+
+
+def _frontier(
+    td: np.ndarray, edges: np.ndarray, graph: Graph, turns: Turns, decay: float
+) -> np.ndarray:
+    """`edges` are the turns whose errors are averaged."""
+    n, states = graph.n_states, graph.n_states + 2
+    error = sums(td[edges], graph.state[edges], states)
+    number = np.bincount(graph.state[edges], minlength=states).astype(np.float64)
+    inner = edges[graph.successor[edges] < n]
+    step = csr_array(
+        (np.ones(len(inner)), (graph.successor[inner], graph.state[inner])), shape=(states, states)
+    )
+    remaining = turns.lengths[turns.rollout] - 1 - turns.time
+    result = td.copy()
+    # reached[y, x]: whether y lies exactly k - 1 transitions ahead of x.
+    reached = np.eye(states)
+    for k in range(1, int(remaining.max()) + 1):
+        number_ahead = number @ reached
+        mean = np.divide(
+            error @ reached, number_ahead, out=np.zeros(states), where=number_ahead > 0
+        )
+        result += np.where(remaining >= k, decay**k * mean[graph.successor], 0.0)
+        reached = (step @ reached > 0).astype(np.float64)
+    return result

@@ -1,0 +1,264 @@
+"""The knobs, and which of them go together."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, model_validator
+
+from hgrpo.config.strict import Strict
+
+CREDITS = {
+    "none": {"traj"},
+    "mc_mean": {"G-V", "td", "gain", "succ", "logratio"},
+    "bellman": {"Q-V", "td", "gain", "succ", "logratio"},
+    "dist": {"dist_pow"},
+}
+# The credits that compare with the value of the state itself, so 0 means "as usual here".
+CENTRED = {"G-V", "Q-V", "td", "gain", "logratio"}
+
+
+def _refuse_unread(model: BaseModel, name: str, read: bool, reader: str, prefix: str = "") -> None:
+    """Refuse a knob that was turned although nothing reads it.
+
+    The default passes, as a resolved config spells out every key.
+    """
+    value = getattr(model, name)
+    if not read and value != type(model).model_fields[name].default:
+        raise ValueError(f"{prefix}{name}: {value} is read only with {reader}")
+
+
+class Key(Strict):
+    """When two turns are in the same state."""
+
+    state: Literal["obs", "obs_cmds", "struct", "page", "sim"] = Field(
+        "struct",
+        description="observation; observation and commands; the environment's account of the "
+        "situation and commands; observation with white space collapsed; similar observations",
+    )
+    noop: Literal["raw", "carry"] = Field(
+        "carry", description="carry: an inadmissible action leaves the agent in the same state"
+    )
+    theta: float = Field(0.9, gt=0, le=1, description="least similarity of one state's texts")
+    history: int = Field(0, ge=0, description="states before this one that must agree too")
+    history_actions: bool = Field(False, description="and the actions taken in them")
+
+    @model_validator(mode="after")
+    def _check(self) -> "Key":
+        _refuse_unread(self, "theta", self.state == "sim", "state: sim")
+        _refuse_unread(self, "history_actions", self.history > 0, "history above 0")
+        return self
+
+
+class Term(Strict):
+    """One summand of the step advantage: a value of states, a credit of turns, a scaling."""
+
+    key: Key = Key()
+    value: Literal["none", "mc_mean", "bellman", "dist"]
+    credit: Literal["traj", "G-V", "Q-V", "td", "gain", "succ", "dist_pow", "logratio"]
+    gamma: float = Field(0.95, gt=0, le=1)
+    exp: Literal[0, 1] = Field(
+        0, description="mc_mean: discounts of a success's last turn; dist: exponent d + exp"
+    )
+    depth: Annotated[int, Field(ge=0)] | Literal["inf"] = Field(
+        "inf", description="Bellman backups, starting from the mean return"
+    )
+    agg: Annotated[float, Field(ge=1, le=100)] | Literal["max"] = Field(
+        1.0, description="order of the power mean over successors in a backup"
+    )
+    mu: Literal["count", "uniform"] = Field(
+        "count", description="weight of a state's actions: as often as taken, or all the same"
+    )
+    base: float = Field(0.1, gt=0, lt=1, description="w in w^distance")
+    log_floor: float = Field(0.01, gt=0, lt=1, description="least value a logarithm is taken of")
+    pool: Literal["turn", "transition", "action"] = Field(
+        "turn", description="turns that share the mean of their credits"
+    )
+    gae: Literal["none", "instances", "distinct", "path"] = Field(
+        "none", description="whose later TD errors are added: see gae.py"
+    )
+    gae_lambda: float = Field(0.95, ge=0, le=1)
+    scope: Literal["state", "task", "none"] = Field(
+        "state", description="turns that a credit is normalised over"
+    )
+    std: Literal["none", "sample", "pop", "mu_pop"] = Field(
+        "sample", description="deviation divided by; none only centres, mu_pop does not centre"
+    )
+    floor: float | None = Field(
+        None, gt=0, description="divide by max(deviation, floor), not by deviation + 1e-6"
+    )
+    gate: Literal["visits2", "actions2", "sign"] = Field(
+        "visits2",
+        description="states that give credit: with two visits; with two actions; all, and a "
+        "state's only turn gets the sign of its credit",
+    )
+    weight: float = Field(1.0, gt=0)
+
+    @property
+    def reads_graph(self) -> bool:
+        """Whether the term asks for states at all: the bare trajectory advantage does not."""
+        return self.credit != "traj" or self.pool != "turn" or self.scope == "state"
+
+    @model_validator(mode="after")
+    def _check(self) -> "Term":
+        if self.credit not in CREDITS[self.value]:
+            known = ", ".join(sorted(CREDITS[self.value]))
+            raise ValueError(
+                f"credit: {self.credit} is not a credit of value: {self.value}; {known}"
+            )
+        solved = self.value == "bellman"
+        backed_up = solved and self.depth != 0
+        scaled = self.scope != "none" and self.std != "none"
+        averaged = backed_up and self.agg != "max"
+        weighs_actions = averaged or (self.std == "mu_pop" and self.scope == "state")
+        for name, read, reader in (
+            ("key", self.reads_graph, "a credit, pool or scope that looks at states"),
+            ("gamma", self.value in ("mc_mean", "bellman"), "value: mc_mean or bellman"),
+            ("exp", self.value in ("mc_mean", "dist"), "value: mc_mean or dist"),
+            ("depth", solved, "value: bellman"),
+            ("agg", backed_up, "value: bellman and depth above 0"),
+            ("mu", weighs_actions, "a Bellman mean or std: mu_pop"),
+            ("base", self.value == "dist", "value: dist"),
+            ("log_floor", self.credit == "logratio", "credit: logratio"),
+            ("gae", self.credit == "td", "credit: td"),
+            ("gae_lambda", self.gae != "none", "gae other than none"),
+            ("std", self.scope != "none", "scope: state or task"),
+            ("floor", scaled, "a scope and a std"),
+            ("gate", self.scope == "state", "scope: state"),
+        ):
+            _refuse_unread(self, name, read, reader)
+        self._check_pairs()
+        return self
+
+    def _check_pairs(self) -> None:
+        """Refuse pairs of knobs that are both read and contradict each other."""
+        if self.credit == "Q-V" and self.pool != "action":
+            raise ValueError(
+                f"pool: {self.pool} with credit: Q-V, which is a value of actions (pool: action); "
+                "credit: td is the same per turn"
+            )
+        if self.pool == "transition" and self.credit not in ("traj", "G-V"):
+            raise ValueError(
+                f"pool: transition changes nothing with credit: {self.credit}, which all turns of "
+                "a transition share"
+            )
+        if self.value == "mc_mean" and self.credit == "td" and self.exp == 0:
+            raise ValueError(
+                "exp: 0 with credit: td leaves the last turn one discount short; set 1"
+            )
+        if self.agg == "max" and self.depth != "inf":
+            raise ValueError(f"depth: {self.depth} with agg: max, which has its fixed point only")
+        if self.std == "mu_pop" and (self.scope != "state" or self.credit not in CENTRED):
+            raise ValueError(
+                f"std: mu_pop with scope: {self.scope} and credit: {self.credit}; it needs scope: "
+                "state and a credit that is centred on the state's value"
+            )
+        if self.gate == "sign" and (
+            self.std not in ("sample", "pop") or self.credit not in CENTRED
+        ):
+            raise ValueError(
+                f"gate: sign with std: {self.std} and credit: {self.credit}; it needs std: sample "
+                "or pop and a credit that is centred on the state's value"
+            )
+
+
+class TrajectoryTerm(Strict):
+    """The advantage of the whole rollout, which every turn of it gets."""
+
+    weight: float = Field(1.0, ge=0)
+    mode: Literal["mean_std", "mean", "loo"] = Field(
+        "mean_std", description="z-score; centred; less the mean of the others (RLOO)"
+    )
+    rows: Literal["once", "cross_steps"] = Field(
+        "once", description="statistics over rollouts, or over turns: long rollouts weigh more"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "TrajectoryTerm":
+        if self.mode == "loo" and self.rows != "once":
+            raise ValueError(f"rows: {self.rows} with mode: loo, which leaves out rollouts")
+        return self
+
+
+class Settings(Strict):
+    """What a method's config gives under `credit:` beside `kind: state_graph`."""
+
+    timeout: Literal["fail", "drop"] = Field(
+        "fail",
+        description="the last turn of a rollout that ran out of turns leads into failure, or is "
+        "not counted",
+    )
+    scale: float = Field(1.0, gt=0, description="what a success pays; a failure pays 0")
+    invalid: Literal["none", "row", "propagate", "succ"] = Field(
+        "none",
+        description="where an inadmissible action costs `penalty`: in its turn's return and "
+        "score, in its rollout's score, in the value it led to",
+    )
+    penalty: float = Field(0.1, gt=0, description="in units of `scale`")
+    trajectory: TrajectoryTerm = TrajectoryTerm()
+    mixture: Literal["sum", "renormalise_present"] = Field(
+        "sum", description="weighted sum of the terms, or weighted mean of those with a say"
+    )
+    drop_zero: bool = Field(False, description="a term that says exactly 0 has no say")
+    terms: list[Term] = []
+
+    @property
+    def scores_rollouts(self) -> bool:
+        """Whether the trajectory's advantage has any part in the result."""
+        return self.trajectory.weight > 0 or any(term.credit == "traj" for term in self.terms)
+
+    @model_validator(mode="after")
+    def _check(self) -> "Settings":
+        if not self.scores_rollouts and not self.terms:
+            raise ValueError("trajectory.weight: 0 without terms leaves no credit")
+        averaged = self.mixture == "renormalise_present"
+        if averaged and not self.terms:
+            raise ValueError("mixture: renormalise_present without terms has nothing to average")
+        _refuse_unread(self, "drop_zero", averaged, "mixture: renormalise_present")
+        _refuse_unread(self, "penalty", self.invalid != "none", "invalid other than none")
+        for name in ("mode", "rows"):
+            _refuse_unread(
+                self.trajectory,
+                name,
+                self.scores_rollouts,
+                "a trajectory.weight or credit: traj",
+                "trajectory.",
+            )
+        self._check_invalid()
+        self._check_timeout()
+        if self.scale != 1:
+            for term in self.terms:
+                if term.floor is not None or term.credit == "logratio":
+                    floor = "log_floor" if term.floor is None else "floor"
+                    raise ValueError(f"scale: {self.scale} with a {floor}, which needs values <= 1")
+        return self
+
+    def _check_invalid(self) -> None:
+        credits = {term.credit for term in self.terms}
+        if self.invalid == "succ" and "succ" not in credits:
+            raise ValueError("invalid: succ without a term of credit: succ")
+        if self.invalid == "propagate" and not self.scores_rollouts:
+            raise ValueError("invalid: propagate without a trajectory.weight or credit: traj")
+        if self.invalid == "row":
+            if credits - {"G-V", "traj"}:
+                other = ", ".join(sorted(credits - {"G-V", "traj"}))
+                raise ValueError(f"invalid: row with credit: {other}, which holds no turn's return")
+            if self.scores_rollouts and self.trajectory.rows != "cross_steps":
+                raise ValueError(
+                    f"invalid: row with trajectory.rows: {self.trajectory.rows}; only cross_steps "
+                    "scores turns"
+                )
+
+    def _check_timeout(self) -> None:
+        if self.timeout == "fail":
+            return
+        values = {term.value for term in self.terms}
+        if not values or values - {"bellman", "dist"}:
+            given = ", ".join(sorted(values)) or "no terms"
+            raise ValueError(
+                f"timeout: drop with value: {given}; only bellman and dist count transitions"
+            )
+        for term in self.terms:
+            if term.value == "bellman" and term.gamma == 1:
+                raise ValueError(
+                    "timeout: drop with gamma: 1.0: the value of a state without a way out is "
+                    "not determined"
+                )

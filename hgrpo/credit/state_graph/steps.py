@@ -1,0 +1,68 @@
+"""Raw credit of turns, before scaling: what a turn's action did to the value of the situation."""
+
+import numpy as np
+
+from hgrpo.credit.state_graph.buckets import means
+from hgrpo.credit.state_graph.gae import extended
+from hgrpo.credit.state_graph.graph import Graph
+from hgrpo.credit.state_graph.settings import Settings, Term
+from hgrpo.credit.state_graph.turns import Turns
+from hgrpo.credit.state_graph.values import Values, returns_to_go
+
+
+def step_credit(
+    term: Term,
+    settings: Settings,
+    turns: Turns,
+    graph: Graph,
+    values: Values | None,
+    rollout: np.ndarray,
+) -> np.ndarray:
+    """Credit of each turn [N], pooled; nan where a turn's successor is unknown and nobody helps.
+
+    Args:
+        values: of the term; None for `traj`, which needs none.
+        rollout: the trajectory's advantage of each turn [N]; only `traj` reads it.
+    """
+    own = term.credit == "traj"
+    raw = rollout if own else _value_credit(term, settings, turns, graph, values)
+    if term.pool == "transition":
+        transition = np.unique(graph.transition, return_inverse=True)[1]
+        size = int(transition.max(initial=-1)) + 1
+        return means(raw, transition, size, graph.counted)[transition]
+    if term.pool == "action" and term.credit != "Q-V":
+        return means(raw, graph.pair, graph.n_pairs, graph.counted)[graph.pair]
+    return raw
+
+
+def _value_credit(
+    term: Term, settings: Settings, turns: Turns, graph: Graph, values: Values
+) -> np.ndarray:
+    here = values.state[graph.state]
+    there = np.where(graph.counted, values.state[graph.successor], np.nan)
+    scale = settings.scale
+    match term.credit:
+        case "G-V":
+            credit = scale * (returns_to_go(turns, term.gamma, term.exp) - here)
+            return credit - _penalty(settings, turns, "row")
+        case "Q-V":
+            return scale * (values.action[graph.pair] - here)
+        case "td":
+            td = term.gamma * there - here
+            if term.gae != "none":
+                td = extended(td, graph, turns, term.gae, term.gamma * term.gae_lambda)
+            return scale * td
+        case "gain":
+            return scale * (there - here)
+        case "succ":
+            return scale * there - _penalty(settings, turns, "succ")
+        case "dist_pow":
+            return scale * there
+        case "logratio":
+            floor = term.log_floor
+            return np.log(np.maximum(there, floor)) - np.log(np.maximum(here, floor))
+    raise KeyError(term.credit)
+
+
+def _penalty(settings: Settings, turns: Turns, rule: str) -> np.ndarray:
+    return settings.penalty * (turns.inadmissible & (settings.invalid == rule))

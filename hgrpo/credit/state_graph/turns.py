@@ -1,0 +1,63 @@
+"""The turns of a group, one after the other, as arrays."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hgrpo.agent.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class Turns:
+    """N turns of K rollouts.
+
+    Attributes:
+        lengths: int [K], turns of each rollout.
+        success, truncated: bool [K].
+        rollout, time: int [N], the turn's rollout and its number there, from 0.
+        last: int [M], the last turn of each rollout that has turns.
+        action: int [N], equal where the commands are.
+        inadmissible: bool [N].
+    """
+
+    lengths: np.ndarray
+    success: np.ndarray
+    truncated: np.ndarray
+    rollout: np.ndarray
+    time: np.ndarray
+    last: np.ndarray
+    action: np.ndarray
+    inadmissible: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rollout)
+
+
+def action_key(action: str) -> str:
+    """The command as the graph knows it: lower case, one name for every reply without one."""
+    return action.strip().lower() or "<invalid>"
+
+
+def numbered(labels: Iterable[Hashable]) -> np.ndarray:
+    """Integers [N], equal where the labels are; 0, 1, .. in order of first appearance."""
+    known: dict[Hashable, int] = {}
+    return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
+
+
+def flatten(trajectories: Sequence[Trajectory]) -> Turns:
+    """All turns of the trajectories, in order."""
+    lengths = np.array([len(trajectory.turns) for trajectory in trajectories], dtype=np.int64)
+    ends = np.cumsum(lengths)
+    rollout = np.repeat(np.arange(len(lengths)), lengths)
+    turns = [turn for trajectory in trajectories for turn in trajectory.turns]
+    return Turns(
+        lengths=lengths,
+        success=np.array([trajectory.success for trajectory in trajectories], dtype=bool),
+        truncated=np.array([trajectory.truncated for trajectory in trajectories], dtype=bool),
+        rollout=rollout,
+        time=np.arange(len(rollout)) - np.repeat(ends - lengths, lengths),
+        last=ends[lengths > 0] - 1,
+        action=numbered(action_key(turn.action) for turn in turns),
+        inadmissible=np.array([not turn.admissible for turn in turns], dtype=bool),
+    )

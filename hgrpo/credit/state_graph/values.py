@@ -1,0 +1,139 @@
+"""What states and actions are worth: own returns, Bellman backups, distance to success.
+
+Success is worth 1 and failure 0; there is no other reward.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csc_array, csr_array
+from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.linalg import splu
+
+from hgrpo.credit.state_graph.buckets import means, sums
+from hgrpo.credit.state_graph.graph import Graph
+from hgrpo.credit.state_graph.settings import Term
+from hgrpo.credit.state_graph.turns import Turns
+
+
+@dataclass(frozen=True)
+class Values:
+    """Of S states followed by the two sinks [S + 2], and of (state, action) pairs [n_pairs].
+
+    A pair that is never counted is worth nan; a state that is never counted is worth 0.
+    """
+
+    state: np.ndarray
+    action: np.ndarray
+
+
+def term_values(graph: Graph, turns: Turns, term: Term) -> Values | None:
+    """The values that a term asks for, None if it asks for none."""
+    match term.value:
+        case "mc_mean":
+            return mc_mean(graph, returns_to_go(turns, term.gamma, term.exp))
+        case "bellman":
+            return bellman(graph, turns, term.gamma, term.depth, term.agg, term.mu)
+        case "dist":
+            return distance_values(graph, term.base, term.exp)
+    return None
+
+
+def returns_to_go(turns: Turns, gamma: float, exp: int) -> np.ndarray:
+    """G [N] = gamma^(turns that follow + exp) * success."""
+    remaining = turns.lengths[turns.rollout] - 1 - turns.time
+    return gamma ** (remaining + exp) * turns.success[turns.rollout]
+
+
+def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
+    """Mean return [N] over visits (GiGPO, arXiv 2505.10978; G2PO, 2606.22995)."""
+    state = means(returns, graph.state, graph.n_states, graph.counted)
+    action = means(returns, graph.pair, graph.n_pairs, graph.counted)
+    return Values(_with_sinks(np.nan_to_num(state)), action)
+
+
+def bellman(
+    graph: Graph,
+    turns: Turns,
+    gamma: float,
+    depth: int | str,
+    agg: float | str,
+    mu: str,
+) -> Values:
+    """V(s) = gamma * M(V(x)) over the transitions that leave s; Q(s,a) = gamma * mean V(x).
+
+    M is the power mean of order `agg`, weighted by mu(a|s) P(x|s,a); `max` is its limit. Depth
+    "inf" is the fixed point (CRBC, GRAFT and GraphHCA, all with agg 1); depth K is K backups of
+    the mean return (CRBC).
+
+    Raises:
+        RuntimeError: the fixed point is not determined (gamma 1 and a state without a way out).
+    """
+    if agg == "max":
+        return _acting_on(graph, gamma, gamma ** distances(graph))
+    shares = graph.shares(mu)
+    # A power mean is linear in V^agg, so every order is solved as the plain mean is.
+    discount = gamma**agg
+    if depth == "inf":
+        powered = _with_sinks(_fixed_point(graph, shares, discount))
+        return _acting_on(graph, gamma, powered ** (1 / agg))
+    start = mc_mean(graph, returns_to_go(turns, gamma, 1))
+    if depth == 0:
+        return start
+    powered = before = start.state**agg
+    for _ in range(depth):
+        before = powered
+        ahead = shares * before[graph.successor]
+        powered = _with_sinks(discount * sums(ahead, graph.state, graph.n_states))
+    action = _acting_on(graph, gamma, before ** (1 / agg)).action
+    return Values(powered ** (1 / agg), action)
+
+
+def distances(graph: Graph) -> np.ndarray:
+    """Fewest turns from each state and sink to success [S + 2], inf where no way was seen."""
+    size = graph.n_states + 2
+    counted = graph.counted
+    backwards = (graph.successor[counted], graph.state[counted])
+    edges = csr_array((np.ones(len(backwards[0])), backwards), shape=(size, size))
+    return dijkstra(edges, indices=graph.success, unweighted=True)
+
+
+def distance_values(graph: Graph, base: float, exp: int) -> Values:
+    """base^(distance + exp) (GraphGPO, arXiv 2605.26684: code exp 0, paper 1).
+
+    States from which no way to success was seen are one step farther than the farthest other.
+    """
+    steps = distances(graph)
+    known = np.isfinite(steps)
+    steps[~known] = steps[known].max() + 1
+    return Values(base ** (steps + exp), np.full(graph.n_pairs, np.nan))
+
+
+def _fixed_point(graph: Graph, shares: np.ndarray, discount: float) -> np.ndarray:
+    """V [S] of V = discount * (M V + m), M between states and m into success."""
+    n = graph.n_states
+    inner = graph.counted & (graph.successor < n)
+    won = graph.successor == graph.success
+    own = np.arange(n)
+    matrix = csc_array(
+        (
+            np.concatenate([np.ones(n), -discount * shares[inner]]),
+            (
+                np.concatenate([own, graph.state[inner]]),
+                np.concatenate([own, graph.successor[inner]]),
+            ),
+        ),
+        shape=(n, n),
+    )
+    # Pivots on the diagonal of such an M-matrix never subtract, so no value falls below 0.
+    factors = splu(matrix, diag_pivot_thresh=0.0)
+    return factors.solve(discount * sums(shares * won, graph.state, n))
+
+
+def _acting_on(graph: Graph, gamma: float, state: np.ndarray) -> Values:
+    ahead = gamma * state[graph.successor]
+    return Values(state, means(ahead, graph.pair, graph.n_pairs, graph.counted))
+
+
+def _with_sinks(state: np.ndarray) -> np.ndarray:
+    return np.concatenate([state, [1.0, 0.0]])

@@ -1,0 +1,106 @@
+"""TurnRD as a credit assigner."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from hgrpo.credit.base import Context, CreditAssigner, Group
+from hgrpo.credit.turnrd.batch import pad
+from hgrpo.credit.turnrd.checkpoint import load_model
+from hgrpo.credit.turnrd.diagnostics import alpha_diagnostics
+from hgrpo.credit.turnrd.embed import goal_embedding, turn_embeddings
+from hgrpo.credit.turnrd.model import TurnBatch
+from hgrpo.credit.turnrd.readout import alpha_return, projected_value, uniform, value_baseline
+from hgrpo.credit.turnrd.settings import Settings
+
+
+class TurnRDCredit:
+    """Reads a fitted model out; before there is one, every turn gets an equal share of the return.
+
+    Args:
+        settings: of the method.
+        context: its `fitted` folder holds the model of the previous round, None in the first.
+        targets: plays counterfactuals of every group, whose verdicts the next fit is taught.
+    """
+
+    reads_embeddings = True
+
+    def __init__(self, settings: Settings, context: Context, targets: CreditAssigner | None = None):
+        self._settings, self._context, self._targets = settings, context, targets
+        self._model = load_model(Path(context.fitted), settings) if context.fitted else None
+        self._seen: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def assign(self, group: Group) -> list[np.ndarray]:
+        """Credit by the configured read-out, K arrays of [T_k].
+
+        `alpha_return`, `projected_value` and the fallback sum to each trajectory's return.
+        """
+        played = [t for t in group.trajectories if t.turns]
+        self._embed(played)
+        if self._targets is not None:
+            self._teach(group)
+        if self._model is None:
+            return [uniform(len(t.turns), t.env_return) for t in group.trajectories]
+        if not played:
+            return [np.zeros(0) for _ in group.trajectories]
+        with torch.inference_mode():
+            said = self._model.eval()(self._batch(played))
+        credits = []
+        for row, trajectory in enumerate(played):
+            length, value = len(trajectory.turns), trajectory.env_return
+            alpha = said.alpha[row, :length].double().numpy()
+            values = None if said.values is None else said.values[row, :length].double().numpy()
+            self._seen.append((alpha, np.array([turn.progress for turn in trajectory.turns])))
+            credits.append(self._read_out(alpha, values, value))
+        rows = iter(credits)
+        return [next(rows) if t.turns else np.zeros(0) for t in group.trajectories]
+
+    def report(self) -> dict[str, float]:
+        """Diagnostics of alpha over the groups since the last report."""
+        seen, self._seen = self._seen, []
+        found = alpha_diagnostics(seen) if seen else {}
+        norm = getattr(self._model, "query_norm", None)
+        if norm is not None:
+            found["cls_query_norm"] = norm
+        if self._targets is not None and hasattr(self._targets, "report"):
+            found |= self._targets.report()
+        return found
+
+    def _read_out(self, alpha: np.ndarray, values: np.ndarray | None, value: float) -> np.ndarray:
+        match self._settings.readout:
+            case "alpha_return":
+                return alpha_return(alpha, value)
+            case "projected_value":
+                return projected_value(values, value, self._settings.value_clip)
+            case _:
+                return value_baseline(alpha, values, value)
+
+    def _embed(self, trajectories: Sequence) -> None:
+        missing = [t for t in trajectories if t.turns[0].embedding is None]
+        if missing:
+            rows = turn_embeddings(self._context.policy, missing)
+            for trajectory, embeddings in zip(missing, rows, strict=True):
+                for turn, embedding in zip(trajectory.turns, embeddings, strict=True):
+                    turn.embedding = embedding
+        if self._settings.model.film:
+            for trajectory in trajectories:
+                if trajectory.goal_embedding is None:
+                    shared = goal_embedding(
+                        self._context.policy, self._context.conversation, trajectory.goal
+                    )
+                    for other in trajectories:
+                        if other.goal == trajectory.goal:
+                            other.goal_embedding = shared
+
+    def _teach(self, group: Group) -> None:
+        for trajectory, gains in zip(group.trajectories, self._targets.assign(group), strict=True):
+            for turn, gain in zip(trajectory.turns, gains, strict=True):
+                turn.target = float(gain)
+
+    def _batch(self, trajectories: Sequence) -> TurnBatch:
+        return pad(
+            [np.stack([turn.embedding for turn in t.turns]) for t in trajectories],
+            [t.goal_embedding for t in trajectories] if self._settings.model.film else None,
+        )

@@ -1,0 +1,54 @@
+"""A fitted TurnRD on disk: weights, and beside them what they are and how well they fit."""
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from safetensors.torch import save as serialise
+
+from hgrpo.credit.turnrd.model import TurnRDV1, TurnRDV2, build_model
+from hgrpo.credit.turnrd.settings import ModelSettings, Settings
+from hgrpo.errors import UserError
+
+WEIGHTS, CARD = "model.safetensors", "model.json"
+
+
+def save_model(
+    model: TurnRDV1 | TurnRDV2, settings: ModelSettings, width: int, metrics: dict, folder: Path
+) -> None:
+    """Write the weights, and a card with the model's settings, its input width and its metrics."""
+    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    (folder / WEIGHTS).write_bytes(serialise(weights, metadata={"format": "pt"}))
+    card = {"settings": settings.model_dump(mode="json"), "width": width, "metrics": metrics}
+    (folder / CARD).write_text(json.dumps(card, indent=1) + "\n")
+
+
+def load_model(folder: Path, settings: Settings) -> TurnRDV1 | TurnRDV2:
+    """The model in `folder`, in evaluation mode.
+
+    Raises:
+        UserError: a file is missing or corrupted, or the model is not of these settings.
+    """
+    card_path, weights_path = folder / CARD, folder / WEIGHTS
+    try:
+        card = json.loads(card_path.read_text())
+        weights = load_file(weights_path)
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename}: missing; is {folder} a fitted TurnRD?") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{card_path}: corrupted ({error})") from None
+    except SafetensorError as error:
+        raise UserError(f"{weights_path}: corrupted ({error})") from None
+    fitted = ModelSettings(**card["settings"])
+    if fitted != settings.model:
+        raise UserError(f"{card_path}: the model was fitted with other settings than the method's")
+    model = build_model(fitted, card["width"], 0)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise UserError(f"{weights_path}: not the weights of its card ({error})") from None
+    if not all(torch.isfinite(tensor).all() for tensor in weights.values()):
+        raise UserError(f"{weights_path}: weights that are not finite")
+    return model.eval()

@@ -1,0 +1,49 @@
+"""What the weights over turns look like; numbers of a batch of trajectories."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import pearsonr
+
+
+def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
+    """Means over trajectories, each of which counts once, whatever its length.
+
+    Args:
+        pairs: alpha [T] and progress [T] of each trajectory.
+
+    Returns:
+        alpha_mean, alpha_var (within trajectories), alpha_max, alpha_entropy (nats),
+        alpha_entropy_ratio (to that of equal weights; trajectories of two turns or more), and
+        alpha_progress_corr, the mean Pearson correlation with progress where both vary.
+    """
+    alphas = [alpha for alpha, _ in pairs]
+    found = {
+        "alpha_mean": float(np.mean([alpha.mean() for alpha in alphas])),
+        "alpha_var": float(np.mean([alpha.var() for alpha in alphas])),
+        "alpha_max": float(np.mean([alpha.max() for alpha in alphas])),
+        "alpha_entropy": float(np.mean([entropy(alpha) for alpha in alphas])),
+    }
+    ratios = [entropy(alpha) / np.log(len(alpha)) for alpha in alphas if len(alpha) > 1]
+    if ratios:
+        found["alpha_entropy_ratio"] = float(np.mean(ratios))
+    correlation = mean_correlation(pairs)
+    if correlation is not None:
+        found["alpha_progress_corr"] = correlation
+    return found
+
+
+def entropy(alpha: np.ndarray) -> float:
+    """Entropy of a distribution in nats."""
+    positive = alpha[alpha > 0]
+    return float(-(positive * np.log(positive)).sum())
+
+
+def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
+    """Mean Pearson correlation over the pairs in which both sides vary; None if there is none."""
+    found = [
+        pearsonr(first, second).statistic
+        for first, second in pairs
+        if len(first) > 1 and np.ptp(first) > 1e-12 and np.ptp(second) > 1e-12
+    ]
+    return float(np.mean(found)) if found else None

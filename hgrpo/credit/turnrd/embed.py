@@ -1,0 +1,49 @@
+"""One vector a turn from the policy's own hidden states.
+
+A turn's embedding is the mean of the last layer's states over the tokens read since the previous
+reply: that reply's closing token, the observation, and this reply up to its closing token. Nothing
+is cut off, since the states are those of the whole conversation. Engines that can, pool them while
+they play; `turn_embeddings` computes the same from the tokens.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from hgrpo.agent.conversation import Conversation
+from hgrpo.agent.trajectory import Trajectory
+from hgrpo.policy.logprobs import make_batch, micro_batches
+from hgrpo.policy.policy import Policy
+
+_TOKEN_BUDGET = 4096
+
+
+def turn_ranges(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """[start, end) of the tokens that each turn's embedding is the mean of."""
+    ends = [end - 1 for _, end in spans]
+    return list(zip([0, *ends], ends, strict=False))
+
+
+@torch.inference_mode()
+def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
+    """Float32 [T_k, D] for each trajectory, from a forward pass over its tokens."""
+    found: list[np.ndarray | None] = [None] * len(trajectories)
+    for part in micro_batches([len(t.token_ids) for t in trajectories], _TOKEN_BUDGET):
+        batch = make_batch([trajectories[i].token_ids for i in part], [[] for _ in part])
+        hidden = policy.causal_lm.model(
+            input_ids=batch.token_ids, use_cache=False
+        ).last_hidden_state.float()
+        for row, index in enumerate(part):
+            ranges = turn_ranges([turn.span for turn in trajectories[index].turns])
+            means = [hidden[row, start:end].mean(0).numpy() for start, end in ranges]
+            found[index] = np.stack(means) if means else np.zeros((0, hidden.shape[-1]), np.float32)
+    return found  # type: ignore[return-value]
+
+
+@torch.inference_mode()
+def goal_embedding(policy: Policy, conversation: Conversation, goal: str) -> np.ndarray:
+    """Float32 [D], the mean hidden state over the goal sentence read as an opening."""
+    tokens = torch.tensor([conversation.opening(goal)])
+    hidden = policy.causal_lm.model(input_ids=tokens, use_cache=False).last_hidden_state
+    return hidden[0].float().mean(0).numpy()

@@ -1,0 +1,88 @@
+"""The parts of TurnRD's loss, each a function of tensors alone."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hgrpo.credit.turnrd.model import masked_softmax
+
+
+def turn_mean(per_turn: Tensor, mask: Tensor) -> Tensor:
+    """Mean over all turns that exist; the padding does not count."""
+    return (per_turn * mask).sum() / mask.sum()
+
+
+def value_loss(values: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
+    """Mean squared error over turns; [B, T] each."""
+    return turn_mean((values - targets) ** 2, mask)
+
+
+def rank_loss(predicted: Tensor, returns: Tensor, margin: float) -> Tensor:
+    """Mean hinge over pairs with R_i > R_j: max(0, margin - (predicted_i - predicted_j)); [B].
+
+    0 where no two returns differ.
+    """
+    better = returns[:, None] > returns[None, :]
+    if not better.any():
+        return predicted.sum() * 0.0
+    hinge = F.relu(margin - (predicted[:, None] - predicted[None, :]))
+    return hinge[better].mean()
+
+
+def prior_loss(alpha: Tensor, mask: Tensor) -> Tensor:
+    """Mean over trajectories of KL(alpha || softmax(t / T)); T is the trajectory's own length."""
+    length = mask.sum(-1, keepdim=True)
+    prior = masked_softmax(torch.arange(mask.shape[1]) / length, mask)
+    return _kl(alpha, prior, mask).mean()
+
+
+def entropy(alpha: Tensor, mask: Tensor) -> Tensor:
+    """Entropy of each row of alpha in nats, [B]."""
+    return -(alpha * _log(alpha, mask)).sum(-1)
+
+
+def supervision_loss(alpha: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
+    """Mean KL(target || alpha) over the trajectories that have a target; [B, T] each.
+
+    A row of targets is a distribution over turns, or all 0 where the trajectory has none (its
+    counterfactuals praised no turn, or were not played). 0 where no row has one.
+    """
+    known = targets.sum(-1) > 0
+    if not known.any():
+        return alpha.sum() * 0.0
+    return _kl(targets[known], alpha[known], mask[known]).mean()
+
+
+def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature: float) -> Tensor:
+    """InfoNCE: turns of successful trajectories are alike, and unlike all others.
+
+    Anchors are the turns of trajectories with R > 0, positives the other such turns, and the
+    denominator runs over all turns but the anchor. 0 without a success, without a failure, or with
+    fewer than two successful turns.
+
+    Args:
+        hidden: [B, T, H]. returns: [B]. mask: bool [B, T].
+    """
+    turns = F.normalize(hidden[mask], dim=-1)
+    good = (returns > 0)[:, None].expand_as(mask)[mask]
+    if good.sum() < 2 or good.all():
+        return hidden.sum() * 0.0
+    similarity = turns @ turns.T / temperature
+    itself = torch.eye(len(turns), dtype=torch.bool)
+    logp = similarity.masked_fill(itself, float("-inf")).log_softmax(-1)
+    positives = good[:, None] & good[None, :] & ~itself
+    per_anchor = logp.masked_fill(~positives, 0.0).sum(-1)[good] / (good.sum() - 1)
+    return -per_anchor.mean()
+
+
+def _log(weights: Tensor, mask: Tensor) -> Tensor:
+    """log of weights, 0 in the padding and where a weight is 0."""
+    there = mask & (weights > 0)
+    return weights.masked_fill(~there, 1.0).log()
+
+
+def _kl(first: Tensor, second: Tensor, mask: Tensor) -> Tensor:
+    """KL(first || second) of each row, [B]."""
+    floor = torch.finfo(second.dtype).tiny
+    log_second = second.clamp(min=floor).masked_fill(~mask, 1.0).log()
+    return (first * (_log(first, mask) - log_second)).sum(-1)

@@ -1,0 +1,90 @@
+"""Settings of TurnRD: the model, how it is fitted, and how its output becomes credit."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from hgrpo.config.strict import Strict
+from hgrpo.credit.counterfactual import Settings as CounterfactualSettings
+
+
+class FitSettings(Strict):
+    """Fitting after each round, on the replay of the rounds so far."""
+
+    epochs: int = Field(3, gt=0)
+    batch: int = Field(64, gt=1, description="trajectories")
+    lr: float = Field(5e-4, gt=0)
+    schedule: Literal["constant", "warmup_cosine"] = "constant"
+    warmup_steps: int = Field(0, ge=0)
+    weight_decay: float = Field(0.01, ge=0)
+    max_grad_norm: float = Field(1.0, gt=0)
+    validation_share: float = Field(0.1, gt=0, lt=0.5, description="of the tasks")
+    patience: int = Field(2, gt=0, description="epochs without a better validation loss")
+    warm_start: bool = Field(False, description="start from the previous round's model")
+    half_life: float | None = Field(
+        4.0, gt=0, description="rounds after which a trajectory is drawn half as often; null: never"
+    )
+    fresh_rounds: int = Field(0, ge=0, description="extra epochs use the last rounds alone")
+    fresh_epochs: int = Field(0, ge=0)
+    value_weight: float = Field(0.0, ge=0, description="mean squared error of V_t to its target")
+    value_target: Literal["progress", "return_share", "discounted_return"] = "progress"
+    discount: float = Field(0.95, gt=0, le=1)
+    rank_weight: float = Field(0.0, ge=0, description="hinge on pairs of trajectories")
+    rank_margin: float = Field(0.1, gt=0)
+    prior_weight: float = Field(0.0, ge=0, description="KL(alpha || softmax(t / T))")
+    entropy_weight: float = Field(0.0, ge=0, description="mean entropy of alpha, made smaller")
+    contrastive_weight: float = Field(0.0, ge=0, description="InfoNCE over turns of successes")
+    contrastive_temperature: float = Field(0.1, gt=0)
+    supervision_weight: float = Field(
+        0.0, ge=0, description="KL of counterfactual targets from alpha, where there are targets"
+    )
+
+    @model_validator(mode="after")
+    def _fresh_goes_together(self) -> Self:
+        if bool(self.fresh_rounds) != bool(self.fresh_epochs):
+            raise ValueError("fresh_rounds and fresh_epochs go together: give both or neither")
+        return self
+
+
+class ModelSettings(Strict):
+    """The network. v1 pools by a query's attention, v2 scores and values each turn."""
+
+    version: Literal["v1", "v2"] = "v2"
+    layers: int = Field(2, gt=0)
+    hidden: int = Field(128, gt=0)
+    heads: int = Field(4, gt=0)
+    dropout: float = Field(0.1, ge=0, lt=1)
+    max_turns: int = Field(64, gt=0)
+    value_head: bool = Field(True, description="v1 alone may go without")
+    progress_prior: float = Field(1.0, ge=0, description="v2: slope of the scores over the turns")
+    film: bool = Field(False, description="v2: scale and shift by the goal's embedding")
+
+    @model_validator(mode="after")
+    def _fits_the_version(self) -> Self:
+        if self.hidden % self.heads:
+            raise ValueError(f"hidden: {self.hidden} is not a multiple of heads, {self.heads}")
+        if self.version == "v2" and not self.value_head:
+            raise ValueError("value_head: v2 is made of its score head and its value head")
+        if self.version == "v1" and self.film:
+            raise ValueError("film: v1 has no goal conditioning")
+        return self
+
+
+class Settings(Strict):
+    """Keys beside `kind: turnrd`."""
+
+    readout: Literal["alpha_return", "projected_value", "value_baseline"] = "alpha_return"
+    value_clip: float = Field(2.0, gt=0, description="projected_value: bound of V_t")
+    model: ModelSettings = ModelSettings()
+    fit: FitSettings = FitSettings()
+    counterfactual: CounterfactualSettings | None = Field(
+        None, description="play counterfactuals of every group and teach alpha their verdicts"
+    )
+
+    @model_validator(mode="after")
+    def _values_are_there_and_fitted(self) -> Self:
+        if not self.model.value_head and (self.readout != "alpha_return" or self.fit.value_weight):
+            raise ValueError("value_head: the read-out or the loss needs values")
+        if bool(self.fit.supervision_weight) != (self.counterfactual is not None):
+            raise ValueError("fit.supervision_weight and counterfactual go together")
+        return self

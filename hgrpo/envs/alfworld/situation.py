@@ -1,0 +1,43 @@
+"""Fingerprints of what an agent can know of its situation, for credit that compares states.
+
+Two moments of one game have the same `state` when the agent stands at the same place and has
+changed the same things in the same way, and the same `commands` when the same commands are open to
+it. Receptacles it left open elsewhere and things it only looked at do not count, nor does whether a
+lamp is on now: goals ask whether it was used.
+"""
+
+import hashlib
+from collections.abc import Iterable
+
+from hgrpo.envs.alfworld.progress import View
+
+PLACE = "atlocation"
+CHANGES = (
+    "holds",
+    "inreceptacle",
+    "inreceptacleobject",
+    "isclean",
+    "iscool",
+    "ishot",
+    "issliced",
+    "istoggled",
+)
+_DIGEST_BYTES = 8
+
+
+def changed(view: View, start: View) -> list[tuple]:
+    """The place and the changes since the start, sorted.
+
+    Args:
+        view, start: facts by predicate name, now and after the reset.
+    """
+    facts = [(PLACE, fact) for fact in view(PLACE)]
+    for name in CHANGES:
+        facts += [(name, fact) for fact in view(name) - start(name)]
+    return sorted(facts)
+
+
+def fingerprint(parts: Iterable[object]) -> str:
+    """16 hex digits that are the same for the same parts in the same order."""
+    text = "\n".join(map(str, parts))
+    return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()

@@ -1,0 +1,93 @@
+"""Main effects and interactions of a factorial study, with the intervals of all comparisons."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from hgrpo.evaluation import statistics
+from hgrpo.evaluation.designs import Factorial
+from hgrpo.evaluation.outcomes import GREEDY, TEST, outcomes, select
+
+COLUMNS = (
+    "effect",
+    "kind",
+    "n_seeds",
+    "n_tasks",
+    "difference",
+    "lower",
+    "upper",
+    "standard_error",
+    "p_value",
+    "p_holm",
+    "verdict",
+)
+
+
+def effects(
+    episodes: pd.DataFrame, design: Factorial, last_round: Mapping[str, int], level: float
+) -> pd.DataFrame:
+    """One row per contrast of the design, on greedy test success at the last round.
+
+    A contrast splits the cells into two halves and compares their mean success, seed by seed and
+    task by task, as `difference_interval` compares two arms. A main effect is the half with the
+    other level less the half with the reference arm's. An interaction is half of what the other
+    factor's change adds to the effect of the credit assigner (the usual scaling: Box, Hunter and
+    Hunter, 2005), so that all rows have the same standard error in expectation. Holm's
+    correction covers all rows.
+
+    Args:
+        episodes: merged; seeds and tasks have been checked to be those of every arm (`compare`).
+        last_round: per arm.
+        level: of the intervals.
+    """
+    test = episodes[episodes["panel"] == TEST]
+    success = {
+        arm: outcomes(select(test, arm, last_round[arm], GREEDY), arm, GREEDY).success
+        for arm in design.cells
+    }
+    rows = []
+    for factors in design.contrasts:
+        signs = design.signs(*factors)
+        halves = [
+            np.mean([success[arm] for arm, sign in signs.items() if sign == wanted], axis=0)
+            for wanted in (1, -1)
+        ]
+        estimate = statistics.difference_interval(*halves, level)
+        rows.append(
+            {
+                "effect": " x ".join(factors),
+                "kind": "main" if len(factors) == 1 else "interaction",
+                "n_seeds": estimate.n_seeds,
+                "n_tasks": estimate.n_tasks,
+                "difference": estimate.mean,
+                "lower": estimate.lower,
+                "upper": estimate.upper,
+                "standard_error": estimate.standard_error,
+                "p_value": estimate.p_value,
+            }
+        )
+    table = pd.DataFrame(rows)
+    table["p_holm"] = statistics.holm(table["p_value"].tolist())
+    table["verdict"] = [
+        statistics.verdict(row.difference, row.p_holm, 1 - level) for row in table.itertuples()
+    ]
+    return table[list(COLUMNS)]
+
+
+def cells(comparison_methods: pd.DataFrame, design: Factorial) -> pd.DataFrame:
+    """One row per cell: its arm, its levels and its success, in the order of the levels.
+
+    Args:
+        comparison_methods: `Comparison.methods`.
+    """
+    greedy = comparison_methods[comparison_methods["temperature"] == GREEDY].set_index("method")
+    columns = ["n_seeds", "n_tasks", "success", "lower", "upper"]
+
+    def place(arm: str) -> list[int]:
+        return [levels.index(design.cells[arm][name]) for name, levels in design.factors.items()]
+
+    arms = sorted(design.cells, key=place)
+    return pd.DataFrame(
+        [{"method": arm, **design.cells[arm], **greedy.loc[arm, columns].to_dict()} for arm in arms]
+    )

@@ -1,0 +1,238 @@
+"""Pictures of how far assigners agree: a heat map of correlations, and a gallery of trajectories.
+
+Nothing is read or computed here but which trajectories stand in the gallery.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from hgrpo.agent.trajectory import Trajectory
+from hgrpo.report.figures.credit import (
+    CELL_INK,
+    CELL_MUTED,
+    COLOURS,
+    GAP,
+    GOAL,
+    LONGEST,
+    scale_of,
+    strips,
+    wrapped,
+)
+from hgrpo.report.style import MUTED, PAPER, Drawing, canvas
+
+LONGEST_SHOWN = 30  # turns of the longest trajectory that is drawn
+_SECTION = "credit"
+
+
+def heat_map(
+    correlations: pd.DataFrame, labels: Mapping[str, str], left_out: Sequence[str]
+) -> Drawing:
+    """Correlations of every two methods: pooled above the diagonal, within below it.
+
+    Args:
+        correlations: from `evaluation.agreement.correlations`.
+        labels: method -> what people read, in order; of the methods that are shown.
+        left_out: sentences on methods that are not.
+    """
+    names = list(labels)
+    place = {name: index for index, name in enumerate(names)}
+    shown = correlations[
+        correlations["method_a"].isin(names) & correlations["method_b"].isin(names)
+    ]
+    matrix = np.full((len(names), len(names)), np.nan)
+    for row in shown.itertuples():
+        first, second = sorted((place[row.method_a], place[row.method_b]))
+        matrix[first, second], matrix[second, first] = row.pooled, row.within
+    figure, axes = canvas(height=0.9 + 0.27 * max(len(names), 3))
+    ax = axes[0, 0]
+    ax.grid(False)
+    if len(names) < 2:
+        ax.text(0.5, 0.5, "Fewer than two methods\nwhose credit varies", ha="center", color=MUTED)
+        ax.set_axis_off()
+    else:
+        _draw_matrix(ax, matrix, list(labels.values()))
+    caption = (
+        "Spearman's rank correlation of the credit of the same turns, in hundredths: 100 is the "
+        "same order, -100 the reverse, blank undefined. Above the diagonal all turns are pooled: "
+        "which trajectory was the better one counts. Below it stands the mean over trajectories "
+        "in which both vary: only the order of the turns counts."
+    )
+    return Drawing(
+        "agreement",
+        _SECTION,
+        "Do the assigners agree?",
+        " ".join([caption, *left_out]),
+        f"Rank correlations of the credit of {len(names)} methods. {_extremes(shown, labels)}The "
+        "numbers are in agreement.csv.",
+        figure,
+        shown,
+    )
+
+
+def pick(
+    lengths: Sequence[int],
+    returns: Sequence[float],
+    groups: Sequence[int],
+    complete: Sequence[bool],
+) -> list[tuple[str, int]]:
+    """Trajectories for the gallery, as (title, index): won, lost, longest.
+
+    The first group with two different returns gives its first best and its first worst trajectory
+    of at most `LONGEST` turns; without such a group there is only the longest. The longest is the
+    first of the longest with at most `LONGEST_SHOWN` turns. Trajectories that every method
+    credited come first.
+
+    Args:
+        lengths, returns, groups: turns, return and group of each trajectory.
+        complete: whether every method credited it.
+    """
+    table = pd.DataFrame(
+        {"length": lengths, "paid": returns, "group": groups, "complete": complete}
+    )
+    table = table[(table["length"] > 0) & (table["length"] <= LONGEST_SHOWN)]
+    found: list[tuple[str, int]] = []
+    for part in (table[table["complete"]], table):
+        if found or part.empty:
+            continue
+        short = part[part["length"] <= LONGEST]
+        mixed = short.groupby("group").filter(lambda group: group["paid"].nunique() > 1)
+        if len(mixed):
+            group = mixed[mixed["group"] == mixed["group"].iloc[0]]
+            best, worst = group["paid"].idxmax(), group["paid"].idxmin()
+            found = [("won", int(best)), ("lost", int(worst))]
+    preferred = table[table["complete"]] if table["complete"].any() else table
+    if len(preferred):
+        longest = int(preferred["length"].idxmax())
+        if longest not in [index for _, index in found]:
+            found.append(("longest", longest))
+    return found
+
+
+def gallery_table(
+    picked: Sequence[tuple[str, int]],
+    trajectories: Sequence[Trajectory],
+    steps: Sequence[int],
+    credits: Mapping[str, np.ndarray],
+) -> pd.DataFrame:
+    """The gallery's numbers, one row per turn and method.
+
+    Args:
+        picked: from `pick`.
+        trajectories, steps: all of them, and the step each was played in.
+        credits: method -> credit of all turns (`evaluation.agreement`).
+
+    Returns:
+        Columns picture, step, task_id, goal, rollout, env_return, turn, observation, action,
+        admissible, method, credit, and shade: credit over the method's largest in the gallery.
+    """
+    starts = np.cumsum([0, *(len(trajectory.turns) for trajectory in trajectories)])
+    rows = [
+        {
+            "picture": title,
+            "step": steps[index],
+            "task_id": trajectories[index].task.task_id,
+            "goal": _goal(trajectories[index]),
+            "rollout": trajectories[index].rollout,
+            "env_return": trajectories[index].env_return,
+            "turn": number,
+            "observation": turn.observation,
+            "action": turn.action,
+            "admissible": turn.admissible,
+            "method": method,
+            "credit": credit[starts[index] + number],
+        }
+        for title, index in picked
+        for method, credit in credits.items()
+        for number, turn in enumerate(trajectories[index].turns)
+    ]
+    columns = ["picture", "step", "task_id", "goal", "rollout", "env_return", "turn"]
+    columns += ["observation", "action", "admissible", "method", "credit"]
+    table = pd.DataFrame(rows, columns=columns)
+    scales = {
+        method: float(scale_of(part["credit"].to_numpy()[:, None])[0])
+        for method, part in table.groupby("method")
+    }
+    return table.assign(shade=table["credit"] / table["method"].map(scales))
+
+
+def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
+    """A few trajectories, their turns coloured by every method's credit.
+
+    Args:
+        table: from `gallery_table`.
+        labels: method -> what people read, in the order of the columns.
+    """
+    pictures = [picture for _, picture in table.groupby("picture", sort=False)]
+    titles = [
+        f"{p['picture'].iloc[0]}, {p['env_return'].iloc[0]:g} paid: {p['goal'].iloc[0]}"
+        for p in pictures
+    ]
+    if pictures:
+        figure = strips(pictures, titles, labels)
+    else:
+        figure, axes = canvas(height=0.9)
+        axes[0, 0].text(0.5, 0.5, "No trajectory to show", ha="center", color=MUTED)
+        axes[0, 0].set_axis_off()
+    return Drawing(
+        "gallery",
+        _SECTION,
+        "Who earned the reward?",
+        "The same trajectories, credited by every method. Blue is credit and orange blame, as a "
+        "share of the method's largest in these pictures; white is none, or was not asked for.",
+        f"Credit of {len(pictures)} trajectories turn by turn by {len(labels)} methods; the "
+        "numbers are in gallery.csv.",
+        figure,
+        table,
+    )
+
+
+def _draw_matrix(ax, matrix: np.ndarray, labels: Sequence[str]) -> None:
+    size = len(labels)
+    ax.pcolormesh(
+        np.nan_to_num(matrix), cmap=COLOURS, vmin=-1, vmax=1, edgecolors=PAPER, linewidth=1
+    )
+    for (row, column), value in np.ndenumerate(matrix):
+        known = np.isfinite(value)
+        text = f"{100 * value:.0f}".replace("-0", "0") if known else ""
+        ax.text(
+            column + 0.5,
+            row + 0.5,
+            str(row + 1) if row == column else text,
+            ha="center",
+            va="center",
+            fontsize=7 if size > 8 else 8.5,
+            color=CELL_INK if known and row != column else CELL_MUTED,
+            fontweight="bold" if row == column else "normal",
+        )
+    ax.set_yticks(
+        np.arange(size) + 0.5,
+        [f"{wrapped(label, 20)}{GAP}{index + 1}" for index, label in enumerate(labels)],
+        fontsize=7.5,
+    )
+    ax.set_xticks([])
+    ax.set_ylim(size, 0)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_title("above: all turns pooled", fontsize=9, loc="right")
+    ax.set_xlabel("below: mean within a trajectory", fontsize=9, fontweight="bold", loc="left")
+
+
+def _extremes(shown: pd.DataFrame, labels: Mapping[str, str]) -> str:
+    """The pairs that agree most and least within a trajectory."""
+    known = shown.dropna(subset="within")
+    if known.empty:
+        return ""
+    said = []
+    for word, index in (("Most", known["within"].idxmax()), ("Least", known["within"].idxmin())):
+        row = known.loc[index]
+        pair = f"{labels[row['method_a']]} and {labels[row['method_b']]}"
+        said.append(f"{word} alike within a trajectory: {pair}, {row['within']:.2f}. ")
+    return "".join(said)
+
+
+def _goal(trajectory: Trajectory) -> str:
+    # The goal as the game words it; other environments have no such line.
+    found = GOAL.search(trajectory.turns[0].observation) if trajectory.turns else None
+    return found.group(1).strip() if found else trajectory.goal

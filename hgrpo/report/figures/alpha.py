@@ -1,0 +1,209 @@
+"""A sweep of alpha: what blending the turn's advantage with the trajectory's does."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hgrpo.evaluation.comparison import Comparison
+from hgrpo.evaluation.outcomes import TEST
+from hgrpo.report.arms import Arms
+from hgrpo.report.figures.learning import untrained_level
+from hgrpo.report.figures.training import (
+    WINDOW,
+    draw_lines,
+    line_handles,
+    mean_over_seeds,
+    moving_average,
+)
+from hgrpo.report.style import (
+    INK,
+    MUTED,
+    Drawing,
+    canvas,
+    legend_below,
+    log_axis,
+    percent_axis,
+    whole_numbers,
+)
+from hgrpo.report.words import percent, temperature_name
+
+DIAGNOSTICS = {
+    "dead_share": "dead groups, share",
+    "mean_abs_token_adv": "mean |advantage| per token",
+    "observed_kl": "KL to SFT, per token",
+    "mean_reward": "rollout reward",
+}
+
+
+def alpha(
+    comparison: Comparison, logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]
+) -> Drawing | None:
+    """Success, dead groups and the size of the advantages against alpha; success by round.
+
+    Args:
+        sweep: arm -> alpha, from `designs.alpha_sweep`; empty without a sweep.
+    """
+    if not sweep or logs.empty:
+        return None
+    table = alpha_table(comparison, logs, sweep)
+    figure, axes = canvas(2, 2, height=5.0)
+    success, rounds, dead, advantage = axes.flat
+    error = np.abs(table[["lower", "upper"]].to_numpy().T - table["success"].to_numpy())
+    _draw_values(success, table, "success", arms, yerr=error)
+    level = untrained_level(comparison, arms)
+    if level is not None:
+        success.axhline(level, color=MUTED, linewidth=1.2, linestyle=":")
+    _draw_rounds(rounds, comparison, arms, sweep)
+    _draw_values(dead, table, "dead_share", arms)
+    _draw_values(advantage, table, "mean_abs_token_adv", arms)
+    for name in sweep:
+        _draw_seeds(success, _of(comparison.seeds, name)["success"], sweep[name], arms[name].colour)
+        runs = _by_run(_of(logs, name))
+        _draw_seeds(dead, runs["dead_share"], sweep[name], arms[name].colour)
+        _draw_seeds(advantage, runs["mean_abs_token_adv"], sweep[name], arms[name].colour)
+    for ax, title in zip(
+        axes.flat,
+        ("Test success, last round", "Test success by round", "Dead groups", "Mean |advantage|"),
+        strict=True,
+    ):
+        ax.set_title(title, fontsize=9.5)
+    for ax in (success, rounds, dead):
+        percent_axis(ax.yaxis)
+    for ax in (dead, advantage):
+        ax.set_ylim(bottom=0)
+    _finish(figure, axes, arms, sweep)
+    dotted = (
+        ""
+        if level is None
+        else f" Dotted: {arms.label(arms.untrained)}, "
+        f"{temperature_name(comparison.best_temperature)}."
+    )
+    said = ", ".join(f"{percent(row.success)} at {row.alpha:g}" for row in table.itertuples())
+    return Drawing(
+        "alpha",
+        "outcome",
+        "How much of the advantage should be the turn's?",
+        f"At alpha 1 the trajectory's advantage alone counts, at 0 the turn's. Ticks are single "
+        f"seeds, bars {percent(comparison.protocol.level, 0)} intervals of each arm; verdicts "
+        f"rest on the paired differences instead. A dead group is one that the update got "
+        f"nothing from.{dotted}",
+        f"Greedy test success at the last round by alpha: {said}.",
+        figure,
+        table,
+    )
+
+
+def alpha_diagnostics(logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]) -> Drawing | None:
+    """Dead groups, size of the advantages, KL and reward by batch, one line per alpha."""
+    if not sweep or logs.empty:
+        return None
+    means = mean_over_seeds(logs, arms)
+    means = means.assign(
+        dead_share=means["dead_groups"] / means["n_groups"], alpha=means["method"].map(sweep)
+    )
+    figure, axes = canvas(2, 2, height=4.6, sharex=True)
+    for ax, (column, title) in zip(axes.flat, DIAGNOSTICS.items(), strict=True):
+        draw_lines(ax, means, column, arms)
+        ax.set_title(title, fontsize=8.5, fontweight="normal")
+    percent_axis(axes[0, 0].yaxis)
+    if (means["observed_kl"] > 0).any():
+        log_axis(axes[1, 0].yaxis)
+    for ax in axes[-1]:
+        ax.set_xlabel("batch", fontsize=9)
+        whole_numbers(ax.xaxis)
+    _finish(figure, axes, arms, sweep)
+    last = means.groupby("method")["mean_reward"].apply(
+        lambda values: moving_average(values).iloc[-1]
+    )
+    said = ", ".join(f"{last[name]:.2f} at {value:g}" for name, value in sweep.items())
+    return Drawing(
+        "alpha_diagnostics",
+        "training",
+        "Training by alpha",
+        f"Means over seeds and over {WINDOW} batches; the KL is on a logarithmic scale.",
+        f"Rollout reward at the end by alpha: {said}.",
+        figure,
+        means[["method", "alpha", "batch", *DIAGNOSTICS]],
+    )
+
+
+def alpha_table(
+    comparison: Comparison, logs: pd.DataFrame, sweep: Mapping[str, float]
+) -> pd.DataFrame:
+    """One row per alpha, ascending: the endpoint with its interval, and means over the training.
+
+    `dead_share` is that of all groups of a run, `mean_abs_token_adv` the mean of its batches;
+    both are averaged over seeds.
+    """
+    greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
+    rows = [
+        {
+            "method": name,
+            "alpha": value,
+            **greedy.loc[name, ["success", "lower", "upper", "n_seeds", "n_tasks"]].to_dict(),
+            **_by_run(_of(logs, name)).mean().to_dict(),
+        }
+        for name, value in sweep.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _by_run(logs: pd.DataFrame) -> pd.DataFrame:
+    runs = logs.groupby("seed")
+    return pd.DataFrame(
+        {
+            "dead_share": runs["dead_groups"].sum() / runs["n_groups"].sum(),
+            "mean_abs_token_adv": runs["mean_abs_token_adv"].mean(),
+        }
+    )
+
+
+def _of(table: pd.DataFrame, method: str) -> pd.DataFrame:
+    return table[table["method"] == method]
+
+
+def _draw_values(ax: Axes, table: pd.DataFrame, column: str, arms: Arms, yerr=None) -> None:
+    """One dot per alpha, joined by a line."""
+    ax.plot(table["alpha"], table[column], color=MUTED, linewidth=1, zorder=1)
+    for index, row in enumerate(table.itertuples()):
+        arm = arms[row.method]
+        ax.errorbar(
+            row.alpha,
+            getattr(row, column),
+            yerr=None if yerr is None else yerr[:, [index]],
+            fmt=arm.marker,
+            color=arm.colour,
+            markersize=5.5,
+            elinewidth=1.6,
+        )
+    ax.set_xlabel("alpha", fontsize=9)
+    ax.set_xticks(table["alpha"], [f"{value:g}" for value in table["alpha"]])
+    ax.margins(x=0.1)
+
+
+def _draw_seeds(ax: Axes, values: pd.Series, alpha: float, colour: str) -> None:
+    if len(values) > 1:
+        ax.plot(np.full(len(values), alpha), values, "_", color=colour, markersize=9, alpha=0.6)
+
+
+def _draw_rounds(ax: Axes, comparison: Comparison, arms: Arms, sweep: Mapping[str, float]) -> None:
+    rounds = comparison.rounds[comparison.rounds["panel"] == TEST]
+    for name in sweep:
+        arm, mine = arms[name], _of(rounds, name)
+        ax.plot(mine["round"], mine["success"], color=arm.colour, marker=arm.marker, markersize=4)
+    ax.set_xlabel("round", fontsize=9)
+    whole_numbers(ax.xaxis)
+
+
+def _finish(figure: Figure, axes: np.ndarray, arms: Arms, sweep: Mapping[str, float]) -> None:
+    """Small ticks, no frame, and a legend that names the values of alpha."""
+    for ax in axes.flat:
+        ax.tick_params(labelsize=8, labelcolor=INK)
+        ax.spines[["top", "right"]].set_visible(False)
+    handles = line_handles(list(sweep), arms)
+    for handle, value in zip(handles, sweep.values(), strict=True):
+        handle.set_label(f"alpha {value:g}")
+    legend_below(figure, handles, columns=5)

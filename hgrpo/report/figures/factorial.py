@@ -1,0 +1,124 @@
+"""A factorial study: what each factor does, and what it does to the credit assigner's effect."""
+
+from collections.abc import Hashable
+
+import numpy as np
+import pandas as pd
+
+from hgrpo.evaluation.comparison import Comparison
+from hgrpo.evaluation.designs import CREDIT, Factorial
+from hgrpo.report.style import INK, MUTED, Drawing, canvas
+from hgrpo.report.words import percent, points
+
+NAMES = {
+    CREDIT: "credit",
+    "rollouts_per_task": "K",
+    "lr": "learning rate",
+    "skip_dead_groups": "dead groups",
+}
+PANELS = {"main": "Main effects", "interaction": "Interactions with the credit assigner"}
+COLOUR = "#3a86c8"
+
+
+def factorial(
+    comparison: Comparison, effects: pd.DataFrame, design: Factorial | None
+) -> Drawing | None:
+    """Main effects above, interactions with the credit assigner below, each with its interval.
+
+    Args:
+        effects: from `effects.effects`.
+        design: None without a factorial.
+    """
+    if design is None:
+        return None
+    table = effects.assign(label=[effect_label(effect, design) for effect in effects["effect"]])
+    parts = [
+        (title, part) for kind, title in PANELS.items() if len(part := table[table["kind"] == kind])
+    ]
+    sizes = [len(part) for _, part in parts]
+    figure, axes = canvas(
+        len(parts),
+        height=0.8 + 0.45 * sum(sizes) + 0.4 * len(parts),
+        sharex=True,
+        height_ratios=[size + 0.4 for size in sizes],
+    )
+    for ax, (title, part) in zip(axes.flat, parts, strict=True):
+        ax.grid(False)
+        ax.grid(axis="x", linewidth=0.7)
+        ax.axvline(0, color=INK, linewidth=1)
+        ax.set_title(title)
+        for y, row in enumerate(part.itertuples()):
+            decided = row.verdict != "inconclusive"
+            ax.plot([100 * row.lower, 100 * row.upper], [y, y], color=COLOUR, linewidth=2)
+            ax.plot(
+                100 * row.difference,
+                y,
+                "o",
+                color=COLOUR,
+                markersize=7,
+                markerfacecolor=COLOUR if decided else "none",
+            )
+            ax.annotate(
+                points(row.difference),
+                (1.0, y),
+                xycoords=("axes fraction", "data"),
+                xytext=(5, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=9,
+                fontweight="bold" if decided else "normal",
+                color=INK if decided else MUTED,
+                annotation_clip=False,
+            )
+        ax.set_yticks(np.arange(len(part)), part["label"])
+        ax.set_ylim(len(part) - 0.4, -0.6)
+        ax.tick_params(axis="y", length=0)
+        ax.spines[["top", "right", "left"]].set_visible(False)
+    axes.flat[-1].set_xlabel("difference in greedy test success, points")
+    return Drawing(
+        "factorial",
+        "outcome",
+        "What makes the difference?",
+        _caption(comparison, table),
+        _said(table),
+        figure,
+        table,
+    )
+
+
+def effect_label(effect: str, design: Factorial) -> str:
+    """`K: 4` over `instead of 8`, or `credit × K` of an interaction."""
+    factors = effect.split(" x ")
+    if len(factors) > 1:
+        return " \u00d7 ".join(NAMES[name] for name in factors)
+    own, other = (_level(effect, level) for level in design.factors[effect])
+    return f"{NAMES[effect]}: {other}\ninstead of {own}"
+
+
+def _level(factor: str, level: Hashable) -> str:
+    if factor == "skip_dead_groups":
+        return "skipped" if level else "kept"
+    return f"{level:g}" if isinstance(level, float) else str(level)
+
+
+def _caption(comparison: Comparison, table: pd.DataFrame) -> str:
+    caption = (
+        "A main effect is the mean of all arms with one level less that of all arms with the "
+        "other, paired by seed and task, at the last round, with its "
+        f"{percent(comparison.protocol.level, 0)} interval. A filled point survives Holm's "
+        "correction over all rows."
+    )
+    if (table["kind"] == "interaction").any():
+        caption += (
+            " An interaction is half of what the other factor's change adds to the effect of the "
+            "credit assigner: zero where the assigner helps as much under either level."
+        )
+    return f"{caption} Every cell is in tables/factorial.csv."
+
+
+def _said(table: pd.DataFrame) -> str:
+    rows = [
+        f"{row.label} {points(row.difference)} ({points(row.lower)} to {points(row.upper)})"
+        for row in table.itertuples()
+    ]
+    return f"Differences in points: {'; '.join(rows)}.".replace("\n", " ")

@@ -1,0 +1,138 @@
+"""What TurnRD's weights over the turns look like, round by round, and how its fits went."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from hgrpo.report.arms import Arm, Arms
+from hgrpo.report.style import INK, MUTED, Drawing, canvas, legend_below, whole_numbers
+
+ROUNDS = {
+    "alpha_var": "variance of the weights",
+    "alpha_entropy_ratio": "entropy of weights, 1 = even",
+    "alpha_progress_corr": "weights against progress, corr.",
+    "cls_query_norm": "norm of the query (v1)",
+}
+EPOCHS = {
+    "validation_loss": "fits: validation loss",
+    "return_corr": "fits: predicted return, corr.",
+    "alpha_cf_corr": "fits: weights against CF, corr.",
+}
+ALWAYS = ("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "validation_loss")
+
+
+def turnrd(
+    logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms, methods: Sequence[str]
+) -> Drawing | None:
+    """Weights per round above, fits per epoch below; a measure no arm logged has no panel.
+
+    Args:
+        logs: from `read_logs`. fits: from `read_fits`.
+        methods: the arms with a TurnRD.
+    """
+    methods = [name for name in arms.trained if name in methods]
+    table = turnrd_table(logs, fits, methods)
+    if table.empty:
+        return None
+    logged = set(table["measure"])
+    panels = {
+        measure: title
+        for measure, title in (ROUNDS | EPOCHS).items()
+        if measure in logged or measure in ALWAYS
+    }
+    rows = -(-len(panels) // 2)
+    figure, axes = canvas(rows, 2, height=0.5 + 1.65 * rows)
+    for ax, (measure, title) in zip(axes.flat, panels.items(), strict=False):
+        mine = table[table["measure"] == measure]
+        for name in methods:
+            _draw(ax, mine[mine["method"] == name], arms[name])
+        ax.set_title(title, fontsize=8.5, fontweight="normal")
+        ax.set_xlabel("round" if measure in ROUNDS else "epochs between rounds", fontsize=8)
+        ax.tick_params(labelsize=8, labelcolor=INK)
+        ax.spines[["top", "right"]].set_visible(False)
+        if measure in ROUNDS:
+            whole_numbers(ax.xaxis)
+        elif len(mine):
+            ax.set_xticks(range(mine["round"].min(), mine["round"].max() + 2))
+        if measure.endswith("_corr"):
+            ax.axhline(0, color=MUTED, linewidth=0.8)
+    for ax in axes.flat[len(panels) :]:
+        ax.set_axis_off()
+    legend_below(figure, [_handle(axes[0, 0], arms[name]) for name in methods])
+    return Drawing(
+        "turnrd",
+        "training",
+        "TurnRD: weights over the turns",
+        "Means over seeds. The first round has no model: every turn gets an equal share. The "
+        "entropy is 1 where all turns weigh the same. A fit follows each round but the last; its "
+        "epochs are drawn between that round and the next, on held-out tasks. CF: positive "
+        "counterfactual verdicts, where they were played.",
+        _said(table, arms, methods),
+        figure,
+        table,
+    )
+
+
+def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """Measures in long form, means over seeds: method, measure, round, epoch, value, n_seeds.
+
+    A row of a round has epoch 0 and is the mean of the round's batches. A row of a fit stands
+    under the round it follows, with epochs from 1.
+    """
+    parts = [
+        _long(logs[logs["method"].isin(methods)].assign(epoch=0), ROUNDS),
+        _long(
+            fits[fits["method"].isin(methods)].assign(epoch=lambda rows: rows["epoch"] + 1), EPOCHS
+        ),
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    order = {name: place for place, name in enumerate([*methods, *ROUNDS, *EPOCHS])}
+    return table.sort_values(
+        ["measure", "method", "round", "epoch"],
+        key=lambda column: column.map(order) if column.name in ("measure", "method") else column,
+        ignore_index=True,
+    )
+
+
+def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
+    """Mean of each run's rows first, of the seeds then; what was not logged has no row."""
+    keys = ["method", "measure", "round", "epoch"]
+    long = rows.melt(
+        ["method", "seed", "round", "epoch"], list(measures), "measure", "value"
+    ).dropna(subset="value")
+    runs = long.astype({"value": float}).groupby([*keys, "seed"], as_index=False)["value"].mean()
+    return runs.groupby(keys, as_index=False).agg(value=("value", "mean"), n_seeds=("seed", "size"))
+
+
+def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
+    """One line over the rounds, or one per fit, which ends where the next round begins."""
+    look = {"color": arm.colour, "marker": arm.marker, "markersize": 3.5, "linewidth": 1.2}
+    if (rows["epoch"] == 0).all():
+        ax.plot(rows["round"], rows["value"], arm.line, **look)
+        return
+    for number, fit in rows.groupby("round"):
+        ax.plot(number + fit["epoch"] / fit["epoch"].max(), fit["value"], arm.line, **look)
+
+
+def _handle(ax: Axes, arm: Arm):
+    look = {"color": arm.colour, "marker": arm.marker, "markersize": 4}
+    return ax.plot([], [], arm.line, label=arm.label, **look)[0]
+
+
+def _said(table: pd.DataFrame, arms: Arms, methods: Sequence[str]) -> str:
+    """The last round's weights against progress, and the last fit's prediction of the return."""
+    said = []
+    for name in methods:
+        mine = table[table["method"] == name]
+        found = [
+            f"{title} {rows['value'].iloc[-1]:.2f}"
+            for measure, title in (
+                ("alpha_progress_corr", "correlation with progress"),
+                ("return_corr", "of the predicted with the true return"),
+                ("alpha_cf_corr", "with counterfactual verdicts"),
+            )
+            if len(rows := mine[mine["measure"] == measure])
+        ]
+        said.append(f"{arms.label(name)}: {', '.join(found) or 'none'}")
+    return f"Last values. {'; '.join(said)}."

@@ -1,0 +1,364 @@
+"""The judge server as a process, asked by the real client: drills, caches shared, clean ends."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+from judge_cases import GOAL, ROOM, WON, failures, group, settings, trajectory
+
+from hgrpo.credit.judge import make, rubric
+from hgrpo.credit.judge.accounting import CALL_FAILURES
+from hgrpo.errors import UserError
+
+# A fault of the server -> what the client calls it.
+FAULTS = {
+    "rate-limit": "rate_limit",
+    "drop": "connection",
+    "timeout": "timeout",
+    "malformed": "malformed",
+    "wrong-length": "wrong_length",
+}
+
+# One of several jobs of a study: its own process, the shared cache, the same trajectories.
+JOB = """
+import json, sys
+from pathlib import Path
+from types import SimpleNamespace
+from judge_cases import failures, group, settings
+from hgrpo.credit.judge import make
+cache, url = sys.argv[1:]
+context = SimpleNamespace(cache_dir=Path(cache), environment="alfworld")
+judge = make(settings(base_url=url, api_key_env=None), context)
+sys.stdin.readline()
+rows = [row.tolist() for i in range(0, 60, 4) for row in judge.assign(group(failures(4, i)))]
+print(json.dumps([rows, judge.totals()]))
+"""
+
+
+class Served:
+    """A running server."""
+
+    def __init__(self, process, ready):
+        self.process = process
+        self.ready = ready
+        self.url = ready.read_text().strip()
+
+    def get(self, path):
+        with urllib.request.urlopen(self.url.removesuffix("/v1") + path) as answer:
+            return json.load(answer)
+
+    def stats(self):
+        return self.get("/stats")
+
+    def stop(self):
+        """End it as a workflow would; returns its exit code and all it wrote."""
+        self.process.send_signal(signal.SIGTERM)
+        out, _ = self.process.communicate(timeout=60)
+        return self.process.returncode, out
+
+
+@contextmanager
+def serve(folder, *options):
+    ready = folder / "judge.url"
+    command = [sys.executable, "-m", "hgrpo.cli.judge_server", "--ready-file", str(ready)]
+    process = subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        while not ready.exists():
+            assert process.poll() is None, process.stdout.read()
+            time.sleep(0.02)
+        yield Served(process, ready)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory):
+    """A server without faults, for tests that do not count its requests."""
+    with serve(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@pytest.fixture
+def judge_of(tmp_path):
+    def build(server, environment="alfworld", **changes):
+        context = SimpleNamespace(cache_dir=tmp_path / "cache", environment=environment)
+        chosen = {"base_url": server.url, "api_key_env": None} | changes
+        return make(settings(**chosen), context)
+
+    return build
+
+
+def values(rows):
+    return [row.tolist() for row in rows]
+
+
+def by_rules(played):
+    turns = [(turn.observation, turn.action) for turn in played.turns]
+    return rubric.alfworld(played.goal, rubric.Record(turns, played.success))
+
+
+def cached_scores(tmp_path):
+    with sqlite3.connect(tmp_path / "cache" / "judge.sqlite") as database:
+        return [json.loads(text) for (text,) in database.execute("SELECT scores FROM judgements")]
+
+
+def test_a_won_and_a_lost_game_get_the_rubric_s_scores(healthy, judge_of):
+    won, lost = trajectory(WON, success=True), failures(1)[0]
+    scores = [*by_rules(won), *by_rules(lost)]
+    assert scores[: len(WON)] == [score for *_, score in WON]
+    mean = sum(scores) / len(scores)
+    judge = judge_of(healthy)
+    credit = [value for row in judge.assign(group([won, lost])) for value in row]
+    assert credit == pytest.approx([(score - mean) / 10 for score in scores])
+    report = judge.totals()
+    assert report["model"] == "offline-rubric"
+    assert (report["calls"], report["fallbacks"], report["dollars"]) == (2, 0, 0.0)
+
+
+def test_a_group_is_one_call_with_the_same_scores(healthy, judge_of):
+    played = [trajectory(WON, success=True), *failures(3), trajectory([])]
+    together = judge_of(healthy, variant="group")
+    assert values(together.assign(group(played))) == values(judge_of(healthy).assign(group(played)))
+    assert together.totals()["calls"] == 1
+    assert together.totals()["judged"] == 4
+
+
+@pytest.mark.parametrize("normalisation", ["centred", "share"])
+@pytest.mark.parametrize("variant", ["trajectory", "group"])
+def test_odd_trajectories(healthy, judge_of, variant, normalisation):
+    odd = [
+        trajectory([("nimm Töpfchen 1 \n{}", 'éß猫 "{[')], goal="stell das Töpfchen weg 🫖"),
+        trajectory([("look", "a " * 5_000), ("look", "b")], opening="long " * 2_000),
+        trajectory([("", "Nothing happens."), ("look\u2028", "\udc80")], env_return=0.25),
+    ]
+    judge = judge_of(healthy, variant=variant, normalisation=normalisation)
+    for one in odd:  # K = 1
+        (row,) = judge.assign(group([one]))
+        assert row.shape == (len(one.turns),)
+        expected = 0.0 if normalisation == "centred" else one.env_return
+        assert row.sum() == pytest.approx(expected)
+    assert [row.shape for row in judge.assign(group([*odd, trajectory([])]))] == [
+        (1,),
+        (2,),
+        (2,),
+        (0,),
+    ]
+    assert judge.totals()["fallbacks"] == 0
+
+
+def test_five_faults_at_once_are_counted_alike_and_spoil_nothing(tmp_path, judge_of):
+    played = failures(40)
+    options = [option for fault in FAULTS for option in ("--fault", f"{fault}=0.2")]
+    with serve(tmp_path, *options, "--seed", "5") as server:
+        patience = {"timeout_s": 1.0, "concurrency": 16}
+        first = judge_of(server, retries=2, fallback_limit=1.0, **patience)
+        groups = [group(played[i : i + 8]) for i in range(0, 40, 8)]
+        rows = [row for rows in first.assign_many(groups) for row in rows]
+        report, stats = first.totals(), server.stats()
+        assert report["calls"] == stats["requests"]
+        assert report["input_tokens"] == stats["input_tokens"]
+        assert report["output_tokens"] == stats["output_tokens"]
+        for fault, reason in FAULTS.items():
+            assert stats[fault] > 0
+            assert report[f"failed_{reason}"] == stats[fault]
+        assert report["judged"] == 40
+        assert stats["answered"] == 40 - report["fallbacks"]
+        assert report["retries"] == report["calls"] - 40
+        assert 0 < report["fallbacks"] < 40
+        assert report["fallbacks"] == sum(report[f"fallback_{r}"] for r in FAULTS.values())
+        uniform = sum(not row.any() for row in rows)
+        assert uniform == report["fallbacks"]
+        right = [[by_rules(one)] for one in played]
+        kept = cached_scores(tmp_path)
+        assert len(kept) == stats["answered"]
+        assert all(scores in right for scores in kept)
+
+        # A second job asks only for what the first one did not get.
+        second = judge_of(server, retries=40, fallback_limit=0.0, **patience)
+        second.assign(group(played))
+        assert second.totals()["cache_hits"] == 40 - report["fallbacks"]
+        assert second.totals()["calls"] == server.stats()["requests"] - stats["requests"]
+        assert sorted(cached_scores(tmp_path)) == sorted(right)
+    third = judge_of(server, retries=0, fallback_limit=0.0)
+    assert values(third.assign(group(played))) == values(second.assign(group(played)))
+    assert (third.totals()["calls"], third.totals()["cache_hits"]) == (0, 40)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_without_end_fails_the_run(tmp_path, judge_of, fault):
+    with serve(tmp_path, "--fault", f"{fault}=1") as server:
+        patience = 0.5 if fault == "timeout" else 60.0
+        judge = judge_of(server, retries=1, timeout_s=patience, fallback_limit=0.5, concurrency=20)
+        judge.assign(group(failures(3)))
+        with pytest.raises(UserError, match=rf"20 of 20 .*\({FAULTS[fault]} 20\)"):
+            judge.assign(group(failures(17, 3)))
+        assert judge.totals()["calls"] == server.stats()["requests"] == 40
+        assert cached_scores(tmp_path) == []
+
+
+def test_without_a_server_every_trajectory_is_a_fallback(tmp_path, judge_of):
+    with serve(tmp_path) as server:
+        server.stop()
+    judge = judge_of(server, retries=1)
+    assert values(judge.assign(group(failures(2)))) == [[0.0] * 4] * 2
+    assert judge.totals()["fallback_connection"] == 2
+    assert judge.totals()["calls"] == 4
+
+
+def test_a_call_cap_is_held_and_the_cache_goes_on(tmp_path, judge_of):
+    with serve(tmp_path) as server:
+        capped = judge_of(server, max_calls=5, concurrency=4)
+        capped.assign(group(failures(8)))
+        assert capped.totals()["fallback_call_cap"] == 3
+        assert capped.totals()["calls"] == server.stats()["requests"] == 5
+        again = judge_of(server, max_calls=0)
+        again.assign(group(failures(8)))
+        assert (again.totals()["cache_hits"], again.totals()["fallback_call_cap"]) == (5, 3)
+        assert server.stats()["requests"] == 5
+
+
+def test_a_dollar_cap_is_held_with_many_calls_under_way(tmp_path, judge_of):
+    prices = {"dollars_per_million_input": 500.0, "dollars_per_million_output": 1000.0}
+    with serve(tmp_path) as server:
+        judge = judge_of(server, max_dollars=5.0, concurrency=8, **prices)
+        judge.assign(group(failures(19)))
+        report, stats = judge.totals(), server.stats()
+    assert 0 < report["fallback_dollar_cap"] < 19
+    assert report["calls"] == stats["requests"] == 19 - report["fallback_dollar_cap"]
+    spent = (stats["input_tokens"] * 500 + stats["output_tokens"] * 1000) / 1e6
+    assert report["dollars"] == pytest.approx(spent)
+    assert 2.5 < spent <= 5.0
+
+
+def test_jobs_side_by_side_share_one_cache(project, tmp_path):
+    with serve(tmp_path) as server:
+        jobs = [
+            subprocess.Popen(
+                [sys.executable, "-c", JOB, str(tmp_path / "cache"), server.url],
+                env={"PYTHONPATH": f"{project}:{project / 'tests'}"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(2)
+        ]
+        for job in jobs:
+            job.stdin.write("go\n")
+            job.stdin.flush()
+        done = [job.communicate(timeout=120) for job in jobs]
+        assert [job.returncode for job in jobs] == [0, 0], done
+        (rows, first), (others, second) = (json.loads(out) for out, _ in done)
+        assert rows == others
+        assert first["calls"] + second["calls"] == server.stats()["requests"]
+        for report in (first, second):
+            assert report["calls"] + report["cache_hits"] == report["judged"] == 60
+            assert report["fallbacks"] == 0
+        assert sorted(cached_scores(tmp_path)) == sorted([by_rules(p)] for p in failures(60))
+
+
+def test_it_says_what_it_is(healthy):
+    assert healthy.get("/health") == {"status": "ok", "model": "offline-rubric"}
+    assert [model["id"] for model in healthy.get("/v1/models")["data"]] == ["offline-rubric"]
+    assert healthy.url.startswith("http://127.0.0.1:")
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        healthy.get("/v1/nothing")
+
+
+def test_it_passes_for_no_other_model(healthy, judge_of):
+    with pytest.raises(UserError, match=r"model 'gpt-4o-mini' at .*HTTP 404"):
+        judge_of(healthy, model="gpt-4o-mini").assign(group(failures(1)))
+
+
+def test_it_has_no_rules_for_a_shop(healthy, judge_of, caplog):
+    judge = judge_of(healthy, environment="webshop")
+    judge.assign(group(failures(2)))
+    assert judge.totals()["fallback_rejected"] == judge.totals()["calls"] == 2
+    assert "the offline rubric knows no environment 'webshop'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"model": "offline-rubric"}', b'{"model": 1, "messages": [3]}']
+)
+def test_a_request_that_is_none_is_refused(healthy, body):
+    request = urllib.request.Request(healthy.url + "/chat/completions", data=body)
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request)
+    assert caught.value.code == 400
+    assert "message" in json.load(caught.value)["error"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_cleanly_with_a_request_in_its_hands(tmp_path, number):
+    with serve(tmp_path, "--fault", "timeout=1") as server:
+        held = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                "import sys, urllib.request as u; u.urlopen(sys.argv[1], data=b'{}')",
+                server.url + "/chat/completions",
+            ],
+            stderr=subprocess.PIPE,
+        )
+        while server.stats()["timeout"] == 0:
+            assert held.poll() is None
+            time.sleep(0.02)
+        server.process.send_signal(number)
+        out, _ = server.process.communicate(timeout=60)
+        assert server.process.returncode == 0
+        assert out.splitlines() == [f"judge server: offline-rubric at {server.url}"]
+        assert not server.ready.exists()
+        held.communicate(timeout=60)
+
+
+def test_it_writes_no_key_and_no_noise(tmp_path, judge_of, monkeypatch):
+    key = "sk-very-secret-0123456789"
+    monkeypatch.setenv("JUDGE_KEY", key)
+    options = [option for fault in FAULTS for option in ("--fault", f"{fault}=0.3")]
+    with serve(tmp_path, *options) as server:
+        judge = judge_of(
+            server, base_url=server.url, api_key_env="JUDGE_KEY", timeout_s=0.3, fallback_limit=1.0
+        )
+        judge.assign(group(failures(8)))
+        code, out = server.stop()
+    assert code == 0
+    assert out.splitlines() == [f"judge server: offline-rubric at {server.url}"]
+
+
+@pytest.mark.parametrize("fault", ["tea=0.2", "drop", "drop=2", "drop=-1", "drop=x"])
+def test_a_mistaken_fault_is_named(fault):
+    done = subprocess.run(
+        [sys.executable, "-m", "hgrpo.cli.judge_server", "--fault", fault],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"{fault!r} is not NAME=SHARE" in done.stderr
+
+
+def test_the_help_shows_every_fault_with_an_example():
+    done = subprocess.run(
+        [sys.executable, "-m", "hgrpo.cli.judge_server", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert all(f"{fault}=0.2 " in done.stdout for fault in FAULTS)
+
+
+def test_every_fault_has_its_count():
+    assert set(FAULTS.values()) <= set(CALL_FAILURES)
+    assert GOAL in ROOM

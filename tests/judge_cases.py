@@ -1,0 +1,72 @@
+"""Household trajectories, a group of them, and settings, for tests of the judge."""
+
+from hgrpo.agent.trajectory import Trajectory, Turn
+from hgrpo.credit.base import Group
+from hgrpo.credit.judge import Settings
+from hgrpo.envs.base import Task
+
+GOAL = "put a hot mug in shelf"
+ROOM = (
+    "You are in the middle of a room. Looking quickly around you, you see a cabinet 1, a desk 1, "
+    f"a microwave 1, a shelf 1, and a shelf 2.\n\nYour task is to: {GOAL}."
+)
+# (action, its effect, the score of the offline rubric)
+WON = [
+    ("go to desk 1", "You arrive at desk 1. On the desk 1, you see a book 1, and a pen 1.", 4),
+    ("fly to shelf 1", "Nothing happens.", 0),
+    ("go to cabinet 1", "You arrive at cabinet 1. The cabinet 1 is closed.", 4),
+    ("open cabinet 1", "You open the cabinet 1. In it, you see a mug 1.", 8),
+    ("take mug 1 from cabinet 1", "You pick up the mug 1 from the cabinet 1.", 9),
+    ("go to microwave 1", "You arrive at microwave 1. The microwave 1 is closed.", 7),
+    ("heat mug 1 with microwave 1", "You heat the mug 1 using the microwave 1.", 10),
+    ("go to shelf 1", "You arrive at shelf 1. On the shelf 1, you see nothing.", 7),
+    ("move mug 1 to shelf 1", "You move the mug 1 to the shelf 1.", 10),
+]
+
+
+def trajectory(steps, success=False, rollout=0, goal=GOAL, opening=ROOM, env_return=None):
+    """A trajectory of (action, effect, ...) steps; the return comes with the last turn."""
+    value = float(success) if env_return is None else env_return
+    observations = [opening, *(step[1] for step in steps)]
+    turns = [
+        Turn(
+            observation=observation,
+            action=step[0],
+            span=(0, 1),
+            env_reward=value if i == len(steps) - 1 else 0.0,
+            progress=0.0,
+            admissible=True,
+            overlong=False,
+        )
+        for i, (observation, step) in enumerate(zip(observations, steps, strict=False))
+    ]
+    task = Task("task", "games/task", "hash", "pick_heat_then_place_in_recep")
+    return Trajectory(task, rollout, goal=goal, turns=turns, success=success, truncated=not success)
+
+
+def failures(n, start=0, length=4):
+    """`n` different failed trajectories: the mug is found, but what is asked is not done."""
+    return [
+        trajectory(
+            [
+                (f"go to desk {i}", f"You arrive at desk {i}. On the desk {i}, you see nothing."),
+                ("go to desk 0", f"You arrive at desk 0. On the desk 0, you see a mug {i}."),
+                (f"take mug {i} from desk 0", f"You pick up the mug {i} from the desk 0."),
+                *[("look", f"You are facing the desk 0, for the {t}th time.") for t in range(4)],
+            ][:length],
+            rollout=i,
+        )
+        for i in range(start + 1, start + n + 1)
+    ]
+
+
+def group(trajectories):
+    """A group of these trajectories."""
+    return Group(list(trajectories), ("test",))
+
+
+def settings(**changes):
+    """Settings for the offline rubric at no price, without pauses."""
+    free = {"dollars_per_million_input": 0.0, "dollars_per_million_output": 0.0}
+    base = {"model": "offline-rubric", "base_url": "service", "backoff_s": 0.0} | free
+    return Settings(**(base | changes))

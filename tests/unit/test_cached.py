@@ -1,0 +1,184 @@
+"""A round read back from its files is the round that was played."""
+
+import dataclasses
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from test_rollout import MAX_TOKENS, TURN_CAP
+from tiny_policy import HallEnv, hall_tasks, make_policy
+
+from hgrpo.agent.cached import read_groups
+from hgrpo.agent.conversation import Conversation
+from hgrpo.agent.records import concatenate, sequence_table, turn_table, write_table
+from hgrpo.errors import UserError
+from hgrpo.rollout.collector import Collector
+from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout.torch_engine import TorchEngine
+
+TASKS = hall_tasks(6)
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory):
+    """Two steps of three groups of four, with everything filled in that a file can hold."""
+    policy = make_policy(tmp_path_factory.mktemp("base"))
+    conversation = Conversation(policy.tokenizer)
+    engine = TorchEngine(policy, 8, Sampling(1.0, MAX_TOKENS), conversation.end_id, True)
+    collector = Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS)
+    rng = np.random.default_rng(0)
+    played = []
+    for step in range(2):
+        # Backwards in the second step, and one task again: the order of play is not the panel's.
+        tasks = TASKS[:3] if step == 0 else TASKS[4:1:-1]
+        groups = collector.collect(tasks, 4, ("cached", step))
+        for trajectory in (trajectory for group in groups for trajectory in group):
+            trajectory.goal_embedding = rng.normal(size=32).astype(np.float32)
+            trajectory.success = bool(rng.integers(2))
+            for turn in trajectory.turns:
+                turn.env_reward, turn.progress = float(rng.normal()), float(rng.normal())
+                turn.state, turn.commands = f"state {rng.integers(9)}", f"c{rng.integers(9)}"
+                turn.credit, turn.advantage = float(rng.normal()), float(rng.normal())
+                turn.target = float(rng.normal()) if rng.integers(2) else None
+        played.append(groups)
+    # One trajectory without a turn, one without embeddings.
+    empty, bare = played[0][1][2], played[1][0][0]
+    empty.turns, empty.behaviour_logprobs = [], []
+    bare.goal_embedding = None
+    for turn in bare.turns:
+        turn.embedding = None
+    return played
+
+
+@pytest.fixture
+def folder(steps, tmp_path):
+    """The round as `rl_round` writes it."""
+    for name, table in (("turns", turn_table), ("sequences", sequence_table)):
+        parts = []
+        for step, groups in enumerate(steps):
+            flat = [trajectory for group in groups for trajectory in group]
+            parts.append(tmp_path / f"{name}_{step}.parquet")
+            write_table(table(flat, 3, step), parts[-1])
+        concatenate(parts, tmp_path / f"{name}.parquet")
+    return tmp_path
+
+
+def stored(trajectory):
+    """A trajectory as far as a file holds it, in plain types."""
+
+    def half(vector):
+        return None if vector is None else np.asarray(vector).astype(np.float16).tolist()
+
+    turns = [
+        vars(turn) | {"overlong": None, "embedding": half(turn.embedding), "span": list(turn.span)}
+        for turn in trajectory.turns
+    ]
+    return vars(trajectory) | {
+        "turns": turns,
+        "goal_embedding": half(trajectory.goal_embedding),
+        "behaviour_logprobs": np.float32(trajectory.behaviour_logprobs).tolist(),
+        "context_overflow": None,
+    }
+
+
+def edit(folder, name, change):
+    """Rewrite one of the two files with `change` applied to its rows."""
+    path = folder / f"{name}.parquet"
+    table = pq.read_table(path)
+    write_table(pa.Table.from_pylist(change(table.to_pylist()), schema=table.schema), path)
+
+
+def first(rows, **values):
+    return [rows[0] | values, *rows[1:]]
+
+
+def test_everything_comes_back_group_by_group(steps, folder):
+    found = read_groups(folder, TASKS)
+    assert [(group.round, group.step) for group in found] == [(3, 0)] * 3 + [(3, 1)] * 3
+    expected = [group for groups in steps for group in groups]
+    for group, played in zip(found, expected, strict=True):
+        assert [stored(t) for t in group.trajectories] == [stored(t) for t in played]
+    assert {field.name for field in dataclasses.fields(found[0].trajectories[0])} == set(
+        stored(expected[0][0])
+    )
+
+
+def test_the_order_of_rows_does_not_matter_inside_a_group(steps, folder):
+    for name in ("turns", "sequences"):
+        edit(folder, name, lambda rows: rows[::-1])
+    found = read_groups(folder, TASKS)
+    assert {(g.step, g.trajectories[0].task.task_id) for g in found} == {
+        (step, group[0].task.task_id) for step, groups in enumerate(steps) for group in groups
+    }
+    for group in found:
+        assert [t.rollout for t in group.trajectories] == [0, 1, 2, 3]
+
+
+def test_embeddings_are_rows_of_their_turns(steps, folder):
+    group = read_groups(folder, TASKS)[0]
+    for trajectory, played in zip(group.trajectories, steps[0][0], strict=True):
+        for turn, original in zip(trajectory.turns, played.turns, strict=True):
+            assert turn.embedding.dtype == np.float16
+            np.testing.assert_allclose(turn.embedding, original.embedding, rtol=2e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["turns", "sequences"])
+@pytest.mark.parametrize("damage", ["missing", "cut off", "other table", "other type"])
+def test_a_file_that_cannot_be_read_is_named(folder, name, damage):
+    path = folder / f"{name}.parquet"
+    if damage == "missing":
+        path.unlink()
+    elif damage == "cut off":
+        path.write_bytes(path.read_bytes()[:-200])
+    elif damage == "other table":
+        write_table(pa.table({"round": [1]}), path)
+    else:
+        table = pq.read_table(path)
+        index = table.schema.get_field_index("rollout")
+        column = table["rollout"].cast(pa.int64())
+        write_table(table.set_column(index, "rollout", column), path)
+    with pytest.raises(UserError, match=rf"{name}\.parquet: ") as caught:
+        read_groups(folder, TASKS)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "expected"),
+    [
+        ("turns", lambda rows: rows[1:], "spans, but turns.parquet has"),
+        ("turns", lambda rows: [*rows, rows[0]], "spans, but turns.parquet has"),
+        ("sequences", lambda rows: rows[1:], "turns without a row in sequences.parquet"),
+        ("sequences", lambda rows: [*rows, rows[0]], "stands twice"),
+        ("sequences", lambda rows: [], "turns without a row"),
+        ("turns", lambda rows: first(rows, content_hash="x"), "has another content_hash"),
+        ("turns", lambda rows: first(rows, env_reward=9.0), "env_return is not the sum"),
+        ("sequences", lambda rows: first(rows, content_hash="x"), "played with content x, but"),
+        ("sequences", lambda rows: first(rows, behaviour_logprobs=[0.0]), "1 log-probs for"),
+        ("sequences", lambda rows: first(rows, token_ids=[1]), "spans do not lie in order"),
+        ("sequences", lambda rows: first(rows, embeddings=b"123"), "embeddings of 3 bytes"),
+    ],
+)
+def test_files_that_disagree_are_named_with_the_trajectory(folder, name, change, expected):
+    edit(folder, name, change)
+    with pytest.raises(UserError, match=expected) as caught:
+        read_groups(folder, TASKS)
+    assert str(folder) in str(caught.value)
+
+
+def test_an_empty_round_is_an_error(folder):
+    for name in ("turns", "sequences"):
+        edit(folder, name, lambda rows: [])
+    with pytest.raises(UserError, match="no trajectory in it"):
+        read_groups(folder, TASKS)
+
+
+def test_a_task_outside_the_panel_is_named(folder):
+    with pytest.raises(UserError, match="hall-0-1 rollout 0: no such task in the panel"):
+        read_groups(folder, TASKS[1:])
+
+
+def test_a_task_with_another_content_is_named(folder):
+    changed = dataclasses.replace(TASKS[0], content_hash="new")
+    with pytest.raises(UserError, match="played with content hash-0, but the panel has new"):
+        read_groups(folder, [changed, *TASKS[1:]])

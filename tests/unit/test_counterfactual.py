@@ -1,0 +1,93 @@
+"""Counterfactual credit on a game whose values are known."""
+
+import numpy as np
+import pytest
+from test_rollout import MAX_TOKENS, TURN_CAP
+from tiny_policy import DOORS, HallEnv, hall_tasks, make_policy
+from toy_round import imitate_random_doors
+
+from hgrpo.agent.conversation import Conversation
+from hgrpo.config.credit import CreditConfig
+from hgrpo.credit.base import Context, Group
+from hgrpo.credit.make import make_assigner
+from hgrpo.rollout.collector import Collector, Start
+from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout.torch_engine import TorchEngine
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory):
+    """Plays a policy that opens doors at random."""
+    policy = make_policy(tmp_path_factory.mktemp("base"))
+    imitate_random_doors(policy)
+    conversation = Conversation(policy.tokenizer)
+    engine = TorchEngine(policy, 64, Sampling(1.0, MAX_TOKENS), conversation.end_id)
+    return Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS)
+
+
+@pytest.fixture(scope="module")
+def group(collector):
+    trajectories = collector.collect(hall_tasks(1), 8, ("test", 3))[0]
+    return Group(trajectories, ("test", 3, "hall"))
+
+
+def assigner(collector, **settings):
+    config = CreditConfig(kind="counterfactual", **settings)
+    return make_assigner(config, Context("toy", collector=collector))
+
+
+def test_played_on_from_a_turn_the_past_is_the_same(collector, group):
+    before = max(group.trajectories, key=lambda t: len(t.turns))
+    turns = len(before.turns) - 1
+    start = Start(before.task, 0, 77, TURN_CAP, before, turns)
+    played = collector.play([start])[0]
+    assert played.turns[:turns] == before.turns[:turns]
+    kept = before.turns[turns].span[0]
+    assert played.token_ids[:kept] == before.token_ids[:kept]
+    sampled = sum(turn.span[1] - turn.span[0] for turn in played.turns)
+    assert len(played.behaviour_logprobs) == sampled
+    assert len(played.turns) <= TURN_CAP
+
+
+def test_credit_is_the_return_less_what_the_policy_would_get(collector, group):
+    many = assigner(collector, turns_per_trajectory=None, alternatives=60, horizon=1)
+    credit = many.assign(group)
+    for row, trajectory in zip(credit, group.trajectories, strict=True):
+        # With one turn left a door out of three holds the coin.
+        expected = trajectory.env_return - 1 / 3
+        assert len(row) == len(trajectory.turns)
+        np.testing.assert_allclose(row, expected, atol=0.25)
+    counts = many.report()
+    turns = sum(len(t.turns) for t in group.trajectories)
+    assert counts["cf_branches"] == counts["cf_replies"] == 60 * turns
+    assert many.report()["cf_branches"] == 0
+
+
+def test_turns_that_were_not_chosen_get_nothing(collector, group):
+    credit = assigner(collector, turns_per_trajectory=1, alternatives=1).assign(group)
+    for row in credit:
+        assert np.count_nonzero(row) <= 1
+
+
+def test_the_same_stream_gives_the_same_credit_in_any_order(collector, group):
+    one = assigner(collector).assign(group)
+    two = assigner(collector).assign(Group(group.trajectories[::-1], group.stream))[::-1]
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_a_replay_that_is_answered_differently_is_an_error(collector, group):
+    long = next(t for t in group.trajectories if len(t.turns) > 1)
+    first = long.turns[0]
+    wrong = next(f"open {door}" for door in DOORS if f"open {door}" != first.action)
+    first.action, kept = wrong, first.action
+    try:
+        with pytest.raises(RuntimeError, match="played again was answered with"):
+            collector.play([Start(long.task, 0, 1, TURN_CAP, long, 1)])
+    finally:
+        first.action = kept
+
+
+def test_a_trajectory_without_turns_is_left_alone(collector, group):
+    empty = collector.collect(hall_tasks(1), 1, ("test", 4))[0][0]
+    empty.turns.clear()
+    assert assigner(collector).assign(Group([empty], ("x",)))[0].shape == (0,)

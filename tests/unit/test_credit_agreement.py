@@ -1,0 +1,255 @@
+"""The command on a toy round: every kind of assigner, its tables, its pictures, its mistakes."""
+
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from scipy.stats import spearmanr
+from test_rollout import MAX_TOKENS, TURN_CAP
+from tiny_policy import HallEnv, hall_tasks, make_policy
+from toy_round import imitate_random_doors
+
+import hgrpo.envs.make
+from hgrpo.agent.conversation import Conversation
+from hgrpo.agent.records import sequence_table, turn_table, write_table
+from hgrpo.cli import credit_agreement
+from hgrpo.config.credit import CreditConfig
+from hgrpo.credit.base import Context, Group
+from hgrpo.credit.make import make_assigner
+from hgrpo.credit.turnrd.checkpoint import save_model
+from hgrpo.credit.turnrd.model import build_model
+from hgrpo.credit.turnrd.settings import Settings
+from hgrpo.envs.panels import write_panels
+from hgrpo.errors import UserError
+from hgrpo.rollout.collector import Collector
+from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout.torch_engine import TorchEngine
+
+TASKS = hall_tasks(8)
+SEED, PLAYED = 11, 2
+TURNRD = {"kind": "turnrd", "model": {"layers": 1, "hidden": 16, "heads": 2}}
+FREE = {"dollars_per_million_input": 0, "dollars_per_million_output": 0}
+RUBRIC = {"kind": "judge", "model": "offline-rubric", "base_url": "service", **FREE}
+CREDIT = {
+    "Progressive": {"kind": "progress"},
+    "flat": {"kind": "flat"},
+    "flat_again": {"kind": "flat"},
+    "shuffled": {"kind": "random"},
+    "GiGPO": {"kind": "state_graph", "terms": [{"value": "mc_mean", "credit": "G-V"}]},
+    "rubric": RUBRIC | {"normalisation": "share"},
+    "unreachable": RUBRIC | {"base_url": "http://127.0.0.1:1/v1", "api_key_env": "HGRPO_NO_KEY"},
+    "fitted": TURNRD,
+    "unfitted": TURNRD,
+    "played": {"kind": "counterfactual", "alternatives": 2},
+}
+FILES = {"credits.parquet", "correlations.csv", "checks.csv", "index.json", "summary.json"}
+FILES |= {f"{name}.{kind}" for name in ("agreement", "gallery") for kind in ("svg", "csv")}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A round on the hall, the policy that played it, and a fitted model."""
+    root = tmp_path_factory.mktemp("study")
+    policy = make_policy(root / "base")
+    imitate_random_doors(policy)
+    policy.save_adapter(root / "policy")
+    conversation = Conversation(policy.tokenizer)
+    engine = TorchEngine(policy, 32, Sampling(1.0, MAX_TOKENS), conversation.end_id)
+    collector = Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS)
+    groups = collector.collect(TASKS[:4], 4, ("train", SEED, 1, 0))
+    flat = [trajectory for group in groups for trajectory in group]
+    (root / "round").mkdir()
+    write_table(turn_table(flat, 1, 0), root / "round/turns.parquet")
+    write_table(sequence_table(flat, 1, 0), root / "round/sequences.parquet")
+    (root / "assets").mkdir()
+    panels = {"train": TASKS[:6], "validation": TASKS[6:7], "test": TASKS[7:]}
+    write_panels(root / "assets/panels.json", panels)
+    (root / "fit").mkdir()
+    settings = Settings(**{key: value for key, value in TURNRD.items() if key != "kind"})
+    model = build_model(settings.model, policy.causal_lm.config.hidden_size, 1)
+    save_model(model, settings.model, policy.causal_lm.config.hidden_size, {}, root / "fit")
+    return root, policy, groups
+
+
+def config(policy, credit=CREDIT):
+    env = {"name": "alfworld", "turn_cap": TURN_CAP, "games": {"generate": {}}}
+    methods = [
+        {"name": name, "label": f"{name} label", "credit": CreditConfig(**given).model_dump()}
+        for name, given in credit.items()
+    ]
+    return {
+        "env": env,
+        "model": policy.config.model_dump(mode="json"),
+        "play": {"temperature": 1.0, "max_action_tokens": MAX_TOKENS, "in_flight": 32},
+        "agreement": {"counterfactual_groups": PLAYED},
+        "reference": "flat",
+        "stream": 0,
+        "methods": methods,
+    }
+
+
+def run(study, out, fitted=None, **changes):
+    """Run the command; `fitted` are the values of --fitted, the fitted model's unless given."""
+    root, policy, _ = study
+    given = {
+        "config": json.dumps(config(policy)),
+        "seed": SEED,
+        "rollouts": root / "round",
+        "assets": root / "assets",
+        "base": root / "base",
+        "policy": root / "policy",
+        "cache": root / "cache",
+        "out": out,
+    } | changes
+    words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
+    for value in [f"fitted={root / 'fit'}"] if fitted is None else fitted:
+        words += ["--fitted", value]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["credit_agreement", *words])
+        patch.setattr(hgrpo.envs.make, "env_factory", lambda env, assets: HallEnv)
+        credit_agreement.main()
+    return out
+
+
+@pytest.fixture(scope="module")
+def out(study, tmp_path_factory):
+    return run(study, tmp_path_factory.mktemp("out") / "agreement")
+
+
+@pytest.fixture(scope="module")
+def checks(out):
+    return pd.read_csv(out / "checks.csv", keep_default_na=False).set_index("method")
+
+
+def credits_of(out, method):
+    table = pd.read_parquet(out / "credits.parquet")
+    return table[table["method"] == method].reset_index(drop=True)
+
+
+def test_every_file_is_there_and_credits_have_their_schema(out, study):
+    assert {path.name for path in out.iterdir()} == FILES
+    table = pq.read_table(out / "credits.parquet")
+    assert table.schema.equals(credit_agreement.CREDITS)
+    turns = sum(len(t.turns) for group in study[2] for t in group)
+    counts = table.to_pandas()["method"].value_counts().to_dict()
+    played = sum(len(t.turns) for group in study[2][:PLAYED] for t in group)
+    assert counts == dict.fromkeys(set(CREDIT) - {"unreachable"}, turns) | {"played": played}
+
+
+@pytest.mark.parametrize("method", ["Progressive", "shuffled", "GiGPO", "unfitted"])
+def test_credit_is_what_the_assigner_gave_in_training(out, study, method):
+    context = Context("alfworld", study[1], Conversation(study[1].tokenizer))
+    assigner = make_assigner(CreditConfig(**CREDIT[method]), context)
+    expected = [
+        row
+        for group in study[2]
+        for row in assigner.assign(Group(group, ("train", SEED, 1, 0, group[0].task.task_id)))
+    ]
+    given = credits_of(out, method)
+    np.testing.assert_array_equal(given["credit"], np.concatenate(expected))
+    lengths = [len(t.turns) for group in study[2] for t in group]
+    assert given["turn"].tolist() == [turn for length in lengths for turn in range(length)]
+    rollouts = [t.rollout for group in study[2] for t in group]
+    assert given["rollout"].tolist() == np.repeat(rollouts, lengths).tolist()
+
+
+def test_a_model_is_read_with_the_hidden_states_of_the_policy_that_played(out, study):
+    root, policy, groups = study
+    context = Context("alfworld", policy, Conversation(policy.tokenizer), fitted=root / "fit")
+    assigner = make_assigner(CreditConfig(**TURNRD), context)
+    expected = [row for group in groups for row in assigner.assign(Group(group, ("x",)))]
+    given = credits_of(out, "fitted")["credit"]
+    np.testing.assert_allclose(given, np.concatenate(expected), atol=1e-6)
+    assert not np.allclose(given, credits_of(out, "unfitted")["credit"])
+
+
+def test_the_checks_say_what_was_promised_and_what_was_not_done(checks, study):
+    assert checks["sums_to"].to_dict() == {
+        "Progressive": "progress",
+        "flat": "",
+        "flat_again": "",
+        "shuffled": "progress",
+        "GiGPO": "",
+        "rubric": "return",
+        "unreachable": "",
+        "fitted": "return",
+        "unfitted": "return",
+        "played": "",
+    }
+    errors = pd.to_numeric(checks["largest_sum_error"]).dropna()
+    assert set(errors.index) == set(checks.index[checks["sums_to"] != ""])
+    assert (errors < 1e-6).all()
+    assert checks["same_as"]["flat_again"] == "flat" and checks["same_as"]["flat"] == ""
+    assert checks["fallbacks"].to_dict() == dict.fromkeys(CREDIT, 0) | {"unfitted": 16}
+    assert "HGRPO_NO_KEY" in checks["note"]["unreachable"]
+    assert "equal share" in checks["note"]["unfitted"]
+    assert f"first {PLAYED} groups" in checks["note"]["played"]
+    assert checks["turns"]["unreachable"] == 0 and checks["nonzero_share"]["unreachable"] == ""
+    assert checks["trajectories"]["played"] == 8
+    assert float(checks["nonzero_share"]["flat"]) == 0
+
+
+def test_correlations_are_between_credits_as_written(out):
+    found = pd.read_csv(out / "correlations.csv").set_index(["method_a", "method_b"])
+    names = {name for pair in found.index for name in pair}
+    assert names == set(CREDIT) - {"flat_again", "unreachable"}
+    a, b = (credits_of(out, name)["credit"] for name in ("Progressive", "rubric"))
+    expected = pytest.approx(spearmanr(a, b).statistic, abs=1e-5)
+    assert found.loc[("Progressive", "rubric"), "pooled"] == expected
+    assert found.loc[("Progressive", "played"), "turns"] == len(credits_of(out, "played"))
+
+
+def test_the_pictures_show_a_win_and_a_loss_of_one_task(out):
+    table = pd.read_csv(out / "gallery.csv")
+    shown = table.groupby("picture", sort=False)["env_return"].first()
+    assert shown["won"] == 1 and shown["lost"] == 0
+    pair = table[table["picture"] != "longest"]
+    assert pair["task_id"].nunique() == 1
+    # Of the groups that were played anew, so that every column has its colours.
+    assert table["credit"].notna().all()
+    assert table["shade"].abs().max() == 1
+    index = {entry["name"]: entry for entry in json.loads((out / "index.json").read_text())}
+    assert set(index) == {"agreement", "gallery"}
+    caption = index["agreement"]["caption"]
+    assert "Left out, as their credit does not vary: flat label." in caption
+    assert "unfitted label: no fitted model" in caption
+
+
+def test_the_same_rollouts_give_the_same_bytes(out, study, tmp_path):
+    again = run(study, tmp_path / "again")
+    for name in sorted(FILES - {"summary.json"}):
+        assert (again / name).read_bytes() == (out / name).read_bytes(), name
+    methods = json.loads((again / "summary.json").read_text())["methods"]
+    assert list(methods) == ["flat", "flat_again", *(m for m in CREDIT if "flat" not in m)]
+    # The second time the judge knows every answer.
+    assert methods["rubric"]["report"]["judge_calls"] == 0
+    assert methods["rubric"]["report"]["judge_cache_hits"] == 16
+    assert methods["played"]["report"]["cf_branches"] > 0
+
+
+def test_a_study_of_readers_loads_no_policy(study, tmp_path):
+    policy = study[1]
+    credit = {name: CREDIT[name] for name in ("flat", "Progressive", "shuffled", "GiGPO")}
+    given = json.dumps(config(policy, credit))
+    none = tmp_path / "nowhere"
+    found = run(study, tmp_path / "out", [], config=given, base=none, policy=none)
+    assert len(credits_of(found, "GiGPO"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"fitted": ["nobody=x"]}, "--fitted nobody=x: METHOD=DIR was expected"),
+        ({"fitted": ["fitted"]}, "--fitted fitted: METHOD=DIR was expected"),
+        ({"fitted": ["fitted=/nowhere"]}, "/nowhere/model.json: missing"),
+        ({"rollouts": "/nowhere"}, "/nowhere/turns.parquet: missing"),
+        ({"policy": "/nowhere"}, "/nowhere/config.json: missing"),
+    ],
+)
+def test_a_mistake_is_named_and_nothing_is_written(study, tmp_path, changes, expected):
+    with pytest.raises(UserError, match=expected):
+        run(study, tmp_path / "out", **changes)
+    assert list(tmp_path.iterdir()) == []

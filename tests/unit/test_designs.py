@@ -1,0 +1,240 @@
+"""When the arms of a study are a sweep or a factorial, and what a factorial's contrasts are."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_fixtures import STUDIES, shipped
+
+from hgrpo.config.stages import stage_config
+from hgrpo.config.study import load_study
+from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial, uses_turnrd
+from hgrpo.evaluation.effects import cells, effects
+from hgrpo.evaluation.statistics import difference_interval
+
+REFERENCE = "flatGRPO"
+
+
+@pytest.fixture
+def sweep():
+    return copy.deepcopy(shipped("alpha_sweep"))
+
+
+@pytest.fixture
+def tier2():
+    return copy.deepcopy(shipped("tier2_factorial"))
+
+
+def test_the_shipped_studies_have_the_designs_they_are_named_after():
+    found = {
+        path.stem: (bool(alpha_sweep(arms)), bool(factorial(arms, REFERENCE)))
+        for path in STUDIES.glob("*.yaml")
+        if (arms := shipped(path.stem))
+    }
+    assert {name for name, (sweep, _) in found.items() if sweep} == {"alpha_sweep"}
+    assert {name for name, (_, cells) in found.items() if cells} == {"tier2_factorial"}
+
+
+def test_a_sweep_is_in_the_order_of_alpha_with_flat_grpo_as_its_end(sweep):
+    assert list(alpha_sweep(sweep).items()) == [
+        ("TurnRDV2_a000", 0.0),
+        ("TurnRDV2_a025", 0.25),
+        ("TurnRDV2", 0.5),
+        ("TurnRDV2_a075", 0.75),
+        ("flatGRPO", 1.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arm", "key", "value"),
+    [
+        ("TurnRDV2", "turn_norm", "group"),
+        ("TurnRDV2", "training", {"lr": 1e-4, "rollouts_per_task": 8}),
+        ("TurnRDV2", "credit", {"kind": "progress"}),
+        ("TurnRDV2", "alpha", 0.25),
+        ("flatGRPO", "stream", 1),
+        ("flatGRPO", "skip_dead_groups", False),
+    ],
+)
+def test_a_second_difference_or_a_value_twice_is_no_sweep(sweep, arm, key, value):
+    assert alpha_sweep(sweep)
+    sweep[arm][key] = value
+    assert alpha_sweep(sweep) == {}
+
+
+def test_what_makes_the_turns_advantage_does_not_count_at_alpha_one(sweep):
+    sweep["flatGRPO"]["turn_norm"] = "group"
+    assert len(alpha_sweep(sweep)) == 5
+
+
+def test_words_do_not_count_and_two_values_are_no_sweep(sweep):
+    sweep["TurnRDV2"]["label"] = "something else"
+    assert len(alpha_sweep(sweep)) == 5
+    del sweep["TurnRDV2_a000"], sweep["TurnRDV2_a075"]
+    assert len(alpha_sweep(sweep)) == 3
+    del sweep["TurnRDV2_a025"]
+    assert alpha_sweep(sweep) == {}
+
+
+def test_sixteen_cells_with_the_reference_first(tier2):
+    design = factorial(tier2, REFERENCE)
+    assert design.factors == {
+        "credit": ("flat", "turnrd"),
+        "rollouts_per_task": (8, 4),
+        "lr": (3e-4, 1e-4),
+        "skip_dead_groups": (True, False),
+    }
+    assert len(design.cells) == 16 and "SFTOnly" not in design.cells
+    assert [len(contrast) for contrast in design.contrasts] == [1] * 4 + [2] * 3
+    assert factorial(tier2, "turnrd_K4_lo_all").factors["lr"] == (1e-4, 3e-4)
+
+
+def _drop(arms):
+    del arms["flat_K4_lo_all"]
+
+
+def _third_level(arms):
+    for name in ("flat_K4_lo_all", "turnrd_K4_lo_all"):
+        arms[name]["training"]["lr"] = 1e-5
+
+
+def _one_cell_twice(arms):
+    arms["flat_K4_lo_all"]["training"]["lr"] = 3e-4
+
+
+def _another_difference(arms):
+    arms["flat_K4_lo_all"]["group_norm"] = "mean"
+
+
+def _another_training_key(arms):
+    arms["flat_K4_lo_all"]["training"]["clip_high"] = 0.3
+
+
+@pytest.mark.parametrize(
+    "spoil", [_drop, _third_level, _one_cell_twice, _another_difference, _another_training_key]
+)
+def test_a_factorial_is_full_and_free_of_other_differences(tier2, spoil):
+    assert factorial(tier2, REFERENCE)
+    spoil(tier2)
+    assert factorial(tier2, REFERENCE) is None
+
+
+def test_one_factor_alone_is_no_factorial(tier2):
+    arms = {name: tier2[name] for name in ("SFTOnly", "flatGRPO", "TurnRDV2")}
+    assert factorial(arms, REFERENCE) is None
+
+
+def test_settings_that_follow_one_factor_belong_to_it(tier2):
+    """Alpha goes with the assigner, tasks per step with the group size."""
+    assert {arm["alpha"] for arm in tier2.values()} == {0.5, 1.0}
+    assert {arm["training"]["tasks_per_step"] for arm in tier2.values()} == {32, 64}
+    assert factorial(tier2, REFERENCE)
+
+
+def test_turnrd_is_known_by_its_kind():
+    assert uses_turnrd(shipped("bakeoff_plus")) == ["TurnRDV1", "TurnRDV2"]
+    assert uses_turnrd(shipped("bakeoff")) == []
+
+
+def test_the_figures_stage_sees_of_the_training_what_arms_differ_in():
+    study = load_study(STUDIES / "tier2_factorial.yaml")
+    config = stage_config(study, "figures")
+    assert {frozenset(arm["training"]) for arm in config["methods"].values()} == {
+        frozenset({"lr", "rollouts_per_task", "tasks_per_step"})
+    }
+    assert config["order"] == list(study.methods)
+    alone = stage_config(load_study(STUDIES / "bakeoff.yaml"), "figures")
+    assert set(alone["methods"]["flatGRPO"]["training"]) == {"lr", "rollouts_per_task"}
+
+
+@pytest.fixture
+def square():
+    """Two factors; the arms are named by their levels."""
+    levels = {"credit": ("flat", "turnrd"), "lr": (0.3, 0.1)}
+    arms = {
+        f"{kind} {lr}": {"credit": kind, "lr": lr} for kind in levels["credit"] for lr in (0.3, 0.1)
+    }
+    return Factorial(levels, arms)
+
+
+def effects_of(square, success, level=0.95):
+    """Effects after round 2, by name, from arm -> outcomes [seeds, tasks]."""
+    rows = [
+        {
+            "method": arm,
+            "seed": seed,
+            "round": 2,
+            "panel": "test",
+            "temperature": 0.0,
+            "task_id": f"task {task}",
+            "success": bool(won),
+        }
+        for arm, table in success.items()
+        for (seed, task), won in np.ndenumerate(table)
+    ]
+    rounds = dict.fromkeys(square.cells, 2)
+    return effects(pd.DataFrame(rows), square, rounds, level).set_index("effect")
+
+
+def test_signs_by_hand(square):
+    assert square.signs("credit") == {
+        "flat 0.3": -1,
+        "flat 0.1": -1,
+        "turnrd 0.3": 1,
+        "turnrd 0.1": 1,
+    }
+    assert list(square.signs("credit", "lr").values()) == [1, -1, -1, 1]
+
+
+def test_effects_by_hand(square):
+    # Successes of ten: flat 2 and 4, turnrd 5 and 9 (at 0.3 and at 0.1).
+    wins = {"flat 0.3": 2, "flat 0.1": 4, "turnrd 0.3": 5, "turnrd 0.1": 9}
+    success = {arm: np.tile(np.arange(10) < won, (2, 1)) for arm, won in wins.items()}
+    table = effects_of(square, success)
+    assert table.loc["credit", "difference"] == pytest.approx((5 + 9 - 2 - 4) / 20)
+    assert table.loc["lr", "difference"] == pytest.approx((4 + 9 - 2 - 5) / 20)
+    # The assigner's effect grows from 3 of ten to 5 of ten: half of that is the interaction.
+    assert table.loc["credit x lr", "difference"] == pytest.approx((5 - 3) / 20)
+    assert table["kind"].tolist() == ["main", "main", "interaction"]
+
+
+def test_effects_have_the_intervals_of_paired_comparisons(square):
+    rng = np.random.default_rng(3)
+    success = {arm: rng.random((3, 40)) < 0.5 for arm in square.cells}
+    table = effects_of(square, success, 0.9)
+    estimate = difference_interval(
+        (success["turnrd 0.3"].astype(float) + success["turnrd 0.1"]) / 2,
+        (success["flat 0.3"].astype(float) + success["flat 0.1"]) / 2,
+        0.9,
+    )
+    row = table.loc["credit"]
+    assert (row["lower"], row["upper"]) == pytest.approx((estimate.lower, estimate.upper))
+    assert row["p_holm"] >= row["p_value"] and (row["n_seeds"], row["n_tasks"]) == (3, 40)
+
+
+def test_a_clear_effect_gets_its_verdict_and_others_do_not(square):
+    success = {
+        arm: np.tile(np.arange(60) % 2 == 0, (3, 1)) | (cell["credit"] == "turnrd")
+        for arm, cell in square.cells.items()
+    }
+    table = effects_of(square, success)
+    assert table["verdict"].to_dict() == {
+        "credit": "better",
+        "lr": "inconclusive",
+        "credit x lr": "inconclusive",
+    }
+
+
+def test_cells_are_in_the_order_of_their_levels(square):
+    methods = pd.DataFrame(
+        [
+            {"method": arm, "temperature": 0.0, "n_seeds": 2, "n_tasks": 9, "success": index / 10}
+            | {"lower": 0.0, "upper": 1.0}
+            for index, arm in enumerate(reversed(square.cells))
+        ]
+    )
+    table = cells(methods, square)
+    assert table["method"].tolist() == ["flat 0.3", "flat 0.1", "turnrd 0.3", "turnrd 0.1"]
+    assert table["success"].tolist() == pytest.approx([0.3, 0.2, 0.1, 0.0])
+    assert table["credit"].tolist() == ["flat", "flat", "turnrd", "turnrd"]

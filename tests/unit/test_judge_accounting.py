@@ -1,0 +1,101 @@
+"""What is spent is counted, and caps hold while calls are under way."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judge_cases import failures, settings
+
+from hgrpo.credit.judge.accounting import Account, CapError, Usage, output_limit
+from hgrpo.credit.judge.prompts import prompt
+
+PROMPT = prompt("alfworld", failures(1), "trajectory")
+PRICED = {"dollars_per_million_input": 100.0, "dollars_per_million_output": 400.0}
+
+
+def test_tokens_and_dollars_are_those_of_the_answers():
+    account = Account(settings(**PRICED))
+    account.answered(account.begin(PROMPT, retry=False), Usage(1000, 50))
+    account.answered(account.begin(PROMPT, retry=True), Usage(200, 10))
+    account.refused(account.begin(PROMPT, retry=True))
+    report = account.report()
+    assert (report["calls"], report["retries"]) == (3, 2)
+    assert (report["input_tokens"], report["output_tokens"]) == (1200, 60)
+    assert report["dollars"] == pytest.approx(0.12 + 0.024)
+    assert report["dollars_unconfirmed"] == 0.0
+
+
+def test_a_call_cap_counts_every_request():
+    account = Account(settings(max_calls=2))
+    account.refused(account.begin(PROMPT, retry=False))
+    account.begin(PROMPT, retry=True)
+    with pytest.raises(CapError) as caught:
+        account.begin(PROMPT, retry=False)
+    assert caught.value.reason == "call_cap"
+    assert account.report()["calls"] == 2
+
+
+def test_a_cap_of_zero_allows_nothing_and_null_everything():
+    with pytest.raises(CapError):
+        Account(settings(max_calls=0)).begin(PROMPT, retry=False)
+    with pytest.raises(CapError):
+        Account(settings(max_dollars=0.0, **PRICED)).begin(PROMPT, retry=False)
+    Account(settings(max_dollars=0.0)).begin(PROMPT, retry=False)  # at no price
+    account = Account(settings(max_calls=None, max_dollars=None, **PRICED))
+    for _ in range(6000):
+        account.begin(PROMPT, retry=False)
+
+
+def test_a_call_that_may_have_been_billed_stays_counted_against_the_cap():
+    probe = Account(settings(**PRICED)).begin(PROMPT, retry=False)
+    account = Account(settings(max_dollars=1.5 * probe, **PRICED))
+    account.answered(account.begin(PROMPT, retry=False), None)
+    assert account.report()["dollars_unconfirmed"] == pytest.approx(probe)
+    with pytest.raises(CapError) as caught:
+        account.begin(PROMPT, retry=False)
+    assert caught.value.reason == "dollar_cap"
+
+
+def test_the_estimate_is_on_the_safe_side_of_the_rubric_s_own_count():
+    size = sum(len(message["content"].encode()) for message in PROMPT.messages)
+    usage = Usage(size // 4 + 1, output_limit(PROMPT, settings()))
+    account = Account(settings(**PRICED))
+    aside = account.begin(PROMPT, retry=False)
+    account.answered(aside, usage)
+    assert account.report()["dollars"] <= aside
+
+
+@given(
+    cap=st.floats(0, 3),
+    ends=st.lists(st.sampled_from(["answered", "billed?", "refused", "pending"]), max_size=30),
+)
+def test_the_dollar_cap_is_never_passed(cap, ends):
+    account = Account(settings(max_dollars=cap, **PRICED))
+    pending = 0.0
+    for end in ends:
+        try:
+            aside = account.begin(PROMPT, retry=False)
+        except CapError:
+            continue
+        if end == "answered":
+            account.answered(aside, Usage(500, 64))
+        elif end == "billed?":
+            account.answered(aside, None)
+        elif end == "refused":
+            account.refused(aside)
+        else:
+            pending += aside
+        report = account.report()
+        assert report["dollars"] + report["dollars_unconfirmed"] + pending <= cap + 1e-9
+
+
+def test_the_report_is_flat_and_has_the_same_keys_every_time():
+    account = Account(settings())
+    before = account.report()
+    assert set(before.values()) == {0}
+    account.judged = 4
+    account.fallbacks["timeout"] += 1
+    account.failed("timeout")
+    after = account.report()
+    assert after.keys() == before.keys()
+    assert after["fallback_share"] == 0.25
+    assert after["fallback_timeout"] == after["failed_timeout"] == after["fallbacks"] == 1

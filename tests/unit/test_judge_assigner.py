@@ -1,0 +1,193 @@
+"""The assigner around a stand-in for the client: who is asked, what is counted, when it stops."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from judge_cases import failures, group, settings, trajectory
+
+from hgrpo.credit.judge import make as make_judge
+from hgrpo.credit.judge import rubric
+from hgrpo.credit.judge.accounting import Account
+from hgrpo.credit.judge.assigner import JudgeCredit
+from hgrpo.credit.judge.cache import Judgement, Question, ScoreCache
+from hgrpo.credit.judge.client import CallError
+from hgrpo.errors import UserError
+
+
+class StandIn:
+    """Gives every turn of the k-th trajectory shown the scores 0, 1, 2, ...; or fails."""
+
+    def __init__(self, failing=(), reason="timeout"):
+        self.asked = []
+        self.failing = set(failing)
+        self.reason = reason
+
+    def ask_all(self, prompts):
+        for key, prompt in prompts.items():
+            number = len(self.asked)
+            self.asked.append(prompt)
+            if number in self.failing:
+                yield key, CallError(self.reason)
+            else:
+                scores = [[float(t) for t in range(turns)] for turns in prompt.turns]
+                yield key, Judgement(scores, "stand-in-1")
+
+
+@pytest.fixture
+def make(tmp_path):
+    def build(client, **changes):
+        chosen = settings(**changes)
+        cache = ScoreCache(tmp_path / "judge.sqlite")
+        return JudgeCredit(chosen, "alfworld", cache, client, Account(chosen))
+
+    return build
+
+
+def values(rows):
+    return [row.tolist() for row in rows]
+
+
+def test_a_trajectory_is_asked_about_once_in_a_study(make):
+    client = StandIn()
+    first = make(client)
+    played = failures(3)
+    rows = first.assign(group([*played, played[0]]))
+    assert values(rows) == [pytest.approx([-0.15, -0.05, 0.05, 0.15])] * 4
+    assert (first.totals()["judged"], first.totals()["cache_hits"]) == (4, 1)
+    again = make(client)
+    assert values(again.assign(group(played))) == values(rows[:3])
+    assert again.totals()["cache_hits"] == 3
+    assert len(client.asked) == 3
+
+
+def test_group_and_trajectory_judgements_do_not_mix(make):
+    client = StandIn()
+    make(client).assign(group(failures(2)))
+    together = make(client, variant="group")
+    together.assign(group(failures(2)))
+    assert [prompt.turns for prompt in client.asked] == [(4,), (4,), (4, 4)]
+    together.assign(group(failures(2)))
+    assert len(client.asked) == 3
+    assert (together.totals()["judged"], together.totals()["cache_hits"]) == (4, 2)
+
+
+@pytest.mark.parametrize("variant", ["trajectory", "group"])
+def test_groups_taken_together_are_as_groups_taken_singly(make, variant, tmp_path):
+    groups = [group(failures(3, start)) for start in (0, 3, 10)]
+    together = make(StandIn(), variant=variant).assign_many(groups)
+    singly = make(StandIn(), variant=variant, temperature=1.0)
+    assert list(map(values, together)) == [values(singly.assign(one)) for one in groups]
+
+
+@pytest.mark.parametrize("variant", ["trajectory", "group"])
+def test_trajectories_without_turns_are_not_judged(make, variant):
+    client = StandIn()
+    judge = make(client, variant=variant)
+    empty = trajectory([])
+    rows = judge.assign(group([empty, *failures(1), empty]))
+    assert [row.shape for row in rows] == [(0,), (4,), (0,)]
+    assert np.ptp(rows[1]) > 0
+    assert judge.assign(group([empty])) is not None
+    assert judge.totals()["judged"] == 1
+    assert [prompt.turns for prompt in client.asked] == [(4,)]
+
+
+def test_share_of_a_return_of_zero_is_zero_and_of_a_return_sums_to_it(make):
+    won = trajectory([("go", "a"), ("take", "b")], success=True)
+    judge = make(StandIn(), normalisation="share")
+    assert values(judge.assign(group([*failures(1), won]))) == [[0.0] * 4, [0.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("normalisation", "uniform"), [("centred", [0.0, 0.0]), ("share", [0.5, 0.5])]
+)
+def test_a_failure_gives_uniform_credit_that_is_counted_and_not_cached(
+    make, normalisation, uniform
+):
+    won = trajectory([("go", "a"), ("take", "b")], success=True)
+    other = trajectory([("go", "x"), ("take", "y")], success=True)
+    judge = make(StandIn({0}), normalisation=normalisation)
+    rows = judge.assign(group([won, other]))
+    assert rows[0].tolist() == uniform
+    assert rows[1].tolist() != uniform
+    report = judge.totals()
+    assert (report["fallbacks"], report["fallback_timeout"], report["fallback_share"]) == (
+        1,
+        1,
+        0.5,
+    )
+    assert judge._cache.get(judge._questions(group([won]))[0][0]) is None
+    second = make(StandIn(), normalisation=normalisation)
+    assert second.assign(group([won]))[0].tolist() != uniform
+
+
+def test_a_failed_group_counts_all_its_trajectories(make):
+    judge = make(StandIn({0}, "server"), variant="group")
+    assert values(judge.assign(group([*failures(3), trajectory([])]))) == [[0.0] * 4] * 3 + [[]]
+    assert judge.totals()["fallback_server"] == 3
+
+
+def test_a_run_fails_when_its_share_of_fallbacks_passes_the_limit(make):
+    judge = make(StandIn(range(3), "malformed"), fallback_limit=0.1)
+    judge.assign(group(failures(19)))  # 3 of 19, but too few to say
+    with pytest.raises(UserError, match=r"3 of 20 trajectories got no judgement \(malformed 3\)"):
+        judge.assign(group(failures(1, 50)))
+
+
+def test_a_share_at_the_limit_is_let_pass(make):
+    judge = make(StandIn({0, 1}, "timeout"), fallback_limit=0.1)
+    judge.assign(group(failures(20)))
+    judge._account.fallbacks["call_cap"] += 1
+    with pytest.raises(UserError, match=r"\(timeout 2, call_cap 1\)"):
+        judge.assign(group(failures(1, 50)))
+
+
+def test_the_label_follows_from_who_answered(make):
+    judge = make(StandIn(), model="stand-in")
+    assert judge.totals()["model"] == "stand-in"
+    judge.assign(group(failures(1)))
+    assert judge.totals()["model"] == "stand-in-1"
+    cached = make(StandIn(), model="stand-in")
+    cached.assign(group(failures(1)))
+    assert cached.totals()["model"] == "stand-in-1"
+    assert cached.totals()["variant"] == "trajectory"
+
+
+def test_other_rules_of_the_rubric_are_another_judge(make, monkeypatch):
+    client = StandIn()
+    make(client).assign(group(failures(1)))
+    monkeypatch.setattr(rubric, "VERSION", "other")
+    make(client).assign(group(failures(1)))
+    assert len(client.asked) == 2
+    make(client, model="gpt").assign(group(failures(1)))
+    monkeypatch.undo()
+    make(client, model="gpt").assign(group(failures(1)))
+    assert len(client.asked) == 3
+
+
+def test_answers_are_kept_as_they_arrive(make):
+    class Dying(StandIn):
+        def ask_all(self, prompts):
+            answers = super().ask_all(prompts)
+            yield next(answers)
+            raise KeyboardInterrupt
+
+    judge = make(Dying())
+    with pytest.raises(KeyboardInterrupt):
+        judge.assign(group(failures(2)))
+    question: Question = judge._questions(group(failures(1)))[0][0]
+    assert judge._cache.get(question) is not None
+
+
+def test_a_report_counts_what_came_since_the_last(tmp_path):
+    context = SimpleNamespace(cache_dir=tmp_path, environment="alfworld")
+    judge = make_judge(settings(base_url="service"), context)
+    judge.assign(group(failures(3)))
+    first = judge.report()
+    assert (first["judge_judged"], first["judge_calls"], first["judge_cache_hits"]) == (3, 3, 0)
+    judge.assign(group(failures(4)))
+    second = judge.report()
+    assert (second["judge_judged"], second["judge_calls"], second["judge_cache_hits"]) == (4, 1, 3)
+    assert second["judge_fallback_share"] == 0
+    assert judge.totals()["calls"] == 4

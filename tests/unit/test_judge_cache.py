@@ -1,0 +1,177 @@
+"""The cache: what a judgement depends on is its key, and parallel jobs lose nothing."""
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judge_cases import failures, trajectory
+
+from hgrpo.credit.judge.cache import Judgement, Question, ScoreCache
+from hgrpo.credit.judge.scores import ScoresError
+from hgrpo.errors import UserError
+
+PLAYED = failures(1)[0]
+ASKED = Question("alfworld", "trajectory", "1", "model", 0.0, (PLAYED,))
+ANSWER = Judgement([[1.0, 2.5, 10.0, 0.0]], "model-2024")
+
+# Each process puts all the questions, in an order of its own, with scores that name the process.
+HAMMER = """
+import random, sys
+from pathlib import Path
+from judge_cases import failures
+from hgrpo.credit.judge.cache import Judgement, Question, ScoreCache
+number, path = int(sys.argv[1]), Path(sys.argv[2])
+sys.stdin.readline()
+cache = ScoreCache(path)
+played = failures(150)
+random.Random(number).shuffle(played)
+for one in played:
+    question = Question("alfworld", "trajectory", "1", "model", 0.0, (one,))
+    kept = cache.put(question, Judgement([[float(number)] * 4], f"process {number}"))
+    assert kept == cache.get(question)
+    assert kept.scores == [[float(kept.answered_by.split()[1])] * 4]
+print("done")
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "deep" / "judge.sqlite"
+
+
+def rows(path):
+    with sqlite3.connect(path) as database:
+        return database.execute("SELECT * FROM judgements").fetchall()
+
+
+def test_what_was_put_is_there_for_the_next_process(path):
+    cache = ScoreCache(path)
+    assert cache.get(ASKED) is None
+    assert cache.put(ASKED, ANSWER) == ANSWER
+    cache.close()
+    again = ScoreCache(path)
+    assert again.get(ASKED) == ANSWER
+    (mode,) = sqlite3.connect(path).execute("PRAGMA journal_mode").fetchone()
+    assert mode == "wal"
+
+
+def test_the_first_judgement_stays(path):
+    cache = ScoreCache(path)
+    cache.put(ASKED, ANSWER)
+    other = Judgement([[9.0, 9.0, 9.0, 9.0]], "other")
+    assert cache.put(ASKED, other) == ANSWER
+    assert len(rows(path)) == 1
+
+
+@pytest.mark.parametrize(
+    "scores", [[], [[1.0, 2.0, 3.0]], [[1.0, 2.0, 3.0, 11.0]], [[1.0, 2.0, 3.0, float("nan")]]]
+)
+def test_a_wrong_or_partial_judgement_is_never_kept(path, scores):
+    cache = ScoreCache(path)
+    with pytest.raises(ScoresError):
+        cache.put(ASKED, Judgement(scores, "model"))
+    assert rows(path) == []
+
+
+def changed_turn(**changes):
+    turns = list(PLAYED.turns)
+    turns[1] = replace(turns[1], **changes)
+    return replace(PLAYED, turns=turns)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(ASKED, environment="webshop"),
+        replace(ASKED, variant="group"),
+        replace(ASKED, version="2"),
+        replace(ASKED, model="model-2"),
+        replace(ASKED, temperature=0.5),
+        replace(ASKED, trajectories=(PLAYED, PLAYED)),
+        replace(ASKED, trajectories=(replace(PLAYED, goal="put a mug in shelf"),)),
+        replace(ASKED, trajectories=(replace(PLAYED, success=True),)),
+        replace(ASKED, trajectories=(replace(PLAYED, truncated=False),)),
+        replace(ASKED, trajectories=(replace(PLAYED, turns=PLAYED.turns[:3]),)),
+        replace(ASKED, trajectories=(changed_turn(observation="x"),)),
+        replace(ASKED, trajectories=(changed_turn(action="x"),)),
+        replace(ASKED, trajectories=(changed_turn(env_reward=0.5),)),
+    ],
+)
+def test_all_that_a_judgement_depends_on_is_in_its_key(other):
+    assert other.key != ASKED.key
+
+
+def test_what_it_does_not_depend_on_is_not():
+    other = replace(PLAYED, rollout=7, token_ids=[1, 2], behaviour_logprobs=[-0.5])
+    assert replace(ASKED, trajectories=(other,), temperature=0).key == ASKED.key
+    assert replace(ASKED, trajectories=(changed_turn(credit=1.0, span=(4, 9)),)).key == ASKED.key
+
+
+TEXTS = st.lists(st.tuples(st.text(max_size=3), st.text(max_size=3)), min_size=1, max_size=3)
+
+
+@given(first=TEXTS, second=TEXTS)
+def test_different_texts_have_different_keys(first, second):
+    def key(turns):
+        played = trajectory([(action, "") for _, action in turns])
+        for turn, (observation, _) in zip(played.turns, turns, strict=True):
+            turn.observation = observation
+        return replace(ASKED, trajectories=(played,)).key
+
+    assert (key(first) == key(second)) == (first == second)
+
+
+def test_processes_that_hammer_a_new_cache_lose_nothing(project, path):
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", HAMMER, str(number), str(path)],
+            cwd=project / "tests",
+            env={"PYTHONPATH": f"{project}:{project / 'tests'}"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(1, 5)
+    ]
+    # All are let go at once, so that they meet where the file is made.
+    for worker in workers:
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    for worker in workers:
+        out, err = worker.communicate(timeout=120)
+        assert (worker.returncode, out) == (0, "done\n"), err
+    assert len(rows(path)) == 150
+    cache = ScoreCache(path)
+    assert all(cache.get(replace(ASKED, trajectories=(p,))) for p in failures(150))
+
+
+def test_a_file_that_another_job_is_writing_is_waited_for(path):
+    path.parent.mkdir()
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("CREATE TABLE unrelated (x)")
+    other.execute("BEGIN IMMEDIATE")  # of this SQLite says "locked" at once, whatever the time-out
+    threading.Timer(0.3, lambda: other.execute("COMMIT")).start()
+    assert ScoreCache(path).put(ASKED, ANSWER) == ANSWER
+
+
+def test_a_file_that_is_no_cache_is_named(path):
+    path.parent.mkdir()
+    path.write_text("not a database, but long enough to be looked at " * 20)
+    with pytest.raises(UserError, match=f"{path}: the judge's cache cannot be used"):
+        ScoreCache(path)
+
+
+@pytest.mark.parametrize("text", ["", "[[1, 2]]", "[[1, 2, 3, 99]]", "[1, 2, 3, 4]", "null"])
+def test_a_spoilt_row_is_named_and_not_used(path, text):
+    cache = ScoreCache(path)
+    cache.put(ASKED, ANSWER)
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE judgements SET scores = ?", (text,))
+    with pytest.raises(UserError, match=f"{path}: the row with key {ASKED.key}"):
+        cache.get(ASKED)

@@ -1,0 +1,91 @@
+"""What the judge is shown: everything that counts, in a form no text can break out of."""
+
+import hashlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judge_cases import GOAL, ROOM, WON, failures, trajectory
+
+from hgrpo.credit.judge import rubric
+from hgrpo.credit.judge.prompts import PRIMERS, PROMPT_VERSION, answer_format, prompt
+
+TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('\n\r\u2028"{}\\'), max_size=60)
+
+
+def user(built):
+    (message,) = [m["content"] for m in built.messages if m["role"] == "user"]
+    return message
+
+
+def test_goal_turns_and_outcome_are_shown():
+    text = user(prompt("alfworld", [trajectory(WON, success=True)], "trajectory"))
+    assert PRIMERS["alfworld"] in text
+    assert json.dumps(GOAL) in text
+    for action, effect, _ in WON[:-1]:
+        assert json.dumps(action) in text
+        assert json.dumps(effect) in text
+    assert '"outcome": {"success": true, "env_return": 1.0, "truncated": false}' in text
+    assert "trajectory 0: turns 0 to 8" in text
+
+
+def test_a_group_s_call_shows_all_of_it_on_one_scale():
+    built = prompt("webshop", failures(3), "group")
+    assert built.turns == (4, 4, 4)
+    assert PRIMERS["webshop"] in user(built)
+    assert "one common scale" in user(built)
+    assert user(built).count('"outcome"') == 3
+    assert "one common scale" not in user(prompt("webshop", failures(1), "trajectory"))
+
+
+@given(goal=TEXT, turns=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=4), won=st.booleans())
+def test_no_text_can_pass_for_another_turn(goal, turns, won):
+    played = trajectory([(action, "") for _, action in turns], success=won, goal=goal)
+    for turn, (observation, _) in zip(played.turns, turns, strict=True):
+        turn.observation = observation
+    environment, shown, records = rubric.read(user(prompt("alfworld", [played], "trajectory")))
+    assert (environment, shown) == ("alfworld", goal)
+    (record,) = records
+    assert record.turns == turns
+    assert record.completed is won
+
+
+def test_text_that_no_request_can_carry_is_mended():
+    played = trajectory([("open \udc80 door", "")], opening="a" * 10_000 + "é 猫")
+    text = user(prompt("alfworld", [played], "trajectory"))
+    text.encode("utf-8")
+    assert "open ? door" in text
+    assert "a" * 10_000 + "é 猫" in text
+
+
+@pytest.mark.parametrize("variant", ["trajectory", "group"])
+def test_the_answer_s_schema_is_strict_throughout(variant):
+    asked = answer_format(variant)
+    assert asked["type"] == "json_schema"
+    assert asked["json_schema"]["strict"] is True
+
+    def objects(node):
+        if isinstance(node, dict):
+            if node.get("type") == "object":
+                yield node
+            for value in node.values():
+                yield from objects(value)
+
+    found = list(objects(asked["json_schema"]["schema"]))
+    assert len(found) == (2 if variant == "trajectory" else 3)
+    for node in found:
+        assert node["additionalProperties"] is False
+        assert node["required"] == list(node["properties"])
+
+
+def test_another_prompt_is_another_version():
+    shown = [
+        prompt(environment, [trajectory(WON, success=True, opening=ROOM)] * n, variant)
+        for environment in sorted(PRIMERS)
+        for n, variant in ((1, "trajectory"), (2, "group"))
+    ]
+    text = json.dumps([[built.messages, built.response_format] for built in shown])
+    known = {"1": "fcea0eafa744a20b"}
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    assert known.get(PROMPT_VERSION) == digest, "raise PROMPT_VERSION, and note its digest here"

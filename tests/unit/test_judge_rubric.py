@@ -1,0 +1,149 @@
+"""The offline rubric's table, line by line."""
+
+import pytest
+from judge_cases import GOAL, ROOM, WON, trajectory
+
+from hgrpo.credit.judge import rubric
+from hgrpo.credit.judge.prompts import prompt
+from hgrpo.credit.judge.rubric import Record, RubricError
+
+NOTHING = "you see nothing."
+
+
+def scores(steps, goal=GOAL, completed=False, opening=ROOM):
+    """Scores of (action, effect) steps whose last effect is not shown."""
+    observations = [opening, *(effect for _, effect in steps)]
+    turns = [(observations[i], action) for i, (action, _) in enumerate(steps)]
+    return rubric.alfworld(goal, Record(turns, completed))
+
+
+def arrive(place, shown=NOTHING):
+    return (f"go to {place}", f"You arrive at {place}. On the {place}, {shown}")
+
+
+def take(thing, place):
+    return (f"take {thing} from {place}", f"You pick up the {thing} from the {place}.")
+
+
+def put(thing, place):
+    return (f"move {thing} to {place}", f"You move the {thing} to the {place}.")
+
+
+def heat(thing):
+    return (f"heat {thing} with microwave 1", f"You heat the {thing} using the microwave 1.")
+
+
+END = ("look", "")
+MUG = "you see a mug 1, and a pen 1."
+
+
+def test_a_won_game_scores_as_its_table_says():
+    steps = [(action, effect) for action, effect, _ in WON]
+    assert scores(steps, completed=True) == [score for *_, score in WON]
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([("go to moon 1", "Nothing happens."), END], [0, 2]),
+        ([("", ROOM), END], [0, 2]),
+        ([("look", ROOM), ("look", ROOM), END], [2, 1, 2]),
+        ([arrive("desk 1"), arrive("shelf 2"), arrive("desk 1"), END], [4, 4, 2, 2]),
+        ([arrive("desk 1", MUG), arrive("shelf 2"), arrive("desk 1", MUG), END], [7, 4, 2, 2]),
+        ([("open drawer 1", f"You open it. In it, {MUG}"), END], [8, 2]),
+        ([("open drawer 1", f"You open it. In it, {NOTHING}"), END], [5, 2]),
+        (
+            [("open a 1", "Open."), ("close a 1", "Closed."), ("open a 1", "Open."), END],
+            [5, 2, 2, 2],
+        ),
+        ([take("mug 1", "desk 1"), END], [9, 2]),
+        ([take("pen 1", "desk 1"), END], [2, 2]),
+        (
+            [take("mug 1", "desk 1"), put("mug 1", "desk 1"), take("mug 1", "desk 1"), END],
+            [9, 2, 3, 2],
+        ),
+        # Cold mugs do not belong on the shelf yet; hot ones do.
+        ([take("mug 1", "desk 1"), arrive("shelf 1"), put("mug 1", "shelf 1"), END], [9, 4, 2, 2]),
+        (
+            [
+                take("mug 1", "desk 1"),
+                arrive("microwave 1"),
+                heat("mug 1"),
+                heat("mug 1"),
+                arrive("shelf 1"),
+                put("mug 1", "shelf 1"),
+                take("mug 1", "shelf 1"),
+                END,
+            ],
+            [9, 7, 10, 2, 7, 10, 1, 2],
+        ),
+        ([take("pen 1", "desk 1"), arrive("microwave 1"), heat("pen 1"), END], [2, 4, 2, 2]),
+        ([("cool mug 1 with fridge 1", "You cool the mug 1."), END], [2, 2]),
+        ([take("mug 1", "desk 1")], [2]),
+    ],
+)
+def test_each_rule(steps, expected):
+    assert scores(steps) == expected
+
+
+def test_the_last_turn_of_a_completed_task_decides_it():
+    assert scores([take("mug 1", "desk 1"), END], completed=True) == [9, 10]
+
+
+def test_without_a_change_asked_an_object_is_ready_when_held():
+    goal = "put some mug on desk."
+    steps = [take("mug 1", "shelf 1"), arrive("desk 1"), put("mug 1", "desk 1"), END]
+    assert scores(steps, goal) == [9, 7, 10, 2]
+    older = [("put mug 1 in/on desk 1", "You put the mug 1 in/on the desk 1."), END]
+    assert scores(steps[:2] + older, goal) == [9, 7, 10, 2]
+
+
+def test_looking_under_a_lamp():
+    goal = "look at mug under the desklamp"
+    lamp = arrive("desk 1", "you see a desklamp 1.")
+    use = ("use desklamp 1", "You turn on the desklamp 1.")
+    steps = [lamp, use, take("mug 1", "bed 1"), lamp, use, END]
+    assert scores(steps, goal) == [7, 4, 9, 7, 10, 2]
+
+
+def test_of_two_objects_both_count():
+    goal = "find two mug and put them in shelf"
+    first = [take("mug 1", "desk 1"), arrive("shelf 1"), put("mug 1", "shelf 1")]
+    second = [take("mug 2", "desk 1"), arrive("shelf 1"), put("mug 2", "shelf 1")]
+    assert scores([*first, *second, END], goal) == [9, 7, 10, 9, 7, 10, 2]
+
+
+def test_a_goal_that_is_not_given_is_read_from_the_opening():
+    steps = [(action, effect) for action, effect, _ in WON]
+    assert scores(steps, goal="") == scores(steps)
+
+
+def test_it_reads_the_prompt_and_scores_all_attempts_on_one_scale():
+    won = trajectory(WON, success=True)
+    lost = trajectory(WON[:4])
+    text = prompt("alfworld", [won, lost], "group").messages[-1]["content"]
+    assert rubric.judge(text) == [[score for *_, score in WON], [4, 0, 4, 2]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "score this",
+        "{}",
+        "[]",
+        '{"environment": "alfworld", "goal": "g"}',
+        '{"environment": "alfworld", "goal": "g"}\n{"trajectory": 1, "turn": 0}',
+        '{"environment": "alfworld", "goal": "g"}\n{"trajectory": 0, "outcome": {"success": true}}',
+        "{nonsense",
+    ],
+)
+def test_what_is_no_judge_s_prompt_is_refused(text):
+    with pytest.raises(RubricError):
+        rubric.judge(text)
+
+
+def test_an_environment_without_a_rubric_is_refused():
+    text = prompt("webshop", [trajectory(WON)], "trajectory").messages[-1]["content"]
+    with pytest.raises(RubricError, match="knows no environment 'webshop'"):
+        rubric.judge(text)

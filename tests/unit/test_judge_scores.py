@@ -1,0 +1,145 @@
+"""Answers are read strictly; credit follows from raw scores by the formula the config names."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hgrpo.credit.judge.scores import ScoresError, check, credit, parse
+
+SCORE = st.floats(0, 10) | st.integers(0, 10)
+ROWS = st.lists(st.lists(SCORE, min_size=1, max_size=6), min_size=1, max_size=4)
+
+
+def listed(row):
+    return [{"turn": i, "score": score} for i, score in enumerate(row)]
+
+
+@given(row=st.lists(SCORE, min_size=1, max_size=8), data=st.data())
+def test_a_trajectory_s_answer_is_read_in_any_order(row, data):
+    entries = data.draw(st.permutations(listed(row)))
+    assert parse(json.dumps({"scores": entries}), [len(row)], "trajectory") == [row]
+
+
+@given(rows=ROWS, data=st.data())
+def test_a_group_s_answer_is_read_in_any_order(rows, data):
+    entries = [{"trajectory": k, "scores": listed(row)} for k, row in enumerate(rows)]
+    answer = json.dumps({"trajectories": data.draw(st.permutations(entries))})
+    assert parse(answer, [len(row) for row in rows], "group") == rows
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("", "malformed"),
+        ("no", "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 2}]} thanks', "malformed"),
+        ("[" * 100_000, "malformed"),
+        ("[1, 2]", "malformed"),
+        ('{"points": []}', "malformed"),
+        ('{"scores": {}}', "malformed"),
+        ('{"scores": [1, 2]}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1}]}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 2}], "x": 1}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 2, "x": 1}]}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": "2"}]}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": true}]}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": null}]}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": true, "score": 1}]}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1.0, "score": 1}]}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": NaN}]}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": Infinity}]}', "malformed"),
+        ('{"scores": []}', "wrong_length"),
+        ('{"scores": [{"turn": 0, "score": 1}]}', "wrong_length"),
+        ('{"scores": [{"turn": 1, "score": 1}, {"turn": 2, "score": 2}]}', "wrong_length"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": -1, "score": 2}]}', "wrong_length"),
+        ('{"scores": [{"turn": 1, "score": 1}, {"turn": 1, "score": 2}]}', "wrong_length"),
+        (
+            '{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 2}, '
+            '{"turn": 1, "score": 2}]}',
+            "wrong_length",
+        ),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": -0.5}]}', "out_of_range"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 10.01}]}', "out_of_range"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 1e999}]}', "out_of_range"),
+        (f'{{"scores": [{{"turn": 0, "score": 1{"0" * 400}}}]}}', "wrong_length"),
+    ],
+)
+def test_anything_but_one_score_for_each_turn_is_an_error(answer, reason):
+    with pytest.raises(ScoresError) as caught:
+        parse(answer, [2], "trajectory")
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("trajectories", "reason"),
+    [
+        ([(0, [1, 2])], "wrong_length"),
+        ([(0, [1, 2]), (0, [3])], "wrong_length"),
+        ([(0, [1, 2]), (1, [3]), (2, [4])], "wrong_length"),
+        ([(0, [1]), (1, [2, 3])], "wrong_length"),
+        ([(0, [1, 2]), (1, [11])], "out_of_range"),
+    ],
+)
+def test_a_group_needs_every_turn_of_every_trajectory(trajectories, reason):
+    entries = [{"trajectory": k, "scores": listed(row)} for k, row in trajectories]
+    with pytest.raises(ScoresError) as caught:
+        parse(json.dumps({"trajectories": entries}), [2, 1], "group")
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    "scores", [[[1.0]], [[1.0, 2.0, 3.0]], [], [[1.0, float("nan")]], [[1.0, 11.0]], [[1.0, "2"]]]
+)
+def test_check_refuses_what_is_no_judgement(scores):
+    with pytest.raises(ScoresError):
+        check(scores, [2])
+
+
+def test_centred_credit_teaches_from_failures_too():
+    rows = credit([[0.0, 10.0], [5.0]], [2, 1], [0.0, 0.0], "centred")
+    assert [row.tolist() for row in rows] == [[-0.5, 0.5], [0.0]]
+
+
+def test_share_is_the_score_s_part_of_the_return():
+    rows = credit([[1.0, 3.0], [2.0, 2.0]], [2, 2], [0.8, 0.0], "share")
+    assert np.allclose(rows[0], [0.2, 0.6])
+    assert rows[1].tolist() == [0.0, 0.0]
+
+
+def test_share_of_scores_that_are_all_zero_is_uniform():
+    (row,) = credit([[0.0, 0.0]], [2], [1.0], "share")
+    assert row.tolist() == [0.5, 0.5]
+
+
+def test_without_a_judgement_credit_is_uniform():
+    centred = credit([None, [2.0, 4.0]], [3, 2], [1.0, 1.0], "centred")
+    assert [row.tolist() for row in centred] == [[0.0] * 3, [-0.1, 0.1]]
+    share = credit([None, [2.0, 2.0]], [4, 2], [1.0, 1.0], "share")
+    assert [row.tolist() for row in share] == [[0.25] * 4, [0.5, 0.5]]
+
+
+@pytest.mark.parametrize("normalisation", ["centred", "share"])
+def test_a_trajectory_without_turns_gets_an_empty_array(normalisation):
+    rows = credit([None, [3.0]], [0, 1], [0.0, 1.0], normalisation)
+    assert [row.shape for row in rows] == [(0,), (1,)]
+    assert credit([], [], [], normalisation) == []
+
+
+@given(rows=ROWS, data=st.data())
+def test_credit_keeps_shapes_and_sums(rows, data):
+    turns = [len(row) for row in rows]
+    returns = data.draw(st.lists(st.floats(-2, 2), min_size=len(rows), max_size=len(rows)))
+    centred = credit(rows, turns, returns, "centred")
+    share = credit(rows, turns, returns, "share")
+    for result in (centred, share):
+        assert [row.shape for row in result] == [(n,) for n in turns]
+        assert all(row.dtype == np.float64 and np.isfinite(row).all() for row in result)
+    assert abs(np.concatenate(centred).sum()) < 1e-9
+    assert np.allclose([row.sum() for row in share], returns)
+    # Credit from raw scores alone: the return changes nothing.
+    other = credit(rows, turns, [0.0] * len(rows), "centred")
+    assert all(np.array_equal(a, b) for a, b in zip(centred, other, strict=True))

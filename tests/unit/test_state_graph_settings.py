@@ -1,0 +1,313 @@
+"""Knobs: what goes together, what is refused, and the methods that ship."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from state_graph_example import (
+    CRBC,
+    CRBC_TERM,
+    G2PO,
+    GIGPO,
+    GRAFT,
+    GRAFT_TERM,
+    GRAPHGPO,
+    GRAPHHCA,
+    HGPO,
+    HGPO_BASE,
+    METHODS,
+    R1,
+    SALT,
+    SUCCESSOR,
+    TRAJECTORY_CREDIT,
+    example,
+    flat,
+    group,
+    raw,
+    step_only,
+)
+
+from hgrpo.config.read import read_yaml
+from hgrpo.credit.state_graph import Settings
+
+FOLDER = Path(__file__).resolve().parents[2] / "configs" / "methods"
+FILES = {
+    path.stem: data
+    for path in sorted(FOLDER.glob("*.yaml"))
+    if (data := read_yaml(path)).get("credit", {}).get("kind") == "state_graph"
+}
+G_V = {"value": "mc_mean", "credit": "G-V"}
+TD = {"value": "bellman", "credit": "td"}
+DIST = {"value": "dist", "credit": "dist_pow"}
+TRAJ = {"value": "none", "credit": "traj"}
+
+
+def knobs(name: str) -> dict:
+    return {key: value for key, value in FILES[name]["credit"].items() if key != "kind"}
+
+
+def test_the_methods_that_ship():
+    plain = {"CRBC", "G2PO", "GRAFT", "GiGPO", "GraphGPO", "GraphHCA", "HGPO", "RLOO", "SALT"}
+    published = {"G2PO", "GRAFT", "GiGPO", "GraphGPO", "HGPO", "SALT"}
+    assert set(FILES) == plain | {f"{name}_published" for name in published}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_shipped_method_is_complete(name):
+    data = FILES[name]
+    assert data["name"] == name
+    # The assigner's credit is the advantage already, trajectory included.
+    assert data["alpha"] == 0
+    assert data["turn_norm"] == "none"
+    settings = Settings.model_validate(knobs(name))
+    assert settings.model_fields_set == set(knobs(name))
+    values = flat(knobs(name), example())
+    assert np.isfinite(values).all()
+    assert values.any()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_resolved_config_is_read_again(name):
+    settings = Settings.model_validate(knobs(name))
+    text = json.dumps(settings.model_dump(mode="json"), allow_nan=False)
+    assert Settings.model_validate_json(text) == settings
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if not name.endswith("_published")])
+def test_our_defaults_tell_states_and_ends_apart_in_one_way(name):
+    settings = Settings.model_validate(knobs(name))
+    assert settings.timeout == "fail"
+    assert settings.invalid == "none"
+    assert settings.trajectory.rows == "once"
+    assert {(term.key.state, term.key.noop) for term in settings.terms} <= {("struct", "carry")}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("GiGPO", GIGPO),
+        ("HGPO", HGPO_BASE | {"drop_zero": False}),
+        ("HGPO_published", HGPO | {"scale": 10, "invalid": "row"}),
+        ("SALT", SALT),
+        ("SALT_published", SALT),
+        ("GraphGPO", GRAPHGPO),
+        ("GraphGPO_published", GRAPHGPO | {"timeout": "drop"}),
+        ("CRBC", CRBC),
+        ("GRAFT", {"terms": [{"value": "bellman", "gamma": 0.99, "credit": "td"}]}),
+        ("GRAFT_published", GRAFT),
+        ("GraphHCA", GRAPHHCA),
+        ("G2PO", G2PO),
+        ("RLOO", {"trajectory": {"mode": "loo"}}),
+        (
+            "GiGPO_published",
+            GIGPO | {"scale": 10, "invalid": "row", "trajectory": {"rows": "cross_steps"}},
+        ),
+        (
+            "G2PO_published",
+            G2PO | {"scale": 10, "invalid": "succ", "trajectory": {"rows": "cross_steps"}},
+        ),
+    ],
+)
+def test_a_shipped_method_computes_what_the_example_was_checked_with(name, settings):
+    # In the example observation, state and commands tell the same states apart.
+    assert flat(knobs(name), example()).tolist() == flat(settings, example()).tolist()
+
+
+def test_every_method_file_is_in_the_test_above():
+    marks = test_a_shipped_method_computes_what_the_example_was_checked_with.pytestmark
+    assert {row[0] for row in marks[0].args[1]} == set(FILES)
+
+
+@pytest.mark.parametrize(
+    ("term", "message"),
+    [
+        (G_V | {"credit": "Q-V"}, "credit: Q-V is not a credit of value: mc_mean"),
+        (TD | {"credit": "G-V"}, "credit: G-V is not a credit of value: bellman"),
+        (TRAJ | {"credit": "td"}, "credit: td is not a credit of value: none"),
+        (DIST | {"credit": "succ"}, "credit: succ is not a credit of value: dist; dist_pow"),
+        (DIST | {"gamma": 0.9}, "gamma: 0.9 is read only with value: mc_mean or bellman"),
+        (TD | {"exp": 1}, "exp: 1 is read only with"),
+        (G_V | {"depth": 2}, "depth: 2 is read only with value: bellman"),
+        (G_V | {"agg": "max"}, "agg: max is read only with value: bellman"),
+        (TD | {"depth": 0, "agg": 2.0}, "agg: 2.0 is read only with value: bellman and depth"),
+        (G_V | {"mu": "uniform"}, "mu: uniform is read only with"),
+        (TD | {"agg": "max", "mu": "uniform"}, "mu: uniform is read only with"),
+        (TD | {"base": 0.5}, "base: 0.5 is read only with value: dist"),
+        (TD | {"log_floor": 0.1}, "log_floor: 0.1 is read only with credit: logratio"),
+        (G_V | {"gae": "path"}, "gae: path is read only with credit: td"),
+        (TD | {"gae_lambda": 0.5}, "gae_lambda: 0.5 is read only with gae"),
+        (TD | {"scope": "none", "std": "pop"}, "std: pop is read only with scope"),
+        (TD | {"std": "none", "floor": 0.1}, "floor: 0.1 is read only with a scope and a std"),
+        (TD | {"scope": "none", "floor": 0.1}, "floor: 0.1 is read only with a scope and a std"),
+        (TD | {"scope": "task", "gate": "actions2"}, "gate: actions2 is read only with scope"),
+        (TRAJ | {"scope": "none", "key": {"history": 1}}, "key: .* is read only with a credit"),
+        (CRBC_TERM | {"pool": "turn"}, "pool: turn with credit: Q-V"),
+        (TD | {"pool": "transition"}, "pool: transition changes nothing with credit: td"),
+        (TD | {"value": "mc_mean"}, "exp: 0 with credit: td"),
+        (TD | {"agg": "max", "depth": 3}, "depth: 3 with agg: max"),
+        (DIST | {"std": "mu_pop"}, "std: mu_pop with scope: state and credit: dist_pow"),
+        (TD | {"std": "mu_pop", "scope": "task"}, "std: mu_pop with scope: task"),
+        (TD | {"std": "none", "gate": "sign"}, "gate: sign with std: none"),
+        (DIST | {"gate": "sign"}, "gate: sign with std: sample and credit: dist_pow"),
+        (TD | {"key": {"theta": 0.8}}, "theta: 0.8 is read only with state: sim"),
+        (TD | {"key": {"history_actions": True}}, "history_actions: True is read only with"),
+        (TD | {"gamma": 1.5}, "gamma"),
+        (TD | {"agg": 0.5}, "agg"),
+        (TD | {"depth": -1}, "depth"),
+        (TD | {"weight": 0}, "weight"),
+        (TD | {"lambda": 0.5}, "lambda"),
+        ({"value": "bellman"}, "credit"),
+    ],
+)
+def test_a_term_that_makes_no_sense_is_refused(term, message):
+    with pytest.raises(ValidationError, match=message):
+        Settings.model_validate({"terms": [term]})
+
+
+SILENT = {"weight": 0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"trajectory": SILENT}, "trajectory.weight: 0 without terms"),
+        ({"mixture": "renormalise_present"}, "mixture: renormalise_present without terms"),
+        (GIGPO | {"drop_zero": True}, "drop_zero: True is read only with mixture"),
+        (GIGPO | {"penalty": 0.2}, "penalty: 0.2 is read only with invalid"),
+        (GIGPO | {"trajectory": {"weight": 0, "mode": "loo"}}, "trajectory.mode: loo is read only"),
+        (
+            GIGPO | {"trajectory": {"weight": 0, "rows": "cross_steps"}},
+            "trajectory.rows: cross_steps is read only",
+        ),
+        (
+            {"trajectory": {"mode": "loo", "rows": "cross_steps"}},
+            "rows: cross_steps with mode: loo",
+        ),
+        (GIGPO | {"invalid": "succ"}, "invalid: succ without a term of credit: succ"),
+        (
+            GIGPO | {"invalid": "propagate", "trajectory": SILENT},
+            "invalid: propagate without a trajectory.weight",
+        ),
+        (GIGPO | {"invalid": "row"}, "invalid: row with trajectory.rows: once"),
+        (CRBC | {"invalid": "row"}, "invalid: row with credit: Q-V"),
+        ({"timeout": "drop"}, "timeout: drop with value: no terms"),
+        (GIGPO | {"timeout": "drop"}, "timeout: drop with value: mc_mean"),
+        (SALT | {"timeout": "drop"}, "timeout: drop with value: none"),
+        (
+            {"timeout": "drop", "terms": [GRAFT_TERM | {"gamma": 1.0}]},
+            "timeout: drop with gamma: 1.0",
+        ),
+        (CRBC | {"scale": 10}, "scale: 10.0 with a floor"),
+        (GRAPHHCA | {"scale": 10}, "scale: 10.0 with a log_floor"),
+        (GIGPO | {"scale": 0}, "scale"),
+        (GIGPO | {"sink": "fail"}, "sink"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ValidationError, match=message):
+        Settings.model_validate(settings)
+
+
+@pytest.mark.parametrize(
+    ("base", "changes"),
+    [
+        (TD, {"key": {"history": 1}}),
+        (TD, {"gamma": 0.5}),
+        (TD, {"depth": 1}),
+        (TD, {"agg": 5}),
+        (TD, {"agg": "max"}),
+        (TD, {"mu": "uniform"}),
+        (TD, {"pool": "action"}),
+        (TD, {"gae": "distinct"}),
+        (TD, {"gae": "path"}),
+        (TD | {"gae": "path"}, {"gae_lambda": 0.5}),
+        (TD, {"scope": "task"}),
+        (TD, {"scope": "none"}),
+        (TD, {"std": "none"}),
+        (TD, {"std": "pop"}),
+        (TD, {"std": "mu_pop"}),
+        (TD, {"floor": 0.5}),
+        (TD, {"weight": 2}),
+        (CRBC_TERM | {"depth": 0}, {"mu": "uniform"}),
+        (DIST, {"base": 0.9}),
+        (DIST | {"scope": "none"}, {"exp": 1}),
+        (G_V, {"gamma": 0.5}),
+        (G_V | {"std": "none"}, {"exp": 1}),
+        (G_V, {"pool": "transition"}),
+        (G_V, {"gate": "actions2"}),
+        (TRAJ | {"scope": "none"}, {"pool": "action"}),
+        (TRAJ, {"scope": "none"}),
+        (TD | {"credit": "logratio"}, {"log_floor": 0.5}),
+        (TRAJ | {"pool": "transition"}, {"key": {"history": 1}}),
+    ],
+)
+def test_a_turned_knob_changes_the_credit(base, changes):
+    before = flat({"terms": [base]}, example())
+    after = flat({"terms": [base | changes]}, example())
+    assert np.abs(before - after).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("base", "changes"),
+    [
+        (CRBC, {"timeout": "drop"}),
+        (GIGPO, {"invalid": "propagate"}),
+        (GIGPO | {"invalid": "propagate"}, {"penalty": 0.4}),
+        ({"terms": [SUCCESSOR | {"std": "none"}]}, {"invalid": "succ"}),
+        (GIGPO | {"trajectory": {"rows": "cross_steps"}}, {"invalid": "row"}),
+        (GIGPO, {"trajectory": {"weight": 0.5}}),
+        (GIGPO, {"trajectory": {"mode": "loo"}}),
+        (GIGPO, {"trajectory": {"rows": "cross_steps"}}),
+        (HGPO_BASE, {"drop_zero": False}),
+        (HGPO_BASE | {"drop_zero": False}, {"mixture": "sum"}),
+        ({"terms": [G_V | {"std": "none"}]}, {"scale": 2}),
+    ],
+)
+def test_a_turned_switch_changes_the_credit(base, changes):
+    before, after = flat(base, example()), flat(base | changes, example())
+    assert np.abs(before - after).max() > 1e-3
+
+
+@pytest.mark.parametrize("method", [GIGPO, GRAFT, GRAPHGPO, {"terms": [SUCCESSOR]}, SALT])
+def test_a_success_that_pays_ten_times_gives_ten_times_the_credit(method):
+    unpaid = {key: value for key, value in method.items() if key != "scale"}
+    trajectory = {"trajectory": {"weight": 0, "mode": "mean"}} if method is SALT else {}
+    one = flat(raw(unpaid) | trajectory, example())
+    assert flat(raw(unpaid) | trajectory | {"scale": 10}, example()) == pytest.approx(10 * one)
+
+
+def test_a_state_visited_once_has_a_say_under_the_sign_rule():
+    gain = {"value": "mc_mean", "exp": 1, "credit": "gain", "weight": 3}
+    mean = {"mixture": "renormalise_present", "trajectory": SILENT}
+    once = group((R1, "success"))
+    # A trajectory credit of 0 for a single rollout is the other voice.
+    for gate, expected in (("sign", 3 / 4), ("visits2", 0)):
+        terms = [TRAJECTORY_CREDIT, gain | {"gate": gate}]
+        assert flat(mean | {"terms": terms}, once) == pytest.approx([expected] * 3)
+    won = group((R1, "success"), ("F buy", "failure"))
+    trajectory = flat(METHODS["GRPO"], won)
+    for gate, says in (("sign", 3 / 4), ("visits2", None)):
+        values = flat(mean | {"terms": [TRAJECTORY_CREDIT, gain | {"gate": gate}]}, won)
+        expected = trajectory / 4 + says * (trajectory > 0) if says else trajectory
+        assert values == pytest.approx(expected)
+
+
+def test_the_sign_rule_speaks_for_states_visited_once():
+    gain = {"value": "mc_mean", "exp": 1, "credit": "gain"}
+    once = group((R1, "success"))
+    assert flat({"terms": [gain | {"gate": "sign"}]}, once).tolist() == [1, 1, 1]
+    assert flat({"terms": [gain]}, once).tolist() == [0, 0, 0]
+
+
+def test_a_trajectory_credit_normalised_per_state_is_gigpo_without_discount():
+    """Up to the scale of the scores, which a deviation takes out."""
+    plain = flat(step_only({"terms": [TRAJ]}), example())
+    undiscounted = flat(step_only({"terms": [G_V | {"gamma": 1.0}]}), example())
+    assert plain == pytest.approx(undiscounted, abs=1e-5)
+
+
+def test_the_bare_trajectory_credit_as_a_term_is_the_trajectory_term():
+    term = {"trajectory": {"weight": 0}, "terms": [TRAJECTORY_CREDIT]}
+    assert flat(term, example()).tolist() == flat(METHODS["GRPO"], example()).tolist()

@@ -1,0 +1,338 @@
+"""Figures that only some studies have: which ones, and the numbers in them."""
+
+import json
+import re
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+from report_fixtures import build_report, inputs_of, shipped, write_merged_study, write_study
+
+from hgrpo.errors import UserError
+from hgrpo.report.arms import Arms
+from hgrpo.report.draw import draw_all, read_index
+from hgrpo.report.figures.learning import learning_curves
+from hgrpo.report.figures.outcome import forest, task_types
+from hgrpo.report.figures.training import protocol_comparison
+from hgrpo.report.figures.turnrd import turnrd_table
+from hgrpo.report.logs import read_first_turns, read_fits, read_logs
+from hgrpo.report.names import figure_names, table_names
+from hgrpo.report.tables import all_tables, cost
+
+SMALL = {"seeds": (11, 23), "rounds": 2, "n_test": 24, "n_validation": 12, "steps": 2}
+CORNERS = ("SFTOnly", "flatGRPO", "flat_K8_lo_skip", "TurnRDV2", "turnrd_K8_lo_skip")
+BRANCHES = {"cf_branches": 900 + 901, "cf_replies": 8000}  # of a round in the fixtures
+
+
+def picked(study, names):
+    return {name: arm for name, arm in shipped(study).items() if name in names}
+
+
+def corners():
+    return picked("tier2_factorial", CORNERS)
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep")
+    return write_merged_study(folder, settings=shipped("alpha_sweep"), **SMALL)
+
+
+@pytest.fixture(scope="module")
+def factorial(tmp_path_factory):
+    return write_merged_study(tmp_path_factory.mktemp("cells"), settings=corners(), **SMALL)
+
+
+@pytest.fixture(scope="module")
+def counterfactual(tmp_path_factory):
+    arms = picked("cf_supervision", ("SFTOnly", "flatGRPO", "TurnRDV2CF", "Counterfactual"))
+    arms |= picked("bakeoff_plus", ("TurnRDV1", "LLMJudge"))
+    options = SMALL | {"rounds": 3}
+    return write_merged_study(tmp_path_factory.mktemp("cf"), settings=arms, **options)
+
+
+def fits_of(study):
+    return read_fits(study.files("turnrd/*/*/*/train_log.json"))
+
+
+def drawn(study, folder):
+    turns = read_first_turns(study.files("rl/*/*/round_1/turns.parquet"))
+    return [entry["name"] for entry in draw_all(inputs_of(study), turns, fits_of(study), folder)]
+
+
+def rows_of(study, pattern):
+    return [row for path in study.files(pattern) for row in json.loads(path.read_text())["rows"]]
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Study -> folder of its figures, drawn once."""
+    folders = {}
+
+    def of(study):
+        if study.root not in folders:
+            folders[study.root] = tmp_path_factory.mktemp("pictures")
+            drawn(study, folders[study.root])
+        return folders[study.root]
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("shape", "has"),
+    [
+        ("sweep", {"alpha", "alpha_diagnostics", "turnrd"}),
+        ("factorial", {"factorial", "turnrd"}),
+        ("counterfactual", {"turnrd"}),
+    ],
+)
+def test_what_is_drawn_is_what_was_announced(shape, has, request, pictures):
+    study = request.getfixturevalue(shape)
+    names = figure_names(study.config, study.config["seeds"], study.config["rounds"])
+    folder = pictures(study)
+    assert [entry["name"] for entry in read_index(folder)] == names
+    assert {path.stem for path in folder.glob("*.svg")} == set(names)
+    assert {"alpha", "alpha_diagnostics", "factorial", "turnrd"} & set(names) == has
+
+
+def test_a_single_round_has_no_fit_to_draw(tmp_path):
+    options = SMALL | {"rounds": 1, "seeds": (11,)}
+    study = write_merged_study(tmp_path / "study", settings=corners(), **options)
+    (tmp_path / "figures").mkdir()
+    names = figure_names(study.config, (11,), 1)
+    assert drawn(study, tmp_path / "figures") == names
+    assert "turnrd" not in names and "factorial" in names
+
+
+def test_one_arm_alone(tmp_path):
+    arms = picked("bakeoff", ("flatGRPO",))
+    study = write_merged_study(tmp_path / "study", settings=arms, **SMALL)
+    (tmp_path / "figures").mkdir()
+    assert drawn(study, tmp_path / "figures") == figure_names(study.config, (11, 23), 2)
+
+
+def test_tables_are_those_announced(factorial, sweep):
+    for study, extra in ((factorial, {"factorial"}), (sweep, set())):
+        tables = all_tables(inputs_of(study))
+        assert list(tables) == table_names(study.config)
+        assert {"factorial"} & set(tables) == extra
+
+
+def test_the_table_of_cells_holds_every_arm_with_its_levels(factorial):
+    inputs = inputs_of(factorial)
+    table = all_tables(inputs)["factorial"]
+    assert table["method"].tolist() == ["flatGRPO", "flat_K8_lo_skip", *CORNERS[3:]]
+    assert table["lr"].tolist() == [3e-4, 1e-4] * 2
+    success = inputs.comparison.seeds.groupby("method")["success"].mean()
+    assert table["success"].tolist() == pytest.approx([success[name] for name in table["method"]])
+
+
+def test_the_factorial_is_drawn_from_the_effects(factorial, pictures):
+    folder = pictures(factorial)
+    table = pd.read_csv(folder / "factorial.csv")
+    assert table["effect"].tolist() == ["credit", "lr", "credit x lr"]
+    assert table["label"].iloc[1] == "learning rate: 0.0001\ninstead of 0.0003"
+    cells = all_tables(inputs_of(factorial))["factorial"].set_index("method")["success"]
+    assert table["difference"].iloc[1] == pytest.approx(
+        (cells["flat_K8_lo_skip"] + cells["turnrd_K8_lo_skip"]) / 2
+        - (cells["flatGRPO"] + cells["TurnRDV2"]) / 2
+    )
+
+
+def test_alpha_numbers_against_the_logs(sweep, pictures):
+    folder = pictures(sweep)
+    table = pd.read_csv(folder / "alpha.csv")
+    assert table["alpha"].tolist() == [0, 0.25, 0.5, 0.75, 1]
+    rows = rows_of(sweep, "rl/TurnRDV2_a025/*/*/train_log.json")
+    quarter = table[table["alpha"] == 0.25].iloc[0]
+    dead = sum(row["dead_groups"] for row in rows) / sum(row["n_groups"] for row in rows)
+    assert quarter["dead_share"] == pytest.approx(dead)
+    size = sum(row["mean_abs_token_adv"] for row in rows) / len(rows)
+    assert quarter["mean_abs_token_adv"] == pytest.approx(size)
+    lines = pd.read_csv(folder / "alpha_diagnostics.csv")
+    assert lines.groupby("alpha").size().tolist() == [4] * 5
+
+
+def test_a_sweep_has_a_colour_for_every_alpha_in_every_figure(sweep):
+    arms = inputs_of(sweep).arms
+    order = ["TurnRDV2_a000", "TurnRDV2_a025", "TurnRDV2", "TurnRDV2_a075", "flatGRPO"]
+    colours = [arms[name].colour for name in order]
+    assert colours[0] == "#8a5cc9" and colours[-1] == "#c98f00" and len(set(colours)) == 5
+
+
+def test_without_logs_a_sweep_has_no_alpha_figures(sweep, tmp_path):
+    inputs = replace(inputs_of(sweep), logs=read_logs([]))
+    names = [entry["name"] for entry in draw_all(inputs, {}, read_fits([]), tmp_path)]
+    assert "alpha" not in names and "alpha_diagnostics" not in names
+
+
+def test_turnrd_weights_are_means_of_batches_and_seeds(counterfactual):
+    table = turnrd_table(
+        inputs_of(counterfactual).logs, fits_of(counterfactual), ["TurnRDV1", "TurnRDV2CF"]
+    )
+    table = table.set_index(["measure", "method", "round", "epoch"])["value"].sort_index()
+    rows = rows_of(counterfactual, "rl/TurnRDV2CF/*/round_3/train_log.json")
+    expected = sum(row["alpha_var"] for row in rows) / len(rows)
+    assert table["alpha_var", "TurnRDV2CF", 3, 0] == pytest.approx(expected)
+    # The first round has no model.
+    assert sorted(table.xs(("alpha_var", "TurnRDV2CF")).reset_index()["round"]) == [2, 3]
+    fits = rows_of(counterfactual, "turnrd/TurnRDV2CF/*/round_2/train_log.json")
+    second = [row["return_corr"] for row in fits if row["epoch"] == 1]
+    assert table["return_corr", "TurnRDV2CF", 2, 2] == pytest.approx(sum(second) / len(second))
+
+
+def test_turnrd_measures_stand_only_where_they_were_logged(counterfactual, pictures):
+    folder = pictures(counterfactual)
+    table = pd.read_csv(folder / "turnrd.csv")
+    by_measure = table.groupby("measure")["method"].unique().map(set).to_dict()
+    assert by_measure["cls_query_norm"] == {"TurnRDV1"}
+    assert by_measure["alpha_cf_corr"] == {"TurnRDV2CF"}
+    assert by_measure["validation_loss"] == {"TurnRDV1", "TurnRDV2CF"}
+    fits = table[table["epoch"] > 0]
+    assert set(fits["round"]) == {1, 2}, "no fit follows the last round"
+    svg = (folder / "turnrd.svg").read_text()
+    assert "norm of the query" in svg and "against CF" in svg
+
+
+def test_a_fit_without_validation_loss_is_named(tmp_path):
+    path = tmp_path / "m/seed_1/round_1/train_log.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"rows": [{"epoch": 0}]}))
+    with pytest.raises(UserError, match="columns missing: validation_loss"):
+        read_fits([path])
+    path.write_text(json.dumps({"rows": [{"epoch": 0, "validation_loss": 1}]}))
+    with pytest.raises(UserError, match="the same round as"):
+        read_fits([path, path])
+
+
+def test_counterfactual_branches_count_as_trajectories(counterfactual, pictures):
+    folder = pictures(counterfactual)
+    spent = pd.read_csv(folder / "equal_budget.csv").set_index(["method", "round"])
+    assert spent.loc[("flatGRPO", 2), "trajectories"] == 2 * 2 * 256
+    for arm in ("Counterfactual", "TurnRDV2CF"):
+        played = 2 * (2 * 256 + BRANCHES["cf_branches"])
+        assert spent.loc[(arm, 2), "trajectories"] == played
+        assert spent.loc[(arm, 2), "tokens"] == spent.loc[("flatGRPO", 2), "tokens"]
+    index = json.loads((folder / "index.json").read_text())
+    caption = next(entry["caption"] for entry in index if entry["name"] == "equal_budget")
+    assert "counterfactual branch counts as a trajectory" in caption
+
+
+def test_cost_shows_extra_play_and_calls(counterfactual):
+    inputs = inputs_of(counterfactual)
+    table = cost(inputs.logs, inputs.arms).set_index("method")
+    assert table.loc["Counterfactual", "cf_branches"] == 3 * BRANCHES["cf_branches"]
+    assert table.loc["TurnRDV2CF", "cf_replies"] == 3 * BRANCHES["cf_replies"]
+    assert table.loc["Counterfactual", "trajectories"] == 3 * (512 + BRANCHES["cf_branches"])
+    assert table.loc["LLMJudge", "judge_calls"] == 3 * (240 + 239)
+    assert table.loc["LLMJudge", "judge_fallbacks"] == 3
+    assert table.loc["LLMJudge", "judge_dollars"] == pytest.approx(0.06)
+    assert pd.isna(table.loc["flatGRPO", "judge_calls"])
+    assert pd.isna(table.loc["LLMJudge", "cf_branches"])
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """Written by the command lines, fits and all."""
+    arms = picked("bakeoff_plus", ("SFTOnly", "flatGRPO", "LLMJudge", "TurnRDV1"))
+    options = SMALL | {"seeds": (11,)}
+    return build_report(write_study(tmp_path_factory.mktemp("page"), settings=arms, **options))
+
+
+def test_the_page_has_the_figure_and_the_columns(page):
+    html = page.read_text()
+    assert 'id="figure-turnrd"' in html
+    table = html[html.index('aria-label="Cost"') :].split("</table>")[0]
+    headings = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', table)
+    assert headings[-4:] == ["judge calls", "judge cache hits", "judge fallbacks", "judge dollars"]
+    judge = table[table.index("LLMJudge") :].split("</tr>")[0]
+    cells = re.findall(r'<td class="num">([^<]*)</td>', judge)
+    assert len(cells) == len(headings) - 1 and cells[-4:] == ["958", "66", "2", "0.04"]
+    flat = table[table.index("flat GRPO") :].split("</tr>")[0]
+    assert re.findall(r'<td class="num">([^<]*)</td>', flat)[-1] == "\u2013"
+
+
+def test_who_judged_is_said_wherever_the_judge_is_named(page):
+    """A label is wrapped here and there, but nothing of it may be left out."""
+    html = page.read_text()
+    shown = re.sub(r"<pre.*?</pre>", "", html, flags=re.DOTALL)  # the configuration
+    shown = re.sub(r'\b(id|href|xlink:href|aria-labelledby)="[^"]*"|url\([^)]*\)', "", shown)
+    shown = re.sub(r"<!--.*?-->", "", shown, flags=re.DOTALL)
+    text = " ".join(re.sub(r"<[^>]+>", " ", shown).split())
+    named = text.count("LLMJudge")
+    assert named > 10
+    assert text.count("LLMJudge (offline rubric)") == named
+    for path in (page.parent / "figures").glob("*.svg"):
+        words = " ".join(re.findall(r">([^<>]+)</text>", path.read_text())).split()
+        if "LLMJudge" in words:
+            assert "(offline" in words and "rubric)" in words, path.name
+
+
+@pytest.fixture(scope="module")
+def sixteen(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sixteen")
+    options = SMALL | {"n_validation": 6}
+    return inputs_of(write_merged_study(folder, settings=shipped("bakeoff_plus"), **options))
+
+
+def overlaps(figure):
+    """Pairs of texts that cover one another, and texts that leave the figure."""
+    figure.canvas.draw()
+    unseen = ticks_out_of_sight(figure)
+    boxes = [
+        (text.get_text(), text.get_window_extent().padded(-1.5))
+        for text in figure.findobj(plt.Text)
+        if text.get_text().strip() and text.get_visible() and text not in unseen
+    ]
+    found = []
+    for index, (text, box) in enumerate(boxes):
+        if box.x0 < 0 or box.x1 > figure.bbox.x1:
+            found.append((text, "outside"))
+        found += [(text, other) for other, theirs in boxes[index + 1 :] if box.overlaps(theirs)]
+    return found
+
+
+def ticks_out_of_sight(figure):
+    """Labels that matplotlib keeps for ticks beyond the limits, and does not draw."""
+    return {
+        label
+        for ax in figure.axes
+        for axis in (ax.xaxis, ax.yaxis)
+        for low, high in [sorted(axis.get_view_interval())]
+        for tick in axis.get_major_ticks()
+        if not low <= tick.get_loc() <= high
+        for label in (tick.label1, tick.label2)
+    }
+
+
+@pytest.mark.parametrize("maker", [learning_curves, forest, task_types, protocol_comparison])
+def test_sixteen_arms_leave_every_name_readable(sixteen, maker):
+    given = (sixteen.comparison, sixteen.logs, sixteen.arms)
+    drawing = maker(*given) if maker is protocol_comparison else maker(given[0], given[2])
+    texts = " ".join(text.get_text() for text in drawing.figure.findobj(plt.Text)).split()
+    for name in sixteen.arms.trained[1:]:
+        for word in sixteen.arms.label(name).split():
+            assert word in texts, (name, word)
+    assert overlaps(drawing.figure) == []
+    widths = [ax.get_position().width for ax in drawing.figure.axes]
+    assert min(widths) > (0.3 if maker is learning_curves else 0.5), "names leave no room"
+    plt.close(drawing.figure)
+
+
+def test_sixteen_learning_curves_have_a_panel_each(sixteen):
+    drawing = learning_curves(sixteen.comparison, sixteen.arms)
+    assert len(drawing.figure.axes) == 16 and drawing.figure.legends == []
+    plt.close(drawing.figure)
+
+
+@pytest.mark.parametrize(
+    ("number", "label", "below"), [(4, "short", False), (8, "{}, a label of several words", True)]
+)
+def test_names_that_do_not_fit_at_the_line_ends_stand_below(sixteen, number, label, below):
+    names = ["SFTOnly", *sixteen.arms.trained[:number]]
+    arms = {name: replace(sixteen.arms[name], label=label.format(name)) for name in names}
+    drawing = learning_curves(sixteen.comparison, Arms(arms, "flatGRPO"))
+    assert bool(drawing.figure.legends) == below
+    assert overlaps(drawing.figure) == []
+    plt.close(drawing.figure)
