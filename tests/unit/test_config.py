@@ -48,13 +48,15 @@ def test_schemas_in_the_tree_are_those_of_the_models():
     assert shipped == schemas(), "run `make schema`"
 
 
-def test_the_bakeoff_compares_the_four_arms():
+def test_the_bakeoff_compares_the_seven_arms():
     study = load_study(CONFIGS / "studies/bakeoff.yaml")
-    assert list(study.methods) == ["SFTOnly", "flatGRPO", "Progressive", "RandomCredit"]
     assert study.config.reference == "flatGRPO"
     assert not study.methods["SFTOnly"].train
     assert {name: arm.alpha for name, arm in study.methods.items() if arm.train} == {
         "flatGRPO": 1.0,
+        "LLMJudge": 0.5,
+        "TurnRDV1": 0.5,
+        "TurnRDV2": 0.5,
         "Progressive": 0.5,
         "RandomCredit": 0.5,
     }
