@@ -2,7 +2,8 @@
 
     snakemake -n                                       the plan
     snakemake figures                                  redraw from cached results
-    snakemake --config study=bakeoff seeds=11,23       another study, other seeds
+    snakemake alpha_sweep --config seeds=11,23         another study, other seeds
+    snakemake smoke_wave --config study=alpha_sweep    its first arms alone
     snakemake results/bakeoff/rl/Progressive/seed_11/round_3/summary.json
 
 Every rule is one command, `python -m hgrpo.cli.<stage>`, whose `cfg` is the part of the study it
@@ -27,8 +28,9 @@ include: "rules/agreement.smk"
 
 localrules:
     all,
-    bakeoff,
     evaluations,
+    smoke_wave,
+    rest_wave,
 
 
 rule all:
@@ -42,13 +44,28 @@ rule all:
         tables(),
 
 
-rule bakeoff:
-    """The same as `all`."""
+rule:
+    """The same as `all`, under the study's own name."""
+    name:
+        study.config.name
     input:
         rules.all.input,
+    localrule: True
 
 
 rule evaluations:
     """Every evaluation, without merge, statistics and report."""
     input:
         evaluations(),
+
+
+rule smoke_wave:
+    """Every evaluation of the methods in `smoke_wave`, or of the reference."""
+    input:
+        evaluations(smoke_methods()),
+
+
+rule rest_wave:
+    """Every evaluation of the other methods."""
+    input:
+        evaluations([method for method in study.methods if method not in smoke_methods()]),

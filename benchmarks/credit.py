@@ -162,6 +162,7 @@ def _learner(laptop: Laptop, policy: Policy, training: TrainingConfig) -> Learne
 
 def _collect(laptop: Laptop, collector: Collector, pooled: bool) -> list[Group]:
     collector.engine.embeddings = pooled
+    collector.situations = True
     played = collector.collect(laptop.tasks[:GAMES], ROLLOUTS, ("bench",))
     return [Group(group, ("bench", group[0].task.task_id)) for group in played]
 

@@ -5,6 +5,7 @@ import os
 import shlex
 import sys
 
+from hgrpo.config.chosen import STUDY_VARIABLE, chosen_study
 from hgrpo.config.code_version import code_version
 from hgrpo.config.stages import as_json, stage_config
 from hgrpo.config.study import load_study
@@ -12,17 +13,19 @@ from hgrpo.errors import UserError
 
 
 def read_study():
-    """The study named by `--config study=`; a mistake in it ends snakemake with one line."""
+    """The study in hand; a mistake in it ends snakemake with one line."""
     overrides = {key: value for key, value in config.items() if key != "study"}
     folder = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
-    name = config.get("study", "bakeoff")
     try:
+        name = chosen_study(folder, config.get("study"), sys.argv[1:], os.environ)
         return load_study(f"{folder}/{name}.yaml", overrides)
     except UserError as error:
         sys.exit(f"error: {error}")
 
 
 study = read_study()
+# A job on another machine is not told the targets: it finds the study in its environment.
+os.environ[STUDY_VARIABLE] = study.config.name
 R = f"results/{study.config.name}"
 RUN = "{method}/seed_{seed}/round_{round}"
 RUN_NAME = "{method}.seed_{seed}.round_{round}"
@@ -113,11 +116,18 @@ def runs():
                 yield method, seed, round
 
 
-def evaluations():
+def evaluations(methods=None):
+    """Episodes of every evaluation, or of those of some methods."""
     return [
         f"{R}/eval/{method}/seed_{seed}/round_{round}/episodes.parquet"
         for method, seed, round in runs()
+        if methods is None or method in methods
     ]
+
+
+def smoke_methods():
+    """The methods that a study plays first, to see whether all is well."""
+    return study.config.smoke_wave or [study.config.reference]
 
 
 def round_files(name, rounds=None):

@@ -14,9 +14,9 @@ class Turn:
     `span` is [start, end) of the sampled reply in the trajectory's `token_ids`; `credit` and
     `advantage` stay None until an assigner and the trainer have seen the trajectory. `state` is
     what the agent can know of the situation it acted in (place, things held and moved) and
-    `commands` a hash of the commands it could have given; both equal where situations are.
-    `embedding` is the engine's of that name, where it was asked for one, and `target` a verdict
-    of the turn that a learnt assigner is taught.
+    `commands` a hash of the commands it could have given; both equal where situations are, and
+    empty where nobody asked. `embedding` is the engine's of that name, where it was asked for one,
+    and `target` a verdict of the turn that a learnt assigner is taught.
     """
 
     observation: str

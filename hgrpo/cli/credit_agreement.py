@@ -23,12 +23,14 @@ from tqdm import tqdm
 
 from hgrpo.agent.cached import read_groups
 from hgrpo.agent.records import write_table
+from hgrpo.agent.situations import add_situations
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, read_config, run
 from hgrpo.config.agreement import AgreementConfig
 from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.credit.base import Context
+from hgrpo.envs.make import env_factory
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.agreement import check_row, correlations
@@ -88,6 +90,12 @@ def main() -> None:
     plan = computations(credit, _fitted(args.fitted, labels))
     panel = read_panels(args.assets / "panels.json")["train"]
     rollouts = name_groups(read_groups(args.rollouts, panel), args.seed, config["stream"])
+    if any(computed.credit.kind == "state_graph" for computed in plan):
+        env = EnvConfig(**config["env"])
+        add_situations(
+            tqdm(rollouts.trajectories, desc="situations", unit="traj"),
+            env_factory(env, args.assets),
+        )
     context = _context(args, config, any(computed.reads_policy for computed in plan))
     for computed in plan:
         groups = asked(computed, rollouts, settings.counterfactual_groups)
@@ -125,7 +133,6 @@ def _context(args: argparse.Namespace, config: Mapping, needs_policy: bool) -> C
         return context
     # Torch is imported here: a study of readers does without.
     from hgrpo.agent.conversation import Conversation
-    from hgrpo.envs.make import env_factory
     from hgrpo.policy.policy import load_policy
     from hgrpo.rollout.collector import Collector
     from hgrpo.rollout.engine import Sampling

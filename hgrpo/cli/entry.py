@@ -1,6 +1,7 @@
 """What every command line shares: reading --config, one-line user errors, exit codes."""
 
 import argparse
+import gc
 import json
 import signal
 import sys
@@ -23,6 +24,8 @@ def run(main: Callable[[], None]) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         main()
+        # The interpreter's last collection would walk all that is left, for seconds.
+        gc.freeze()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(USER_ERROR)

@@ -23,7 +23,7 @@ from hgrpo.envs.make import env_factory
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.evaluator import episode_row, play_panel
-from hgrpo.policy.policy import load_policy
+from hgrpo.policy.policy import load_player
 from hgrpo.provenance import provenance
 
 
@@ -54,7 +54,7 @@ def main() -> None:
                 f"evaluation.{panel}_games: {wanted} games, but the panel has {len(panels[panel])}"
             )
         plan += [(panel, panels[panel][:wanted], temperature) for temperature in temperatures]
-    policy = load_policy(model, args.base, args.policy)
+    policy = load_player(model, args.base, args.policy)
     make_env = env_factory(env, args.assets)
     rows = []
     with tqdm(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:

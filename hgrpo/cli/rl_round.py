@@ -126,6 +126,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
     context = Context(env.name, policy, conversation, collector, args.cache, args.fitted)
     assigner = make_assigner(method.credit, context)
     engine.embeddings = getattr(assigner, "reads_embeddings", False)
+    collector.situations = getattr(assigner, "reads_situations", False)
     play = Round(
         args.seed,
         args.round,

@@ -77,6 +77,11 @@ class StudyConfig(Strict):
     reference: str = Field(
         "flatGRPO", description="the method that every other one is compared with"
     )
+    smoke_wave: list[str] = Field(
+        default_factory=list,
+        description="methods that `snakemake smoke_wave` runs, and `rest_wave` all others; empty: "
+        "the reference",
+    )
     training: TrainingConfig = TrainingConfig()
     sft: SftConfig = SftConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
@@ -229,6 +234,12 @@ def _cross_check(study: Study, path: Path) -> None:
         )
     if not study.methods[config.reference].train:
         raise UserError(f"{path}: reference: {config.reference!r} is not a trained method")
+    for name in config.smoke_wave:
+        if name not in config.methods:
+            raise UserError(
+                f"{path}: smoke_wave: {name!r} is not among the methods"
+                f"{did_you_mean(name, config.methods)}"
+            )
     for panel in ("validation", "test"):
         wanted = getattr(config.evaluation, f"{panel}_games")
         games = getattr(study.env.panels, panel)

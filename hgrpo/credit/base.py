@@ -48,7 +48,8 @@ class CreditAssigner(Protocol):
 
     An assigner may have a method `report() -> dict[str, float]`: numbers for the log, of the
     groups since the last report. One whose attribute `reads_embeddings` is true gets trajectories
-    with an embedding of each turn from engines that pool them.
+    with an embedding of each turn from engines that pool them; one whose `reads_situations` is true
+    gets turns with the fingerprints of their situation.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:

@@ -27,14 +27,10 @@ class Observation:
 
     Attributes:
         goal: the goal sentence alone; a reset's `text` contains it too.
-        state: fingerprint of what the agent can know of its situation, equal where it is equal.
-        commands: fingerprint of the admissible commands.
     """
 
     goal: str
     text: str
-    state: str = ""
-    commands: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,4 +63,11 @@ class TextEnv(Protocol):
 
     def admissible_commands(self) -> list[str]:
         """Commands accepted in the current state, in the environment's order; computed on call."""
+        ...
+
+    def situation(self) -> tuple[str, str]:
+        """Fingerprints of what the agent can know of its situation, and of the admissible commands.
+
+        Equal where those are equal; computed on call.
+        """
         ...

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.trajectory import Trajectory
 from hgrpo.envs.base import Task, TextEnv
-from hgrpo.policy.policy import Policy
+from hgrpo.policy.policy import Policy, SavedPolicy
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.torch_engine import TorchEngine
 
 
 def play_panel(
-    policy: Policy,
+    policy: Policy | SavedPolicy,
     make_env: Callable[[], TextEnv],
     tasks: Sequence[Task],
     temperature: float,

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 _MULTIPLE = 16
 
@@ -40,7 +43,7 @@ def make_batch(
     return SequenceBatch(token_ids, torch.tensor(rows), torch.tensor(columns))
 
 
-def sampled_logits(model: PreTrainedModel, batch: SequenceBatch) -> Tensor:
+def sampled_logits(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
     """Logits, float32 [N, vocabulary], that predict each sampled token.
 
     Padding is on the right and attention is causal, so no sampled token ever sees it: no padding

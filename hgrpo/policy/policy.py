@@ -3,18 +3,24 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from safetensors.torch import save as serialise
+from tokenizers import Tokenizer
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoConfig
 
 from hgrpo.agent.tokenizer import load_tokenizer
 from hgrpo.config.model import ModelConfig
 from hgrpo.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
 
 _TRAINED, _REFERENCE = "default", "reference"
 _FULL_WEIGHTS = "model.safetensors"
@@ -38,9 +44,14 @@ class Policy:
         self._reference: nn.Module | None = None
 
     @property
-    def causal_lm(self) -> PreTrainedModel:
+    def causal_lm(self) -> "PreTrainedModel":
         """The transformers model, adapter layers in place."""
         return self.model.get_base_model() if self.lora else self.model
+
+    @property
+    def architecture(self) -> "PretrainedConfig":
+        """The transformers config of the base."""
+        return self.causal_lm.config
 
     @property
     def trainable(self) -> list[tuple[str, nn.Parameter]]:
@@ -48,7 +59,7 @@ class Policy:
         return [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
 
     @contextmanager
-    def reference(self) -> Iterator[PreTrainedModel]:
+    def reference(self) -> Iterator["PreTrainedModel"]:
         """Within the block, the fixed reference policy's model.
 
         Raises:
@@ -130,6 +141,32 @@ class Policy:
         return weights
 
 
+@dataclass(frozen=True)
+class SavedPolicy:
+    """What playing needs of a fully tuned policy, read without building its model."""
+
+    architecture: "PretrainedConfig"
+    tokenizer: Tokenizer
+    weights: dict[str, Tensor]
+
+    def merged_weights(self) -> dict[str, Tensor]:
+        """Plain weights under the base model's own names."""
+        return self.weights
+
+
+def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | SavedPolicy:
+    """A policy to play and not to train.
+
+    Raises:
+        UserError: as `load_policy`.
+    """
+    if config.adapt == "lora":
+        return load_policy(config, base, adapter)
+    weights = _check_adapter(adapter, lora=False)
+    architecture = AutoConfig.from_pretrained(str(adapter), local_files_only=True)
+    return SavedPolicy(architecture, load_tokenizer(base), weights)
+
+
 def load_policy(config: ModelConfig, base: Path, adapter: Path | None = None) -> Policy:
     """Load the base and, on top of it, an adapter; without one, a fresh trainable part.
 
@@ -156,7 +193,10 @@ def load_policy(config: ModelConfig, base: Path, adapter: Path | None = None) ->
     return Policy(model, config, base)
 
 
-def _load_full(folder: Path) -> PreTrainedModel:
+def _load_full(folder: Path) -> "PreTrainedModel":
+    # Importing the models takes seconds, and playing has no use for them.
+    from transformers import AutoModelForCausalLM
+
     _check_adapter(folder, lora=False)
     config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
     return AutoModelForCausalLM.from_pretrained(
@@ -168,8 +208,8 @@ def _load_full(folder: Path) -> PreTrainedModel:
     )
 
 
-def _check_adapter(folder: Path, lora: bool) -> None:
-    """Raise UserError unless `folder` holds whole weights of the expected kind."""
+def _check_adapter(folder: Path, lora: bool) -> dict[str, Tensor]:
+    """The weights in `folder`; UserError unless they are whole and of the expected kind."""
     folder = Path(folder)
     wanted = _LORA_WEIGHTS if lora else _FULL_WEIGHTS
     config_name = "adapter_config.json" if lora else "config.json"
@@ -189,3 +229,4 @@ def _check_adapter(folder: Path, lora: bool) -> None:
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():
             raise UserError(f"{folder / wanted}: tensor {name!r} has values that are not finite")
+    return tensors

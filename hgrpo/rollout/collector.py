@@ -41,7 +41,10 @@ class _Episode:
 
 
 class Collector:
-    """Collects trajectories from one engine and a pool of environments."""
+    """Collects trajectories from one engine and a pool of environments.
+
+    With `situations`, every turn gets the fingerprints that the environment computes on call.
+    """
 
     def __init__(
         self,
@@ -50,9 +53,11 @@ class Collector:
         make_env: Callable[[], TextEnv],
         turn_cap: int,
         max_reply_tokens: int,
+        situations: bool = False,
     ):
         self.engine = engine
         self.turn_cap = turn_cap
+        self.situations = situations
         self._conversation = conversation
         self._make_env = make_env
         self._max_reply_tokens = max_reply_tokens
@@ -143,6 +148,7 @@ class Collector:
         """Act on a reply; False when the episode is over."""
         trajectory = episode.trajectory
         action = self._conversation.command(completion.token_ids)
+        state, commands = episode.env.situation() if self.situations else ("", "")
         start = len(trajectory.token_ids)
         trajectory.token_ids.extend(completion.token_ids)
         trajectory.behaviour_logprobs.extend(completion.logprobs)
@@ -156,8 +162,8 @@ class Collector:
                 progress=step.progress,
                 admissible=bool(step.info["admissible"]),
                 overlong=completion.overlong,
-                state=episode.observation.state,
-                commands=episode.observation.commands,
+                state=state,
+                commands=commands,
                 embedding=completion.embedding,
             )
         )

@@ -4,12 +4,16 @@ Linear layers run on the packed new tokens of all rows; attention runs in groups
 as many new tokens, each against its part of the cache.
 """
 
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import PretrainedConfig
 
 from hgrpo.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 _SUPPORTED = ("qwen2", "llama")
 # Positions by which the cache grows.
@@ -21,7 +25,7 @@ _NARROW = 8
 class Decoder:
     """The model's weights as plain tensors, and a cache of `slots` rows of up to `max_length`."""
 
-    def __init__(self, config: PretrainedConfig, slots: int, max_length: int):
+    def __init__(self, config: "PretrainedConfig", slots: int, max_length: int):
         if config.model_type not in _SUPPORTED:
             raise UserError(
                 f"model_type {config.model_type!r}: the torch engine runs {', '.join(_SUPPORTED)}"
@@ -231,7 +235,7 @@ class _AttentionGroup:
         out.view(-1, heads * dim).index_copy_(0, self.packed, mixed)
 
 
-def _rope_table(config: PretrainedConfig, dim: int, length: int) -> tuple[Tensor, Tensor]:
+def _rope_table(config: "PretrainedConfig", dim: int, length: int) -> tuple[Tensor, Tensor]:
     parameters = getattr(config, "rope_parameters", None) or {}
     if parameters.get("rope_type", "default") != "default":
         raise UserError(

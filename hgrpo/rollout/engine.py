@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from hgrpo.policy.policy import Policy
+    from hgrpo.policy.policy import Policy, SavedPolicy
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RolloutEngine(Protocol):
     sampling: Sampling
     max_length: int
 
-    def load_weights(self, policy: "Policy") -> None:
+    def load_weights(self, policy: "Policy | SavedPolicy") -> None:
         """Use the policy's present weights; forgets every conversation."""
         ...
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hgrpo.policy.policy import Policy
+from hgrpo.policy.policy import Policy, SavedPolicy
 from hgrpo.rollout.decoder import Decoder
 from hgrpo.rollout.engine import Completion, Request, Sampling
 from hgrpo.streams import uniform
@@ -31,7 +31,7 @@ class TorchEngine:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Policy | SavedPolicy,
         capacity: int,
         sampling: Sampling,
         end_id: int,
@@ -41,7 +41,7 @@ class TorchEngine:
         self.embeddings = embeddings
         self.sampling = sampling
         self.end_id = end_id
-        config = policy.causal_lm.config
+        config = policy.architecture
         self.max_length = config.max_position_embeddings
         self._decoder = Decoder(config, capacity, self.max_length)
         self._rows: dict[int, _Row] = {}
@@ -49,7 +49,7 @@ class TorchEngine:
         self._free = list(range(capacity))
         self.load_weights(policy)
 
-    def load_weights(self, policy: Policy) -> None:
+    def load_weights(self, policy: Policy | SavedPolicy) -> None:
         """Use the policy's present weights; forgets every conversation."""
         self._decoder.load(policy.merged_weights())
         self._rows.clear()

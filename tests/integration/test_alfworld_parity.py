@@ -211,6 +211,7 @@ def test_progress_from_the_official_facts_is_the_native_one(games, tmp_path):
         for command in commands:
             step = native.step(command)
             assert official.step(command) == step
+            assert official.situation() == native.situation()
             gained += step.progress
         assert step.success
         assert gained == pytest.approx(1)

@@ -12,7 +12,6 @@ from test_rollout import MAX_TOKENS, TURN_CAP
 from tiny_policy import HallEnv, hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
-import hgrpo.envs.make
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.records import sequence_table, turn_table, write_table
 from hgrpo.cli import credit_agreement
@@ -58,7 +57,7 @@ def study(tmp_path_factory):
     policy.save_adapter(root / "policy")
     conversation = Conversation(policy.tokenizer)
     engine = TorchEngine(policy, 32, Sampling(1.0, MAX_TOKENS), conversation.end_id)
-    collector = Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS)
+    collector = Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS, situations=True)
     groups = collector.collect(TASKS[:4], 4, ("train", SEED, 1, 0))
     flat = [trajectory for group in groups for trajectory in group]
     (root / "round").mkdir()
@@ -109,7 +108,7 @@ def run(study, out, fitted=None, **changes):
         words += ["--fitted", value]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["credit_agreement", *words])
-        patch.setattr(hgrpo.envs.make, "env_factory", lambda env, assets: HallEnv)
+        patch.setattr(credit_agreement, "env_factory", lambda env, assets: HallEnv)
         credit_agreement.main()
     return out
 

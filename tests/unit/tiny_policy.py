@@ -50,13 +50,14 @@ class HallEnv:
 
     def reset(self, task: Task) -> Observation:
         self._coin = f"door {task.task_id[-1]}"
-        self._opened = False
+        self._opened = []
         return Observation("find a coin.", TEXTS[0])
 
     def step(self, action: str) -> Step:
         door = action.removeprefix("open ")
         known = action.startswith("open ") and door in DOORS
         won = known and door == self._coin
+        self._opened += [door] if known else []
         text = f"The {door} is empty." if known else "Nothing happens."
         return Step(
             Observation("find a coin.", text),
@@ -66,6 +67,9 @@ class HallEnv:
             won,
             {"admissible": known},
         )
+
+    def situation(self) -> tuple[str, str]:
+        return f"opened {' '.join(sorted(set(self._opened)))}", "all doors"
 
     def admissible_commands(self) -> list[str]:
         return [f"open {door}" for door in DOORS]

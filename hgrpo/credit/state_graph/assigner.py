@@ -27,6 +27,8 @@ class StateGraphCredit:
     the final advantage: the trajectory's is part of it.
     """
 
+    reads_situations = True
+
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._tally = Tally(settings)

@@ -9,10 +9,17 @@ from hgrpo.agent.trajectory import Trajectory, Turn
 from hgrpo.credit.state_graph.settings import Key
 from hgrpo.credit.state_graph.turns import Turns, numbered
 
+
+def _struct(turn: Turn) -> Hashable:
+    if not turn.state:
+        raise RuntimeError("state graph: the turns carry no fingerprints of their situations")
+    return turn.state, turn.commands
+
+
 LABELS: dict[str, Callable[[Turn], Hashable]] = {
     "obs": lambda turn: turn.observation,
     "obs_cmds": lambda turn: (turn.observation, turn.commands),
-    "struct": lambda turn: (turn.state, turn.commands),
+    "struct": _struct,
     "page": lambda turn: " ".join(turn.observation.split()),
     "sim": lambda turn: turn.observation,
 }

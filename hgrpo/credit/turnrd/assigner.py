@@ -100,7 +100,10 @@ class TurnRDCredit:
                 turn.target = float(gain)
 
     def _batch(self, trajectories: Sequence) -> TurnBatch:
+        # In float16, as rounds store them: cached rollouts get the credit they got when played.
         return pad(
-            [np.stack([turn.embedding for turn in t.turns]) for t in trajectories],
-            [t.goal_embedding for t in trajectories] if self._settings.model.film else None,
+            [np.stack([turn.embedding for turn in t.turns]).astype("f2") for t in trajectories],
+            [np.float16(t.goal_embedding) for t in trajectories]
+            if self._settings.model.film
+            else None,
         )

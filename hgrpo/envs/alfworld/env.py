@@ -63,12 +63,7 @@ class AlfworldEnv:
         return self._observe(text)
 
     def _observe(self, text: str) -> Observation:
-        return Observation(
-            self._game.goal,
-            text,
-            fingerprint(self._play.changed()),
-            fingerprint(self._play.admissible_commands()),
-        )
+        return Observation(self._game.goal, text)
 
     def step(self, action: str) -> Step:
         if self._done:
@@ -95,6 +90,12 @@ class AlfworldEnv:
         if self._play is None:
             raise RuntimeError("admissible_commands before reset")
         return self._play.admissible_commands()
+
+    def situation(self) -> tuple[str, str]:
+        """Fingerprints of the place with all changes since the start, and of the commands."""
+        if self._play is None:
+            raise RuntimeError("situation before reset")
+        return fingerprint(self._play.changed()), fingerprint(self._play.admissible_commands())
 
     def __getstate__(self) -> dict:
         return {

@@ -1,0 +1,202 @@
+"""What every credit assigner must keep to, whatever it thinks of a turn: all shipped settings."""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_rollout import MAX_TOKENS
+from tiny_policy import HallEnv, hall_tasks, make_policy
+from toy_round import imitate_random_doors
+
+from hgrpo.agent.cached import read_groups
+from hgrpo.agent.conversation import Conversation
+from hgrpo.agent.records import sequence_table, turn_table, write_table
+from hgrpo.config.read import read_yaml
+from hgrpo.credit.base import Context, Group, assign_all
+from hgrpo.credit.make import make_assigner
+from hgrpo.credit.turnrd.checkpoint import save_model
+from hgrpo.credit.turnrd.model import build_model
+from hgrpo.credit.turnrd.settings import Settings
+from hgrpo.evaluation.shared_credit import computations
+from hgrpo.rollout.collector import Collector
+from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout.torch_engine import TorchEngine
+
+CREDIT = {
+    path.stem: read_yaml(path).get("credit", {"kind": "flat"})
+    for path in sorted(Path("configs/methods").glob("*.yaml"))
+}
+# Credit that compares a turn with the group's others is not among these; nothing in it is padded.
+OWN = [name for name, given in CREDIT.items() if given["kind"] not in {"state_graph", "judge"}]
+TURN_CAP, K = 5, 6
+TASKS = hall_tasks(3)
+STREAM = ("train", 1, 2, 0)
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    policy = make_policy(tmp_path_factory.mktemp("base"))
+    imitate_random_doors(policy)
+    return policy
+
+
+@pytest.fixture(scope="module")
+def collector(policy):
+    conversation = Conversation(policy.tokenizer)
+    engine = TorchEngine(policy, 32, Sampling(1.0, MAX_TOKENS), conversation.end_id, True)
+    return Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS)
+
+
+@pytest.fixture(scope="module")
+def groups(collector):
+    """Three groups of different lengths; situations and progress are made up."""
+    rng = np.random.default_rng(7)
+    groups = collector.collect(TASKS, K, STREAM)
+    for trajectory in (trajectory for group in groups for trajectory in group):
+        for turn in trajectory.turns:
+            turn.progress = float(rng.integers(-1, 3)) / 4
+            turn.state, turn.commands = f"s{rng.integers(4)}", f"c{rng.integers(2)}"
+    assert len({len(t.turns) for t in groups[0]}) > 1
+    assert len({t.env_return for t in groups[0]}) > 1
+    return groups
+
+
+@pytest.fixture(scope="module")
+def context(policy, collector, tmp_path_factory):
+    return Context(
+        "alfworld",
+        policy,
+        Conversation(policy.tokenizer),
+        collector,
+        tmp_path_factory.mktemp("cache"),
+    )
+
+
+@pytest.fixture(scope="module")
+def build(policy, context, tmp_path_factory):
+    """Assigner of a method; a TurnRD has a model, not fitted to anything."""
+
+    def make(name, first_round=False):
+        given = computations({name: CREDIT[name]}, {})[0].credit
+        fitted = None
+        if given.kind == "turnrd" and not first_round:
+            fitted = tmp_path_factory.mktemp(name)
+            own = Settings(**given.settings)
+            width = policy.causal_lm.config.hidden_size
+            save_model(build_model(own.model, width, 3), own.model, width, {}, fitted)
+        whole = Context(
+            context.environment,
+            context.policy,
+            context.conversation,
+            context.collector,
+            context.cache_dir,
+            fitted,
+        )
+        return make_assigner(given, whole)
+
+    return make
+
+
+@pytest.fixture(scope="module", params=CREDIT)
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def assigner(name, build):
+    return build(name)
+
+
+def named(trajectories):
+    task = trajectories[0].task.task_id if trajectories else "none"
+    return Group(copy.deepcopy(trajectories), (*STREAM, task))
+
+
+def close(found, wanted):
+    assert len(found) == len(wanted)
+    for row, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(row, other, rtol=1e-6, atol=1e-6)
+
+
+def whole(credit, trajectories):
+    """One finite float64 for every turn."""
+    assert [row.shape for row in credit] == [(len(t.turns),) for t in trajectories]
+    assert all(row.dtype == np.float64 and np.isfinite(row).all() for row in credit)
+
+
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(order=st.permutations(range(K)), number=st.integers(0, 2))
+def test_credit_follows_a_trajectory_to_its_place_in_the_group(assigner, groups, order, number):
+    group = groups[number]
+    credit = assigner.assign(named(group))
+    shuffled = assigner.assign(named([group[k] for k in order]))
+    close(shuffled, [credit[k] for k in order])
+
+
+def test_other_groups_in_the_batch_do_not_matter(assigner, groups):
+    together = assign_all(assigner, [named(group) for group in groups])
+    alone = [assigner.assign(named(group)) for group in groups]
+    for group, one, other in zip(groups, together, alone, strict=True):
+        whole(one, group)
+        close(one, other)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_padding_to_longer_trajectories_does_not_matter(name, build, groups):
+    """Credit that is a trajectory's own is the same beside longer ones and without them."""
+    assigner = build(name)
+    group = sorted(groups[0], key=lambda t: len(t.turns))
+    credit = assigner.assign(named(group))
+    close(assigner.assign(named(group[:1])), credit[:1])
+    close(assigner.assign(named(group[:3])), credit[:3])
+
+
+def test_sums_are_what_is_promised(name, build, groups):
+    for first_round in (False, True):
+        promised = computations({name: CREDIT[name]}, {} if first_round else {name: Path("x")})[0]
+        for group in groups:
+            credit = build(name, first_round).assign(named(group))
+            sums = np.array([row.sum() for row in credit])
+            match promised.promises:
+                case "return":
+                    np.testing.assert_allclose(sums, [t.env_return for t in group], atol=1e-6)
+                case "progress":
+                    gains = [sum(turn.progress for turn in t.turns) for t in group]
+                    np.testing.assert_allclose(sums, gains, atol=1e-9)
+                case _:
+                    assert CREDIT[name]["kind"] not in {"progress", "random", "turnrd"}
+
+
+@pytest.mark.parametrize("case", ["none", "without turns", "one", "identical", "two lengths"])
+def test_credit_is_finite_in_odd_groups(assigner, groups, case):
+    longest = max(groups[0], key=lambda t: len(t.turns))
+    bare = copy.deepcopy(longest)
+    bare.turns, bare.behaviour_logprobs = [], []
+    copies = [copy.deepcopy(longest) for _ in range(4)]
+    for rollout, twin in enumerate(copies):
+        twin.rollout = rollout
+    group = {
+        "none": [],
+        "without turns": [bare],
+        "one": [longest],
+        "identical": copies,
+        "two lengths": [longest, bare],
+    }[case]
+    whole(assigner.assign(named(group)), group)
+
+
+def test_cached_rollouts_get_the_credit_they_got_in_the_loop(name, build, groups, tmp_path):
+    flat = [trajectory for group in groups for trajectory in copy.deepcopy(group)]
+    in_loop = [build(name).assign(named(group)) for group in groups]
+    write_table(turn_table(flat, 2, 0), tmp_path / "turns.parquet")
+    write_table(sequence_table(flat, 2, 0), tmp_path / "sequences.parquet")
+    cached = read_groups(tmp_path, TASKS)
+    for group, wanted in zip(cached, in_loop, strict=True):
+        found = build(name).assign(named(group.trajectories))
+        for row, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(row, other)

@@ -1,0 +1,39 @@
+"""Which study a command line is about."""
+
+from pathlib import Path
+
+import pytest
+
+from hgrpo.config.chosen import STUDY_VARIABLE, chosen_study
+from hgrpo.errors import UserError
+
+STUDIES = Path("configs/studies")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "study"),
+    [
+        (["-n"], "bakeoff"),
+        (["-n", "alpha_sweep", "--config", "seeds=11"], "alpha_sweep"),
+        (["results/smoke/report/report.html"], "smoke"),
+        (["./results/smoke/rl/flatGRPO/seed_11/round_1/summary.json"], "smoke"),
+        (["smoke", "results/smoke/report/report.html"], "smoke"),
+        # Neither a target of a study nor a file in its results.
+        (["results/other/report.html", "profiles/smoke", "smoke/x"], "bakeoff"),
+    ],
+)
+def test_a_target_chooses_its_study(arguments, study):
+    assert chosen_study(STUDIES, None, arguments, {}) == study
+
+
+def test_what_is_configured_and_the_environment_of_a_job():
+    assert chosen_study(STUDIES, "smoke", [], {STUDY_VARIABLE: "alpha_sweep"}) == "smoke"
+    assert chosen_study(STUDIES, None, [], {STUDY_VARIABLE: "alpha_sweep"}) == "alpha_sweep"
+    assert chosen_study(STUDIES, "smoke", ["smoke"], {}) == "smoke"
+
+
+def test_two_studies_at_a_time_are_refused():
+    with pytest.raises(UserError, match="not bakeoff and smoke"):
+        chosen_study(STUDIES, None, ["smoke", "results/bakeoff/config.yaml"], {})
+    with pytest.raises(UserError, match="not alpha_sweep and smoke"):
+        chosen_study(STUDIES, "alpha_sweep", ["smoke"], {})
