@@ -35,7 +35,7 @@ class KlConfig(Strict):
 class TrainingConfig(Strict):
     """One reinforcement-learning round; identical for every arm unless its method file says so."""
 
-    steps_per_round: int = Field(8, gt=0)
+    steps_per_round: int = Field(6, gt=0)
     tasks_per_step: int = Field(32, gt=0, description="P: groups collected before an update")
     rollouts_per_task: int = Field(8, gt=0, description="K: group size")
     temperature: float = Field(1.0, gt=0)

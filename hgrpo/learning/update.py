@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -28,6 +29,10 @@ from hgrpo.policy.logprobs import (
 )
 from hgrpo.policy.policy import Policy
 
+# A penalty that is off is still watched, on every so many-th trajectory: a forward pass of the
+# reference over all of them would be a fifth of the update.
+_WATCHED = 8
+
 
 @dataclass
 class Learner:
@@ -51,12 +56,14 @@ class Learner:
         """
         if not sequences:
             return self._empty()
-        self._score_reference(sequences)
+        self._score_reference(sequences if self.kl.coefficient else sequences[::_WATCHED])
         steps = []
         for _ in range(self.training.epochs):
             for part in _split(order, self.training.minibatches):
                 steps.append(self._step([sequences[i] for i in part]))
         row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
+        # A small minibatch may hold none of the trajectories that are watched.
+        row["observed_kl"] = float(np.nanmean([step["observed_kl"] for step in steps]))
         # Before the first step both sides hold the same weights, so any difference is numerics.
         row["mismatch_mean"] = steps[0]["difference_mean"]
         row["mismatch_max"] = steps[0]["difference_max"]
@@ -99,20 +106,23 @@ class Learner:
         weights = token_weights(lengths, training.loss_reduction).split(lengths.tolist())
         total = int(lengths.sum())
         sums: dict[str, float] = {}
-        ratios = []
+        ratios, kls = [], []
         for part in self._micro(minibatch):
             chosen = [minibatch[i] for i in part]
             weight = torch.cat([weights[i] for i in part])
             behaviour = torch.cat([s.behaviour for s in chosen])
             advantages = torch.cat([s.advantages for s in chosen])
-            reference = torch.cat([s.reference for s in chosen])
+            scored = [s.reference for s in chosen if s.reference is not None]
+            watched = torch.cat(
+                [torch.full((len(s.behaviour),), s.reference is not None) for s in chosen]
+            )
             logprobs, entropy = self._logprobs(_pad(chosen))
             policy_terms = ppo_clip(
                 logprobs, behaviour, advantages, training.clip_low, training.clip_high
             )
-            kl_terms = kl_k3(logprobs, reference)
+            kl_terms = kl_k3(logprobs[watched], torch.cat([*scored, torch.zeros(0)]))
             policy_loss = (weight * policy_terms).sum()
-            kl_loss = (weight * kl_terms).sum()
+            kl_loss = (weight[watched] * kl_terms).sum()
             (policy_loss + self.kl.coefficient * kl_loss).backward()
             with torch.no_grad():
                 share = len(behaviour) / total
@@ -126,18 +136,19 @@ class Learner:
                 for name, value in (
                     ("policy_loss", policy_loss),
                     ("kl_term", self.kl.coefficient * kl_loss),
-                    ("observed_kl", kl_terms.mean() * share),
                     ("entropy", entropy.mean() * share),
                     ("clip_fraction", clipped * share),
                 ):
                     sums[name] = sums.get(name, 0.0) + float(value)
                 ratios.append((logprobs - behaviour).detach())
+                kls.append(kl_terms.detach())
         norm = clip_gradients([p for _, p in self.policy.trainable], training.max_grad_norm)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         log_ratio = torch.cat(ratios)
         return sums | {
             "total_loss": sums["policy_loss"] + sums["kl_term"],
+            "observed_kl": float(torch.cat(kls).mean()),
             "grad_norm": norm,
             "ratio_mean": float(log_ratio.exp().mean()),
             "ratio_max": float(log_ratio.exp().max()),

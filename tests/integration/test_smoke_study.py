@@ -12,6 +12,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 STUDY = "results/smoke"
+TRAINED = ("flatGRPO", "Progressive", "RandomCredit", "LLMJudge", "TurnRDV2CF", "GiGPO")
 
 
 def snakemake(root, *arguments, **environment) -> subprocess.CompletedProcess:
@@ -43,7 +44,7 @@ def root(project, tmp_path_factory):
 def test_every_arm_is_in_the_table(root):
     episodes = pd.read_parquet(root / STUDY / "report/episodes.parquet")
     arms = episodes.groupby("method")["round"].max().to_dict()
-    assert arms == {"SFTOnly": 0, "flatGRPO": 2, "Progressive": 2, "RandomCredit": 2}
+    assert arms == {"SFTOnly": 0} | dict.fromkeys(TRAINED, 2)
     test = episodes[(episodes["panel"] == "test") & (episodes["temperature"] == 0)]
     assert set(test.groupby(["method", "round"]).size()) == {16}
     comparison = json.loads((root / STUDY / "report/methods_comparison.json").read_text())
@@ -55,9 +56,9 @@ def test_every_trained_arm_moved_away_from_the_sft_policy_its_own_way(root):
     sft = (root / STUDY / "sft/adapter/model.safetensors").read_bytes()
     trained = [
         (root / STUDY / f"rl/{arm}/seed_11/round_2/adapter/model.safetensors").read_bytes()
-        for arm in ("flatGRPO", "Progressive", "RandomCredit")
+        for arm in TRAINED
     ]
-    assert len({sft, *trained}) == 4
+    assert len({sft, *trained}) == 1 + len(TRAINED)
 
 
 def test_nothing_is_left_to_do_and_no_scratch_files_remain(root):
@@ -84,3 +85,15 @@ def test_a_round_run_again_writes_the_same_weights(root):
     done = snakemake(root, str(weights.relative_to(root)))
     assert done.returncode == 0, done.stdout + done.stderr
     assert weights.read_bytes() == before
+
+
+def test_all_assigners_credit_the_same_cached_rollouts(root):
+    done = snakemake(root, "credit_agreement")
+    assert done.returncode == 0, done.stdout + done.stderr
+    folder = root / STUDY / "credit_agreement"
+    credits = pd.read_parquet(folder / "credits.parquet")
+    turns = len(pd.read_parquet(root / STUDY / "rl/flatGRPO/seed_11/round_2/turns.parquet"))
+    assert credits.groupby("method").size().to_dict() == dict.fromkeys(TRAINED, turns)
+    checks = pd.read_csv(folder / "checks.csv").set_index("method")
+    assert {"LLMJudge", "TurnRDV2CF", "GiGPO"} <= set(checks.index)
+    assert (folder / "agreement.svg").is_file() and (folder / "gallery.svg").is_file()

@@ -134,7 +134,7 @@ def test_settings_that_follow_one_factor_belong_to_it(tier2):
 
 def test_turnrd_is_known_by_its_kind():
     assert uses_turnrd(shipped("bakeoff_plus")) == ["TurnRDV1", "TurnRDV2"]
-    assert uses_turnrd(shipped("smoke")) == []
+    assert uses_turnrd(shipped("smoke")) == ["TurnRDV2CF"]
 
 
 def test_the_figures_stage_sees_of_the_training_what_arms_differ_in():

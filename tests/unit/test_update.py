@@ -160,3 +160,31 @@ def test_gradient_norm_is_clipped(setting):
     moved, row = gradient(policy, sequences(groups, FLAT), training)
     assert moved.norm().item() == pytest.approx(1e-3, rel=1e-3)
     assert row["grad_norm"] > 1e-3
+
+
+def test_a_penalty_that_is_off_is_watched_on_some_and_moves_nothing(setting):
+    policy, groups = setting
+    off = TRAINING.model_copy(update={"kl": KlConfig(init=0.0)})
+    batch = sequences(groups, FLAT)
+    moved, row = gradient(policy, batch, off)
+    scored = [sequence for sequence in batch if sequence.reference is not None]
+    assert 0 < len(scored) <= len(batch) // 8 + 1
+    _, full = gradient(policy, sequences(groups, FLAT))
+    assert row["observed_kl"] == pytest.approx(full["observed_kl"], rel=0.3)
+    _, alone = gradient(policy, scored)
+    assert row["observed_kl"] == pytest.approx(alone["observed_kl"], rel=1e-4)
+    with policy.reference() as reference:
+        held = {name: tensor.clone() for name, tensor in reference.state_dict().items()}
+        for tensor in reference.state_dict().values():
+            tensor.mul_(0.5)
+    other, _ = gradient(policy, sequences(groups, FLAT), off)
+    with policy.reference() as reference:
+        reference.load_state_dict(held)
+    assert torch.equal(moved, other)
+
+
+def test_a_minibatch_without_a_watched_trajectory_leaves_the_kl_a_number(setting):
+    policy, groups = setting
+    training = TRAINING.model_copy(update={"kl": KlConfig(init=0.0), "minibatches": 4})
+    _, row = gradient(policy, sequences(groups, FLAT)[:8], training)
+    assert np.isfinite(row["observed_kl"])

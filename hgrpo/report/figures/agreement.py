@@ -18,9 +18,8 @@ from hgrpo.report.figures.credit import (
     LONGEST,
     scale_of,
     strips,
-    wrapped,
 )
-from hgrpo.report.style import MUTED, PAPER, Drawing, canvas
+from hgrpo.report.style import MUTED, PAPER, Drawing, canvas, wrap
 
 LONGEST_SHOWN = 30  # turns of the longest trajectory that is drawn
 _SECTION = "credit"
@@ -208,7 +207,7 @@ def _draw_matrix(ax, matrix: np.ndarray, labels: Sequence[str]) -> None:
         )
     ax.set_yticks(
         np.arange(size) + 0.5,
-        [f"{wrapped(label, 20)}{GAP}{index + 1}" for index, label in enumerate(labels)],
+        [f"{wrap(label, 20)}{GAP}{index + 1}" for index, label in enumerate(labels)],
         fontsize=7.5,
     )
     ax.set_xticks([])

@@ -1,7 +1,6 @@
 """Credit pictures: the same trajectories, turn by turn, as each arm credited them."""
 
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,7 +10,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from hgrpo.report.arms import Arms
-from hgrpo.report.style import PAPER, Drawing, canvas
+from hgrpo.report.style import PAPER, Drawing, canvas, wrap
 
 GOAL = re.compile(r"Your task is to: (.+)")
 POSITIVE, NEGATIVE = "#3a86c8", "#e07b00"
@@ -113,11 +112,11 @@ def strips(
         names = list(labels.values())
         ax.set_xticks(
             np.arange(len(labels)) + 0.5,
-            [name.replace(" ", "\n") if abreast else wrapped(name) for name in names],
+            [name.replace(" ", "\n") if abreast else wrap(name) for name in names],
             fontsize=8 if numbered else 6.5,
             rotation=0 if abreast else 90,
         )
-        ax.set_title(wrapped(title, 36), fontsize=9)
+        ax.set_title(wrap(title, 36), fontsize=9)
     return figure
 
 
@@ -165,13 +164,8 @@ def _scales(picture: pd.DataFrame) -> dict[str, float]:
     return dict(zip(credit.columns, scale_of(credit.to_numpy()), strict=True))
 
 
-def wrapped(name: str, width: int = 16) -> str:
-    """A label on lines of about `width` characters."""
-    return "\n".join(textwrap.wrap(name, width)) or name
-
-
 def _longest_line(labels: Mapping[str, str]) -> int:
-    return max(len(line) for name in labels.values() for line in wrapped(name).split("\n"))
+    return max(len(line) for name in labels.values() for line in wrap(name).split("\n"))
 
 
 def scale_of(credit: np.ndarray) -> np.ndarray:
