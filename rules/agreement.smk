@@ -70,7 +70,11 @@ rule credit_agreement:
         assets=f"{R}/assets",
         base=f"{R}/base",
         policy=subpath(input.policy, parent=True),
-        fitted=[f"--fitted {method}={folder}" for method, folder in _AGREEMENT_FITTED.items()],
+        fitted=[
+            part
+            for method, folder in _AGREEMENT_FITTED.items()
+            for part in ("--fitted", f"{method}={folder}")
+        ],
         cache=f"{R}/cache",
         out=subpath(output.index, parent=True),
     message:
@@ -78,5 +82,5 @@ rule credit_agreement:
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.credit_agreement --config {params.cfg:q}"
         " --seed {params.seed} --rollouts {params.rollouts:q} --assets {params.assets:q}"
-        " --base {params.base:q} --policy {params.policy:q} {params.fitted}"
+        " --base {params.base:q} --policy {params.policy:q} {params.fitted:q}"
         " --cache {params.cache:q} --out {params.out:q} > {log:q} 2>&1"

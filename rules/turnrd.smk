@@ -3,7 +3,7 @@
 OUTPUTS, in turnrd/<method>/seed_<s>/round_<r>/:
     model.safetensors    the model after the rounds 1 to r
     model.json           its settings and its metrics
-    train_log.json       one row per epoch
+    train_log.json       a row for the start, then one per epoch
 """
 
 

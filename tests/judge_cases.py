@@ -3,6 +3,9 @@
 from hgrpo.agent.trajectory import Trajectory, Turn
 from hgrpo.credit.base import Group
 from hgrpo.credit.judge import Settings
+from hgrpo.credit.judge.accounting import Account
+from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.spend import Spend
 from hgrpo.envs.base import Task
 
 GOAL = "put a hot mug in shelf"
@@ -66,7 +69,18 @@ def group(trajectories):
 
 
 def settings(**changes):
-    """Settings for the offline rubric at no price, without pauses."""
+    """Settings for the offline rubric, or another model at no price, without pauses."""
     free = {"dollars_per_million_input": 0.0, "dollars_per_million_output": 0.0}
     base = {"model": "offline-rubric", "base_url": "service", "backoff_s": 0.0} | free
     return Settings(**(base | changes))
+
+
+def account_of(folder, **changes):
+    """An account on the study's file in `folder`, for settings with these changes."""
+    chosen = settings(**changes)
+    return Account(chosen, Spend(Database(folder / "judge.sqlite"), chosen))
+
+
+def counted(judge):
+    """All that a judge has counted so far, its reports' rows together."""
+    return judge._account.report()

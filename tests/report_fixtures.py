@@ -13,6 +13,7 @@ import yaml
 from hgrpo.config.env import TASK_TYPES as TYPES
 from hgrpo.config.stages import stage_config
 from hgrpo.config.study import load_study
+from hgrpo.config.training import MethodConfig
 from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.report.inputs import read_inputs
 
@@ -102,10 +103,8 @@ def write_study(
     `settings` (arm -> its settings, see `shipped`) are those of the arms in place of `methods`.
     """
     rng = np.random.default_rng(draw)
-    arms = settings or {
-        name: {"name": name, "label": LABELS.get(name, name), "train": name != "SFTOnly"}
-        for name in methods
-    }
+    arms = settings or {name: resolved_arm(name) for name in methods}
+    reference = "flatGRPO" if "flatGRPO" in arms else next(n for n in arms if arms[n]["train"])
     panels = {
         "validation": _panel("valid_seen", n_validation, rng),
         "test": _panel("valid_unseen", n_test, rng),
@@ -129,16 +128,16 @@ def write_study(
                 if trained:
                     folder = root / f"rl/{method}/seed_{seed}/round_{number}"
                     folder.mkdir(parents=True)
-                    credit = arm.get("credit", {})
+                    credit = arm["credit"]
                     _write_round(folder, method, seed, number, steps, gain, credit, rng)
-                    if credit.get("kind") == "turnrd" and number < rounds:
+                    if credit["kind"] == "turnrd" and number < rounds:
                         folder = root / f"turnrd/{method}/seed_{seed}/round_{number}"
                         folder.mkdir(parents=True)
                         _write_fit(folder, number, credit, rng)
     config = {
         "study": "fake",
         "description": "Credit assigners on invented ALFWorld houses",
-        "reference": "flatGRPO",
+        "reference": reference,
         "seeds": list(seeds),
         "rounds": rounds,
         "methods": arms,
@@ -160,6 +159,13 @@ LABELS = {
     "LLMJudge": "LLM judge",
     "TurnRDV2": "TurnRD v2",
 }
+
+
+def resolved_arm(name: str) -> dict:
+    """An arm as the figures stage has it, with nothing but its name to tell it from others."""
+    method = MethodConfig(name=name, label=LABELS.get(name, name), train=name != "SFTOnly")
+    resolved = method.model_dump(mode="json", exclude={"training"})
+    return resolved | {"training": {"lr": 3e-4, "rollouts_per_task": 8}}
 
 
 def shipped(study: str) -> dict[str, dict]:
@@ -245,6 +251,7 @@ def _write_round(folder, method, seed, number, steps, gain, credit, rng):
                 "dead_groups": int(rng.integers(4, 12)),
                 "n_action_tokens": int(256 * (10 - 2 * rate) * 5),
                 "n_forward_tokens": 256 * 150,
+                "n_turns": 256 * 8,
                 "inadmissible_share": float(rng.uniform(0.02, 0.06)),
                 "inadmissible": int(rng.integers(50, 150)),
                 "overlong": int(rng.integers(0, 4)),
@@ -291,13 +298,14 @@ def _write_round(folder, method, seed, number, steps, gain, credit, rng):
 
 def _report(credit: dict, number: int, step: int, rng: np.random.Generator) -> dict:
     """What an assigner says of itself in a row of the log."""
-    kind = credit.get("kind")
+    kind = credit["kind"]
     if kind == "judge":
         calls = {"judge_calls": 240 - step, "judge_cache_hits": 16 + step}
         return calls | {"judge_fallbacks": int(step == 1), "judge_dollars": 0.01}
     said = {}
     if kind == "counterfactual" or credit.get("counterfactual"):
         said |= {"cf_branches": 900 + step, "cf_replies": 4000, "cf_replayed_turns": 3000}
+        said |= {"cf_tokens": 110_000}
     if kind == "turnrd" and number > 1:  # the first round has no model yet
         said |= {"alpha_var": rng.uniform(0.005, 0.01) / number}
         said |= {"alpha_entropy_ratio": 1 - rng.uniform(0.02, 0.05) * number}
@@ -396,7 +404,7 @@ def _study_file(config: dict) -> dict:
         "methods": config["methods"],
         "seeds": config["seeds"],
         "rounds": config["rounds"],
-        "reference": "flatGRPO",
+        "reference": config["reference"],
         "training": {"lr": 3e-4, "tasks_per_step": 32, "rollouts_per_task": 8},
         "evaluation": {"test_games": 500, "validation_games": 200},
         "provenance": PROVENANCE,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hgrpo.agent.records import SEQUENCES, TURNS
-from hgrpo.agent.trajectory import Trajectory, Turn
+from hgrpo.agent.trajectory import Situation, Trajectory, Turn
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 
@@ -147,7 +147,18 @@ def _trajectory(
         ],
         success=row["success"],
         truncated=row["truncated"],
+        final=_final(row, where),
     )
+
+
+def _final(row: Mapping, where: str) -> Situation | None:
+    names = ("final_observation", "final_state", "final_commands")
+    parts = [row[name] for name in names]
+    if all(part is None for part in parts):
+        return None
+    if any(part is None for part in parts):
+        raise UserError(f"{where}: {', '.join(names)} are not all there")
+    return Situation(*parts)
 
 
 def _check_spans(row: Mapping, where: str) -> None:

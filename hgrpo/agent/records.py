@@ -49,6 +49,9 @@ SEQUENCES = pa.schema(
         ("truncated", pa.bool_()),
         ("embeddings", pa.binary()),
         ("goal_embedding", pa.binary()),
+        ("final_observation", pa.string()),
+        ("final_state", pa.string()),
+        ("final_commands", pa.string()),
     ]
 )
 
@@ -99,6 +102,9 @@ def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: i
             "truncated": trajectory.truncated,
             "embeddings": _half([turn.embedding for turn in trajectory.turns]),
             "goal_embedding": _half([trajectory.goal_embedding]),
+            "final_observation": trajectory.final and trajectory.final.observation,
+            "final_state": trajectory.final and trajectory.final.state,
+            "final_commands": trajectory.final and trajectory.final.commands,
         }
         for trajectory in trajectories
     ]

@@ -34,6 +34,15 @@ class Turn:
     advantage: float | None = None
 
 
+@dataclass(frozen=True)
+class Situation:
+    """What the agent saw last, with the fingerprints that a turn there would have."""
+
+    observation: str
+    state: str
+    commands: str
+
+
 @dataclass
 class Trajectory:
     """One rollout of a task as one token sequence.
@@ -44,6 +53,7 @@ class Trajectory:
             the spans of the turns in order, concatenated.
         truncated: ended by the turn cap or by the context length, not by the environment.
         context_overflow: ended because no further reply would have fitted the context.
+        final: the situation after the last turn, None where nobody asked for situations.
     """
 
     task: Task
@@ -56,6 +66,7 @@ class Trajectory:
     success: bool = False
     truncated: bool = False
     context_overflow: bool = False
+    final: Situation | None = None
 
     @property
     def env_return(self) -> float:

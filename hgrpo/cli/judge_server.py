@@ -1,13 +1,23 @@
 """A judge without a language model: a local, OpenAI-compatible server that scores by rules.
 
 The rules are those of hgrpo/credit/judge/rubric.py; they read the same prompt a language model
-would be sent and answer in the JSON form it asks for. Numbers that come from it are labelled
-"LLMJudge (offline rubric)". A method with `base_url: service` starts one in its own process; this
-command is for drills, and for a judge that several jobs share.
+would be sent and answer in the JSON form it asks for. It answers to the model name `offline-rubric`
+alone, and the labels of arms that ask for it end in "(offline rubric)". A method with
+`base_url: service` starts one in its own process; this command is for drills, and for a judge that
+several jobs share. A method asks it with
 
-Serves POST /v1/chat/completions, GET /v1/models, GET /health and GET /stats (what was asked and
-how it was answered). Tokens are reported as UTF-8 bytes / 4, rounded up. Keys are neither needed
-nor looked at. SIGTERM and Ctrl-C end it cleanly and remove the ready file.
+  model: offline-rubric
+  base_url: http://127.0.0.1:8123/v1
+  api_key_env: null
+
+Scores are cached by address, so give it the same port every time. The line it prints when it is
+ready holds the address. Serves POST /v1/chat/completions and GET /v1/models as OpenAI does, and
+
+  GET /stats        counts to hold against a drill's train_log.json: requests, answered, refused,
+                    one for each fault, input_tokens and output_tokens
+
+Tokens are reported as UTF-8 bytes / 4, rounded up. Keys are neither needed nor looked at. SIGTERM
+and Ctrl-C end it cleanly.
 
 Faults for drills, each on a share of the requests (`--fault NAME=SHARE`, several allowed):
   rate-limit=0.2    HTTP 429 on a fifth of the requests
@@ -20,14 +30,11 @@ before: five at 0.2 leave 0.8^5 = 33 % of the requests whole, whatever order the
 
 Examples:
   python -m hgrpo.cli.judge_server --port 8123
-  python -m hgrpo.cli.judge_server --ready-file results/judge.url
   python -m hgrpo.cli.judge_server --fault rate-limit=0.2 --fault timeout=0.2 --seed 1
 """
 
 import argparse
-from pathlib import Path
 
-from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import run
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.faults import FAULTS, FaultPlan
@@ -39,9 +46,6 @@ def main() -> None:
     args = _arguments()
     server = JudgeServer((args.host, args.port), FaultPlan(dict(args.fault), args.seed))
     try:
-        if args.ready_file:
-            with atomic_file(args.ready_file) as path:
-                path.write_text(server.url + "\n")
         print(f"judge server: {rubric.MODEL} at {server.url}", flush=True)
         server.serve_forever(poll_interval=0.1)
     except KeyboardInterrupt:
@@ -49,8 +53,6 @@ def main() -> None:
     finally:
         server.stopping.set()
         server.server_close()
-        if args.ready_file:
-            args.ready_file.unlink(missing_ok=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -59,7 +61,6 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
-    parser.add_argument("--ready-file", type=Path, help="file to hold the base URL while it serves")
     parser.add_argument(
         "--fault", type=_fault, action="append", default=[], metavar="NAME=SHARE", help="see above"
     )

@@ -19,7 +19,7 @@ from hgrpo.cli.entry import run
 from hgrpo.config.study import Resources, StageResources, load_study
 from hgrpo.errors import UserError
 
-STAGES = ("study_config", "assets", "expert", "base", "sft", "rl_round", "evaluate")
+STAGES = ("study_config", "assets", "expert", "base", "sft", "rl_round", "turnrd_fit", "evaluate")
 LAST = ("merge", "figures", "report")
 
 
@@ -38,11 +38,9 @@ class StagePlan:
         """Cores times minutes of the pending jobs."""
         if not self.pending:
             return 0.0
-        return None if self.seconds is None else self._minutes * self.needs.threads
-
-    @property
-    def _minutes(self) -> float:
-        return self.pending * self.seconds / 60
+        if self.seconds is None:
+            return None
+        return self.pending * self.seconds / 60 * self.needs.threads
 
 
 def main() -> None:
@@ -142,8 +140,8 @@ def render(plans: list[StagePlan], cores: int) -> str:
     return "\n".join(lines)
 
 
-def _number(value: float | None, digits: int = 1) -> str:
-    return "?" if value is None else f"{value:.{digits}f}"
+def _number(value: float | None) -> str:
+    return "?" if value is None else f"{value:.1f}"
 
 
 if __name__ == "__main__":

@@ -65,6 +65,8 @@ def main() -> None:
     )
     tables = all_tables(inputs)
     manifest = methods_comparison(inputs.comparison, inputs.episodes)
+    for name, row in manifest.items():
+        row["_label"] = inputs.arms.label(name)
     html = render(page)
     with atomic_folder(args.tables) as folder:
         write_tables(tables, folder)

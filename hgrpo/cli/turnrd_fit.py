@@ -13,10 +13,10 @@ from pathlib import Path
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, read_config, run
+from hgrpo.cli.entry import arguments, read_config, run, section
 from hgrpo.credit.turnrd.checkpoint import load_model, save_model
-from hgrpo.credit.turnrd.fit import fit
-from hgrpo.credit.turnrd.model import build_model
+from hgrpo.credit.turnrd.fit import NotFiniteError, fit
+from hgrpo.credit.turnrd.model import TurnRDV1, TurnRDV2, build_model
 from hgrpo.credit.turnrd.replay import read_replay
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.errors import UserError
@@ -26,26 +26,24 @@ from hgrpo.streams import key
 def main() -> None:
     """Read the replay, fit, write the model and its log."""
     parser = arguments(__doc__)
-    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--seed", type=int, required=True, help="of the run")
     parser.add_argument("--round", type=int, required=True, help="the last round of the replay")
     parser.add_argument(
-        "--rounds", type=Path, nargs="+", required=True, help="folders of the rounds so far"
+        "--rounds", type=Path, nargs="+", required=True, help="folders of all rounds so far"
     )
     parser.add_argument("--previous", type=Path, help="an earlier model, for a warm start")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
     began = time.perf_counter()
-    settings = Settings(**read_config(args.config)["credit"])
+    settings = section(read_config(args.config), "credit", Settings)
     rows = read_replay(args.rounds)
-    film = settings.model.film
-    if film and any(row.goal is None for row in rows):
+    if settings.model.film and any(row.goal is None for row in rows):
         raise UserError(f"{args.rounds[0]}: rounds without goal embeddings; film needs them")
     width = rows[0].embeddings.shape[1]
-    seed = key("turnrd", args.seed, args.round) % 2**31
     if settings.fit.warm_start and args.previous:
-        model = load_model(args.previous, settings)
+        model = _previous(args.previous, settings, width)
     else:
-        model = build_model(settings.model, width, seed)
+        model = build_model(settings.model, width, key("turnrd", args.seed, args.round) % 2**31)
     total = settings.fit.epochs + settings.fit.fresh_epochs
     with tqdm(total=total, desc="turnrd", unit="epoch") as bar:
 
@@ -53,12 +51,15 @@ def main() -> None:
             bar.set_postfix(validation=f"{row['validation_loss']:.4f}", refresh=False)
             bar.update()
 
-        log = fit(model, rows, settings.fit, film, seed, show)
+        try:
+            log = fit(model, rows, settings.fit, args.seed, show)
+        except NotFiniteError as error:
+            raise UserError(f"{args.rounds[-1]}: TurnRD cannot be fitted: {error}") from None
     best = min(log, key=lambda row: row["validation_loss"])
     metrics = {
         "n_trajectories": len(rows),
         "rounds": sorted({row.round for row in rows}),
-        "epochs_run": len(log),
+        "epochs_run": sum(row["phase"] != "start" for row in log),
         "best": best,
     }
     if getattr(model, "query_norm", None) is not None:
@@ -71,6 +72,19 @@ def main() -> None:
         f"{log[0]['validation_loss']:.4f} -> {best['validation_loss']:.4f}, correlation with the "
         f"return {_shown(best['return_corr'])}, {time.perf_counter() - began:.0f} s"
     )
+
+
+def _previous(folder: Path, settings: Settings, width: int) -> TurnRDV1 | TurnRDV2:
+    """The model to go on from.
+
+    Raises:
+        UserError: it is missing, broken, or made for other settings or embeddings.
+    """
+    model = load_model(folder, settings)
+    fitted = model.encoder.project.in_features
+    if fitted != width:
+        raise UserError(f"{folder}: a model for embeddings of width {fitted}, not {width}")
+    return model
 
 
 def _shown(value: float | None) -> str:

@@ -11,10 +11,11 @@ import json
 from tqdm import tqdm
 
 from hgrpo.cli.entry import run
-from hgrpo.credit.turnrd.fit import fit
+from hgrpo.credit.turnrd.fit import NotFiniteError, fit
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.needle import WIDTH, needle_task, recovery
 from hgrpo.credit.turnrd.settings import FitSettings, ModelSettings
+from hgrpo.errors import UserError
 
 _HELD_OUT = 500
 
@@ -42,7 +43,10 @@ def main() -> None:
             )
             model = build_model(shape, WIDTH, seed)
             with tqdm(total=args.epochs, desc=f"{version} seed {seed}", leave=False) as bar:
-                fit(model, rows, settings, False, seed, lambda row, bar=bar: bar.update())
+                try:
+                    fit(model, rows, settings, seed, lambda row, bar=bar: bar.update())
+                except NotFiniteError as error:
+                    raise UserError(f"--lr {args.lr}: {error}") from None
             found = recovery(model, *needle_task(_HELD_OUT, seed, "held-out"))
             if args.json:
                 print(json.dumps({"version": version, "seed": seed} | found))

@@ -31,6 +31,11 @@ class CreditConfig(BaseModel):
             raise ValueError(f"{kind}: {key}: {message[0].lower()}{message[1:]}") from None
         return {"kind": kind} | settings.model_dump(mode="json")
 
+    def labelled(self, label: str) -> str:
+        """An arm's label with what its assigner wants said beside it: who judged, say."""
+        remark = getattr(kinds.settings_of(self.kind)(**self.settings), "label_remark", "")
+        return f"{label} {remark}".strip()
+
     @property
     def settings(self) -> dict[str, Any]:
         """The keys beside `kind`."""

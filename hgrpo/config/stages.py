@@ -7,7 +7,7 @@ from hgrpo.config.study import Study
 # Keys of EvaluationConfig that only the statistics read.
 STATISTICS = {"bootstrap", "confidence"}
 # Keys of TrainingConfig that the report may find to be factors of the study.
-FACTORS = {"lr", "rollouts_per_task"}
+_TOLD = {"lr", "rollouts_per_task"}
 # Keys of TrainingConfig that say how turns are played.
 PLAY = {"temperature", "max_action_tokens", "in_flight"}
 
@@ -69,7 +69,8 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
                 "stream": study.methods[reference].stream,
                 # A list, since mappings are sorted on their way: the study's order is shown.
                 "methods": [
-                    arm.model_dump(mode="json", include={"name", "label", "credit"})
+                    arm.model_dump(mode="json", include={"name", "credit"})
+                    | {"label": arm.shown_label}
                     for arm in study.methods.values()
                     if arm.train
                 ],
@@ -82,9 +83,10 @@ def _comparison(study: Study) -> dict:
     evaluation = study.config.evaluation.model_dump(mode="json", include=STATISTICS)
     # A key that one arm changes is shown for all, so that arms can be told apart; the rest of the
     # training is the same for all of them and says nothing here.
-    told = FACTORS.union(*(method.training for method in study.methods.values()))
+    told = _TOLD.union(*(method.training for method in study.methods.values()))
     methods = {
         name: method.model_dump(mode="json", exclude={"training"})
+        | {"label": method.shown_label}
         | {"training": study.training[name].model_dump(mode="json", include=told)}
         for name, method in study.methods.items()
     }

@@ -7,3 +7,22 @@ class Strict(BaseModel):
     """A config section that rejects keys it does not know."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = "") -> None:
+    """Refuse knobs that were turned although nothing reads them.
+
+    The default passes, as a resolved config spells out every key.
+
+    Args:
+        section: holds the knobs.
+        knobs: name of each, whether it is read, and what would read it.
+        prefix: of the names in the message, for a section inside the one that is checked.
+
+    Raises:
+        ValueError: naming knob, value and reader.
+    """
+    for name, read, reader in knobs:
+        value = getattr(section, name)
+        if not read and value != type(section).model_fields[name].default:
+            raise ValueError(f"{prefix}{name}: {value} is read only with {reader}")

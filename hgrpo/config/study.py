@@ -248,6 +248,13 @@ def _cross_check(study: Study, path: Path) -> None:
                 f"{path}: evaluation.{panel}_games: {wanted} games are wanted, but the {panel} "
                 f"panel of env {config.env!r} holds {games}"
             )
+    for name, method in study.methods.items():
+        if method.train and method.alpha == 0 and study.training[name].invalid_action_penalty:
+            raise UserError(
+                f"{path}: training.invalid_action_penalty: {name} would not notice it, since it "
+                "enters the trajectory's advantage and alpha is 0 (methods of the state graph have "
+                "credit.invalid)"
+            )
     if (study.model.tiny is None) == (study.model.path is None):
         model = path.parent.parent / "models" / f"{config.model}.yaml"
         raise UserError(f"{model}: tiny: give either `tiny` or `path`, not both")

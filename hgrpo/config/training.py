@@ -74,7 +74,12 @@ class MethodConfig(Strict):
     )
     turn_norm: Literal["position", "group", "none"] = "position"
     norm_floor: float = Field(1e-6, gt=0, description="lower bound of a deviation divided by")
-    skip_dead_groups: bool = True
+    dead_groups: Literal["skip", "skip_equal_returns", "keep"] = Field(
+        "skip",
+        description="skip: groups whose advantages are all zero take no part in the update, unless "
+        "a KL penalty has something to say of them; skip_equal_returns: those whose returns are "
+        "all equal take none, whatever the turns' credit says (the guard of H-GRPO); keep: all do",
+    )
     stream: int = Field(
         0,
         ge=0,
@@ -84,6 +89,11 @@ class MethodConfig(Strict):
     training: dict[str, object] = Field(
         default_factory=dict, description="TrainingConfig keys this arm changes"
     )
+
+    @property
+    def shown_label(self) -> str:
+        """What people read: the label, or the name, and what the assigner wants said beside it."""
+        return self.credit.labelled(self.label or self.name)
 
 
 class EvaluationConfig(Strict):

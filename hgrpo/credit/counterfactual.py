@@ -5,8 +5,10 @@ itself several times. Their mean return is an estimate of the policy's value at 
 
     credit_t = R - mean return of the alternatives.
 
-Turns that were not chosen get 0. With the full horizon the estimate is unbiased; a shorter one
-counts what is not reached as nothing.
+That is an advantage already, above 0 where the episode went better than the policy would have made
+it from there: it is not to be centred or scaled. Turns that were not chosen get 0, which is no
+verdict; `verdicts` tells the two apart. With the full horizon the estimate is unbiased; a shorter
+one counts what is not reached as nothing.
 """
 
 import numpy as np
@@ -33,30 +35,41 @@ class CounterfactualCredit:
 
     def __init__(self, settings: Settings, collector: Collector):
         self._settings, self._collector = settings, collector
-        self._counts = dict.fromkeys(("cf_branches", "cf_replies", "cf_replayed_turns"), 0)
+        self._counts = dict.fromkeys(
+            ("cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens"), 0
+        )
 
     def assign(self, group: Group) -> list[np.ndarray]:
         """Return less the mean of the alternatives at chosen turns, 0 elsewhere; K arrays [T_k].
 
         Raises:
-            RuntimeError: the environment did not answer the replay as it did the episode.
+            ReplayError: the environment did not answer the replay as it did the episode.
+        """
+        return [np.nan_to_num(row) for row in self.verdicts(group)]
+
+    def verdicts(self, group: Group) -> list[np.ndarray]:
+        """The credit of the chosen turns, NaN for the others; K float64 arrays [T_k].
+
+        Raises:
+            ReplayError: the environment did not answer the replay as it did the episode.
         """
         chosen = [(k, t) for k, _ in enumerate(group.trajectories) for t in self._turns(group, k)]
         played = self._collector.play(
             [self._start(group, k, t, n) for k, t in chosen for n in self._range()]
         )
         returns = np.array([t.env_return for t in played]).reshape(-1, self._settings.alternatives)
-        credit = [np.zeros(len(t.turns)) for t in group.trajectories]
+        found = [np.full(len(t.turns), np.nan) for t in group.trajectories]
         for (k, t), alternatives in zip(chosen, returns, strict=True):
-            credit[k][t] = group.trajectories[k].env_return - alternatives.mean()
+            found[k][t] = group.trajectories[k].env_return - alternatives.mean()
         self._counts["cf_branches"] += len(played)
         replayed = [t for _, t in chosen for _ in self._range()]
         self._counts["cf_replayed_turns"] += sum(replayed)
         self._counts["cf_replies"] += sum(len(t.turns) for t in played) - sum(replayed)
-        return credit
+        self._counts["cf_tokens"] += sum(len(t.token_ids) for t in played)
+        return found
 
     def report(self) -> dict[str, float]:
-        """Continuations played, replies the engine gave in them, and turns replayed."""
+        """Continuations, replies the engine gave in them, turns replayed, tokens of all of it."""
         counts, self._counts = self._counts, dict.fromkeys(self._counts, 0)
         return counts
 

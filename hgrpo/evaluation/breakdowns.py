@@ -99,7 +99,7 @@ def task_types(
             played = outcomes(group, method, GREEDY)
             # A type may have a single task, which has no spread to speak of.
             if len(played.tasks) < 2:
-                lower, upper = statistics.wilson_interval(played.success[:, 0].mean(), 1, level)
+                lower, upper = statistics.wilson_interval(played.success[:, 0].mean(), 1, 1 - level)
             else:
                 rate = statistics.rate_interval(played.success, level)
                 lower, upper = rate.lower, rate.upper

@@ -17,10 +17,10 @@ OF_THE_TURN = {"credit", "turn_norm"}
 CREDIT = "credit"
 
 FACTORS: dict[str, Callable[[Mapping], Hashable]] = {
-    CREDIT: lambda arm: (arm.get("credit") or {}).get("kind", "flat"),
-    "rollouts_per_task": lambda arm: (arm.get("training") or {}).get("rollouts_per_task"),
-    "lr": lambda arm: (arm.get("training") or {}).get("lr"),
-    "skip_dead_groups": lambda arm: arm.get("skip_dead_groups", True),
+    CREDIT: lambda arm: arm["credit"]["kind"],
+    "rollouts_per_task": lambda arm: arm["training"]["rollouts_per_task"],
+    "lr": lambda arm: arm["training"]["lr"],
+    "dead_groups": lambda arm: arm["dead_groups"],
 }
 
 
@@ -64,7 +64,7 @@ def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
         methods: arm -> its settings, as the figures stage has them (`hgrpo.config.stages`).
     """
     arms = _trained(methods)
-    alphas = {name: float(arm.get("alpha", 1.0)) for name, arm in arms.items()}
+    alphas = {name: float(arm["alpha"]) for name, arm in arms.items()}
     blended = {_text(arm, WORDS | {"alpha"}) for name, arm in arms.items() if alphas[name] < 1}
     shared = {_text(arm, WORDS | {"alpha"} | OF_THE_TURN) for arm in arms.values()}
     each_once = len(set(alphas.values())) == len(alphas) >= 3
@@ -108,7 +108,7 @@ def uses_turnrd(methods: Mapping[str, Mapping]) -> list[str]:
 
 
 def _trained(methods: Mapping[str, Mapping]) -> dict[str, Mapping]:
-    return {name: arm for name, arm in methods.items() if arm.get("train", True)}
+    return {name: arm for name, arm in methods.items() if arm["train"]}
 
 
 def _text(arm: Mapping, without: set[str] = frozenset()) -> str:
@@ -118,7 +118,7 @@ def _text(arm: Mapping, without: set[str] = frozenset()) -> str:
 def _nothing_else_differs(arms: Mapping[str, Mapping], cells: Mapping[str, Mapping]) -> bool:
     flat = {
         name: {key: value for key, value in arm.items() if key not in WORDS | {"training"}}
-        | {f"training.{key}": value for key, value in (arm.get("training") or {}).items()}
+        | {f"training.{key}": value for key, value in arm["training"].items()}
         for name, arm in arms.items()
     }
     keys = {key for settings in flat.values() for key in settings}

@@ -70,7 +70,8 @@ def effects(
     table = pd.DataFrame(rows)
     table["p_holm"] = statistics.holm(table["p_value"].tolist())
     table["verdict"] = [
-        statistics.verdict(row.difference, row.p_holm, 1 - level) for row in table.itertuples()
+        statistics.verdict(row.difference, row.p_holm, row.n_seeds, 1 - level)
+        for row in table.itertuples()
     ]
     return table[list(COLUMNS)]
 

@@ -125,21 +125,24 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
     error, freedom = two_level_variance(np.hstack([success, pseudo]))
     mean = float(success.mean())
     if seeds == 1:
-        lower, upper = wilson_interval(success.sum(), tasks, level)
+        lower, upper = wilson_interval(success.sum(), tasks, 1 - level)
     else:
         shrunk = (success.mean(axis=0).sum() + 1) / (tasks + 2)
         effective = shrunk * (1 - shrunk) / error**2
         quantile = stats.t.ppf((1 + level) / 2, freedom)
-        equivalent_level = 1 - 2 * stats.norm.sf(quantile)
-        lower, upper = wilson_interval(mean * effective, effective, equivalent_level)
+        # Tails, not levels: at two seeds the tail may be 1e-37, and 1 less that is 1.
+        tails = 2 * stats.norm.sf(quantile)
+        lower, upper = wilson_interval(mean * effective, effective, tails)
     return Estimate(mean, min(lower, mean), max(upper, mean), error, freedom, seeds, tasks)
 
 
-def wilson_interval(successes: float, trials: float, level: float = LEVEL) -> tuple[float, float]:
-    """Wilson's score interval of a proportion; counts may be effective, not whole, numbers."""
-    # The tail is kept above the smallest normal float: at two seeds it can underflow.
-    tail = max(1 - level, 1e-300)
-    lower, upper = proportion_confint(successes, trials, alpha=tail, method="wilson")
+def wilson_interval(successes: float, trials: float, tails: float = ALPHA) -> tuple[float, float]:
+    """Wilson's score interval of a proportion; counts may be effective, not whole, numbers.
+
+    Args:
+        tails: the probability left out on both sides together.
+    """
+    lower, upper = proportion_confint(successes, trials, alpha=tails, method="wilson")
     return max(0.0, float(lower)), min(1.0, float(upper))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "mean"]
+DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
 
 
 def standardise(values: np.ndarray, floor: float) -> np.ndarray:
@@ -75,9 +76,22 @@ def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> 
     ]
 
 
-def is_dead(advantages: Sequence[np.ndarray]) -> bool:
+def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGroups) -> bool:
     """Whether a group teaches nothing: every final advantage is zero.
 
-    The reference skipped groups whose returns were all equal, and with them turn-level signal.
+    Under `skip_equal_returns` also where the returns [K] are all equal, as in H-GRPO; that throws
+    away what the turns' credit has to say of such a group.
     """
+    if rule == "skip_equal_returns" and np.ptp(returns) == 0:
+        return True
     return all(not np.any(row) for row in advantages)
+
+
+def takes_part(dead: bool, rule: DeadGroups, penalised: bool) -> bool:
+    """Whether the update reads a group.
+
+    Args:
+        penalised: a KL penalty is on. It pulls on groups without advantages as on all others, so
+            `skip` leaves out none then; `skip_equal_returns` does, as H-GRPO did.
+    """
+    return not dead or rule == "keep" or (rule == "skip" and penalised)

@@ -37,7 +37,7 @@ class TrainingSequence:
 
 @dataclass(frozen=True)
 class GroupAdvantages:
-    """A group's advantages and what the log says of them."""
+    """A group's advantages; `dead` where the update gets nothing from them."""
 
     trajectory: np.ndarray
     turns: list[np.ndarray]
@@ -67,7 +67,8 @@ def group_advantages(
     for trajectory, credits, advantages in zip(group.trajectories, credit, blended, strict=True):
         for turn, given, advantage in zip(trajectory.turns, credits, advantages, strict=True):
             turn.credit, turn.advantage = float(given), float(advantage)
-    return GroupAdvantages(per_trajectory, per_turn, blended, is_dead(blended))
+    dead = is_dead(blended, returns, method.dead_groups)
+    return GroupAdvantages(per_trajectory, per_turn, blended, dead)
 
 
 def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSequence]:

@@ -11,6 +11,7 @@ from hgrpo.agent.trajectory import Trajectory
 from hgrpo.config.training import MethodConfig, TrainingConfig
 from hgrpo.credit.base import CreditAssigner, Group, assign_all
 from hgrpo.envs.base import Task
+from hgrpo.learning.advantages import takes_part
 from hgrpo.learning.batch import GroupAdvantages, group_advantages, training_sequences
 from hgrpo.learning.checkpoint import Checkpoints
 from hgrpo.learning.optimisers import set_lr
@@ -68,18 +69,17 @@ class Round:
             group_advantages(group, credit, self.method, training)
             for group, credit in zip(named, assign_all(self.assigner, named), strict=True)
         ]
-        alive = [
-            trajectory
-            for group, advantage in zip(groups, advantages, strict=True)
-            for trajectory in group
-            if not (advantage.dead and self.method.skip_dead_groups)
-        ]
+        flat = [trajectory for group in groups for trajectory in group]
+        rule, penalised = self.method.dead_groups, self.learner.kl.coefficient > 0
+        parts = [takes_part(advantage.dead, rule, penalised) for advantage in advantages]
+        alive = np.flatnonzero(np.repeat(parts, [len(group) for group in groups]))
         credited = time.perf_counter()
         global_step = (self.index - 1) * training.steps_per_round + step
         factor = min(1.0, (global_step + 1) / max(1, training.warmup_steps))
         set_lr([self.learner.optimiser], factor)
-        order = generator("minibatches", self.seed, self.index, step).permutation(len(alive))
-        diagnostics = self.learner.update(training_sequences(alive), order.tolist())
+        rng = generator("minibatches", self.seed, self.index, step)
+        order = alive[rng.permutation(len(alive))]
+        diagnostics = self.learner.update(training_sequences(flat), order.tolist())
         ended = time.perf_counter()
         self.rows.append(
             {"step": step, "round": self.index}
@@ -95,7 +95,6 @@ class Round:
                 "elapsed_s": ended - began,
             }
         )
-        flat = [trajectory for group in groups for trajectory in group]
         self.checkpoints.save(
             self.learner,
             self.rows,
@@ -114,6 +113,7 @@ def _rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:
         "mean_reward": float(returns.mean()),
         "std_reward": float(returns.std()),
         "success_rate": sum(t.success for t in flat) / len(flat),
+        "n_turns": turns,
         "mean_turns": turns / len(flat),
         "completed": sum(not t.truncated for t in flat),
         "truncated": sum(t.truncated for t in flat),

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -29,9 +28,23 @@ from hgrpo.policy.logprobs import (
 )
 from hgrpo.policy.policy import Policy
 
-# A penalty that is off is still watched, on every so many-th trajectory: a forward pass of the
-# reference over all of them would be a fifth of the update.
+# A penalty that is off is still watched, on every so many-th trajectory of the batch: a forward
+# pass of the reference over all of them would be a fifth of the update.
 _WATCHED = 8
+# Diagnostics that there are none of without a step.
+_OF_STEPS = (
+    "policy_loss",
+    "kl_term",
+    "total_loss",
+    "grad_norm",
+    "entropy",
+    "ratio_mean",
+    "ratio_max",
+    "clip_fraction",
+    "ess",
+    "mismatch_mean",
+    "mismatch_max",
+)
 
 
 @dataclass
@@ -48,44 +61,37 @@ class Learner:
         """Take `epochs * minibatches` optimiser steps.
 
         Args:
-            sequences: all trajectories of the batch whose groups are alive; none is no step.
-            order: a permutation of them; minibatches are its consecutive parts.
+            sequences: all trajectories of the batch.
+            order: indices of those that take part, each once; minibatches are its consecutive
+                parts. None is no step.
 
         Returns:
-            The diagnostics of the batch, means over tokens and steps.
+            The diagnostics of the batch, means over tokens and steps; None where there was no step.
+            `observed_kl` is that of the policy that played, over the whole batch or, without a
+            penalty, over every `_WATCHED`-th trajectory of it.
         """
-        if not sequences:
-            return self._empty()
-        self._score_reference(sequences if self.kl.coefficient else sequences[::_WATCHED])
+        scored = sequences if self.kl.coefficient else sequences[::_WATCHED]
+        self._score_reference(scored)
+        observed = _observed_kl(scored)
+        if not order:
+            return dict.fromkeys(_OF_STEPS) | self._kl_row(observed)
         steps = []
         for _ in range(self.training.epochs):
             for part in _split(order, self.training.minibatches):
                 steps.append(self._step([sequences[i] for i in part]))
         row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
-        # A small minibatch may hold none of the trajectories that are watched.
-        row["observed_kl"] = float(np.nanmean([step["observed_kl"] for step in steps]))
         # Before the first step both sides hold the same weights, so any difference is numerics.
         row["mismatch_mean"] = steps[0]["difference_mean"]
         row["mismatch_max"] = steps[0]["difference_max"]
         del row["difference_mean"], row["difference_max"]
         row["ratio_max"] = max(step["ratio_max"] for step in steps)
         row["ess"] = min(step["ess"] for step in steps)
-        row["kl_coef"] = self.kl.coefficient
-        self.kl.update(row["observed_kl"])
+        row |= self._kl_row(observed)
+        self.kl.update(observed)
         return row
 
-    def _empty(self) -> dict:
-        names = (
-            "policy_loss",
-            "kl_term",
-            "total_loss",
-            "observed_kl",
-            "grad_norm",
-            "entropy",
-        )
-        names += ("ratio_mean", "ratio_max", "clip_fraction", "ess")
-        names += ("mismatch_mean", "mismatch_max")
-        return dict.fromkeys(names) | {"kl_coef": self.kl.coefficient}
+    def _kl_row(self, observed: float) -> dict:
+        return {"observed_kl": observed, "kl_coef": self.kl.coefficient}
 
     @torch.no_grad()
     def _score_reference(self, sequences: Sequence[TrainingSequence]) -> None:
@@ -106,24 +112,22 @@ class Learner:
         weights = token_weights(lengths, training.loss_reduction).split(lengths.tolist())
         total = int(lengths.sum())
         sums: dict[str, float] = {}
-        ratios, kls = [], []
+        ratios = []
         for part in self._micro(minibatch):
             chosen = [minibatch[i] for i in part]
             weight = torch.cat([weights[i] for i in part])
             behaviour = torch.cat([s.behaviour for s in chosen])
             advantages = torch.cat([s.advantages for s in chosen])
-            scored = [s.reference for s in chosen if s.reference is not None]
-            watched = torch.cat(
-                [torch.full((len(s.behaviour),), s.reference is not None) for s in chosen]
-            )
             logprobs, entropy = self._logprobs(_pad(chosen))
             policy_terms = ppo_clip(
                 logprobs, behaviour, advantages, training.clip_low, training.clip_high
             )
-            kl_terms = kl_k3(logprobs[watched], torch.cat([*scored, torch.zeros(0)]))
             policy_loss = (weight * policy_terms).sum()
-            kl_loss = (weight[watched] * kl_terms).sum()
-            (policy_loss + self.kl.coefficient * kl_loss).backward()
+            kl_term = torch.zeros(())
+            if self.kl.coefficient:
+                kl_terms = kl_k3(logprobs, torch.cat([s.reference for s in chosen]))
+                kl_term = self.kl.coefficient * (weight * kl_terms).sum()
+            (policy_loss + kl_term).backward()
             with torch.no_grad():
                 share = len(behaviour) / total
                 clipped = clip_fraction(
@@ -135,20 +139,18 @@ class Learner:
                 )
                 for name, value in (
                     ("policy_loss", policy_loss),
-                    ("kl_term", self.kl.coefficient * kl_loss),
+                    ("kl_term", kl_term),
                     ("entropy", entropy.mean() * share),
                     ("clip_fraction", clipped * share),
                 ):
                     sums[name] = sums.get(name, 0.0) + float(value)
                 ratios.append((logprobs - behaviour).detach())
-                kls.append(kl_terms.detach())
         norm = clip_gradients([p for _, p in self.policy.trainable], training.max_grad_norm)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         log_ratio = torch.cat(ratios)
         return sums | {
             "total_loss": sums["policy_loss"] + sums["kl_term"],
-            "observed_kl": float(torch.cat(kls).mean()),
             "grad_norm": norm,
             "ratio_mean": float(log_ratio.exp().mean()),
             "ratio_max": float(log_ratio.exp().max()),
@@ -169,6 +171,12 @@ class Learner:
     def _cast(self) -> torch.autocast:
         enabled = self.autocast is not None
         return torch.autocast("cpu", dtype=self.autocast or torch.bfloat16, enabled=enabled)
+
+
+def _observed_kl(sequences: Sequence[TrainingSequence]) -> float:
+    """Mean k3 per token of the policy that played, to the reference."""
+    behaviour = torch.cat([s.behaviour for s in sequences])
+    return float(kl_k3(behaviour, torch.cat([s.reference for s in sequences])).mean())
 
 
 def _pad(sequences: Sequence[TrainingSequence]) -> SequenceBatch:

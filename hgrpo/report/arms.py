@@ -79,7 +79,7 @@ def read_arms(config: Mapping) -> Arms:
     sweep = alpha_sweep(methods)
     arms, others = {}, 0
     for name, method in sorted(methods.items(), key=lambda item: _rank(item, config)):
-        trained = bool(method.get("train", True))
+        trained = method["train"]
         line = "-"
         if not trained:
             colour, marker = UNTRAINED_COLOUR, "o"
@@ -90,9 +90,8 @@ def read_arms(config: Mapping) -> Arms:
             others += 1
         if name in sweep:
             colour, line = _blend_colour(sweep[name], sweep), "-"
-        credit = (method.get("credit") or {}).get("kind", "")
-        label = method.get("label") or name
-        arms[name] = Arm(name, label, trained, credit, colour, marker, line)
+        label = method["label"] or name
+        arms[name] = Arm(name, label, trained, method["credit"]["kind"], colour, marker, line)
     untrained = [name for name, arm in arms.items() if not arm.trained]
     if len(untrained) > 1:
         raise UserError(f"--config: more than one untrained arm: {', '.join(untrained)}")
@@ -101,7 +100,7 @@ def read_arms(config: Mapping) -> Arms:
 
 def _rank(item: tuple[str, Mapping], config: Mapping) -> int:
     name, method = item
-    return 0 if not method.get("train", True) else 1 if name == config["reference"] else 2
+    return 0 if not method["train"] else 1 if name == config["reference"] else 2
 
 
 def _look(index: int) -> tuple[str, str, str]:

@@ -17,6 +17,7 @@ OPTIONAL = (
     "success_rate",
     "n_groups",
     "dead_groups",
+    "n_turns",
     "n_forward_tokens",
     "n_action_tokens",
     "inadmissible",
@@ -43,15 +44,20 @@ OPTIONAL = (
     "cls_query_norm",
     "cf_branches",
     "cf_replies",
+    "cf_tokens",
     "judge_calls",
     "judge_cache_hits",
     "judge_fallbacks",
+    "judge_input_tokens",
+    "judge_output_tokens",
     "judge_dollars",
+    "judge_dollars_unconfirmed",
 )
 # Running sums of a run, each over the sum of some columns.
 SUMS = {
     "trajectories": ("n_trajectories", "cf_branches"),
-    "tokens": ("n_forward_tokens",),
+    "replies": ("n_turns", "cf_replies"),
+    "tokens": ("n_forward_tokens", "cf_tokens"),
     "seconds": ("elapsed_s",),
 }
 FIT_REQUIRED = ("epoch", "validation_loss")
@@ -74,8 +80,8 @@ def read_logs(paths: Sequence[Path]) -> pd.DataFrame:
     """All training logs as one table, one row per optimiser batch of every run.
 
     Adds `batch` (number of the batch in its run, over all rounds, from 1) and the running sums
-    `trajectories`, `tokens` and `seconds` of the run, the batch included. A counterfactual branch
-    is a trajectory that was played; its tokens are not logged.
+    `trajectories`, `replies`, `tokens` and `seconds` of the run, the batch included. A
+    counterfactual branch is a trajectory that was played, with replies and tokens of its own.
 
     Raises:
         UserError: a log is missing, is not a log, lacks a column, stands twice, or a round of
@@ -100,7 +106,7 @@ def read_logs(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
-    """Logs of the fits between rounds, one row per epoch of every fit.
+    """Logs of the fits between rounds, for every fit a row of its start and one per epoch.
 
     Raises:
         UserError: a log is missing, is not a log, lacks a column or stands twice.

@@ -115,6 +115,57 @@ def whole_numbers(axis: matplotlib.axis.Axis) -> None:
     axis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
 
 
+def difference_rows(ax: Axes, labels: Sequence[str], title: str) -> None:
+    """Axes for one horizontal interval per label, the first on top, around a line at zero."""
+    ax.grid(False)
+    ax.grid(axis="x", linewidth=0.7)
+    ax.axvline(0, color=INK, linewidth=1)
+    ax.set_title(title)
+    ax.set_yticks(np.arange(len(labels)), labels)
+    ax.set_ylim(len(labels) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+
+
+def difference_interval(
+    ax: Axes,
+    y: int,
+    interval: tuple[float, float, float],
+    said: str,
+    decided: bool,
+    colour: str,
+    marker: str = "o",
+) -> None:
+    """A difference with its interval in row `y`, and words at the right edge.
+
+    Args:
+        interval: lower end, difference, upper end, in points.
+        decided: a filled point and bold words; hollow and muted without a verdict.
+    """
+    lower, difference, upper = interval
+    ax.plot([lower, upper], [y, y], color=colour, linewidth=2)
+    ax.plot(
+        difference,
+        y,
+        marker,
+        color=colour,
+        markersize=7,
+        markerfacecolor=colour if decided else "none",
+    )
+    ax.annotate(
+        said,
+        (1.0, y),
+        xycoords=("axes fraction", "data"),
+        xytext=(5, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=9,
+        fontweight="bold" if decided else "normal",
+        color=INK if decided else MUTED,
+        annotation_clip=False,
+    )
+
+
 def wrap(label: str, width: int = 16) -> str:
     """A label on as many lines as it needs; nothing of it is lost."""
     return textwrap.fill(label, width, break_long_words=False, break_on_hyphens=False)

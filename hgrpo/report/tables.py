@@ -17,7 +17,10 @@ EXTRAS = {
     "judge_calls": "judge calls",
     "judge_cache_hits": "judge cache hits",
     "judge_fallbacks": "judge fallbacks",
+    "judge_input_tokens": "judge prompt tokens",
+    "judge_output_tokens": "judge completion tokens",
     "judge_dollars": "judge dollars",
+    "judge_dollars_unconfirmed": "judge dollars, unconfirmed",
 }
 
 
@@ -55,10 +58,10 @@ def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFra
 def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
     """What training one seed of each trained arm took, mean over seeds.
 
-    Trajectories are those of the rollouts and the counterfactual branches. What an arm did not
-    log is missing (NaN).
+    Trajectories, replies (calls of the policy) and tokens are those of the rollouts and of the
+    counterfactual branches. What an arm did not log is missing (NaN).
     """
-    columns = ["trajectories", "tokens", "seconds"]
+    columns = ["trajectories", "replies", "tokens", "seconds"]
     parts = ["collect_s", "credit_s", "update_s", *EXTRAS]
     rows = []
     for name in arms.trained:
@@ -100,13 +103,22 @@ def all_tables(inputs: Inputs) -> dict[str, pd.DataFrame]:
     }
     if inputs.design:
         tables["factorial"] = cells(comparison.methods, inputs.design)
-    return tables
+    return {name: _labelled(table, arms) for name, table in tables.items()}
 
 
 def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
     """Write each table as <name>.csv; an empty one as a file with nothing but a line end."""
     for name, table in tables.items():
         table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+
+
+def _labelled(table: pd.DataFrame, arms: Arms) -> pd.DataFrame:
+    """A table with what people read of each arm beside its name: a label may hold a caution."""
+    if "method" not in table.columns or "label" in table.columns:
+        return table
+    table = table.copy()
+    table.insert(table.columns.get_loc("method") + 1, "label", table["method"].map(arms.label))
+    return table
 
 
 def _total(table: pd.DataFrame, column: str) -> float:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.agent.trajectory import Trajectory, Turn
+from hgrpo.agent.situations import play_again
+from hgrpo.agent.trajectory import Situation, Trajectory, Turn
 from hgrpo.envs.base import Observation, Task, TextEnv
 from hgrpo.rollout.engine import Completion, Request, RolloutEngine
 from hgrpo.streams import key
@@ -43,7 +44,8 @@ class _Episode:
 class Collector:
     """Collects trajectories from one engine and a pool of environments.
 
-    With `situations`, every turn gets the fingerprints that the environment computes on call.
+    With `situations`, every turn gets the fingerprints that the environment computes on call, and
+    every trajectory those of the situation it ended in.
     """
 
     def __init__(
@@ -96,7 +98,7 @@ class Collector:
         """Play on from every start, as many at a time as the engine holds; in their order.
 
         Raises:
-            RuntimeError: turns played again were not answered as they were the first time.
+            ReplayError: turns played again were not answered as they were the first time.
         """
         waiting = deque(enumerate(starts))
         playing: dict[int, _Episode] = {}
@@ -112,6 +114,10 @@ class Collector:
                 if self._play(episode, completion):
                     self._ask(name, episode)
                     continue
+                if self.situations:
+                    episode.trajectory.final = Situation(
+                        episode.observation.text, *episode.env.situation()
+                    )
                 self.engine.release(name)
                 self._idle_envs.append(episode.env)
                 finished[name] = episode.trajectory
@@ -121,19 +127,14 @@ class Collector:
 
     def _begin(self, start: Start) -> _Episode:
         env = self._idle_envs.pop() if self._idle_envs else self._make_env()
-        seen = env.reset(start.task)
-        trajectory = Trajectory(start.task, start.rollout, seen.goal)
-        if start.before is None:
+        before = start.before
+        if before is None:
+            seen = env.reset(start.task)
+            trajectory = Trajectory(start.task, start.rollout, seen.goal)
             trajectory.token_ids.extend(self._conversation.opening(seen.text))
         else:
-            before = start.before
-            for turn, after in zip(before.turns[: start.turns], before.turns[1:], strict=False):
-                seen = env.step(turn.action).observation
-                if seen.text != after.observation:
-                    raise RuntimeError(
-                        f"{start.task.task_id}: {turn.action!r} played again was answered with "
-                        f"{seen.text!r}, not {after.observation!r}"
-                    )
+            *_, seen = play_again(env, before, start.turns)
+            trajectory = Trajectory(start.task, start.rollout, seen.goal)
             trajectory.turns.extend(before.turns[: start.turns])
             first = before.turns[start.turns].span[0]
             trajectory.token_ids.extend(before.token_ids[:first])
@@ -168,6 +169,7 @@ class Collector:
             )
         )
         trajectory.success = step.success
+        episode.observation = step.observation
         if step.done:
             return False
         if len(trajectory.turns) >= episode.last_turn:
@@ -176,7 +178,6 @@ class Collector:
         if completion.overlong:
             # Context only: the closing token was not sampled, so no span covers it.
             trajectory.token_ids.append(self._conversation.end_id)
-        episode.observation = step.observation
         trajectory.token_ids.extend(self._conversation.observation(step.observation.text))
         if len(trajectory.token_ids) + self._max_reply_tokens > self.engine.max_length:
             trajectory.truncated = trajectory.context_overflow = True

@@ -47,7 +47,8 @@ class Completion:
         overlong: it was cut before its closing token.
         embedding: float32 [hidden size], the mean of the last layer's hidden states over the
             tokens read since the last reply: its closing token, the observation, and this reply up
-            to its last token, which is read with the next observation. None unless asked for.
+            to its closing token, which is read with the next observation; a reply without one is
+            read to its end. None unless asked for.
     """
 
     conversation: int

@@ -14,7 +14,10 @@ from hgrpo.streams import uniform
 
 @dataclass
 class _Row:
-    """A conversation in a cache slot: what is cached, what is to be fed, what was sampled."""
+    """A conversation in a cache slot: what is cached, what is to be fed, what was sampled.
+
+    `cut` marks a reply without a closing token whose last token is still to be read.
+    """
 
     slot: int
     cached: list[int] = field(default_factory=list)
@@ -24,6 +27,7 @@ class _Row:
     stream: int = 0
     hidden: Tensor | None = None
     read: int = 0
+    cut: bool = False
 
 
 class TorchEngine:
@@ -135,24 +139,36 @@ class TorchEngine:
         rows = [self._rows[conversation] for conversation in order]
         for row in rows:
             row.cached.extend(row.pending)
+        finished: list[Completion] = []
+        sampled = [index for index, row in enumerate(rows) if not row.cut]
+        if len(sampled) < len(rows):
+            for conversation, row in zip(order, rows, strict=True):
+                if row.cut:
+                    row.cut = False
+                    finished.append(self._complete(conversation, row, overlong=True))
+            if not sampled:
+                return finished
+            order, rows = [order[i] for i in sampled], [rows[i] for i in sampled]
+            logits = logits[sampled]
         positions = np.array([len(row.cached) for row in rows])
         streams = np.array([row.stream for row in rows], dtype=np.uint64)
         tokens, logprobs = draw(logits, self.sampling.temperature, streams, positions)
-        finished: list[Completion] = []
         for conversation, row, token, logprob in zip(order, rows, tokens, logprobs, strict=True):
             row.reply.append(token)
             row.logprobs.append(logprob)
             row.pending = [token]
             overlong = token != self.end_id and len(row.reply) >= self.sampling.max_tokens
-            if token == self.end_id or overlong:
+            if overlong and self.embeddings:
+                # Its last token is part of the action, so the embedding waits until it is read.
+                row.cut = True
+            elif token == self.end_id or overlong:
                 # The last token stays uncached: it is fed with the next observation.
-                del self._active[conversation]
-                finished.append(
-                    Completion(
-                        conversation, row.reply, row.logprobs, overlong, self._embedding(row)
-                    )
-                )
+                finished.append(self._complete(conversation, row, overlong))
         return finished
+
+    def _complete(self, conversation: int, row: _Row, overlong: bool) -> Completion:
+        del self._active[conversation]
+        return Completion(conversation, row.reply, row.logprobs, overlong, self._embedding(row))
 
 
 def draw(

@@ -9,11 +9,11 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import pytest
-from judge_cases import GOAL, ROOM, WON, failures, group, settings, trajectory
+from judge_cases import GOAL, ROOM, WON, counted, failures, group, settings, trajectory
 
+from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make, rubric
 from hgrpo.credit.judge.accounting import CALL_FAILURES
 from hgrpo.errors import UserError
@@ -31,25 +31,24 @@ FAULTS = {
 JOB = """
 import json, sys
 from pathlib import Path
-from types import SimpleNamespace
-from judge_cases import failures, group, settings
+from judge_cases import counted, failures, group, settings
+from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make
-cache, url = sys.argv[1:]
-context = SimpleNamespace(cache_dir=Path(cache), environment="alfworld")
-judge = make(settings(base_url=url, api_key_env=None), context)
+cache, url, changes = sys.argv[1:]
+context = Context("alfworld", cache_dir=Path(cache))
+judge = make(settings(base_url=url, api_key_env=None, **json.loads(changes)), context)
 sys.stdin.readline()
 rows = [row.tolist() for i in range(0, 60, 4) for row in judge.assign(group(failures(4, i)))]
-print(json.dumps([rows, judge.totals()]))
+print(json.dumps([rows, counted(judge)]))
 """
 
 
 class Served:
     """A running server."""
 
-    def __init__(self, process, ready):
+    def __init__(self, process, url):
         self.process = process
-        self.ready = ready
-        self.url = ready.read_text().strip()
+        self.url = url
 
     def get(self, path):
         with urllib.request.urlopen(self.url.removesuffix("/v1") + path) as answer:
@@ -59,24 +58,21 @@ class Served:
         return self.get("/stats")
 
     def stop(self):
-        """End it as a workflow would; returns its exit code and all it wrote."""
+        """End it as a workflow would; returns its exit code and all it wrote once it was ready."""
         self.process.send_signal(signal.SIGTERM)
         out, _ = self.process.communicate(timeout=60)
         return self.process.returncode, out
 
 
 @contextmanager
-def serve(folder, *options):
-    ready = folder / "judge.url"
-    command = [sys.executable, "-m", "hgrpo.cli.judge_server", "--ready-file", str(ready)]
-    process = subprocess.Popen(
-        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+def serve(*options):
+    command = [sys.executable, "-m", "hgrpo.cli.judge_server", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        while not ready.exists():
-            assert process.poll() is None, process.stdout.read()
-            time.sleep(0.02)
-        yield Served(process, ready)
+        said = process.stdout.readline()
+        head, _, url = said.strip().rpartition(" ")
+        assert head == "judge server: offline-rubric at", said + process.stdout.read()
+        yield Served(process, url)
     finally:
         process.kill()
         process.wait()
@@ -84,16 +80,16 @@ def serve(folder, *options):
 
 
 @pytest.fixture(scope="module")
-def healthy(tmp_path_factory):
+def healthy():
     """A server without faults, for tests that do not count its requests."""
-    with serve(tmp_path_factory.mktemp("server")) as server:
+    with serve() as server:
         yield server
 
 
 @pytest.fixture
 def judge_of(tmp_path):
     def build(server, environment="alfworld", **changes):
-        context = SimpleNamespace(cache_dir=tmp_path / "cache", environment=environment)
+        context = Context(environment, cache_dir=tmp_path / "cache")
         chosen = {"base_url": server.url, "api_key_env": None} | changes
         return make(settings(**chosen), context)
 
@@ -111,7 +107,7 @@ def by_rules(played):
 
 def cached_scores(tmp_path):
     with sqlite3.connect(tmp_path / "cache" / "judge.sqlite") as database:
-        return [json.loads(text) for (text,) in database.execute("SELECT scores FROM judgements")]
+        return [json.loads(text) for (text,) in database.execute("SELECT scores FROM answers")]
 
 
 def test_a_won_and_a_lost_game_get_the_rubric_s_scores(healthy, judge_of):
@@ -122,8 +118,7 @@ def test_a_won_and_a_lost_game_get_the_rubric_s_scores(healthy, judge_of):
     judge = judge_of(healthy)
     credit = [value for row in judge.assign(group([won, lost])) for value in row]
     assert credit == pytest.approx([(score - mean) / 10 for score in scores])
-    report = judge.totals()
-    assert report["model"] == "offline-rubric"
+    report = counted(judge)
     assert (report["calls"], report["fallbacks"], report["dollars"]) == (2, 0, 0.0)
 
 
@@ -131,8 +126,8 @@ def test_a_group_is_one_call_with_the_same_scores(healthy, judge_of):
     played = [trajectory(WON, success=True), *failures(3), trajectory([])]
     together = judge_of(healthy, variant="group")
     assert values(together.assign(group(played))) == values(judge_of(healthy).assign(group(played)))
-    assert together.totals()["calls"] == 1
-    assert together.totals()["judged"] == 4
+    assert counted(together)["calls"] == 1
+    assert counted(together)["judged"] == 4
 
 
 @pytest.mark.parametrize("normalisation", ["centred", "share"])
@@ -155,18 +150,18 @@ def test_odd_trajectories(healthy, judge_of, variant, normalisation):
         (2,),
         (0,),
     ]
-    assert judge.totals()["fallbacks"] == 0
+    assert counted(judge)["fallbacks"] == 0
 
 
 def test_five_faults_at_once_are_counted_alike_and_spoil_nothing(tmp_path, judge_of):
     played = failures(40)
     options = [option for fault in FAULTS for option in ("--fault", f"{fault}=0.2")]
-    with serve(tmp_path, *options, "--seed", "5") as server:
+    with serve(*options, "--seed", "5") as server:
         patience = {"timeout_s": 1.0, "concurrency": 16}
         first = judge_of(server, retries=2, fallback_limit=1.0, **patience)
         groups = [group(played[i : i + 8]) for i in range(0, 40, 8)]
         rows = [row for rows in first.assign_many(groups) for row in rows]
-        report, stats = first.totals(), server.stats()
+        report, stats = counted(first), server.stats()
         assert report["calls"] == stats["requests"]
         assert report["input_tokens"] == stats["input_tokens"]
         assert report["output_tokens"] == stats["output_tokens"]
@@ -188,53 +183,53 @@ def test_five_faults_at_once_are_counted_alike_and_spoil_nothing(tmp_path, judge
         # A second job asks only for what the first one did not get.
         second = judge_of(server, retries=40, fallback_limit=0.0, **patience)
         second.assign(group(played))
-        assert second.totals()["cache_hits"] == 40 - report["fallbacks"]
-        assert second.totals()["calls"] == server.stats()["requests"] - stats["requests"]
+        assert counted(second)["cache_hits"] == 40 - report["fallbacks"]
+        assert counted(second)["calls"] == server.stats()["requests"] - stats["requests"]
         assert sorted(cached_scores(tmp_path)) == sorted(right)
     third = judge_of(server, retries=0, fallback_limit=0.0)
     assert values(third.assign(group(played))) == values(second.assign(group(played)))
-    assert (third.totals()["calls"], third.totals()["cache_hits"]) == (0, 40)
+    assert (counted(third)["calls"], counted(third)["cache_hits"]) == (0, 40)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_without_end_fails_the_run(tmp_path, judge_of, fault):
-    with serve(tmp_path, "--fault", f"{fault}=1") as server:
+    with serve("--fault", f"{fault}=1") as server:
         patience = 0.5 if fault == "timeout" else 60.0
         judge = judge_of(server, retries=1, timeout_s=patience, fallback_limit=0.5, concurrency=20)
         judge.assign(group(failures(3)))
         with pytest.raises(UserError, match=rf"20 of 20 .*\({FAULTS[fault]} 20\)"):
             judge.assign(group(failures(17, 3)))
-        assert judge.totals()["calls"] == server.stats()["requests"] == 40
+        assert counted(judge)["calls"] == server.stats()["requests"] == 40
         assert cached_scores(tmp_path) == []
 
 
 def test_without_a_server_every_trajectory_is_a_fallback(tmp_path, judge_of):
-    with serve(tmp_path) as server:
+    with serve() as server:
         server.stop()
     judge = judge_of(server, retries=1)
     assert values(judge.assign(group(failures(2)))) == [[0.0] * 4] * 2
-    assert judge.totals()["fallback_connection"] == 2
-    assert judge.totals()["calls"] == 4
+    assert counted(judge)["fallback_connection"] == 2
+    assert counted(judge)["calls"] == 4
 
 
 def test_a_call_cap_is_held_and_the_cache_goes_on(tmp_path, judge_of):
-    with serve(tmp_path) as server:
+    with serve() as server:
         capped = judge_of(server, max_calls=5, concurrency=4)
         capped.assign(group(failures(8)))
-        assert capped.totals()["fallback_call_cap"] == 3
-        assert capped.totals()["calls"] == server.stats()["requests"] == 5
+        assert counted(capped)["fallback_call_cap"] == 3
+        assert counted(capped)["calls"] == server.stats()["requests"] == 5
         again = judge_of(server, max_calls=0)
         again.assign(group(failures(8)))
-        assert (again.totals()["cache_hits"], again.totals()["fallback_call_cap"]) == (5, 3)
+        assert (counted(again)["cache_hits"], counted(again)["fallback_call_cap"]) == (5, 3)
         assert server.stats()["requests"] == 5
 
 
 def test_a_dollar_cap_is_held_with_many_calls_under_way(tmp_path, judge_of):
     prices = {"dollars_per_million_input": 500.0, "dollars_per_million_output": 1000.0}
-    with serve(tmp_path) as server:
+    with serve() as server:
         judge = judge_of(server, max_dollars=5.0, concurrency=8, **prices)
         judge.assign(group(failures(19)))
-        report, stats = judge.totals(), server.stats()
+        report, stats = counted(judge), server.stats()
     assert 0 < report["fallback_dollar_cap"] < 19
     assert report["calls"] == stats["requests"] == 19 - report["fallback_dollar_cap"]
     spent = (stats["input_tokens"] * 500 + stats["output_tokens"] * 1000) / 1e6
@@ -242,25 +237,30 @@ def test_a_dollar_cap_is_held_with_many_calls_under_way(tmp_path, judge_of):
     assert 2.5 < spent <= 5.0
 
 
+def side_by_side(project, tmp_path, url, **changes):
+    """(rows, counts) of two jobs that start together on one cache."""
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, "-c", JOB, str(tmp_path / "cache"), url, json.dumps(changes)],
+            env={"PYTHONPATH": f"{project}:{project / 'tests'}"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for job in jobs:
+        job.stdin.write("go\n")
+        job.stdin.flush()
+    done = [job.communicate(timeout=120) for job in jobs]
+    assert [job.returncode for job in jobs] == [0, 0], done
+    return [json.loads(out) for out, _ in done]
+
+
 def test_jobs_side_by_side_share_one_cache(project, tmp_path):
-    with serve(tmp_path) as server:
-        jobs = [
-            subprocess.Popen(
-                [sys.executable, "-c", JOB, str(tmp_path / "cache"), server.url],
-                env={"PYTHONPATH": f"{project}:{project / 'tests'}"},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(2)
-        ]
-        for job in jobs:
-            job.stdin.write("go\n")
-            job.stdin.flush()
-        done = [job.communicate(timeout=120) for job in jobs]
-        assert [job.returncode for job in jobs] == [0, 0], done
-        (rows, first), (others, second) = (json.loads(out) for out, _ in done)
+    with serve() as server:
+        (rows, first), (others, second) = side_by_side(project, tmp_path, server.url)
         assert rows == others
         assert first["calls"] + second["calls"] == server.stats()["requests"]
         for report in (first, second):
@@ -269,8 +269,32 @@ def test_jobs_side_by_side_share_one_cache(project, tmp_path):
         assert sorted(cached_scores(tmp_path)) == sorted([by_rules(p)] for p in failures(60))
 
 
+def test_jobs_side_by_side_share_one_cap(project, tmp_path, judge_of):
+    capped = {"max_calls": 25, "fallback_limit": 1.0}
+    with serve() as server:
+        jobs = side_by_side(project, tmp_path, server.url, **capped)
+        calls = sum(report["calls"] for _, report in jobs)
+        assert calls == server.stats()["requests"] == 25
+        assert len(cached_scores(tmp_path)) <= 25
+        for _, report in jobs:
+            assert report["fallback_call_cap"] == report["fallbacks"] > 0
+            assert report["fallbacks"] + report["cache_hits"] + report["calls"] == 60
+        # A job that is resumed has no cap of its own, and what is cached needs none.
+        resumed = judge_of(server, **capped)
+        resumed.assign(group(failures(60)))
+        assert server.stats()["requests"] == 25
+        assert counted(resumed)["cache_hits"] == len(cached_scores(tmp_path))
+
+
+def test_servers_with_one_model_name_share_no_scores(judge_of):
+    with serve() as one, serve() as other:
+        for server in (one, other):
+            judge_of(server).assign(group(failures(3)))
+            judge_of(server, base_url=server.url + "/").assign(group(failures(3)))
+        assert [server.stats()["requests"] for server in (one, other)] == [3, 3]
+
+
 def test_it_says_what_it_is(healthy):
-    assert healthy.get("/health") == {"status": "ok", "model": "offline-rubric"}
     assert [model["id"] for model in healthy.get("/v1/models")["data"]] == ["offline-rubric"]
     assert healthy.url.startswith("http://127.0.0.1:")
     with pytest.raises(urllib.error.HTTPError, match="404"):
@@ -285,7 +309,7 @@ def test_it_passes_for_no_other_model(healthy, judge_of):
 def test_it_has_no_rules_for_a_shop(healthy, judge_of, caplog):
     judge = judge_of(healthy, environment="webshop")
     judge.assign(group(failures(2)))
-    assert judge.totals()["fallback_rejected"] == judge.totals()["calls"] == 2
+    assert counted(judge)["fallback_rejected"] == counted(judge)["calls"] == 2
     assert "the offline rubric knows no environment 'webshop'" in caplog.text
 
 
@@ -302,7 +326,7 @@ def test_a_request_that_is_none_is_refused(healthy, body):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_cleanly_with_a_request_in_its_hands(tmp_path, number):
-    with serve(tmp_path, "--fault", "timeout=1") as server:
+    with serve("--fault", "timeout=1") as server:
         held = subprocess.Popen(
             [
                 sys.executable,
@@ -318,8 +342,7 @@ def test_it_ends_cleanly_with_a_request_in_its_hands(tmp_path, number):
         server.process.send_signal(number)
         out, _ = server.process.communicate(timeout=60)
         assert server.process.returncode == 0
-        assert out.splitlines() == [f"judge server: offline-rubric at {server.url}"]
-        assert not server.ready.exists()
+        assert out == ""
         held.communicate(timeout=60)
 
 
@@ -327,14 +350,14 @@ def test_it_writes_no_key_and_no_noise(tmp_path, judge_of, monkeypatch):
     key = "sk-very-secret-0123456789"
     monkeypatch.setenv("JUDGE_KEY", key)
     options = [option for fault in FAULTS for option in ("--fault", f"{fault}=0.3")]
-    with serve(tmp_path, *options) as server:
+    with serve(*options) as server:
         judge = judge_of(
             server, base_url=server.url, api_key_env="JUDGE_KEY", timeout_s=0.3, fallback_limit=1.0
         )
         judge.assign(group(failures(8)))
         code, out = server.stop()
     assert code == 0
-    assert out.splitlines() == [f"judge server: offline-rubric at {server.url}"]
+    assert out == ""
 
 
 @pytest.mark.parametrize("fault", ["tea=0.2", "drop", "drop=2", "drop=-1", "drop=x"])

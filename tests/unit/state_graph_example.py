@@ -4,13 +4,14 @@ Six states A (start) to F, actions in lower case:
 
 - r1 wins: A -a-> B -a-> C -take-> success
 - r2 wins by a detour with a loop: A -a-> B -b-> D -back-> B -a-> C -take-> success
-- r3 runs out of turns: A -b-> E -look-> E -go-> D -back-> B -c-> A -b->; `look` is inadmissible
-- r4 fails after r1's first moves: A -a-> B -a-> C -drop-> F -buy-> failure
+- r3 runs out of turns in E: A -b-> E -look-> E -go-> D -back-> B -c-> A -b-> E; `look` is
+  inadmissible
+- r4 fails after r1's first moves: A -a-> B -a-> C -drop-> F -buy-> lost
 """
 
 import numpy as np
 
-from hgrpo.agent.trajectory import Trajectory, Turn
+from hgrpo.agent.trajectory import Situation, Trajectory, Turn
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.state_graph import Settings, make
 from hgrpo.envs.base import Task
@@ -19,15 +20,21 @@ TASK = Task("example", "example", "0" * 64, "example")
 
 R1 = "A a, B a, C take"
 R2 = "A a, B b, D back, B a, C take"
-R3 = "A b, E look!, E go, D back, B c, A b"
-R4 = "A a, B a, C drop, F buy"
+R3 = "A b, E look!, E go, D back, B c, A b, E"
+R4 = "A a, B a, C drop, F buy, lost"
 
 
 def rollout(moves: str, end: str = "failure") -> Trajectory:
-    """A rollout from "state action, state action, ..."; "!" marks an inadmissible action."""
-    turns = []
+    """A rollout from "state action, state action, ..."; "!" marks an inadmissible action.
+
+    A last state without an action is the situation it ended in; else nobody looked there.
+    """
+    turns, final = [], None
     for move in moves.split(", ") if moves else []:
-        state, action = move.split(" ")
+        state, _, action = move.partition(" ")
+        if not action:
+            final = Situation(observation=state, state=state, commands="")
+            continue
         turns.append(
             Turn(
                 observation=state,
@@ -41,7 +48,8 @@ def rollout(moves: str, end: str = "failure") -> Trajectory:
                 commands="",
             )
         )
-    return Trajectory(TASK, 0, turns=turns, success=end == "success", truncated=end == "timeout")
+    success, truncated = end == "success", end == "timeout"
+    return Trajectory(TASK, 0, turns=turns, success=success, truncated=truncated, final=final)
 
 
 def group(*rollouts: tuple[str, str]) -> Group:
@@ -91,6 +99,8 @@ TRAJECTORY_CREDIT = {"value": "none", "credit": "traj", "scope": "none"}
 HGPO_BASE = HGPO | {"terms": [TRAJECTORY_CREDIT, *HGPO_TERMS]}
 SALT = NO_TRAJECTORY | {"terms": [TRAJECTORY_CREDIT | {"pool": "transition"}]}
 GRAPHGPO = {"scale": 10, "terms": [{"value": "dist", "credit": "dist_pow"}]}
+# As published: a rollout that did not win leads to the situation it was last seen in.
+GRAPHGPO_PUBLISHED = GRAPHGPO | {"timeout": "observed", "failure": "observed"}
 CRBC_TERM = {
     "value": "bellman",
     "gamma": 0.98,

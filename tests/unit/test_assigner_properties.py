@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hall import hall_collector
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_rollout import MAX_TOKENS
-from tiny_policy import HallEnv, hall_tasks, make_policy
+from tiny_policy import hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
 from hgrpo.agent.cached import read_groups
@@ -21,9 +21,6 @@ from hgrpo.credit.turnrd.checkpoint import save_model
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.evaluation.shared_credit import computations
-from hgrpo.rollout.collector import Collector
-from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
 
 CREDIT = {
     path.stem: read_yaml(path).get("credit", {"kind": "flat"})
@@ -45,9 +42,7 @@ def policy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def collector(policy):
-    conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(policy, 32, Sampling(1.0, MAX_TOKENS), conversation.end_id, True)
-    return Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS)
+    return hall_collector(policy, embeddings=True, situations=True)
 
 
 @pytest.fixture(scope="module")

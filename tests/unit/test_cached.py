@@ -6,16 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_rollout import MAX_TOKENS, TURN_CAP
-from tiny_policy import HallEnv, hall_tasks, make_policy
+from hall import hall_collector
+from tiny_policy import hall_tasks, make_policy
 
 from hgrpo.agent.cached import read_groups
-from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.records import concatenate, sequence_table, turn_table, write_table
+from hgrpo.agent.trajectory import Situation
 from hgrpo.errors import UserError
-from hgrpo.rollout.collector import Collector
-from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
 
 TASKS = hall_tasks(6)
 
@@ -24,9 +21,7 @@ TASKS = hall_tasks(6)
 def steps(tmp_path_factory):
     """Two steps of three groups of four, with everything filled in that a file can hold."""
     policy = make_policy(tmp_path_factory.mktemp("base"))
-    conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(policy, 8, Sampling(1.0, MAX_TOKENS), conversation.end_id, True)
-    collector = Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS)
+    collector = hall_collector(policy, capacity=8, embeddings=True)
     rng = np.random.default_rng(0)
     played = []
     for step in range(2):
@@ -36,6 +31,7 @@ def steps(tmp_path_factory):
         for trajectory in (trajectory for group in groups for trajectory in group):
             trajectory.goal_embedding = rng.normal(size=32).astype(np.float32)
             trajectory.success = bool(rng.integers(2))
+            trajectory.final = Situation("Nothing happens.", f"state {rng.integers(9)}", "")
             for turn in trajectory.turns:
                 turn.env_reward, turn.progress = float(rng.normal()), float(rng.normal())
                 turn.state, turn.commands = f"state {rng.integers(9)}", f"c{rng.integers(9)}"
@@ -45,7 +41,7 @@ def steps(tmp_path_factory):
     # One trajectory without a turn, one without embeddings.
     empty, bare = played[0][1][2], played[1][0][0]
     empty.turns, empty.behaviour_logprobs = [], []
-    bare.goal_embedding = None
+    bare.goal_embedding = bare.final = None
     for turn in bare.turns:
         turn.embedding = None
     return played
@@ -157,6 +153,7 @@ def test_a_file_that_cannot_be_read_is_named(folder, name, damage):
         ("sequences", lambda rows: first(rows, behaviour_logprobs=[0.0]), "1 log-probs for"),
         ("sequences", lambda rows: first(rows, token_ids=[1]), "spans do not lie in order"),
         ("sequences", lambda rows: first(rows, embeddings=b"123"), "embeddings of 3 bytes"),
+        ("sequences", lambda rows: first(rows, final_state=None), "final_commands are not all"),
     ],
 )
 def test_files_that_disagree_are_named_with_the_trajectory(folder, name, change, expected):

@@ -1,18 +1,20 @@
 """Counterfactual credit on a game whose values are known."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from test_rollout import MAX_TOKENS, TURN_CAP
-from tiny_policy import DOORS, HallEnv, hall_tasks, make_policy
+from hall import TURN_CAP, hall_collector
+from tiny_policy import DOORS, hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
-from hgrpo.agent.conversation import Conversation
 from hgrpo.config.credit import CreditConfig
+from hgrpo.config.read import read_yaml, validate
+from hgrpo.config.training import MethodConfig
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.make import make_assigner
-from hgrpo.rollout.collector import Collector, Start
-from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.learning.advantages import turn_advantages
+from hgrpo.rollout.collector import Start
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +22,7 @@ def collector(tmp_path_factory):
     """Plays a policy that opens doors at random."""
     policy = make_policy(tmp_path_factory.mktemp("base"))
     imitate_random_doors(policy)
-    conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(policy, 64, Sampling(1.0, MAX_TOKENS), conversation.end_id)
-    return Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS)
+    return hall_collector(policy, capacity=64)
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +64,25 @@ def test_credit_is_the_return_less_what_the_policy_would_get(collector, group):
 
 
 def test_turns_that_were_not_chosen_get_nothing(collector, group):
-    credit = assigner(collector, turns_per_trajectory=1, alternatives=1).assign(group)
-    for row in credit:
-        assert np.count_nonzero(row) <= 1
+    one = assigner(collector, turns_per_trajectory=1, alternatives=1)
+    for credit, verdicts in zip(one.assign(group), one.verdicts(group), strict=True):
+        assert np.count_nonzero(credit) <= 1
+        drawn = ~np.isnan(verdicts)
+        assert drawn.sum() == 1
+        np.testing.assert_array_equal(credit[drawn], verdicts[drawn])
+        assert not credit[~drawn].any()
+
+
+def test_the_shipped_arm_gives_turns_that_were_not_drawn_no_advantage(collector, group):
+    """And the drawn ones their credit, not a multiple of it."""
+    path = Path(__file__).parents[2] / "configs/methods/Counterfactual.yaml"
+    method = validate(MethodConfig, read_yaml(path), str(path))
+    given = make_assigner(method.credit, Context("toy", collector=collector))
+    verdicts = given.verdicts(group)
+    assert any(np.isnan(row).any() for row in verdicts)
+    advantages = turn_advantages(given.assign(group), method.turn_norm, method.norm_floor)
+    for row, verdict in zip(advantages, verdicts, strict=True):
+        np.testing.assert_array_equal(row, np.nan_to_num(verdict))
 
 
 def test_the_same_stream_gives_the_same_credit_in_any_order(collector, group):

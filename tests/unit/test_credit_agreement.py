@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from hall import MAX_TOKENS, TURN_CAP, hall_collector
 from scipy.stats import spearmanr
-from test_rollout import MAX_TOKENS, TURN_CAP
 from tiny_policy import HallEnv, hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
@@ -23,9 +23,6 @@ from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.envs.panels import write_panels
 from hgrpo.errors import UserError
-from hgrpo.rollout.collector import Collector
-from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
 
 TASKS = hall_tasks(8)
 SEED, PLAYED = 11, 2
@@ -55,9 +52,7 @@ def study(tmp_path_factory):
     policy = make_policy(root / "base")
     imitate_random_doors(policy)
     policy.save_adapter(root / "policy")
-    conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(policy, 32, Sampling(1.0, MAX_TOKENS), conversation.end_id)
-    collector = Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS, situations=True)
+    collector = hall_collector(policy, situations=True)
     groups = collector.collect(TASKS[:4], 4, ("train", SEED, 1, 0))
     flat = [trajectory for group in groups for trajectory in group]
     (root / "round").mkdir()

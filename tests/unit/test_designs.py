@@ -13,7 +13,7 @@ from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial, uses_tur
 from hgrpo.evaluation.effects import cells, effects
 from hgrpo.evaluation.statistics import difference_interval
 
-REFERENCE = "flatGRPO"
+REFERENCE = "flat_K8_hi_guard"
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def tier2():
 
 def test_the_shipped_studies_have_the_designs_they_are_named_after():
     found = {
-        path.stem: (bool(alpha_sweep(arms)), bool(factorial(arms, REFERENCE)))
+        path.stem: (bool(alpha_sweep(arms)), any(factorial(arms, name) for name in arms))
         for path in STUDIES.glob("*.yaml")
         if (arms := shipped(path.stem))
     }
@@ -54,7 +54,7 @@ def test_a_sweep_is_in_the_order_of_alpha_with_flat_grpo_as_its_end(sweep):
         ("TurnRDV2", "credit", {"kind": "progress"}),
         ("TurnRDV2", "alpha", 0.25),
         ("flatGRPO", "stream", 1),
-        ("flatGRPO", "skip_dead_groups", False),
+        ("flatGRPO", "dead_groups", "keep"),
     ],
 )
 def test_a_second_difference_or_a_value_twice_is_no_sweep(sweep, arm, key, value):
@@ -83,32 +83,32 @@ def test_sixteen_cells_with_the_reference_first(tier2):
         "credit": ("flat", "turnrd"),
         "rollouts_per_task": (8, 4),
         "lr": (3e-4, 1e-4),
-        "skip_dead_groups": (True, False),
+        "dead_groups": ("skip_equal_returns", "keep"),
     }
     assert len(design.cells) == 16 and "SFTOnly" not in design.cells
     assert [len(contrast) for contrast in design.contrasts] == [1] * 4 + [2] * 3
-    assert factorial(tier2, "turnrd_K4_lo_all").factors["lr"] == (1e-4, 3e-4)
+    assert factorial(tier2, "turnrd_K4_lo_keep").factors["lr"] == (1e-4, 3e-4)
 
 
 def _drop(arms):
-    del arms["flat_K4_lo_all"]
+    del arms["flat_K4_lo_keep"]
 
 
 def _third_level(arms):
-    for name in ("flat_K4_lo_all", "turnrd_K4_lo_all"):
+    for name in ("flat_K4_lo_keep", "turnrd_K4_lo_keep"):
         arms[name]["training"]["lr"] = 1e-5
 
 
 def _one_cell_twice(arms):
-    arms["flat_K4_lo_all"]["training"]["lr"] = 3e-4
+    arms["flat_K4_lo_keep"]["training"]["lr"] = 3e-4
 
 
 def _another_difference(arms):
-    arms["flat_K4_lo_all"]["group_norm"] = "mean"
+    arms["flat_K4_lo_keep"]["group_norm"] = "mean"
 
 
 def _another_training_key(arms):
-    arms["flat_K4_lo_all"]["training"]["clip_high"] = 0.3
+    arms["flat_K4_lo_keep"]["training"]["clip_high"] = 0.3
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_factorial_is_full_and_free_of_other_differences(tier2, spoil):
 
 
 def test_one_factor_alone_is_no_factorial(tier2):
-    arms = {name: tier2[name] for name in ("SFTOnly", "flatGRPO", "TurnRDV2")}
+    arms = {name: tier2[name] for name in ("SFTOnly", REFERENCE, "turnrd_K8_hi_guard")}
     assert factorial(arms, REFERENCE) is None
 
 
@@ -224,6 +224,23 @@ def test_a_clear_effect_gets_its_verdict_and_others_do_not(square):
         "lr": "inconclusive",
         "credit x lr": "inconclusive",
     }
+
+
+def test_one_seed_or_a_higher_confidence_decides_less(square):
+    rng = np.random.default_rng(1)
+    success = {
+        arm: (rng.random((1, 400)) < 0.5) | (cell["credit"] == "turnrd")
+        for arm, cell in square.cells.items()
+    }
+    assert set(effects_of(square, success)["verdict"]) == {"one seed"}
+    # The same few tasks gained in every seed: p is between 0.001 and 0.05.
+    gained = np.arange(200) < 11
+    success = {
+        arm: np.tile(gained & (cell["credit"] == "turnrd"), (3, 1))
+        for arm, cell in square.cells.items()
+    }
+    assert effects_of(square, success, 0.95).loc["credit", "verdict"] == "better"
+    assert effects_of(square, success, 0.999).loc["credit", "verdict"] == "inconclusive"
 
 
 def test_cells_are_in_the_order_of_their_levels(square):

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from report_fixtures import inputs_of, write_merged_study
+from report_fixtures import inputs_of, resolved_arm, write_merged_study
 
 from hgrpo.errors import UserError
 from hgrpo.report import style
@@ -174,7 +174,8 @@ def test_names_of_several_lines_get_the_room_they_need():
 
 def test_sixteen_arms_are_told_apart_by_colour_and_marker_or_line():
     names = [f"arm_{index}" for index in range(16)]
-    arms = read_arms({"reference": "arm_0", "methods": {name: {} for name in names}})
+    methods = {name: resolved_arm(name) for name in names}
+    arms = read_arms({"reference": "arm_0", "methods": methods})
     looks = [(arms[name].colour, arms[name].marker) for name in names]
     lines = [(arms[name].colour, arms[name].line) for name in names]
     assert len(set(looks)) == len(set(lines)) == 16
@@ -222,5 +223,6 @@ def test_arms_keep_colours_apart_and_one_is_the_reference(study):
     assert arms.untrained == "SFTOnly"
     backwards = study.config | {"methods": dict(reversed(study.config["methods"].items()))}
     assert read_arms(backwards).names == ["SFTOnly", "flatGRPO", "RandomCredit", "Progressive"]
+    untrained = {name: resolved_arm(name) | {"train": False} for name in ("b", "c")}
     with pytest.raises(UserError, match="more than one untrained arm"):
-        read_arms({"reference": "a", "methods": {"b": {"train": False}, "c": {"train": False}}})
+        read_arms({"reference": "a", "methods": untrained})

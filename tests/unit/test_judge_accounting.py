@@ -1,19 +1,32 @@
 """What is spent is counted, and caps hold while calls are under way."""
 
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judge_cases import failures, settings
+from judge_cases import account_of, failures, settings
 
-from hgrpo.credit.judge.accounting import Account, CapError, Usage, output_limit
+from hgrpo.credit.judge.accounting import Usage, output_limit
 from hgrpo.credit.judge.prompts import prompt
+from hgrpo.credit.judge.spend import CapError
 
 PROMPT = prompt("alfworld", failures(1), "trajectory")
 PRICED = {"dollars_per_million_input": 100.0, "dollars_per_million_output": 400.0}
 
 
-def test_tokens_and_dollars_are_those_of_the_answers():
-    account = Account(settings(**PRICED))
+@pytest.fixture(scope="module")
+def new_account():
+    """Accounts of studies that have spent nothing yet."""
+    with TemporaryDirectory() as folder:
+        numbers = count()
+        yield lambda **changes: account_of(Path(folder, str(next(numbers))), **changes)
+
+
+def test_tokens_and_dollars_are_those_of_the_answers(new_account):
+    account = new_account(**PRICED)
     account.answered(account.begin(PROMPT, retry=False), Usage(1000, 50))
     account.answered(account.begin(PROMPT, retry=True), Usage(200, 10))
     account.refused(account.begin(PROMPT, retry=True))
@@ -24,8 +37,8 @@ def test_tokens_and_dollars_are_those_of_the_answers():
     assert report["dollars_unconfirmed"] == 0.0
 
 
-def test_a_call_cap_counts_every_request():
-    account = Account(settings(max_calls=2))
+def test_a_call_cap_counts_every_request(new_account):
+    account = new_account(max_calls=2)
     account.refused(account.begin(PROMPT, retry=False))
     account.begin(PROMPT, retry=True)
     with pytest.raises(CapError) as caught:
@@ -34,20 +47,20 @@ def test_a_call_cap_counts_every_request():
     assert account.report()["calls"] == 2
 
 
-def test_a_cap_of_zero_allows_nothing_and_null_everything():
+def test_a_cap_of_zero_allows_nothing_and_null_everything(new_account):
     with pytest.raises(CapError):
-        Account(settings(max_calls=0)).begin(PROMPT, retry=False)
+        new_account(max_calls=0).begin(PROMPT, retry=False)
     with pytest.raises(CapError):
-        Account(settings(max_dollars=0.0, **PRICED)).begin(PROMPT, retry=False)
-    Account(settings(max_dollars=0.0)).begin(PROMPT, retry=False)  # at no price
-    account = Account(settings(max_calls=None, max_dollars=None, **PRICED))
+        new_account(max_dollars=0.0, **PRICED).begin(PROMPT, retry=False)
+    new_account(max_dollars=0.0).begin(PROMPT, retry=False)  # at no price
+    account = new_account(max_calls=None, max_dollars=None, **PRICED)
     for _ in range(6000):
         account.begin(PROMPT, retry=False)
 
 
-def test_a_call_that_may_have_been_billed_stays_counted_against_the_cap():
-    probe = Account(settings(**PRICED)).begin(PROMPT, retry=False)
-    account = Account(settings(max_dollars=1.5 * probe, **PRICED))
+def test_a_call_that_may_have_been_billed_stays_counted_against_the_cap(new_account):
+    probe = new_account(**PRICED).begin(PROMPT, retry=False)
+    account = new_account(max_dollars=1.5 * probe, **PRICED)
     account.answered(account.begin(PROMPT, retry=False), None)
     assert account.report()["dollars_unconfirmed"] == pytest.approx(probe)
     with pytest.raises(CapError) as caught:
@@ -55,10 +68,10 @@ def test_a_call_that_may_have_been_billed_stays_counted_against_the_cap():
     assert caught.value.reason == "dollar_cap"
 
 
-def test_the_estimate_is_on_the_safe_side_of_the_rubric_s_own_count():
+def test_the_estimate_is_on_the_safe_side_of_the_rubric_s_own_count(new_account):
     size = sum(len(message["content"].encode()) for message in PROMPT.messages)
     usage = Usage(size // 4 + 1, output_limit(PROMPT, settings()))
-    account = Account(settings(**PRICED))
+    account = new_account(**PRICED)
     aside = account.begin(PROMPT, retry=False)
     account.answered(aside, usage)
     assert account.report()["dollars"] <= aside
@@ -68,8 +81,8 @@ def test_the_estimate_is_on_the_safe_side_of_the_rubric_s_own_count():
     cap=st.floats(0, 3),
     ends=st.lists(st.sampled_from(["answered", "billed?", "refused", "pending"]), max_size=30),
 )
-def test_the_dollar_cap_is_never_passed(cap, ends):
-    account = Account(settings(max_dollars=cap, **PRICED))
+def test_the_dollar_cap_is_never_passed(new_account, cap, ends):
+    account = new_account(max_dollars=cap, **PRICED)
     pending = 0.0
     for end in ends:
         try:
@@ -88,8 +101,8 @@ def test_the_dollar_cap_is_never_passed(cap, ends):
         assert report["dollars"] + report["dollars_unconfirmed"] + pending <= cap + 1e-9
 
 
-def test_the_report_is_flat_and_has_the_same_keys_every_time():
-    account = Account(settings())
+def test_the_report_is_flat_and_has_the_same_keys_every_time(new_account):
+    account = new_account()
     before = account.report()
     assert set(before.values()) == {0}
     account.judged = 4

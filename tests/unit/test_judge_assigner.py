@@ -1,17 +1,22 @@
 """The assigner around a stand-in for the client: who is asked, what is counted, when it stops."""
 
-from types import SimpleNamespace
+import importlib.util
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from judge_cases import failures, group, settings, trajectory
+from judge_cases import counted, failures, group, settings, trajectory
 
+from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make as make_judge
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.assigner import JudgeCredit
 from hgrpo.credit.judge.cache import Judgement, Question, ScoreCache
 from hgrpo.credit.judge.client import CallError
+from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.spend import Spend
 from hgrpo.errors import UserError
 
 
@@ -38,8 +43,9 @@ class StandIn:
 def make(tmp_path):
     def build(client, **changes):
         chosen = settings(**changes)
-        cache = ScoreCache(tmp_path / "judge.sqlite")
-        return JudgeCredit(chosen, "alfworld", cache, client, Account(chosen))
+        database = Database(tmp_path / "judge.sqlite")
+        account = Account(chosen, Spend(database, chosen))
+        return JudgeCredit(chosen, "alfworld", ScoreCache(database), client, account)
 
     return build
 
@@ -54,10 +60,10 @@ def test_a_trajectory_is_asked_about_once_in_a_study(make):
     played = failures(3)
     rows = first.assign(group([*played, played[0]]))
     assert values(rows) == [pytest.approx([-0.15, -0.05, 0.05, 0.15])] * 4
-    assert (first.totals()["judged"], first.totals()["cache_hits"]) == (4, 1)
+    assert (counted(first)["judged"], counted(first)["cache_hits"]) == (4, 1)
     again = make(client)
     assert values(again.assign(group(played))) == values(rows[:3])
-    assert again.totals()["cache_hits"] == 3
+    assert counted(again)["cache_hits"] == 3
     assert len(client.asked) == 3
 
 
@@ -69,7 +75,7 @@ def test_group_and_trajectory_judgements_do_not_mix(make):
     assert [prompt.turns for prompt in client.asked] == [(4,), (4,), (4, 4)]
     together.assign(group(failures(2)))
     assert len(client.asked) == 3
-    assert (together.totals()["judged"], together.totals()["cache_hits"]) == (4, 2)
+    assert (counted(together)["judged"], counted(together)["cache_hits"]) == (4, 2)
 
 
 @pytest.mark.parametrize("variant", ["trajectory", "group"])
@@ -89,7 +95,7 @@ def test_trajectories_without_turns_are_not_judged(make, variant):
     assert [row.shape for row in rows] == [(0,), (4,), (0,)]
     assert np.ptp(rows[1]) > 0
     assert judge.assign(group([empty])) is not None
-    assert judge.totals()["judged"] == 1
+    assert counted(judge)["judged"] == 1
     assert [prompt.turns for prompt in client.asked] == [(4,)]
 
 
@@ -111,7 +117,7 @@ def test_a_failure_gives_uniform_credit_that_is_counted_and_not_cached(
     rows = judge.assign(group([won, other]))
     assert rows[0].tolist() == uniform
     assert rows[1].tolist() != uniform
-    report = judge.totals()
+    report = counted(judge)
     assert (report["fallbacks"], report["fallback_timeout"], report["fallback_share"]) == (
         1,
         1,
@@ -125,7 +131,7 @@ def test_a_failure_gives_uniform_credit_that_is_counted_and_not_cached(
 def test_a_failed_group_counts_all_its_trajectories(make):
     judge = make(StandIn({0}, "server"), variant="group")
     assert values(judge.assign(group([*failures(3), trajectory([])]))) == [[0.0] * 4] * 3 + [[]]
-    assert judge.totals()["fallback_server"] == 3
+    assert counted(judge)["fallback_server"] == 3
 
 
 def test_a_run_fails_when_its_share_of_fallbacks_passes_the_limit(make):
@@ -143,27 +149,41 @@ def test_a_share_at_the_limit_is_let_pass(make):
         judge.assign(group(failures(1, 50)))
 
 
-def test_the_label_follows_from_who_answered(make):
-    judge = make(StandIn(), model="stand-in")
-    assert judge.totals()["model"] == "stand-in"
-    judge.assign(group(failures(1)))
-    assert judge.totals()["model"] == "stand-in-1"
-    cached = make(StandIn(), model="stand-in")
-    cached.assign(group(failures(1)))
-    assert cached.totals()["model"] == "stand-in-1"
-    assert cached.totals()["variant"] == "trajectory"
-
-
 def test_other_rules_of_the_rubric_are_another_judge(make, monkeypatch):
-    client = StandIn()
+    client, elsewhere = StandIn(), {"model": "gpt", "base_url": "http://host/v1"}
     make(client).assign(group(failures(1)))
     monkeypatch.setattr(rubric, "VERSION", "other")
     make(client).assign(group(failures(1)))
     assert len(client.asked) == 2
-    make(client, model="gpt").assign(group(failures(1)))
+    make(client, **elsewhere).assign(group(failures(1)))
     monkeypatch.undo()
-    make(client, model="gpt").assign(group(failures(1)))
+    make(client, **elsewhere).assign(group(failures(1)))
     assert len(client.asked) == 3
+
+
+def test_an_edit_of_the_rubric_s_file_is_another_version(tmp_path, monkeypatch):
+    text = Path(rubric.__file__).read_text()
+
+    def version_of(name, content):
+        path = tmp_path / f"{name}.py"
+        path.write_text(content)
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)  # dataclasses look there
+        spec.loader.exec_module(module)
+        return module.VERSION
+
+    assert version_of("same_rules", text) == rubric.VERSION
+    assert (
+        version_of("other_rules", text.replace("return 8.0 if", "return 9.0 if")) != rubric.VERSION
+    )
+
+
+def test_one_model_at_two_addresses_is_two_judges(make):
+    client = StandIn()
+    for url in ("http://one/v1", "http://two/v1", "http://one/v1/"):
+        make(client, model="gpt", base_url=url).assign(group(failures(1)))
+    assert len(client.asked) == 2
 
 
 def test_answers_are_kept_as_they_arrive(make):
@@ -181,7 +201,7 @@ def test_answers_are_kept_as_they_arrive(make):
 
 
 def test_a_report_counts_what_came_since_the_last(tmp_path):
-    context = SimpleNamespace(cache_dir=tmp_path, environment="alfworld")
+    context = Context("alfworld", cache_dir=tmp_path)
     judge = make_judge(settings(base_url="service"), context)
     judge.assign(group(failures(3)))
     first = judge.report()
@@ -190,4 +210,4 @@ def test_a_report_counts_what_came_since_the_last(tmp_path):
     second = judge.report()
     assert (second["judge_judged"], second["judge_calls"], second["judge_cache_hits"]) == (4, 1, 3)
     assert second["judge_fallback_share"] == 0
-    assert judge.totals()["calls"] == 4
+    assert counted(judge)["calls"] == 4

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from judge_cases import failures, trajectory
 
 from hgrpo.credit.judge.cache import Judgement, Question, ScoreCache
+from hgrpo.credit.judge.database import Database
 from hgrpo.credit.judge.scores import ScoresError
 from hgrpo.errors import UserError
 
 PLAYED = failures(1)[0]
-ASKED = Question("alfworld", "trajectory", "1", "model", 0.0, (PLAYED,))
+ASKED = Question("alfworld", "trajectory", "1", "http://host/v1", "model", 0.0, (PLAYED,))
 ANSWER = Judgement([[1.0, 2.5, 10.0, 0.0]], "model-2024")
 
 # Each process puts all the questions, in an order of its own, with scores that name the process.
@@ -25,13 +26,14 @@ import random, sys
 from pathlib import Path
 from judge_cases import failures
 from hgrpo.credit.judge.cache import Judgement, Question, ScoreCache
+from hgrpo.credit.judge.database import Database
 number, path = int(sys.argv[1]), Path(sys.argv[2])
 sys.stdin.readline()
-cache = ScoreCache(path)
+cache = ScoreCache(Database(path))
 played = failures(150)
 random.Random(number).shuffle(played)
 for one in played:
-    question = Question("alfworld", "trajectory", "1", "model", 0.0, (one,))
+    question = Question("alfworld", "trajectory", "1", "http://host/v1", "model", 0.0, (one,))
     kept = cache.put(question, Judgement([[float(number)] * 4], f"process {number}"))
     assert kept == cache.get(question)
     assert kept.scores == [[float(kept.answered_by.split()[1])] * 4]
@@ -46,22 +48,20 @@ def path(tmp_path):
 
 def rows(path):
     with sqlite3.connect(path) as database:
-        return database.execute("SELECT * FROM judgements").fetchall()
+        return database.execute("SELECT * FROM answers").fetchall()
 
 
 def test_what_was_put_is_there_for_the_next_process(path):
-    cache = ScoreCache(path)
+    cache = ScoreCache(Database(path))
     assert cache.get(ASKED) is None
     assert cache.put(ASKED, ANSWER) == ANSWER
-    cache.close()
-    again = ScoreCache(path)
-    assert again.get(ASKED) == ANSWER
+    assert ScoreCache(Database(path)).get(ASKED) == ANSWER
     (mode,) = sqlite3.connect(path).execute("PRAGMA journal_mode").fetchone()
     assert mode == "wal"
 
 
 def test_the_first_judgement_stays(path):
-    cache = ScoreCache(path)
+    cache = ScoreCache(Database(path))
     cache.put(ASKED, ANSWER)
     other = Judgement([[9.0, 9.0, 9.0, 9.0]], "other")
     assert cache.put(ASKED, other) == ANSWER
@@ -72,7 +72,7 @@ def test_the_first_judgement_stays(path):
     "scores", [[], [[1.0, 2.0, 3.0]], [[1.0, 2.0, 3.0, 11.0]], [[1.0, 2.0, 3.0, float("nan")]]]
 )
 def test_a_wrong_or_partial_judgement_is_never_kept(path, scores):
-    cache = ScoreCache(path)
+    cache = ScoreCache(Database(path))
     with pytest.raises(ScoresError):
         cache.put(ASKED, Judgement(scores, "model"))
     assert rows(path) == []
@@ -90,6 +90,7 @@ def changed_turn(**changes):
         replace(ASKED, environment="webshop"),
         replace(ASKED, variant="group"),
         replace(ASKED, version="2"),
+        replace(ASKED, endpoint="http://host:8000/v1"),
         replace(ASKED, model="model-2"),
         replace(ASKED, temperature=0.5),
         replace(ASKED, trajectories=(PLAYED, PLAYED)),
@@ -147,7 +148,7 @@ def test_processes_that_hammer_a_new_cache_lose_nothing(project, path):
         out, err = worker.communicate(timeout=120)
         assert (worker.returncode, out) == (0, "done\n"), err
     assert len(rows(path)) == 150
-    cache = ScoreCache(path)
+    cache = ScoreCache(Database(path))
     assert all(cache.get(replace(ASKED, trajectories=(p,))) for p in failures(150))
 
 
@@ -157,21 +158,21 @@ def test_a_file_that_another_job_is_writing_is_waited_for(path):
     other.execute("CREATE TABLE unrelated (x)")
     other.execute("BEGIN IMMEDIATE")  # of this SQLite says "locked" at once, whatever the time-out
     threading.Timer(0.3, lambda: other.execute("COMMIT")).start()
-    assert ScoreCache(path).put(ASKED, ANSWER) == ANSWER
+    assert ScoreCache(Database(path)).put(ASKED, ANSWER) == ANSWER
 
 
 def test_a_file_that_is_no_cache_is_named(path):
     path.parent.mkdir()
     path.write_text("not a database, but long enough to be looked at " * 20)
     with pytest.raises(UserError, match=f"{path}: the judge's cache cannot be used"):
-        ScoreCache(path)
+        Database(path)
 
 
 @pytest.mark.parametrize("text", ["", "[[1, 2]]", "[[1, 2, 3, 99]]", "[1, 2, 3, 4]", "null"])
 def test_a_spoilt_row_is_named_and_not_used(path, text):
-    cache = ScoreCache(path)
+    cache = ScoreCache(Database(path))
     cache.put(ASKED, ANSWER)
     with sqlite3.connect(path) as database:
-        database.execute("UPDATE judgements SET scores = ?", (text,))
+        database.execute("UPDATE answers SET scores = ?", (text,))
     with pytest.raises(UserError, match=f"{path}: the row with key {ASKED.key}"):
         cache.get(ASKED)

@@ -7,10 +7,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pytest
-from judge_cases import failures, group, settings
+from judge_cases import account_of, counted, failures, group, settings
 
+from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make
-from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.client import CallError, JudgeClient
 from hgrpo.credit.judge.prompts import prompt
 from hgrpo.errors import UserError
@@ -107,7 +107,7 @@ def judge_of(tmp_path, monkeypatch):
 
     def build(server, **changes):
         chosen = {"model": "judge", "base_url": server.url, "api_key_env": "JUDGE_KEY"} | changes
-        context = SimpleNamespace(cache_dir=tmp_path, environment="alfworld")
+        context = Context("alfworld", cache_dir=tmp_path)
         return make(settings(**({"retries": 2, "concurrency": 1} | chosen)), context)
 
     return build
@@ -124,8 +124,7 @@ def test_a_call_says_what_the_settings_say(scripted, judge_of):
     assert body["max_completion_tokens"] == 64 + 4 * 32 + 1000
     assert body["response_format"]["json_schema"]["strict"] is True
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
-    report = judge.totals()
-    assert report["model"] == "judge-2024"
+    report = counted(judge)
     assert (report["calls"], report["input_tokens"], report["output_tokens"]) == (1, 100, 20)
     assert report["dollars"] == pytest.approx(3e-4)
     assert report["dollars_unconfirmed"] == 0.0
@@ -156,7 +155,7 @@ def test_what_may_mend_is_tried_again(scripted, judge_of, answer, reason):
     server = scripted(answer, (200, completion()))
     judge = judge_of(server)
     judge.assign(group(failures(1)))
-    report = judge.totals()
+    report = counted(judge)
     assert (report["calls"], report["retries"], report["fallbacks"]) == (2, 1, 0)
     failed = {key: value for key, value in report.items() if key.startswith("failed_") and value}
     assert failed == {f"failed_{reason}": 1}
@@ -166,8 +165,8 @@ def test_a_score_out_of_range_is_tried_again(scripted, judge_of):
     scores = json.dumps({"scores": [{"turn": i, "score": i * 5} for i in range(4)]})
     judge = judge_of(scripted((200, completion(content=scores)), (200, completion())))
     judge.assign(group(failures(1)))
-    assert judge.totals()["failed_out_of_range"] == 1
-    assert judge.totals()["fallbacks"] == 0
+    assert counted(judge)["failed_out_of_range"] == 1
+    assert counted(judge)["fallbacks"] == 0
 
 
 @pytest.mark.parametrize(
@@ -182,7 +181,7 @@ def test_what_cannot_mend_is_not_tried_again(scripted, judge_of, answer, reason)
     server = scripted(answer)
     judge = judge_of(server)
     assert judge.assign(group(failures(1)))[0].tolist() == [0.0] * 4
-    report = judge.totals()
+    report = counted(judge)
     assert len(server.requests) == report["calls"] == 1
     assert report[f"fallback_{reason}"] == report[f"failed_{reason}"] == report["fallbacks"] == 1
 
@@ -191,7 +190,7 @@ def test_the_last_failure_names_the_fallback(scripted, judge_of):
     server = scripted((500, error("a")), (429, error("b")), (200, "x"), (200, completion()))
     judge = judge_of(server, retries=2)
     judge.assign(group(failures(1)))
-    report = judge.totals()
+    report = counted(judge)
     assert (report["calls"], report["fallback_malformed"], report["fallbacks"]) == (3, 1, 1)
 
 
@@ -211,7 +210,7 @@ def test_a_key_is_in_no_log_and_no_error(scripted, judge_of, caplog, capfd, tmp_
         judge.assign(group(failures(20)))
     chain = [caught.value, caught.value.__cause__, caught.value.__context__]
     shown = [*map(repr, chain), caplog.text, *capfd.readouterr()]
-    shown += [json.dumps(judge.totals()), repr(vars(judge)), repr(judge._settings)]
+    shown += [json.dumps(counted(judge)), repr(vars(judge)), repr(judge._settings)]
     assert not [text for text in shown if KEY in text]
     assert not [p for p in tmp_path.rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()]
     if status != 401:
@@ -221,7 +220,7 @@ def test_a_key_is_in_no_log_and_no_error(scripted, judge_of, caplog, capfd, tmp_
 def test_an_answer_without_usage_keeps_its_estimate(scripted, judge_of):
     judge = judge_of(scripted((200, completion(usage=None))), **PRICED)
     judge.assign(group(failures(1)))
-    report = judge.totals()
+    report = counted(judge)
     assert report["dollars"] == report["input_tokens"] == 0
     assert report["dollars_unconfirmed"] > 0
     assert report["fallbacks"] == 0
@@ -234,25 +233,25 @@ def test_an_answer_without_usage_keeps_its_estimate(scripted, judge_of):
 def test_a_refusal_costs_nothing_and_a_lost_answer_may(scripted, judge_of, answer, may_be_billed):
     judge = judge_of(scripted(answer), retries=0, **PRICED)
     judge.assign(group(failures(1)))
-    assert judge.totals()["dollars"] == 0.0
-    assert (judge.totals()["dollars_unconfirmed"] > 0) is may_be_billed
+    assert counted(judge)["dollars"] == 0.0
+    assert (counted(judge)["dollars_unconfirmed"] > 0) is may_be_billed
 
 
 def test_where_no_key_is_needed_none_is_sent(scripted, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server = scripted((200, completion()))
-    context = SimpleNamespace(cache_dir=tmp_path, environment="alfworld")
+    context = Context("alfworld", cache_dir=tmp_path)
     make(settings(base_url=server.url, api_key_env=None), context).assign(group(failures(1)))
     ((headers, _),) = server.requests
     assert KEY not in str(headers)
 
 
 def test_the_service_is_a_server_of_the_process_itself(tmp_path):
-    context = SimpleNamespace(cache_dir=tmp_path, environment="alfworld")
+    context = Context("alfworld", cache_dir=tmp_path)
     judge = make(settings(base_url="service"), context)
     judge.assign(group(failures(2)))
-    assert judge.totals()["model"] == "offline-rubric"
-    assert judge.totals()["fallbacks"] == 0
+    assert counted(judge)["calls"] == 2
+    assert counted(judge)["fallbacks"] == 0
 
 
 def test_a_proxy_in_the_environment_is_not_asked_for_this_machine(scripted, judge_of, monkeypatch):
@@ -262,7 +261,7 @@ def test_a_proxy_in_the_environment_is_not_asked_for_this_machine(scripted, judg
         monkeypatch.delenv(name, raising=False)
     judge = judge_of(scripted((200, completion())), retries=0)
     judge.assign(group(failures(1)))
-    assert judge.totals()["fallbacks"] == 0
+    assert counted(judge)["fallbacks"] == 0
 
 
 def test_no_more_calls_are_under_way_than_allowed(scripted, judge_of):
@@ -286,7 +285,7 @@ def test_no_more_calls_are_under_way_than_allowed(scripted, judge_of):
     judge._client._send = watched
     judge.assign(group(failures(9)))
     assert most[0] == 3
-    assert judge.totals()["calls"] == 9
+    assert counted(judge)["calls"] == 9
 
 
 @pytest.mark.parametrize(
@@ -301,9 +300,9 @@ def test_no_more_calls_are_under_way_than_allowed(scripted, judge_of):
         (0.0, 1, 9999.0, 60.0, 60.0),
     ],
 )
-def test_pauses_double_and_heed_the_server(backoff, attempt, retry_after, low, high):
+def test_pauses_double_and_heed_the_server(tmp_path, backoff, attempt, retry_after, low, high):
     chosen = settings(backoff_s=backoff)
-    client = JudgeClient(chosen, "http://127.0.0.1:9/v1", "", Account(chosen))
+    client = JudgeClient(chosen, "http://127.0.0.1:9/v1", "", account_of(tmp_path))
     failure = CallError("rate_limit", retry_after=retry_after)
     state = SimpleNamespace(
         attempt_number=attempt, outcome=SimpleNamespace(exception=lambda: failure)
@@ -312,9 +311,9 @@ def test_pauses_double_and_heed_the_server(backoff, attempt, retry_after, low, h
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("12", 12.0), ("0.5", 0.5), ("-3", 0.0)])
-def test_the_server_s_wish_to_wait_is_read(scripted, header, seconds):
+def test_the_server_s_wish_to_wait_is_read(scripted, tmp_path, header, seconds):
     chosen = settings(retries=0)
     server = scripted((429, error("slow down"), {"Retry-After": header}))
-    client = JudgeClient(chosen, server.url, "", Account(chosen))
+    client = JudgeClient(chosen, server.url, "", account_of(tmp_path))
     ((_, failure),) = client.ask_all({"a": prompt("alfworld", failures(1), "trajectory")})
     assert (failure.reason, failure.retry_after) == ("rate_limit", seconds)

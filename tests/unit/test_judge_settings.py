@@ -1,14 +1,16 @@
 """The judge's section of a method's config, and what making a judge needs."""
 
+import re
 import subprocess
 import sys
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 import yaml
 from judge_cases import settings
 
 from hgrpo.config.read import validate
+from hgrpo.credit.base import Context
 from hgrpo.credit.judge import Settings, make
 from hgrpo.errors import UserError
 
@@ -17,26 +19,101 @@ PRICES = {"dollars_per_million_input": 0.15, "dollars_per_million_output": 0.6}
 
 @pytest.fixture
 def context(tmp_path):
-    return SimpleNamespace(cache_dir=tmp_path, environment="alfworld")
+    return Context("alfworld", cache_dir=tmp_path)
+
+
+def section(project, name):
+    """The `credit:` section of a shipped method, without its kind, and the method."""
+    method = yaml.safe_load((project / f"configs/methods/{name}.yaml").read_text())
+    own = dict(method["credit"])
+    assert own.pop("kind") == "judge"
+    return own, method
 
 
 @pytest.mark.parametrize("name", ["LLMJudge", "LLMJudgeGroup"])
 def test_the_shipped_methods_ask_the_offline_rubric_and_say_so(project, name):
-    method = yaml.safe_load((project / f"configs/methods/{name}.yaml").read_text())
-    section = method["credit"]
-    assert section.pop("kind") == "judge"
-    built = validate(Settings, section, name)
-    assert built.model_fields_set == set(section)
+    own, method = section(project, name)
+    built = validate(Settings, own, name)
     assert (built.model, built.base_url) == ("offline-rubric", "service")
     assert built.variant == ("group" if name == "LLMJudgeGroup" else "trajectory")
-    assert method["name"] == name
-    assert method["label"].endswith("(offline rubric)")
+    assert (built.max_calls, built.dollars_per_million_input) == (None, 0)
+    assert method["name"] == method["label"] == name
+    assert built.label_remark == "(offline rubric)"
     assert method["alpha"] == 0.5
 
 
-def test_prices_must_be_given():
-    with pytest.raises(UserError, match="dollars_per_million_input: required"):
-        validate(Settings, {"model": "gpt-4o-mini"}, "method")
+@pytest.mark.parametrize("name", ["LLMJudge", "LLMJudgeGroup"])
+def test_two_lines_make_it_a_language_model(project, name):
+    comment = (project / "configs/methods/LLMJudge.yaml").read_text()
+    lines = dict(re.findall(r"^#   (\w+): (\S+)$", comment, flags=re.MULTILINE))
+    own, _ = section(project, name)
+    assert set(lines) == {"model", "base_url"} <= set(own)
+    built = validate(Settings, own | lines, name)
+    assert (built.model, built.base_url) == ("gpt-4o-mini", "https://api.openai.com/v1")
+    prices = (built.dollars_per_million_input, built.dollars_per_million_output)
+    assert prices == (0.15, 0.6)
+    assert (built.max_calls, built.max_dollars) == (50_000, 5.0)
+    assert built.label_remark == ""
+
+
+def test_one_line_alone_is_named(project):
+    own, _ = section(project, "LLMJudge")
+    with pytest.raises(UserError, match=r"`service` answers as offline-rubric alone; OpenAI's is"):
+        validate(Settings, own | {"model": "gpt-4o-mini"}, "method")
+
+
+def test_who_answers_is_said_whatever_the_address():
+    assert settings(base_url="http://127.0.0.1:8123/v1").label_remark == "(offline rubric)"
+    assert settings(base_url="http://127.0.0.1:8123/v1", model="gpt").label_remark == ""
+
+
+def test_what_is_filled_in_is_read_back_as_it_was():
+    for given in ({"model": "gpt-4.1"}, {"model": "offline-rubric", "base_url": "service"}):
+        built = Settings(**given)
+        assert Settings(**built.model_dump(mode="json")) == built
+
+
+def test_what_is_given_stands():
+    built = Settings(model="gpt-4o", max_calls=7, dollars_per_million_input=1.0)
+    assert (built.max_calls, built.dollars_per_million_input) == (7, 1.0)
+    assert built.dollars_per_million_output == 10.0
+    assert Settings(model="gpt-4o", max_calls=None).max_calls is None
+    assert settings(base_url="service", max_calls=3).max_calls == 3
+
+
+def test_free_calls_have_no_cap_and_paid_ones_have():
+    local = {"model": "qwen", "base_url": "http://127.0.0.1:8000/v1", "api_key_env": None}
+    free = {"dollars_per_million_input": 0, "dollars_per_million_output": 0}
+    assert Settings(**local, **free).max_calls is None
+    assert Settings(**local, **PRICES).max_calls == 50_000
+
+
+def test_an_address_has_one_spelling():
+    assert Settings(model="gpt-4o", base_url="https://api.openai.com/v1/").base_url == (
+        "https://api.openai.com/v1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({"model": "gpt-9"}, "dollars_per_million_input and dollars_per_million_output"),
+        ({"model": "gpt-9", "dollars_per_million_input": 1}, "dollars_per_million_output"),
+        (
+            {"model": "gpt-4o-mini", "base_url": "https://other/v1"},
+            "dollars_per_million_input and dollars_per_million_output",
+        ),
+    ],
+)
+def test_prices_that_are_not_known_must_be_given(given, missing):
+    with pytest.raises(UserError, match=rf"give {missing} \(known are, .* gpt-4o-mini, "):
+        validate(Settings, given, "method")
+
+
+@pytest.mark.parametrize("given", [{}, {"model": 3}, {"model": None, "base_url": []}])
+def test_a_model_that_is_none_is_named(given):
+    with pytest.raises(UserError, match="method: model: "):
+        validate(Settings, given, "method")
 
 
 @pytest.mark.parametrize(
@@ -70,9 +147,13 @@ def test_a_missing_key_is_named_by_its_variable(context, monkeypatch, value):
 
 
 def test_an_environment_without_primer_is_named(context):
-    context.environment = "chess"
     with pytest.raises(UserError, match="environment 'chess'; known: alfworld, webshop"):
-        make(settings(), context)
+        make(settings(), replace(context, environment="chess"))
+
+
+def test_a_missing_folder_is_named(context):
+    with pytest.raises(UserError, match="a folder for its answers: --cache"):
+        make(settings(), replace(context, cache_dir=None))
 
 
 @pytest.mark.parametrize("package", ["openai", "tenacity"])

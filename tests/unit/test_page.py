@@ -10,7 +10,7 @@ from urllib.parse import urlparse
 
 import pandas as pd
 import pytest
-from report_fixtures import build_report, run_cli, write_study
+from report_fixtures import build_report, resolved_arm, run_cli, write_study
 
 from hgrpo.evaluation.comparison import Protocol, compare
 from hgrpo.evaluation.merge import merge_episodes
@@ -186,7 +186,8 @@ def test_the_headline_says_what_the_verdicts_say(compared, verdicts, headline):
 def test_a_headline_counts_arms_when_there_are_many(compared):
     comparison, _ = compared
     names = [f"arm {index}" for index in range(8)]
-    arms = read_arms({"reference": "flat", "methods": {name: {} for name in ["flat", *names]}})
+    methods = {name: resolved_arm(name) for name in ["flat", *names]}
+    arms = read_arms({"reference": "flat", "methods": methods})
     table = pd.DataFrame(
         {"method": names, "verdict": ["better"] * 2 + ["inconclusive"] * 6, "n_seeds": 3}
     )

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from hall import MAX_TOKENS, TURN_CAP, collect
 from tiny_policy import HallEnv, hall_tasks, make_policy
 
 from hgrpo.agent.conversation import Conversation
@@ -9,16 +10,6 @@ from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Request, Sampling
 from hgrpo.rollout.torch_engine import TorchEngine, draw
-
-TURN_CAP, MAX_TOKENS = 5, 6
-
-
-def collect(policy, capacity, temperature=1.0, tasks=8, rollouts=8, seed=3):
-    conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(policy, capacity, Sampling(temperature, MAX_TOKENS), conversation.end_id)
-    collector = Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS)
-    groups = collector.collect(hall_tasks(tasks), rollouts, ("test", seed))
-    return [trajectory for group in groups for trajectory in group]
 
 
 def replies(trajectories):

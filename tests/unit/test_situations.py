@@ -3,34 +3,36 @@
 import copy
 
 import pytest
-from test_rollout import MAX_TOKENS, TURN_CAP
-from tiny_policy import HallEnv, hall_tasks, make_policy
+from hall import TURN_CAP, collect, hall_collector
+from tiny_policy import HallEnv, make_policy
 from toy_round import imitate_random_doors
 
-from hgrpo.agent.conversation import Conversation
-from hgrpo.agent.situations import add_situations
+from hgrpo.agent.situations import ReplayError, add_situations, play_again
+from hgrpo.agent.trajectory import Situation
 from hgrpo.errors import UserError
-from hgrpo.rollout.collector import Collector
-from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.rollout.collector import Start
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     policy = make_policy(tmp_path_factory.mktemp("base"))
     imitate_random_doors(policy)
-    conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(policy, 16, Sampling(1.0, MAX_TOKENS), conversation.end_id)
-    collector = Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS, situations=True)
-    return [t for group in collector.collect(hall_tasks(2), 4, ("s",)) for t in group]
+    return collect(policy, tasks=2, rollouts=4, situations=True)
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory):
+    return hall_collector(make_policy(tmp_path_factory.mktemp("base")), situations=True)
 
 
 def situations(trajectories):
-    return [[(turn.state, turn.commands) for turn in t.turns] for t in trajectories]
+    return [([(turn.state, turn.commands) for turn in t.turns], t.final) for t in trajectories]
 
 
 def without(trajectories):
     bare = copy.deepcopy(trajectories)
+    for trajectory in bare:
+        trajectory.final = None
     for turn in (turn for trajectory in bare for turn in trajectory.turns):
         turn.state = turn.commands = ""
     return bare
@@ -50,8 +52,56 @@ def test_playing_again_finds_the_same_and_leaves_known_ones_alone(played):
     assert add_situations(bare, None) == 0
 
 
-def test_another_answer_is_an_error(played):
+def test_a_trajectory_knows_the_situation_it_ended_in(played):
+    assert {t.truncated for t in played} == {False, True}, "some win, some are stopped"
+    for trajectory in played:
+        opened = {turn.action.removeprefix("open ") for turn in trajectory.turns if turn.admissible}
+        last = trajectory.turns[-1]
+        text = f"The {last.action.removeprefix('open ')} is empty."
+        assert trajectory.final == Situation(
+            text if last.admissible else "Nothing happens.",
+            f"opened {' '.join(sorted(opened))}",
+            "all doors",
+        )
+
+
+def test_a_final_situation_alone_is_found_too(played):
+    bare = copy.deepcopy(played)
+    bare[1].final = None
+    assert add_situations(bare, HallEnv) == len(bare[1].turns)
+    assert situations(bare) == situations(played)
+
+
+def test_nobody_looks_where_nobody_asks(tmp_path):
+    for trajectory in collect(make_policy(tmp_path), tasks=1, rollouts=2):
+        assert trajectory.final is None
+        assert all(turn.state == turn.commands == "" for turn in trajectory.turns)
+
+
+def test_a_trajectory_without_turns_has_nothing_to_find(played):
+    empty = copy.deepcopy(played[0])
+    empty.turns, empty.final = [], None
+    assert add_situations([empty], None) == 0
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+def test_another_answer_is_an_error(played, turn):
     bare = without(played)
-    bare[0].turns[0].observation = "You are elsewhere."
-    with pytest.raises(UserError, match="rollout 0: played again, the environment says"):
+    chosen = next(i for i, t in enumerate(bare) if len(t.turns) > 1)
+    bare[chosen].turns[turn].observation = "You are elsewhere."
+    with pytest.raises(UserError, match="played again was answered with .*, not 'You are else"):
         add_situations(bare, HallEnv)
+
+
+def test_playing_again_stops_after_the_turns_asked_for(played):
+    longest = max(played, key=lambda t: len(t.turns))
+    seen = [one.text for one in play_again(HallEnv(), longest, 1)]
+    assert seen == [turn.observation for turn in longest.turns[:2]]
+
+
+def test_who_plays_on_hears_of_another_answer_in_the_same_way(played, collector):
+    long = copy.deepcopy(max(played, key=lambda t: len(t.turns)))
+    long.turns[1].observation = "You are elsewhere."
+    start = Start(long.task, 0, 1, TURN_CAP, long, 1)
+    with pytest.raises(ReplayError, match="played again was answered with"):
+        collector.play([start])

@@ -16,6 +16,7 @@ from state_graph_example import (
     GRAFT,
     GRAFT_TERM,
     GRAPHGPO,
+    GRAPHGPO_PUBLISHED,
     GRAPHHCA,
     GRPO,
     HGPO,
@@ -52,6 +53,28 @@ moves = st.lists(
 ends = st.sampled_from(["success", "success", "failure", "timeout"])
 rollouts = st.lists(st.tuples(moves, ends), min_size=1, max_size=6)
 groups = rollouts.map(lambda members: group(*members))
+
+
+# The same with a situation at the end of each, seldom one that nobody was in.
+seen_moves = st.tuples(moves, st.sampled_from("ABCDEZ")).map(lambda m: ", ".join(filter(None, m)))
+seen_rollouts = st.lists(st.tuples(seen_moves, ends), min_size=1, max_size=6)
+LOOKS_BACK = {"history": 2, "history_actions": True}
+OBSERVED = {
+    "GraphGPO": GRAPHGPO_PUBLISHED,
+    "CRBC": CRBC | {"timeout": "observed"},
+    "GRAFT": GRAFT | {"timeout": "clamp", "failure": "observed"},
+    "G2PO": G2PO | {"timeout": "observed", "failure": "observed"},
+    "SALT": SALT | {"timeout": "observed", "failure": "observed"},
+    "similar": {
+        "timeout": "observed",
+        "terms": [GRAFT_TERM | {"key": {"state": "sim"}, "gae": "distinct"}],
+    },
+    "history": {
+        "timeout": "observed",
+        "failure": "observed",
+        "terms": [CRBC_TERM | {"key": LOOKS_BACK, "depth": 3}],
+    },
+}
 
 
 def built(of: Group, key: Key | None = None, timeout: str = "fail"):
@@ -233,6 +256,35 @@ def test_9_order_and_names_do_not_matter(method, members, data):
     other = credit(METHODS[method], group(*((m.translate(renamed), end) for m, end in members)))
     for row, again in zip(straight, other, strict=True):
         assert again == pytest.approx(row, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", OBSERVED)
+@given(members=seen_rollouts, data=st.data())
+@settings(deadline=None, max_examples=30)
+def test_9_order_does_not_matter_where_ends_are_observed(method, members, data):
+    straight = credit(OBSERVED[method], group(*members))
+    order = data.draw(st.permutations(range(len(members))))
+    permuted = credit(OBSERVED[method], group(*(members[i] for i in order)))
+    for place, index in enumerate(order):
+        assert np.isfinite(permuted[place]).all()
+        assert permuted[place] == pytest.approx(straight[index], abs=1e-9)
+
+
+@pytest.mark.parametrize("method", OBSERVED)
+@given(members=st.lists(st.tuples(seen_moves, st.just("success")), min_size=1, max_size=5))
+@settings(deadline=None, max_examples=20)
+def test_9_how_ends_are_seen_does_not_matter_where_all_win(method, members):
+    plain = {k: v for k, v in OBSERVED[method].items() if k not in ("timeout", "failure")}
+    expected = flat(plain, group(*members))
+    assert flat(OBSERVED[method], group(*members)).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("method", OBSERVED)
+@given(members=st.lists(st.tuples(seen_moves, st.sampled_from(["failure", "timeout"])), max_size=5))
+@settings(deadline=None, max_examples=20)
+def test_10_failures_alone_teach_nothing_where_ends_are_observed(method, members):
+    for row in credit(OBSERVED[method], group(*members)):
+        assert not row.any()
 
 
 @METHOD

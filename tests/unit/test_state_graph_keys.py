@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from state_graph_example import (
     CRBC_TERM,
+    GAIN,
     GIGPO,
+    GRAPHGPO_PUBLISHED,
     METHODS,
     NO_TRAJECTORY,
     TASK,
@@ -15,9 +17,9 @@ from state_graph_example import (
     step_only,
 )
 
-from hgrpo.agent.trajectory import Trajectory, Turn
+from hgrpo.agent.trajectory import Situation, Trajectory, Turn
 from hgrpo.credit.base import Group
-from hgrpo.credit.state_graph.graph import UNKNOWN, build_graph
+from hgrpo.credit.state_graph.graph import UNKNOWN, build_graph, observed_ends
 from hgrpo.credit.state_graph.keys import clusters, situations, with_history
 from hgrpo.credit.state_graph.settings import Key
 from hgrpo.credit.state_graph.turns import action_key, flatten
@@ -118,6 +120,76 @@ def test_clusters_are_named_by_their_first_text():
     assert set(clusters(texts, 1.0).values()) == texts
 
 
+@pytest.mark.parametrize(
+    ("state", "same"),
+    [
+        ("obs", {"state", "commands"}),
+        ("obs_cmds", {"state"}),
+        ("struct", {"observation", "space"}),
+        ("page", {"state", "commands", "space"}),
+        ("sim", {"state", "commands", "observation", "space"}),
+    ],
+)
+def test_the_final_situation_is_told_apart_as_turns_are(state, same):
+    base = {"observation": "a mug", "state": "at shelf 1", "commands": "1f"}
+    others = {
+        "observation": {"observation": "a mug."},
+        "state": {"state": "at shelf 2"},
+        "commands": {"commands": "2f"},
+        "space": {"observation": " a \n mug"},
+    }
+    key = Key(state=state, **({"theta": 0.7} if state == "sim" else {}))
+    for name, change in others.items():
+        (moves,) = walk(turn(**base))
+        moves.final = Situation(**base | change)
+        one, final = situations([moves], key, [0])
+        assert (one == final) == (name in same), name
+        assert situations([moves], key).tolist() == [0]
+
+
+def test_the_final_situation_follows_an_inadmissible_action_as_a_turn_would():
+    for admissible, noop, expected in (
+        (False, "carry", [0, 0]),
+        (False, "raw", [0, 1]),
+        (True, "carry", [0, 1]),
+    ):
+        (moves,) = walk(turn("kitchen", admissible=admissible))
+        moves.final = Situation(NOTHING, "", "")
+        assert situations([moves], Key(state="obs", noop=noop), [0]).tolist() == expected
+
+
+def test_final_situations_come_after_all_turns_and_only_where_asked():
+    trajectories = group(("A a, B", "failure"), ("B a, C", "timeout"), ("C a", "success"))
+    found = situations(trajectories.trajectories, Key(), [0, 1])
+    assert found.tolist() == [0, 1, 2, 1, 2]
+    assert situations(trajectories.trajectories, Key(), [1]).tolist() == [0, 1, 2, 2]
+    with pytest.raises(RuntimeError, match="do not hold the situation they ended in"):
+        situations(trajectories.trajectories, Key(), [2])
+
+
+@pytest.mark.parametrize("actions", [False, True])
+@pytest.mark.parametrize("history", [0, 1, 2, 9])
+def test_a_final_situation_has_the_history_that_a_turn_there_would_have(history, actions):
+    """Each rollout once with its last state as a turn, once as what was seen at the end."""
+    if actions and not history:
+        return
+    key = Key(history=history, history_actions=actions)
+    moves = ["A a, B b, C", "B b, C", "A a, B b, A a, B b, C", "C", "B a, C"]
+    turned = group(*((f"{m} stop", "timeout") for m in moves)).trajectories
+    expected = with_history(situations(turned, key), flatten(turned), key)
+    seen = [t for t in group(*((m, "timeout") for m in moves)).trajectories if t.turns]
+    turns = flatten(seen)
+    ends = observed_ends(turns, "observed", "absorb")
+    state = situations(seen, key, turns.rollout[ends].tolist())
+    found = with_history(state, turns, key, ends)
+    lengths = [len(t.turns) for t in turned]
+    rows = np.split(np.arange(len(expected)), np.cumsum(lengths)[:-1])
+    rows = [row for row in rows if len(row) > 1]
+    order = [i for row in rows for i in row[:-1]] + [row[-1] for row in rows]
+    same = expected[order][:, None] == expected[order][None]
+    assert (found[:, None] == found[None]).tolist() == same.tolist()
+
+
 def labels(members: list[tuple[str, str]], key: Key) -> list[int]:
     trajectories = group(*members).trajectories
     return with_history(situations(trajectories, key), flatten(trajectories), key).tolist()
@@ -166,6 +238,54 @@ def test_a_rollout_ends_in_a_sink(end, timeout, successor):
     nodes = {"won": graph.success, "lost": graph.failure, "unknown": UNKNOWN}
     assert graph.successor.tolist() == [1, nodes[successor], graph.success]
     assert graph.counted.tolist() == [True, successor != "unknown", True]
+
+
+@pytest.mark.parametrize(
+    ("end", "rules", "successor"),
+    [
+        ("success", ("observed", "observed"), "won"),
+        ("timeout", ("observed", "absorb"), "C"),
+        ("failure", ("observed", "absorb"), "lost"),
+        ("timeout", ("fail", "observed"), "lost"),
+        ("failure", ("fail", "observed"), "C"),
+        ("timeout", ("clamp", "absorb"), "C"),
+        ("failure", ("clamp", "observed"), "C"),
+        ("timeout", ("drop", "observed"), "unknown"),
+    ],
+)
+def test_a_rollout_leads_to_the_situation_it_was_last_seen_in(end, rules, successor):
+    trajectories = [
+        rollout("A a, B a, C", end),
+        rollout("", end),
+        rollout("C a, A", "success"),
+        rollout("A b, A", end),
+    ]
+    turns = flatten(trajectories)
+    ended = turns.rollout[observed_ends(turns, *rules)].tolist()
+    graph = build_graph(situations(trajectories, Key(), ended), turns, *rules)
+    nodes = {"won": graph.success, "lost": graph.failure, "unknown": UNKNOWN, "C": 2}
+    last = 0 if successor == "C" else nodes[successor]
+    assert graph.successor.tolist() == [1, nodes[successor], graph.success, last]
+    # C is a state that another rollout left, and A one that this rollout and another left
+    assert graph.n_states == 3
+    assert graph.clamped.tolist() == ([0, 2] if (end, rules[0]) == ("timeout", "clamp") else [])
+
+
+def test_a_situation_that_nobody_left_is_worth_nothing():
+    of = group(("A a, B", "timeout"), ("A b", "success"), ("A c, X", "failure"))
+    for term in ({"value": "bellman", "credit": "gain"}, GAIN | {"scope": "state"}):
+        # V(A) is the same for all; success is worth 1, B and X nothing.
+        plain = term | {"std": "none"}
+        settings = NO_TRAJECTORY | GRAPHGPO_PUBLISHED | {"scale": 1, "terms": [plain]}
+        assert flat(settings, of) == pytest.approx([-1 / 3, 2 / 3, -1 / 3])
+
+
+@pytest.mark.parametrize("rule", [{"timeout": "observed"}, {"timeout": "clamp"}])
+def test_rollouts_without_a_final_situation_are_refused_where_it_is_read(rule):
+    term = {"value": "bellman", "credit": "td"}
+    with pytest.raises(RuntimeError, match="do not hold the situation they ended in"):
+        credit(rule | {"terms": [term]}, group(("A a", "timeout"), ("A b", "success")))
+    credit(rule | {"terms": [term]}, group(("A a", "failure"), ("A b", "success")))
 
 
 def test_success_at_the_last_allowed_turn_is_a_success():

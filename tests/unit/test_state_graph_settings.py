@@ -14,6 +14,7 @@ from state_graph_example import (
     GRAFT,
     GRAFT_TERM,
     GRAPHGPO,
+    GRAPHGPO_PUBLISHED,
     GRAPHHCA,
     HGPO,
     HGPO_BASE,
@@ -78,7 +79,7 @@ def test_a_resolved_config_is_read_again(name):
 @pytest.mark.parametrize("name", [name for name in FILES if not name.endswith("_published")])
 def test_our_defaults_tell_states_and_ends_apart_in_one_way(name):
     settings = Settings.model_validate(knobs(name))
-    assert settings.timeout == "fail"
+    assert (settings.timeout, settings.failure) == ("fail", "absorb")
     assert settings.invalid == "none"
     assert settings.trajectory.rows == "once"
     assert {(term.key.state, term.key.noop) for term in settings.terms} <= {("struct", "carry")}
@@ -93,10 +94,10 @@ def test_our_defaults_tell_states_and_ends_apart_in_one_way(name):
         ("SALT", SALT),
         ("SALT_published", SALT),
         ("GraphGPO", GRAPHGPO),
-        ("GraphGPO_published", GRAPHGPO | {"timeout": "drop"}),
+        ("GraphGPO_published", GRAPHGPO_PUBLISHED),
         ("CRBC", CRBC),
         ("GRAFT", {"terms": [{"value": "bellman", "gamma": 0.99, "credit": "td"}]}),
-        ("GRAFT_published", GRAFT),
+        ("GRAFT_published", GRAFT | {"timeout": "clamp"}),
         ("GraphHCA", GRAPHHCA),
         ("G2PO", G2PO),
         ("RLOO", {"trajectory": {"mode": "loo"}}),
@@ -199,6 +200,24 @@ SILENT = {"weight": 0}
             {"timeout": "drop", "terms": [GRAFT_TERM | {"gamma": 1.0}]},
             "timeout: drop with gamma: 1.0",
         ),
+        (
+            {"timeout": "observed", "terms": [GRAFT_TERM | {"gamma": 1.0}]},
+            "timeout: observed with gamma: 1.0",
+        ),
+        (
+            {"failure": "observed", "terms": [GRAFT_TERM | {"gamma": 1.0}]},
+            "failure: observed with gamma: 1.0",
+        ),
+        ({"timeout": "observed"}, "timeout: observed without a term that looks at where"),
+        (GIGPO | {"timeout": "observed"}, "timeout: observed without a term"),
+        (GIGPO | {"failure": "observed"}, "failure: observed without a term"),
+        (
+            {"timeout": "observed", "terms": [CRBC_TERM | {"depth": 0}]},
+            "timeout: observed without a term",
+        ),
+        (GRAPHGPO | {"timeout": "clamp"}, "timeout: clamp with value: dist; only bellman"),
+        (G2PO | {"timeout": "clamp"}, "timeout: clamp with value: mc_mean; only bellman"),
+        ({"timeout": "clamp"}, "timeout: clamp with value: no terms"),
         (CRBC | {"scale": 10}, "scale: 10.0 with a floor"),
         (GRAPHHCA | {"scale": 10}, "scale: 10.0 with a log_floor"),
         (GIGPO | {"scale": 0}, "scale"),
@@ -253,6 +272,9 @@ def test_a_turned_knob_changes_the_credit(base, changes):
     ("base", "changes"),
     [
         (CRBC, {"timeout": "drop"}),
+        (CRBC, {"timeout": "observed"}),
+        (CRBC, {"timeout": "clamp"}),
+        (GRAPHGPO, {"timeout": "observed"}),
         (GIGPO, {"invalid": "propagate"}),
         (GIGPO | {"invalid": "propagate"}, {"penalty": 0.4}),
         ({"terms": [SUCCESSOR | {"std": "none"}]}, {"invalid": "succ"}),
@@ -267,6 +289,24 @@ def test_a_turned_knob_changes_the_credit(base, changes):
 )
 def test_a_turned_switch_changes_the_credit(base, changes):
     before, after = flat(base, example()), flat(base | changes, example())
+    assert np.abs(before - after).max() > 1e-3
+
+
+# Rollouts that end in states which others win from.
+LIVE = [
+    ("A a, B b, C c, A a, B d", "success"),
+    ("A a, B b, C", "failure"),
+    ("B e, A", "failure"),
+    ("C c, A", "timeout"),
+    ("C d, B d", "success"),
+    ("A e, B", "timeout"),
+]
+
+
+@pytest.mark.parametrize("rule", [{"timeout": "observed"}, {"failure": "observed"}])
+@pytest.mark.parametrize("method", [CRBC, GRAFT, GRAPHHCA, GRAPHGPO, G2PO, SALT])
+def test_where_the_last_turn_led_changes_the_credit(method, rule):
+    before, after = flat(method, group(*LIVE)), flat(method | rule, group(*LIVE))
     assert np.abs(before - after).max() > 1e-3
 
 

@@ -122,6 +122,17 @@ def test_rate_of_two_very_different_seeds_stays_a_probability():
     assert 0 <= estimate.lower < 0.05 and 0.95 < estimate.upper <= 1
 
 
+def test_two_seeds_take_the_t_quantile_of_one_degree_of_freedom():
+    success = np.vstack([np.arange(500) < 200, np.arange(500) < 300])
+    estimate = statistics.rate_interval(success)
+    quantile = stats.t.ppf(0.975, estimate.degrees_of_freedom)
+    assert 10 < quantile < 12.7
+    # Wilson's ends solve (p - x)^2 = z^2 x (1 - x) / n at the effective sample size.
+    effective = 0.25 / estimate.standard_error**2
+    for end in (estimate.lower, estimate.upper):
+        assert (0.5 - end) ** 2 == pytest.approx(quantile**2 * end * (1 - end) / effective)
+
+
 def test_holm_by_hand():
     # Sorted .01 .03 .04 times 3, 2, 1, made monotone: .03, .06, .06.
     assert statistics.holm([0.03, 0.01, 0.04]) == pytest.approx([0.06, 0.03, 0.06])

@@ -21,8 +21,15 @@ from hgrpo.report.names import figure_names, table_names
 from hgrpo.report.tables import all_tables, cost
 
 SMALL = {"seeds": (11, 23), "rounds": 2, "n_test": 24, "n_validation": 12, "steps": 2}
-CORNERS = ("SFTOnly", "flatGRPO", "flat_K8_lo_skip", "TurnRDV2", "turnrd_K8_lo_skip")
-BRANCHES = {"cf_branches": 900 + 901, "cf_replies": 8000}  # of a round in the fixtures
+CORNERS = (
+    "SFTOnly",
+    "flat_K8_hi_guard",
+    "flat_K8_lo_guard",
+    "turnrd_K8_hi_guard",
+    "turnrd_K8_lo_guard",
+)
+# Of a round in the fixtures.
+BRANCHES = {"cf_branches": 900 + 901, "cf_replies": 8000, "cf_tokens": 220_000}
 
 
 def picked(study, names):
@@ -122,7 +129,7 @@ def test_tables_are_those_announced(factorial, sweep):
 def test_the_table_of_cells_holds_every_arm_with_its_levels(factorial):
     inputs = inputs_of(factorial)
     table = all_tables(inputs)["factorial"]
-    assert table["method"].tolist() == ["flatGRPO", "flat_K8_lo_skip", *CORNERS[3:]]
+    assert table["method"].tolist() == list(CORNERS[1:])
     assert table["lr"].tolist() == [3e-4, 1e-4] * 2
     success = inputs.comparison.seeds.groupby("method")["success"].mean()
     assert table["success"].tolist() == pytest.approx([success[name] for name in table["method"]])
@@ -135,8 +142,8 @@ def test_the_factorial_is_drawn_from_the_effects(factorial, pictures):
     assert table["label"].iloc[1] == "learning rate: 0.0001\ninstead of 0.0003"
     cells = all_tables(inputs_of(factorial))["factorial"].set_index("method")["success"]
     assert table["difference"].iloc[1] == pytest.approx(
-        (cells["flat_K8_lo_skip"] + cells["turnrd_K8_lo_skip"]) / 2
-        - (cells["flatGRPO"] + cells["TurnRDV2"]) / 2
+        (cells["flat_K8_lo_guard"] + cells["turnrd_K8_lo_guard"]) / 2
+        - (cells["flat_K8_hi_guard"] + cells["turnrd_K8_hi_guard"]) / 2
     )
 
 
@@ -213,7 +220,8 @@ def test_counterfactual_branches_count_as_trajectories(counterfactual, pictures)
     for arm in ("Counterfactual", "TurnRDV2CF"):
         played = 2 * (2 * 256 + BRANCHES["cf_branches"])
         assert spent.loc[(arm, 2), "trajectories"] == played
-        assert spent.loc[(arm, 2), "tokens"] == spent.loc[("flatGRPO", 2), "tokens"]
+        own = spent.loc[("flatGRPO", 2), "tokens"]
+        assert spent.loc[(arm, 2), "tokens"] == own + 2 * BRANCHES["cf_tokens"]
     index = json.loads((folder / "index.json").read_text())
     caption = next(entry["caption"] for entry in index if entry["name"] == "equal_budget")
     assert "counterfactual branch counts as a trajectory" in caption
@@ -225,6 +233,7 @@ def test_cost_shows_extra_play_and_calls(counterfactual):
     assert table.loc["Counterfactual", "cf_branches"] == 3 * BRANCHES["cf_branches"]
     assert table.loc["TurnRDV2CF", "cf_replies"] == 3 * BRANCHES["cf_replies"]
     assert table.loc["Counterfactual", "trajectories"] == 3 * (512 + BRANCHES["cf_branches"])
+    assert table.loc["Counterfactual", "replies"] == 3 * (2 * 2048 + BRANCHES["cf_replies"])
     assert table.loc["LLMJudge", "judge_calls"] == 3 * (240 + 239)
     assert table.loc["LLMJudge", "judge_fallbacks"] == 3
     assert table.loc["LLMJudge", "judge_dollars"] == pytest.approx(0.06)

@@ -5,9 +5,9 @@ import copy
 import numpy as np
 import pytest
 import torch
-from test_rollout import MAX_TOKENS, TURN_CAP
+from hall import collect, hall_collector
 from test_update import TRAINING, gradient, rewarded
-from tiny_policy import HallEnv, hall_tasks, make_policy
+from tiny_policy import make_policy
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.config.credit import CreditConfig
@@ -20,9 +20,6 @@ from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.readout import alpha_return, projected_value, uniform, value_baseline
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.learning.batch import group_advantages, training_sequences
-from hgrpo.rollout.collector import Collector
-from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
 
 MODEL = {"layers": 1, "hidden": 16, "heads": 2, "dropout": 0.0}
 READOUTS = ("alpha_return", "projected_value", "value_baseline")
@@ -37,13 +34,7 @@ def policy(tmp_path_factory):
 
 
 def play(policy, capacity, embeddings=True):
-    conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(
-        policy, capacity, Sampling(1.0, MAX_TOKENS), conversation.end_id, embeddings
-    )
-    collector = Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS)
-    groups = collector.collect(hall_tasks(8), 8, ("test", 3))
-    return rewarded([trajectory for group in groups for trajectory in group])
+    return rewarded(collect(policy, capacity, embeddings=embeddings))
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +64,24 @@ def group_of(trajectories):
 
 
 def test_ranges_of_turns_by_hand():
-    assert turn_ranges([(4, 7), (10, 12)]) == [(0, 6), (6, 11)]
-    assert turn_ranges([]) == []
+    conversation = [5] * 12
+    conversation[6] = conversation[11] = 9
+    assert turn_ranges([(4, 7), (10, 12)], conversation, 9) == [(0, 6), (6, 11)]
+    assert turn_ranges([], conversation, 9) == []
+
+
+def test_a_reply_without_a_closing_token_counts_to_its_end():
+    conversation = [5] * 12
+    conversation[11] = 9
+    assert turn_ranges([(4, 7), (10, 12)], conversation, 9) == [(0, 7), (7, 11)]
+    conversation[6], conversation[11] = 9, 5
+    assert turn_ranges([(4, 7), (10, 12)], conversation, 9) == [(0, 6), (6, 12)]
 
 
 @pytest.mark.parametrize("capacity", [1, 64])
 def test_the_engines_embeddings_are_those_of_a_forward_pass(policy, capacity):
     trajectories = [t for group in play(policy, capacity) for t in group]
+    assert {turn.overlong for t in trajectories for turn in t.turns} == {True, False}
     for trajectory, expected in zip(
         trajectories, turn_embeddings(policy, trajectories), strict=True
     ):
@@ -205,6 +207,23 @@ def test_a_goal_embedding_is_shared_by_the_group(policy, groups, tmp_path):
     assign(policy, tmp_path, group_of(group), given)
     assert len({id(trajectory.goal_embedding) for trajectory in group}) == 1
     assert group[0].goal_embedding.shape == (width,)
+
+
+def test_a_turn_that_was_not_drawn_gets_no_target(policy, groups):
+    settings = Settings(
+        model=MODEL,
+        fit={"supervision_weight": 1.0},
+        counterfactual={"turns_per_trajectory": 1, "alternatives": 1},
+    )
+    config = CreditConfig(kind="turnrd", **settings.model_dump(mode="json"))
+    collector = hall_collector(policy, 8)
+    context = Context("toy", policy, Conversation(policy.tokenizer), collector)
+    group = copy.deepcopy(groups[0])
+    make_assigner(config, context).assign(group_of(group))
+    for trajectory in group:
+        targets = [turn.target for turn in trajectory.turns]
+        assert len([target for target in targets if target is not None]) == 1
+        assert all(target is None or np.isfinite(target) for target in targets)
 
 
 def test_the_report_is_of_the_groups_since_the_last(policy, groups, tmp_path):

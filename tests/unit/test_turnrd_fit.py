@@ -1,5 +1,7 @@
 """Fitting TurnRD: what is drawn and taught, when it stops, and that it finds needles."""
 
+import copy
+import dataclasses
 import json
 
 import numpy as np
@@ -7,15 +9,20 @@ import pytest
 import torch
 
 from hgrpo.credit.turnrd.checkpoint import load_model, save_model
+from hgrpo.credit.turnrd.diagnostics import pooled_correlation
 from hgrpo.credit.turnrd.fit import (
+    NotFiniteError,
+    evaluate,
     fit,
+    loss_parts,
     lr_factor,
+    make_batch,
     sampling_weights,
     split,
     supervision_target,
     value_targets,
 )
-from hgrpo.credit.turnrd.model import build_model
+from hgrpo.credit.turnrd.model import Decomposition, build_model
 from hgrpo.credit.turnrd.needle import WIDTH, needle_task, recovery
 from hgrpo.credit.turnrd.replay import ReplayRow
 from hgrpo.credit.turnrd.settings import FitSettings, ModelSettings, Settings
@@ -24,15 +31,16 @@ from hgrpo.errors import UserError
 SMALL = ModelSettings(layers=1, hidden=32, heads=2, dropout=0.0)
 
 
-def row(task="a", rollout=0, round=1, progress=(0.5, 0.0, 0.25), value=1.0, targets=None):
+def row(task="a", rollout=0, round=1, progress=(0.5, 0.0, 0.25), env_return=1.0, targets=None):
     length = len(progress)
     return ReplayRow(
         round,
+        0,
         task,
         rollout,
         np.zeros((length, 4), "<f2"),
         None,
-        value,
+        env_return,
         np.array(progress),
         None if targets is None else np.array(targets),
     )
@@ -40,7 +48,9 @@ def row(task="a", rollout=0, round=1, progress=(0.5, 0.0, 0.25), value=1.0, targ
 
 def test_value_targets_by_hand():
     def target(name):
-        return value_targets(row(), FitSettings(value_target=name, discount=0.5)).tolist()
+        given = {"discount": 0.5} if name == "discounted_return" else {}
+        settings = FitSettings(value_weight=1.0, value_target=name, **given)
+        return value_targets(row(), settings).tolist()
 
     assert target("progress") == [0.5, 0.0, 0.25]
     assert target("return_share") == pytest.approx([1 / 3] * 3)
@@ -53,9 +63,56 @@ def test_supervision_is_the_share_of_praise():
     )
 
 
-@pytest.mark.parametrize("targets", [None, [-0.5, np.nan, 0.0]])
-def test_without_praise_nothing_is_taught(targets):
+@pytest.mark.parametrize(
+    "targets",
+    [None, [-0.5, np.nan, 0.0], [np.nan, 0.5, np.nan]],
+    ids=["none played", "no praise", "one drawn"],
+)
+def test_verdicts_teach_only_where_two_turns_were_drawn_and_one_is_praised(targets):
     assert supervision_target(row(targets=targets)).tolist() == [0, 0, 0]
+
+
+def test_turns_that_were_not_drawn_are_not_taught_to_weigh_nothing():
+    """The same weights, moved to another place among the turns that were not drawn."""
+    settings = FitSettings(supervision_weight=1.0)
+    batch, targets = make_batch([row(targets=[1.0, np.nan, 0.5])], settings)
+    assert targets.drawn.tolist() == [[True, False, True]]
+
+    def loss(*alpha):
+        said = Decomposition(torch.tensor([alpha]), torch.ones(1), None, torch.zeros(1, 3, 2))
+        return loss_parts(said, batch, targets, settings)["supervision"].item()
+
+    assert loss(0.2, 0.7, 0.1) == pytest.approx(0, abs=1e-6), "two thirds and one third"
+    assert loss(0.1, 0.7, 0.2) == pytest.approx(loss(1 / 3, 0.0, 2 / 3)) and loss(0.1, 0.7, 0.2) > 0
+
+
+def test_correlation_over_all_pairs_is_of_centred_sides():
+    # Centred: (1, -1) with (1, -1), and (-3, 3) with (1, -1): (2 - 6) / sqrt(20 * 4).
+    pairs = [(np.array([4.0, 2.0]), np.array([1.0, -1.0]))]
+    pairs.append((np.array([0.0, 6.0]), np.array([9.0, 7.0])))
+    assert pooled_correlation(pairs) == pytest.approx(-4 / np.sqrt(80))
+    assert pooled_correlation(pairs[:1]) is None
+    assert pooled_correlation([(np.ones(2), np.array([1.0, 0.0]))] * 3) is None
+
+
+def test_weights_are_compared_with_verdicts_among_the_drawn_turns():
+    """Large weights on turns that were not drawn are no disagreement."""
+    rows = [
+        row(task=f"t{i}", progress=(0, 0, 0), targets=t)
+        for i, t in enumerate(([1.0, 0.0, np.nan], [0.0, 1.0, np.nan], [np.nan, 0.4, 0.2]))
+    ]
+
+    class Says(torch.nn.Module):
+        def forward(self, batch):
+            alpha = torch.tensor([[0.2, 0.1, 0.7], [0.01, 0.02, 0.97], [0.7, 0.2, 0.1]])
+            return Decomposition(alpha, torch.ones(3), None, torch.zeros(3, 3, 2))
+
+    found = evaluate(Says(), rows, FitSettings(supervision_weight=1.0))
+    # Shares of 2/3 and 1/3 each time; targets apart by 1, 1 and 1/3.
+    weights, praise = np.array([1, 1, 1]) / 3, np.array([1, 1, 1 / 3])
+    expected = weights @ praise / np.sqrt((weights @ weights) * (praise @ praise))
+    assert found["alpha_cf_corr"] == pytest.approx(expected, rel=1e-5)
+    assert found["supervised_share"] == 1
 
 
 def test_sampling_halves_with_age():
@@ -67,9 +124,60 @@ def test_sampling_halves_with_age():
 def test_split_keeps_tasks_together_and_always_trains():
     rows = [row(task=f"t{i}", rollout=k) for i in range(10) for k in range(4)]
     training, held_out = split(rows, 0.2, seed=3)
-    assert len(training) == 32 and len(held_out) == 8
+    assert training and held_out and len(training) + len(held_out) == 40
     assert not {r.task_id for r in training} & {r.task_id for r in held_out}
     assert [len(part) for part in split([row()], 0.2, 0)] == [1, 0]
+
+
+def test_about_the_share_is_held_out():
+    rows = [row(task=f"t{i}") for i in range(2000)]
+    assert len(split(rows, 0.1, seed=3)[1]) == pytest.approx(200, abs=45)
+    assert names(split(rows, 0.1, 3)[1]) != names(split(rows, 0.1, 4)[1])
+
+
+def names(rows):
+    return {row.task_id for row in rows}
+
+
+@pytest.mark.parametrize("share", [0.01, 0.2, 0.49])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 4, 30), (2, 2, 2), (20, 20, 20)])
+def test_what_a_later_fit_holds_out_no_earlier_fit_trained_on(share, sizes):
+    for seed in range(20):
+        rows, trained, held = [], set(), set()
+        for number, size in enumerate(sizes, start=1):
+            begun = sum(sizes[: number - 1])
+            # One task of the round before is played again.
+            played = range(max(0, begun - 1), begun + size)
+            rows += [row(task=f"t{i}", round=number) for i in played]
+            training, held_out = split(rows, share, seed)
+            assert training
+            assert len(names(rows)) == 1 or held_out
+            assert not names(held_out) & trained
+            assert held <= names(held_out), "what was held out stays so"
+            trained |= names(training)
+            held = names(held_out)
+
+
+def test_weights_that_no_epoch_improves_are_kept():
+    rows, _ = needle_task(60, 0, "train")
+    model = build_model(SMALL, WIDTH, 0)
+    fit(model, rows, FitSettings(epochs=6, lr=1e-3, patience=6, batch=8), 0)
+    before = copy.deepcopy(model.state_dict())
+    seen = []
+    log = fit(model, rows, FitSettings(epochs=3, lr=3.0, batch=8), 0, seen.append)
+    assert [entry["phase"] for entry in log] == ["start", "replay"]
+    assert log[0]["epoch"] == -1 and seen == log[1:]
+    assert log[0]["validation_loss"] < log[1]["validation_loss"]
+    assert all(torch.equal(before[name], t) for name, t in model.state_dict().items())
+
+
+def test_a_start_that_is_not_finite_is_an_error():
+    rows, _ = needle_task(20, 0, "train")
+    model = build_model(SMALL, WIDTH, 0)
+    with torch.no_grad():
+        model.value[-1].bias.fill_(torch.nan)
+    with pytest.raises(NotFiniteError, match="at the start"):
+        fit(model, rows, FitSettings(), 0)
 
 
 def test_warmup_and_cosine():
@@ -88,7 +196,7 @@ def test_the_needle_is_found(version):
     settings = FitSettings(epochs=12, lr=2e-3, patience=12, half_life=None)
     model = build_model(shape, WIDTH, 0)
     before = recovery(model, *needle_task(200, 0, "held-out"))
-    fit(model, rows, settings, False, 0)
+    fit(model, rows, settings, 0)
     after = recovery(model, *needle_task(200, 0, "held-out"))
     assert before["alpha_at_needle"] < 0.3
     assert after["alpha_at_needle"] > 0.5
@@ -103,7 +211,7 @@ def test_the_same_seed_fits_the_same_model_and_leaves_other_randomness_alone():
     for _ in range(2):
         model = build_model(shape, WIDTH, 5)
         torch.manual_seed(9)
-        fit(model, rows, FitSettings(epochs=2, batch=16), False, 7)
+        fit(model, rows, FitSettings(epochs=2, batch=16), 7)
         states.append((model.state_dict(), torch.rand(1)))
     assert all(torch.equal(states[0][0][name], states[1][0][name]) for name in states[0][0])
     torch.manual_seed(9)
@@ -114,7 +222,7 @@ def test_the_best_epoch_is_kept_and_patience_ends_the_fit():
     rows, _ = needle_task(60, 0, "train")
     settings = FitSettings(epochs=40, lr=1e-2, patience=2, batch=8)
     model = build_model(SMALL, WIDTH, 0)
-    log = fit(model, rows, settings, False, 0)
+    log = fit(model, rows, settings, 0)
     assert len(log) < 40
     losses = [entry["validation_loss"] for entry in log]
     assert min(losses) not in losses[-2:]
@@ -122,25 +230,24 @@ def test_the_best_epoch_is_kept_and_patience_ends_the_fit():
 
 def test_fresh_epochs_come_last_and_only_from_new_rounds():
     rows, _ = needle_task(60, 0, "train")
-    rows = [ReplayRow(1 + i % 3, *list(vars(r).values())[1:]) for i, r in enumerate(rows)]
-    settings = FitSettings(epochs=2, fresh_rounds=1, fresh_epochs=2, batch=8)
-    log = fit(build_model(SMALL, WIDTH, 0), rows, settings, False, 0)
-    assert [entry["phase"] for entry in log] == ["replay", "replay", "fresh", "fresh"]
+    rows = [dataclasses.replace(r, round=1 + i % 3) for i, r in enumerate(rows)]
+    settings = FitSettings(epochs=2, patience=2, fresh_rounds=1, fresh_epochs=2, batch=8)
+    log = fit(build_model(SMALL, WIDTH, 0), rows, settings, 0)
+    assert [entry["phase"] for entry in log] == ["start", "replay", "replay", "fresh", "fresh"]
 
 
 def test_supervision_pulls_alpha_to_the_counterfactuals():
     rows, needles = needle_task(400, 0, "train")
     taught = []
     for given, needle in zip(rows, needles, strict=True):
+        # The needle and one other turn are drawn.
         targets = np.full(len(given.progress), np.nan)
-        targets[needle] = 1.0
-        taught.append(
-            ReplayRow(1, given.task_id, 0, given.embeddings, None, 0.0, given.progress, targets)
-        )
+        targets[[needle, needle - 1]] = 1.0, -0.2
+        taught.append(dataclasses.replace(given, env_return=0.0, targets=targets))
     settings = FitSettings(epochs=6, lr=3e-3, supervision_weight=1.0, batch=16, patience=6)
     untaught = settings.model_copy(update={"supervision_weight": 0.0})
-    without = fit(build_model(SMALL, WIDTH, 0), taught, untaught, False, 0)[-1]
-    found = fit(build_model(SMALL, WIDTH, 0), taught, settings, False, 0)[-1]
+    without = fit(build_model(SMALL, WIDTH, 0), taught, untaught, 0)[-1]
+    found = fit(build_model(SMALL, WIDTH, 0), taught, settings, 0)[-1]
     assert without["alpha_cf_corr"] < 0.3
     assert found["alpha_cf_corr"] > 0.7
     assert found["supervised_share"] == 1

@@ -54,10 +54,29 @@ def test_a_positive_entropy_weight_makes_weights_sharper():
 
 
 def test_supervision_by_hand_and_gated():
-    alpha = torch.tensor([[0.5, 0.5], [1.0, 0.0]])
-    targets = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
-    assert losses.supervision_loss(alpha, targets, MASK).item() == pytest.approx(math.log(2))
-    assert losses.supervision_loss(alpha, torch.zeros(2, 2), MASK).item() == 0
+    alpha = torch.tensor([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
+    targets = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    drawn = torch.tensor([[True, True, False], [True, False, False]])
+    # Among the drawn turns alpha is 0.4 and 0.6.
+    by_hand = -math.log(0.6)
+    assert losses.supervision_loss(alpha, targets, drawn).item() == pytest.approx(by_hand)
+    assert losses.supervision_loss(alpha, torch.zeros(2, 3), drawn).item() == 0
+
+
+def test_supervision_does_not_move_the_weight_of_all_drawn_turns():
+    scores = torch.tensor([[0.3, -0.2, 0.9]], requires_grad=True)
+    targets, drawn = torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([[True, True, False]])
+    losses.supervision_loss(scores.softmax(-1), targets, drawn).backward()
+    assert scores.grad[0, 2].item() == pytest.approx(0, abs=1e-7)
+    assert scores.grad[0, 0] < 0 < scores.grad[0, 1]
+
+
+def test_no_weight_on_any_drawn_turn_gives_a_finite_loss():
+    alpha = torch.tensor([[0.0, 0.0, 1.0]], requires_grad=True)
+    targets, drawn = torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([[True, True, False]])
+    loss = losses.supervision_loss(alpha, targets, drawn)
+    loss.backward()
+    assert torch.isfinite(loss) and torch.isfinite(alpha.grad).all()
 
 
 def test_contrastive_loss_by_hand():

@@ -122,8 +122,38 @@ def test_masked_softmax_by_hand():
         ({"fit": {"fresh_rounds": 2}}, "fresh_rounds and fresh_epochs go together"),
         ({"fit": {"supervision_weight": 1.0}}, "go together"),
         ({"counterfactual": {}}, "go together"),
+        (
+            {"readout": "projected_value", "model": {"version": "v1"}},
+            "readout: projected_value with v1 and fit.value_weight: 0",
+        ),
+        ({"readout": "value_baseline", "model": {"version": "v1"}}, "value head untrained"),
+        ({"value_clip": 1.0}, "value_clip: 1.0 is read only with readout: projected_value"),
+        ({"model": {"version": "v1", "progress_prior": 0.5}}, "read only with version: v2"),
+        ({"fit": {"rank_margin": 0.2}}, "rank_margin: 0.2 is read only with a rank_weight"),
+        ({"fit": {"warmup_steps": 5}}, "read only with schedule: warmup_cosine"),
+        ({"fit": {"value_weight": 1, "discount": 0.5}}, "value_target: discounted_return"),
+        (
+            {"fit": {"value_target": "discounted_return", "discount": 0.5}},
+            "read only with a value_weight",
+        ),
+        ({"fit": {"contrastive_temperature": 0.5}}, "read only with a contrastive_weight"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         Settings(**given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"readout": "projected_value", "value_clip": 1.0},
+        {"readout": "value_baseline", "model": {"version": "v1"}, "fit": {"value_weight": 0.5}},
+        {"fit": {"rank_weight": 0.1, "rank_margin": 0.2}},
+        {"fit": {"schedule": "warmup_cosine", "warmup_steps": 5}},
+        {"fit": {"value_weight": 1, "value_target": "discounted_return", "discount": 0.5}},
+    ],
+)
+def test_settings_that_are_read_pass_and_so_do_they_spelt_out(given):
+    settings = Settings(**given)
+    assert Settings(**settings.model_dump(mode="json")) == settings

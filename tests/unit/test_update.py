@@ -3,7 +3,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from test_rollout import collect
+from hall import collect
 from tiny_policy import make_policy
 from torch.optim import SGD
 
@@ -138,10 +138,12 @@ def test_on_policy_batch_has_no_mismatch_and_full_sample_size(tmp_path):
 
 
 def test_nothing_alive_is_no_step(setting):
-    policy, _ = setting
-    moved, row = gradient(policy, [])
+    policy, groups = setting
+    moved, row = gradient(policy, sequences(groups, FLAT), order=[])
     assert not moved.any()
-    assert row["policy_loss"] is None
+    assert row["policy_loss"] is None and row["observed_kl"] > 0
+    _, other = gradient(policy, sequences(groups, FLAT))
+    assert set(row) == set(other)
 
 
 def test_missing_logprobs_are_an_error(setting):
@@ -173,6 +175,10 @@ def test_a_penalty_that_is_off_is_watched_on_some_and_moves_nothing(setting):
     assert row["observed_kl"] == pytest.approx(full["observed_kl"], rel=0.3)
     _, alone = gradient(policy, scored)
     assert row["observed_kl"] == pytest.approx(alone["observed_kl"], rel=1e-4)
+    # Trajectories that take no part are watched as well: arms with many dead groups compare.
+    part, some = gradient(policy, sequences(groups, FLAT), off, order=list(range(1, 20)))
+    assert not torch.equal(part, moved)
+    assert some["observed_kl"] == row["observed_kl"]
     with policy.reference() as reference:
         held = {name: tensor.clone() for name, tensor in reference.state_dict().items()}
         for tensor in reference.state_dict().values():
@@ -181,10 +187,3 @@ def test_a_penalty_that_is_off_is_watched_on_some_and_moves_nothing(setting):
     with policy.reference() as reference:
         reference.load_state_dict(held)
     assert torch.equal(moved, other)
-
-
-def test_a_minibatch_without_a_watched_trajectory_leaves_the_kl_a_number(setting):
-    policy, groups = setting
-    training = TRAINING.model_copy(update={"kl": KlConfig(init=0.0), "minibatches": 4})
-    _, row = gradient(policy, sequences(groups, FLAT)[:8], training)
-    assert np.isfinite(row["observed_kl"])

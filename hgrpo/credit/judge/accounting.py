@@ -1,4 +1,4 @@
-"""Calls, tokens and dollars of one process: what was spent, what is left, what went wrong."""
+"""Calls, tokens and dollars of one process: what was asked, what it cost, what went wrong."""
 
 import threading
 from collections import Counter
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hgrpo.credit.judge.prompts import Prompt
 from hgrpo.credit.judge.settings import Settings
+from hgrpo.credit.judge.spend import Spend
 
 # Why a call failed; `rejected` is a refusal that no retry mends (a prompt too long, say).
 CALL_FAILURES = (
@@ -28,14 +29,6 @@ _TOKENS_PER_ENTRY = 32
 _TOKENS_AROUND = 64
 
 
-class CapError(Exception):
-    """No further call may be made; `reason` is "call_cap" or "dollar_cap"."""
-
-    def __init__(self, reason: str):
-        super().__init__(reason)
-        self.reason = reason
-
-
 @dataclass(frozen=True)
 class Usage:
     """Tokens of one answer, as the server reports them."""
@@ -56,12 +49,16 @@ class Account:
     when its answer says what it took. A call whose answer never came may have been billed: its
     estimate stays counted against the cap, as `dollars_unconfirmed`. So the dollar cap holds as far
     as the estimate does: 3 bytes a token of the prompt, and the answer at its longest.
+
+    Args:
+        settings: the prices.
+        spend: the study's, which holds the caps.
     """
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: Settings, spend: Spend):
         self._settings = settings
+        self._spend = spend
         self._lock = threading.Lock()
-        self._reserved = 0.0
         self.calls = 0
         self.retries = 0
         self.judged = 0
@@ -76,29 +73,25 @@ class Account:
         """Count a call that is about to be made; returns the dollars set aside for it.
 
         Raises:
-            CapError: the call would pass a cap; it is not counted.
+            CapError: the call would pass a cap of the study; it is not counted.
         """
         aside = self._estimate(prompt)
-        caps = self._settings
+        self._spend.set_aside(aside)
         with self._lock:
-            if caps.max_calls is not None and self.calls >= caps.max_calls:
-                raise CapError("call_cap")
-            committed = self.dollars + self.dollars_unconfirmed + self._reserved
-            if caps.max_dollars is not None and committed + aside > caps.max_dollars:
-                raise CapError("dollar_cap")
-            self._reserved += aside
             self.calls += 1
             self.retries += retry
         return aside
 
     def answered(self, aside: float, usage: Usage | None) -> None:
         """Settle a call that was answered; without usage it keeps its estimate."""
-        with self._lock:
-            self._reserved -= aside
-            if usage is None:
+        if usage is None:
+            with self._lock:
                 self.dollars_unconfirmed += aside
-                return
-            self.dollars += self._cost(usage)
+            return
+        dollars = self._cost(usage)
+        self._spend.settle(aside, dollars)
+        with self._lock:
+            self.dollars += dollars
             self.tokens = Usage(
                 self.tokens.input_tokens + usage.input_tokens,
                 self.tokens.output_tokens + usage.output_tokens,
@@ -106,8 +99,7 @@ class Account:
 
     def refused(self, aside: float) -> None:
         """Settle a call that the server turned down: it costs nothing."""
-        with self._lock:
-            self._reserved -= aside
+        self._spend.settle(aside, 0.0)
 
     def failed(self, reason: str) -> None:
         """Count a call without a judgement."""

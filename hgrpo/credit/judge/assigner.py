@@ -3,24 +3,23 @@
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Any
 
 import numpy as np
 
-from hgrpo.credit.base import Group
+from hgrpo.credit.base import Context, Group
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.accounting import FALLBACKS, Account
 from hgrpo.credit.judge.cache import Judgement, Question, ScoreCache
 from hgrpo.credit.judge.client import CallError, JudgeClient
+from hgrpo.credit.judge.database import Database
 from hgrpo.credit.judge.prompts import PROMPT_VERSION, check_environment, prompt
 from hgrpo.credit.judge.scores import credit
 from hgrpo.credit.judge.server import serve_in_background
-from hgrpo.credit.judge.settings import SERVICE, Settings
+from hgrpo.credit.judge.settings import LIMIT_FROM, SERVICE, Settings
+from hgrpo.credit.judge.spend import Spend
 from hgrpo.errors import UserError
 
 CACHE_NAME = "judge.sqlite"
-# Below this many trajectories a share of fallbacks says little.
-_LIMIT_FROM = 20
 
 
 class JudgeCredit:
@@ -28,6 +27,13 @@ class JudgeCredit:
 
     Trajectories without turns are not judged. One that gets no judgement gets uniform credit (see
     `scores.credit`), counted by reason.
+
+    Args:
+        settings: what is asked for, and how scores become credit.
+        environment: family of the environment; the prompts have a primer of it.
+        cache: asked first, and given every new judgement.
+        client: asked for what is not in the cache.
+        account: counts everything.
     """
 
     def __init__(
@@ -43,7 +49,6 @@ class JudgeCredit:
         self._cache = cache
         self._client = client
         self._account = account
-        self._answered_by: set[str] = set()
         self._reported: dict[str, float] = {}
         self._version = PROMPT_VERSION
         if settings.model == rubric.MODEL:
@@ -85,11 +90,6 @@ class JudgeCredit:
         self._reported = now
         return row
 
-    def totals(self) -> dict[str, Any]:
-        """Counts of this process so far, flat; `model` names those who answered."""
-        model = "+".join(sorted(self._answered_by)) or self._settings.model
-        return {"model": model, "variant": self._settings.variant} | self._account.report()
-
     def _questions(self, group: Group) -> list[tuple[Question, list[int]]]:
         """Each question with the positions in the group of the trajectories it shows."""
         judged = [k for k, trajectory in enumerate(group.trajectories) if trajectory.turns]
@@ -103,6 +103,7 @@ class JudgeCredit:
                     environment=self._environment,
                     variant=self._settings.variant,
                     version=self._version,
+                    endpoint=self._settings.base_url,
                     model=self._settings.model,
                     temperature=self._settings.temperature,
                     trajectories=tuple(group.trajectories[k] for k in positions),
@@ -145,7 +146,6 @@ class JudgeCredit:
             if isinstance(answer, CallError):
                 account.fallbacks[answer.reason] += size
                 continue
-            self._answered_by.add(answer.answered_by)
             if question.key in asked:
                 asked.remove(question.key)
             else:
@@ -153,7 +153,7 @@ class JudgeCredit:
 
     def _check_limit(self) -> None:
         account, limit = self._account, self._settings.fallback_limit
-        if account.judged < _LIMIT_FROM or account.fallback_share <= limit:
+        if account.judged < LIMIT_FROM or account.fallback_share <= limit:
             return
         counts = [(reason, account.fallbacks[reason]) for reason in FALLBACKS]
         reasons = ", ".join(f"{reason} {count}" for reason, count in counts if count)
@@ -163,18 +163,33 @@ class JudgeCredit:
         )
 
 
-def make_judge(settings: Settings, context: Any) -> JudgeCredit:
-    """See `hgrpo.credit.judge.make`."""
+def make_judge(settings: Settings, context: Context) -> JudgeCredit:
+    """The assigner with its cache, its caps and its client.
+
+    Args:
+        settings: the method's.
+        context: its `cache_dir` and `environment` are used.
+
+    Raises:
+        UserError: the key, the environment's primer or the cache's folder is missing, or the cache
+            cannot be opened.
+    """
     check_environment(context.environment)
-    base_url, key = _endpoint(settings, context)
-    account = Account(settings)
-    cache = ScoreCache(context.cache_dir / CACHE_NAME)
+    if context.cache_dir is None:
+        raise UserError("the judge needs a folder for its answers: --cache")
+    base_url, key = _endpoint(settings)
+    database = Database(context.cache_dir / CACHE_NAME)
+    account = Account(settings, Spend(database, settings))
     client = JudgeClient(settings, base_url, key, account)
-    return JudgeCredit(settings, context.environment, cache, client, account)
+    return JudgeCredit(settings, context.environment, ScoreCache(database), client, account)
 
 
-def _endpoint(settings: Settings, context: Any) -> tuple[str, str]:
-    """Address and key. The study's own server is never sent one."""
+def _endpoint(settings: Settings) -> tuple[str, str]:
+    """Address and key, "" where none is needed; our own server is never sent one.
+
+    Raises:
+        UserError: the environment holds no key.
+    """
     if settings.base_url == SERVICE:
         return serve_in_background(), ""
     if settings.api_key_env is None:

@@ -22,11 +22,12 @@ from tenacity import (
     wait_random,
 )
 
-from hgrpo.credit.judge.accounting import Account, CapError, Usage, output_limit
+from hgrpo.credit.judge.accounting import Account, Usage, output_limit
 from hgrpo.credit.judge.cache import Judgement
 from hgrpo.credit.judge.prompts import Prompt
 from hgrpo.credit.judge.scores import ScoresError, parse
 from hgrpo.credit.judge.settings import Settings
+from hgrpo.credit.judge.spend import CapError
 from hgrpo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ class JudgeClient:
         settings: model, time-out, retries, concurrency.
         base_url: address of the endpoint, "/v1" included.
         key: its API key; "" where none is needed.
-        account: counts the calls and holds the caps.
+        account: counts the calls and asks the study's caps.
     """
 
     def __init__(self, settings: Settings, base_url: str, key: str, account: Account):
@@ -135,7 +136,9 @@ class JudgeClient:
         try:
             aside = self._account.begin(prompt, retry)
         except CapError as cap:
-            raise CallError(cap.reason) from None
+            failure = CallError(cap.reason, str(cap))
+            self._warn(failure)
+            raise failure from None
         try:
             completion = self._send(prompt, aside)
             content = _content(completion)

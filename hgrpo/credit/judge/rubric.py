@@ -28,14 +28,16 @@ score  turn
 The first line that fits counts. The scores are absolute, so that trajectories of a group compare.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 MODEL = "offline-rubric"
-VERSION = "1"
-"""Part of the cache's key: raise it with any change to the rules."""
+VERSION = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+"""Part of the cache's key: the hash of this file, so that other rules never get these scores."""
 
 _NAME = r"([a-z]+ \d+)"
 _GO = re.compile(rf"go to {_NAME}")

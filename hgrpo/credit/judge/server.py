@@ -69,9 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
-        if path == "/health":
-            self._send(200, {"status": "ok", "model": rubric.MODEL})
-        elif path == "/stats":
+        if path == "/stats":
             self._send(200, self.server.stats())
         elif path == "/v1/models":
             model = {"id": rubric.MODEL, "object": "model", "created": 0, "owned_by": "hgrpo"}

@@ -1,14 +1,22 @@
 """What a method's `credit:` section may say beside `kind: judge`."""
 
 import re
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from hgrpo.config.strict import Strict
+from hgrpo.credit.judge import rubric
+from hgrpo.credit.judge.prices import AS_OF, AT_OPENAI, OPENAI, known_price
 
 SERVICE = "service"
+MAX_PAID_CALLS = 50_000
+# Below this many trajectories a share of fallbacks says little.
+LIMIT_FROM = 20
+
+_PRICES = ("dollars_per_million_input", "dollars_per_million_output")
 
 Variant = Literal["trajectory", "group"]
 Normalisation = Literal["centred", "share"]
@@ -17,8 +25,9 @@ Normalisation = Literal["centred", "share"]
 class Settings(Strict):
     """The judge: who is asked, how, at what price, and when to give up.
 
-    Caps and counts belong to one process, that is to one run of one round. `max_calls: 0` allows
-    nothing beyond the cache; null lifts a cap.
+    Caps hold for a study: what all seeds, rounds and methods, resumed ones too, ask of one model at
+    one address. An answer from the cache counts nothing. `max_calls: 0` allows nothing beyond the
+    cache; null lifts a cap.
     """
 
     # Whoever puts a key where its name belongs should not read it again in an error message.
@@ -26,7 +35,7 @@ class Settings(Strict):
 
     model: str = Field(min_length=1, description="`offline-rubric` is hgrpo.cli.judge_server")
     base_url: str = Field(
-        "https://api.openai.com/v1", description="`service`: an offline judge of its own"
+        OPENAI, description="`service`: an offline judge of its own; part of the cache's key"
     )
     api_key_env: str | None = Field(
         "OPENAI_API_KEY",
@@ -41,17 +50,75 @@ class Settings(Strict):
     timeout_s: float = Field(30.0, gt=0, description="to connect, and to wait for the answer")
     retries: int = Field(3, ge=0, description="further attempts after the first")
     backoff_s: float = Field(1.0, ge=0, description="first pause; doubles with every attempt")
-    concurrency: int = Field(8, gt=0, description="calls under way at once")
-    max_calls: int | None = Field(5000, ge=0, description="requests sent, retries included")
-    max_dollars: float | None = Field(5.0, ge=0)
-    dollars_per_million_input: float = Field(ge=0, description="price of a million input tokens")
-    dollars_per_million_output: float = Field(ge=0, description="price of a million output tokens")
+    concurrency: int = Field(8, gt=0, description="calls under way at once, in each job")
+    max_calls: int | None = Field(
+        ge=0,
+        description="requests sent by the whole study to this model at this address, retries "
+        f"included; left out: {MAX_PAID_CALLS}, or null where calls are free",
+    )
+    max_dollars: float | None = Field(
+        5.0,
+        ge=0,
+        description="spent by the whole study on this model at this address, calls under way and "
+        "calls whose price is not known for sure at an estimate on the safe side",
+    )
+    dollars_per_million_input: float = Field(
+        ge=0,
+        description="price of a million input tokens; left out: the list price of OpenAI's "
+        "(prices.py), 0 for `offline-rubric`",
+    )
+    dollars_per_million_output: float = Field(
+        ge=0, description="price of a million output tokens; left out: as for input"
+    )
     thinking_tokens: int = Field(
         0, ge=0, description="room in the answer for a model that thinks before it answers"
     )
     fallback_limit: float = Field(
-        0.1, ge=0, le=1, description="share of trajectories without a judgement that fails a run"
+        0.1,
+        ge=0,
+        le=1,
+        description="share of a job's trajectories without a judgement above which it fails; not "
+        f"applied before {LIMIT_FROM} trajectories were judged",
     )
+
+    @property
+    def label_remark(self) -> str:
+        """What must stand beside the arm's label wherever its numbers do.
+
+        Only our own server answers to the rubric's name, and it answers to no other.
+        """
+        return "(offline rubric)" if self.model == rubric.MODEL else ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, given: Any) -> Any:
+        """Prices and the call cap, where they are left out, follow from who is asked."""
+        if not isinstance(given, Mapping):
+            return given
+        model, base_url = given.get("model"), given.get("base_url", OPENAI)
+        if not isinstance(model, str) or not isinstance(base_url, str):
+            return given  # named by the fields' own checks
+        if base_url == SERVICE and model != rubric.MODEL:
+            raise ValueError(
+                f"base_url `{SERVICE}` answers as {rubric.MODEL} alone; OpenAI's is {OPENAI}"
+            )
+        filled = dict(given)
+        price = known_price(model, base_url.rstrip("/"))
+        if price is not None:
+            filled = dict(zip(_PRICES, price, strict=True)) | filled
+        missing = [name for name in _PRICES if name not in filled]
+        if missing:
+            raise ValueError(
+                f"no price is known of this model at this address: give {' and '.join(missing)} "
+                f"(known are, of {AS_OF} and at {OPENAI}: {', '.join(AT_OPENAI)})"
+            )
+        free = all(filled[name] == 0 for name in _PRICES)
+        return {"max_calls": None if free else MAX_PAID_CALLS} | filled
+
+    @field_validator("base_url")
+    @classmethod
+    def _one_spelling(cls, text: str) -> str:
+        return text.rstrip("/")
 
     # After the fields, so that the error shows no value: it may be, or hold, a key.
     @model_validator(mode="after")

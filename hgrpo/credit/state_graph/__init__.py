@@ -8,8 +8,7 @@ SALT (2510.20022), GraphGPO (2605.26684), G2PO (2606.22995), CRBC, GRAFT and Gra
 
 Left out: the memory of earlier updates' edges and outcomes, with its task scheduler (TIGPO,
 2609.03383), importance ratios of whole turns (GRAFT, GAGPO: they belong to the loss), clusters
-that depend on the order of rollouts, learned scores, and the state in which a rollout was stopped
-or failed as a node of the graph (trajectories do not hold it): a rollout ends in a sink.
+that depend on the order of rollouts, and learned scores.
 """
 
 from hgrpo.credit.base import Context

@@ -7,7 +7,7 @@ import numpy as np
 from hgrpo.agent.trajectory import Trajectory
 from hgrpo.credit.base import Group
 from hgrpo.credit.state_graph.diagnostics import Tally
-from hgrpo.credit.state_graph.graph import Graph, build_graph
+from hgrpo.credit.state_graph.graph import Graph, build_graph, observed_ends
 from hgrpo.credit.state_graph.keys import situations, with_history
 from hgrpo.credit.state_graph.normalise import Normalised, normalise
 from hgrpo.credit.state_graph.settings import Key, Settings, Term
@@ -55,7 +55,7 @@ class StateGraphCredit:
         terms = self.settings.terms
         if not terms:
             return np.zeros(len(turns))
-        graphs = GroupGraphs(trajectories, turns, self.settings.timeout)
+        graphs = GroupGraphs(trajectories, turns, self.settings)
         # Terms that do not look at states stand aside when one is asked what the states are.
         main = graphs.of(next((term.key for term in terms if term.reads_graph), terms[0].key))
         parts = [
@@ -76,22 +76,26 @@ class StateGraphCredit:
 class GroupGraphs:
     """The graphs of one group, each built once however many terms read it."""
 
-    def __init__(self, trajectories: Sequence[Trajectory], turns: Turns, timeout: str) -> None:
+    def __init__(
+        self, trajectories: Sequence[Trajectory], turns: Turns, settings: Settings
+    ) -> None:
         self._trajectories = trajectories
         self._turns = turns
-        self._timeout = timeout
+        self._rules = settings.timeout, settings.failure
+        self._ends = observed_ends(turns, *self._rules)
         self._situations: dict[Key, np.ndarray] = {}
         self._graphs: dict[Key, Graph] = {}
 
     def of(self, key: Key) -> Graph:
         """The graph whose states are told apart by `key`."""
         if key not in self._graphs:
-            state = with_history(self._situation(key), self._turns, key)
-            self._graphs[key] = build_graph(state, self._turns, self._timeout)
+            state = with_history(self._situation(key), self._turns, key, self._ends)
+            self._graphs[key] = build_graph(state, self._turns, *self._rules)
         return self._graphs[key]
 
     def _situation(self, key: Key) -> np.ndarray:
         bare = key.model_copy(update={"history": 0, "history_actions": False})
         if bare not in self._situations:
-            self._situations[bare] = situations(self._trajectories, bare)
+            ended = self._turns.rollout[self._ends].tolist()
+            self._situations[bare] = situations(self._trajectories, bare, ended)
         return self._situations[bare]

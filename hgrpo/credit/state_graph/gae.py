@@ -28,7 +28,7 @@ def extended(td: np.ndarray, graph: Graph, turns: Turns, mode: str, decay: float
 
 def _path(td: np.ndarray, turns: Turns, decay: float) -> np.ndarray:
     result = np.nan_to_num(td)
-    remaining = turns.lengths[turns.rollout] - 1 - turns.time
+    remaining = turns.remaining
     for ahead in range(1, int(remaining.max()) + 1):
         here = np.flatnonzero(remaining == ahead)
         result[here] += decay * result[here + 1]
@@ -47,7 +47,7 @@ def _frontier(
     step = csr_array(
         (np.ones(len(inner)), (graph.successor[inner], graph.state[inner])), shape=(states, states)
     )
-    remaining = turns.lengths[turns.rollout] - 1 - turns.time
+    remaining = turns.remaining
     result = td.copy()
     # reached[y, x]: whether y lies exactly k - 1 transitions ahead of x.
     reached = np.eye(states)

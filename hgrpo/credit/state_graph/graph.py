@@ -4,7 +4,7 @@ N(s, a, x) counts occurrences, repeats inside a rollout included. Counts are not
 is one occurrence, so sums over turns are sums weighted by counts.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,7 @@ class Graph:
         pair: int [N], number of the turn's (state, action), 0..n_pairs-1.
         successor: int [N], the state that followed; `success`, `failure`, or UNKNOWN for a turn
             that is not counted.
+        clamped: int [C], states that are worth 0 whatever was won from there.
     """
 
     n_states: int
@@ -31,6 +32,7 @@ class Graph:
     state: np.ndarray
     pair: np.ndarray
     successor: np.ndarray
+    clamped: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def success(self) -> int:
@@ -46,6 +48,11 @@ class Graph:
     def counted(self) -> np.ndarray:
         """Bool [N]: turns that enter counts, values and statistics."""
         return self.successor != UNKNOWN
+
+    @cached_property
+    def backed_up(self) -> np.ndarray:
+        """Bool [N]: counted turns that have a part in the value of the state they leave."""
+        return self.counted & ~np.isin(self.state, self.clamped)
 
     @cached_property
     def transition(self) -> np.ndarray:
@@ -77,20 +84,37 @@ class Graph:
         return np.divide(self.counted, weight, out=np.zeros(len(self.state)), where=self.counted)
 
 
-def build_graph(state: np.ndarray, turns: Turns, timeout: str) -> Graph:
-    """The graph over states [N].
+def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
+    """Last turns, int [E], that lead into the situation seen after them and not into a sink."""
+    rollout = turns.rollout[turns.last]
+    stopped, lost = turns.truncated[rollout], ~turns.success[rollout]
+    seen = np.where(stopped, timeout in ("observed", "clamp"), failure == "observed")
+    return turns.last[lost & seen]
 
-    A rollout's last turn leads into a sink, never into the text it ended with: success by the
-    environment's word, else failure. With `timeout: drop` the last turn of a rollout that ran out
-    of turns is not counted, as nobody knows where it would have led.
+
+def build_graph(
+    state: np.ndarray, turns: Turns, timeout: str = "fail", failure: str = "absorb"
+) -> Graph:
+    """The graph over situations [N + E]: where the turns were, then what `observed_ends` led to.
+
+    The last turn of a rollout leads into a sink, success by the environment's word, else failure.
+    `observed` has it lead to the node of the situation that was seen after it: with `timeout`
+    where the rollout ran out of turns, with `failure` where the environment ended it. A node that
+    nobody left is a dead end. With `timeout: clamp` such a node is worth 0 even where others won
+    from it; with `drop` the turn is not counted, as nobody knows where it would have led.
     """
     n_states = int(state.max(initial=-1)) + 1
+    ends = observed_ends(turns, timeout, failure)
+    state, final = np.split(state, [len(turns)])
     successor = np.append(state[1:], UNKNOWN)[: len(state)]
     rollout = turns.rollout[turns.last]
+    stopped = turns.truncated[rollout] & ~turns.success[rollout]
     ended = np.where(turns.success[rollout], n_states, n_states + 1)
     if timeout == "drop":
-        ended[turns.truncated[rollout] & ~turns.success[rollout]] = UNKNOWN
+        ended[stopped] = UNKNOWN
     successor[turns.last] = ended
+    successor[ends] = final
+    clamped = final[turns.truncated[turns.rollout[ends]]] if timeout == "clamp" else final[:0]
     n_actions = int(turns.action.max(initial=-1)) + 1
     pairs, pair = np.unique(state * n_actions + turns.action, return_inverse=True)
-    return Graph(n_states, len(pairs), state, pair, successor)
+    return Graph(n_states, len(pairs), state, pair, successor, np.unique(clamped))

@@ -5,18 +5,18 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from hgrpo.agent.trajectory import Trajectory, Turn
+from hgrpo.agent.trajectory import Situation, Trajectory, Turn
 from hgrpo.credit.state_graph.settings import Key
 from hgrpo.credit.state_graph.turns import Turns, numbered
 
 
-def _struct(turn: Turn) -> Hashable:
+def _struct(turn: Turn | Situation) -> Hashable:
     if not turn.state:
         raise RuntimeError("state graph: the turns carry no fingerprints of their situations")
     return turn.state, turn.commands
 
 
-LABELS: dict[str, Callable[[Turn], Hashable]] = {
+LABELS: dict[str, Callable[[Turn | Situation], Hashable]] = {
     "obs": lambda turn: turn.observation,
     "obs_cmds": lambda turn: (turn.observation, turn.commands),
     "struct": _struct,
@@ -25,23 +25,37 @@ LABELS: dict[str, Callable[[Turn], Hashable]] = {
 }
 
 
-def situations(trajectories: Sequence[Trajectory], key: Key) -> np.ndarray:
-    """Integers [N], equal where the turns' situations are; what went before does not matter.
+def situations(
+    trajectories: Sequence[Trajectory], key: Key, ended: Sequence[int] = ()
+) -> np.ndarray:
+    """Integers [N + E], equal where situations are; what went before does not matter.
 
-    With `noop: carry` a turn after an inadmissible action is where the turn before was, whatever
-    the text says: "Nothing happens." comes from every room.
+    The turns' situations come first, then the final ones of the trajectories `ended` [E], in
+    ascending order. With `noop: carry` the agent is after an inadmissible action where it was
+    before, whatever the text says: "Nothing happens." comes from every room.
     """
     label_of = LABELS[key.state]
     labels: list[Hashable] = []
-    for trajectory in trajectories:
+    final: list[Hashable] = []
+    read = set(ended)
+    for index, trajectory in enumerate(trajectories):
         stays = False
         for turn in trajectory.turns:
             labels.append(labels[-1] if stays else label_of(turn))
             stays = key.noop == "carry" and not turn.admissible
+        if index in read:
+            final.append(labels[-1] if stays else label_of(_final(trajectory)))
+    labels += final
     if key.state == "sim":
         cluster = clusters(set(labels), key.theta)
         labels = [cluster[label] for label in labels]
     return numbered(labels)
+
+
+def _final(trajectory: Trajectory) -> Situation:
+    if trajectory.final is None:
+        raise RuntimeError("state graph: the trajectories do not hold the situation they ended in")
+    return trajectory.final
 
 
 def clusters(texts: set[str], theta: float) -> dict[str, str]:
@@ -70,26 +84,33 @@ def clusters(texts: set[str], theta: float) -> dict[str, str]:
     return result
 
 
-def with_history(situation: np.ndarray, turns: Turns, key: Key) -> np.ndarray:
-    """Integers [N], equal where the situations and the `history` ones before are.
+def with_history(
+    situation: np.ndarray, turns: Turns, key: Key, ends: np.ndarray | None = None
+) -> np.ndarray:
+    """Integers [N + E], equal where the situations and the `history` ones before are.
 
-    A turn with fewer turns before it agrees only with turns that have exactly as many.
+    A situation with fewer turns before it agrees only with those that have exactly as many.
+
+    Args:
+        situation: of the turns [N], then of what followed the last turns `ends` [E].
     """
     if key.history == 0:
         return situation
-    state = situation
-    step = situation
+    n = len(turns)
+    # What a turn adds to the history of the next one: where it was, and what it did.
+    step = situation[:n]
     if key.history_actions:
-        # What a turn adds to the history of the next one: where it was and what it did.
-        step = numbered(zip(situation.tolist(), turns.action.tolist(), strict=True))
+        step = numbered(zip(step.tolist(), turns.action.tolist(), strict=True))
     size = int(step.max(initial=0)) + 2
+    inside = np.append(np.flatnonzero(turns.time > 0), np.arange(n, len(situation)))
+    before = np.append(inside[inside < n] - 1, np.zeros(0, np.int64) if ends is None else ends)
     past = np.full(len(situation), -1)
     for _ in range(key.history):
         longer = np.full(len(situation), -1)
-        inside = np.flatnonzero(turns.time > 0)
-        longer[inside] = ((past + 1) * size + step)[inside - 1]
+        longer[inside] = ((past[:n] + 1) * size + step)[before]
         longer = np.unique(longer, return_inverse=True)[1] - 1
         if np.array_equal(longer, past):
             break
         past = longer
-    return np.unique((past + 1) * (int(state.max(initial=0)) + 1) + state, return_inverse=True)[1]
+    width = int(situation.max(initial=0)) + 1
+    return np.unique((past + 1) * width + situation, return_inverse=True)[1]

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
-from hgrpo.config.strict import Strict
+from hgrpo.config.strict import Strict, refuse_unread
 
 CREDITS = {
     "none": {"traj"},
@@ -14,16 +14,6 @@ CREDITS = {
 }
 # The credits that compare with the value of the state itself, so 0 means "as usual here".
 CENTRED = {"G-V", "Q-V", "td", "gain", "logratio"}
-
-
-def _refuse_unread(model: BaseModel, name: str, read: bool, reader: str, prefix: str = "") -> None:
-    """Refuse a knob that was turned although nothing reads it.
-
-    The default passes, as a resolved config spells out every key.
-    """
-    value = getattr(model, name)
-    if not read and value != type(model).model_fields[name].default:
-        raise ValueError(f"{prefix}{name}: {value} is read only with {reader}")
 
 
 class Key(Strict):
@@ -43,8 +33,11 @@ class Key(Strict):
 
     @model_validator(mode="after")
     def _check(self) -> "Key":
-        _refuse_unread(self, "theta", self.state == "sim", "state: sim")
-        _refuse_unread(self, "history_actions", self.history > 0, "history above 0")
+        refuse_unread(
+            self,
+            ("theta", self.state == "sim", "state: sim"),
+            ("history_actions", self.history > 0, "history above 0"),
+        )
         return self
 
 
@@ -97,6 +90,12 @@ class Term(Strict):
         """Whether the term asks for states at all: the bare trajectory advantage does not."""
         return self.credit != "traj" or self.pool != "turn" or self.scope == "state"
 
+    @property
+    def reads_successors(self) -> bool:
+        """Whether it matters where a turn led."""
+        own = self.credit in ("traj", "G-V") or (self.credit == "Q-V" and self.depth == 0)
+        return not own or self.pool == "transition"
+
     @model_validator(mode="after")
     def _check(self) -> "Term":
         if self.credit not in CREDITS[self.value]:
@@ -109,7 +108,8 @@ class Term(Strict):
         scaled = self.scope != "none" and self.std != "none"
         averaged = backed_up and self.agg != "max"
         weighs_actions = averaged or (self.std == "mu_pop" and self.scope == "state")
-        for name, read, reader in (
+        refuse_unread(
+            self,
             ("key", self.reads_graph, "a credit, pool or scope that looks at states"),
             ("gamma", self.value in ("mc_mean", "bellman"), "value: mc_mean or bellman"),
             ("exp", self.value in ("mc_mean", "dist"), "value: mc_mean or dist"),
@@ -123,8 +123,7 @@ class Term(Strict):
             ("std", self.scope != "none", "scope: state or task"),
             ("floor", scaled, "a scope and a std"),
             ("gate", self.scope == "state", "scope: state"),
-        ):
-            _refuse_unread(self, name, read, reader)
+        )
         self._check_pairs()
         return self
 
@@ -181,10 +180,15 @@ class TrajectoryTerm(Strict):
 class Settings(Strict):
     """What a method's config gives under `credit:` beside `kind: state_graph`."""
 
-    timeout: Literal["fail", "drop"] = Field(
+    timeout: Literal["fail", "observed", "drop", "clamp"] = Field(
         "fail",
-        description="the last turn of a rollout that ran out of turns leads into failure, or is "
-        "not counted",
+        description="the last turn of a rollout that ran out of turns leads into failure; to the "
+        "state seen after it; is not counted; to that state, which is then worth 0 for all",
+    )
+    failure: Literal["absorb", "observed"] = Field(
+        "absorb",
+        description="the last turn of a rollout that the environment ended without success leads "
+        "into failure, or to the state seen after it",
     )
     scale: float = Field(1.0, gt=0, description="what a success pays; a failure pays 0")
     invalid: Literal["none", "row", "propagate", "succ"] = Field(
@@ -212,18 +216,20 @@ class Settings(Strict):
         averaged = self.mixture == "renormalise_present"
         if averaged and not self.terms:
             raise ValueError("mixture: renormalise_present without terms has nothing to average")
-        _refuse_unread(self, "drop_zero", averaged, "mixture: renormalise_present")
-        _refuse_unread(self, "penalty", self.invalid != "none", "invalid other than none")
-        for name in ("mode", "rows"):
-            _refuse_unread(
-                self.trajectory,
-                name,
-                self.scores_rollouts,
-                "a trajectory.weight or credit: traj",
-                "trajectory.",
-            )
+        refuse_unread(
+            self,
+            ("drop_zero", averaged, "mixture: renormalise_present"),
+            ("penalty", self.invalid != "none", "invalid other than none"),
+        )
+        reader = "a trajectory.weight or credit: traj"
+        refuse_unread(
+            self.trajectory,
+            ("mode", self.scores_rollouts, reader),
+            ("rows", self.scores_rollouts, reader),
+            prefix="trajectory.",
+        )
         self._check_invalid()
-        self._check_timeout()
+        self._check_ends()
         if self.scale != 1:
             for term in self.terms:
                 if term.floor is not None or term.credit == "logratio":
@@ -247,18 +253,31 @@ class Settings(Strict):
                     "scores turns"
                 )
 
-    def _check_timeout(self) -> None:
-        if self.timeout == "fail":
-            return
-        values = {term.value for term in self.terms}
-        if not values or values - {"bellman", "dist"}:
-            given = ", ".join(sorted(values)) or "no terms"
-            raise ValueError(
-                f"timeout: drop with value: {given}; only bellman and dist count transitions"
-            )
-        for term in self.terms:
-            if term.value == "bellman" and term.gamma == 1:
+    def _check_ends(self) -> None:
+        rules = [
+            f"{name}: {rule}"
+            for name, rule in (("timeout", self.timeout), ("failure", self.failure))
+            if rule not in ("fail", "absorb")
+        ]
+        given = ", ".join(sorted({term.value for term in self.terms})) or "no terms"
+        for rule in rules:
+            if rule == "timeout: drop" and not self._values_in("bellman", "dist"):
                 raise ValueError(
-                    "timeout: drop with gamma: 1.0: the value of a state without a way out is "
-                    "not determined"
+                    f"{rule} with value: {given}; only bellman and dist count transitions"
                 )
+            if rule == "timeout: clamp" and not self._values_in("bellman"):
+                raise ValueError(f"{rule} with value: {given}; only bellman backs values up")
+            if rule != "timeout: drop" and not any(term.reads_successors for term in self.terms):
+                raise ValueError(f"{rule} without a term that looks at where a turn led")
+            if rule != "timeout: clamp":
+                self._check_ways_out(rule)
+
+    def _values_in(self, *known: str) -> bool:
+        return bool(self.terms) and all(term.value in known for term in self.terms)
+
+    def _check_ways_out(self, rule: str) -> None:
+        """Refuse a fixed point that loops without a way out leave open."""
+        if any(term.value == "bellman" and term.gamma == 1 for term in self.terms):
+            raise ValueError(
+                f"{rule} with gamma: 1.0: the value of a state without a way out is not determined"
+            )

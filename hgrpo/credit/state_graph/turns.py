@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -32,6 +33,11 @@ class Turns:
 
     def __len__(self) -> int:
         return len(self.rollout)
+
+    @cached_property
+    def remaining(self) -> np.ndarray:
+        """Turns that follow in the same rollout, int [N]."""
+        return self.lengths[self.rollout] - 1 - self.time
 
 
 def action_key(action: str) -> str:

@@ -41,8 +41,7 @@ def term_values(graph: Graph, turns: Turns, term: Term) -> Values | None:
 
 def returns_to_go(turns: Turns, gamma: float, exp: int) -> np.ndarray:
     """G [N] = gamma^(turns that follow + exp) * success."""
-    remaining = turns.lengths[turns.rollout] - 1 - turns.time
-    return gamma ** (remaining + exp) * turns.success[turns.rollout]
+    return gamma ** (turns.remaining + exp) * turns.success[turns.rollout]
 
 
 def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
@@ -64,20 +63,22 @@ def bellman(
 
     M is the power mean of order `agg`, weighted by mu(a|s) P(x|s,a); `max` is its limit. Depth
     "inf" is the fixed point (CRBC, GRAFT and GraphHCA, all with agg 1); depth K is K backups of
-    the mean return (CRBC).
+    the mean return (CRBC). A clamped state is worth 0 in every backup.
 
     Raises:
         RuntimeError: the fixed point is not determined (gamma 1 and a state without a way out).
     """
     if agg == "max":
-        return _acting_on(graph, gamma, gamma ** distances(graph))
-    shares = graph.shares(mu)
+        steps = distances(graph)
+        return _acting_on(graph, gamma, np.where(np.isfinite(steps), gamma**steps, 0.0))
+    shares = graph.shares(mu) * graph.backed_up
     # A power mean is linear in V^agg, so every order is solved as the plain mean is.
     discount = gamma**agg
     if depth == "inf":
         powered = _with_sinks(_fixed_point(graph, shares, discount))
         return _acting_on(graph, gamma, powered ** (1 / agg))
     start = mc_mean(graph, returns_to_go(turns, gamma, 1))
+    start.state[graph.clamped] = 0.0
     if depth == 0:
         return start
     powered = before = start.state**agg
@@ -92,8 +93,8 @@ def bellman(
 def distances(graph: Graph) -> np.ndarray:
     """Fewest turns from each state and sink to success [S + 2], inf where no way was seen."""
     size = graph.n_states + 2
-    counted = graph.counted
-    backwards = (graph.successor[counted], graph.state[counted])
+    used = graph.backed_up
+    backwards = (graph.successor[used], graph.state[used])
     edges = csr_array((np.ones(len(backwards[0])), backwards), shape=(size, size))
     return dijkstra(edges, indices=graph.success, unweighted=True)
 
@@ -112,7 +113,7 @@ def distance_values(graph: Graph, base: float, exp: int) -> Values:
 def _fixed_point(graph: Graph, shares: np.ndarray, discount: float) -> np.ndarray:
     """V [S] of V = discount * (M V + m), M between states and m into success."""
     n = graph.n_states
-    inner = graph.counted & (graph.successor < n)
+    inner = graph.backed_up & (graph.successor < n)
     won = graph.successor == graph.success
     own = np.arange(n)
     matrix = csc_array(

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from hgrpo.credit.base import Context, CreditAssigner, Group
+from hgrpo.credit.base import Context, Group
+from hgrpo.credit.counterfactual import CounterfactualCredit
 from hgrpo.credit.turnrd.batch import pad
 from hgrpo.credit.turnrd.checkpoint import load_model
 from hgrpo.credit.turnrd.diagnostics import alpha_diagnostics
@@ -27,7 +28,9 @@ class TurnRDCredit:
 
     reads_embeddings = True
 
-    def __init__(self, settings: Settings, context: Context, targets: CreditAssigner | None = None):
+    def __init__(
+        self, settings: Settings, context: Context, targets: CounterfactualCredit | None = None
+    ):
         self._settings, self._context, self._targets = settings, context, targets
         self._model = load_model(Path(context.fitted), settings) if context.fitted else None
         self._seen: list[tuple[np.ndarray, np.ndarray]] = []
@@ -49,11 +52,11 @@ class TurnRDCredit:
             said = self._model.eval()(self._batch(played))
         credits = []
         for row, trajectory in enumerate(played):
-            length, value = len(trajectory.turns), trajectory.env_return
+            length = len(trajectory.turns)
             alpha = said.alpha[row, :length].double().numpy()
             values = None if said.values is None else said.values[row, :length].double().numpy()
             self._seen.append((alpha, np.array([turn.progress for turn in trajectory.turns])))
-            credits.append(self._read_out(alpha, values, value))
+            credits.append(self._read_out(alpha, values, trajectory.env_return))
         rows = iter(credits)
         return [next(rows) if t.turns else np.zeros(0) for t in group.trajectories]
 
@@ -64,18 +67,20 @@ class TurnRDCredit:
         norm = getattr(self._model, "query_norm", None)
         if norm is not None:
             found["cls_query_norm"] = norm
-        if self._targets is not None and hasattr(self._targets, "report"):
+        if self._targets is not None:
             found |= self._targets.report()
         return found
 
-    def _read_out(self, alpha: np.ndarray, values: np.ndarray | None, value: float) -> np.ndarray:
+    def _read_out(
+        self, alpha: np.ndarray, values: np.ndarray | None, env_return: float
+    ) -> np.ndarray:
         match self._settings.readout:
             case "alpha_return":
-                return alpha_return(alpha, value)
+                return alpha_return(alpha, env_return)
             case "projected_value":
-                return projected_value(values, value, self._settings.value_clip)
+                return projected_value(values, env_return, self._settings.value_clip)
             case _:
-                return value_baseline(alpha, values, value)
+                return value_baseline(alpha, values, env_return)
 
     def _embed(self, trajectories: Sequence) -> None:
         missing = [t for t in trajectories if t.turns[0].embedding is None]
@@ -95,9 +100,10 @@ class TurnRDCredit:
                             other.goal_embedding = shared
 
     def _teach(self, group: Group) -> None:
-        for trajectory, gains in zip(group.trajectories, self._targets.assign(group), strict=True):
-            for turn, gain in zip(trajectory.turns, gains, strict=True):
-                turn.target = float(gain)
+        verdicts = self._targets.verdicts(group)
+        for trajectory, row in zip(group.trajectories, verdicts, strict=True):
+            for turn, verdict in zip(trajectory.turns, row, strict=True):
+                turn.target = None if np.isnan(verdict) else float(verdict)
 
     def _batch(self, trajectories: Sequence) -> TurnBatch:
         # In float16, as rounds store them: cached rollouts get the credit they got when played.

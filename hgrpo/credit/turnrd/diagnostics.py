@@ -47,3 +47,25 @@ def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | 
         if len(first) > 1 and np.ptp(first) > 1e-12 and np.ptp(second) > 1e-12
     ]
     return float(np.mean(found)) if found else None
+
+
+def pooled_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
+    """Pearson correlation over the turns of all pairs, each side centred in its own pair.
+
+    For pairs so short that a correlation of each says little: of two turns it is always 1 or -1.
+
+    Args:
+        pairs: two [T] arrays each, of any T.
+
+    Returns:
+        None for fewer than two pairs, and where a side does not vary within any.
+    """
+    if len(pairs) < 2:
+        return None
+    first, second = (
+        np.concatenate([side - side.mean() for side in sides]) for sides in zip(*pairs, strict=True)
+    )
+    # The centred sides have a mean of 0, so no more is to be taken off.
+    if np.ptp(first) <= 1e-12 or np.ptp(second) <= 1e-12:
+        return None
+    return float(first @ second / np.sqrt((first @ first) * (second @ second)))

@@ -1,8 +1,9 @@
 """One vector a turn from the policy's own hidden states.
 
 A turn's embedding is the mean of the last layer's states over the tokens read since the previous
-reply: that reply's closing token, the observation, and this reply up to its closing token. Nothing
-is cut off, since the states are those of the whole conversation. Engines that can, pool them while
+reply: that reply's closing token, the observation, and this reply up to its closing token. A reply
+that was cut at the token limit has no closing token, and all of it counts: no token of an action is
+ever left out. The states are those of the whole conversation. Engines that can, pool them while
 they play; `turn_embeddings` computes the same from the tokens.
 """
 
@@ -19,15 +20,24 @@ from hgrpo.policy.policy import Policy
 _TOKEN_BUDGET = 4096
 
 
-def turn_ranges(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """[start, end) of the tokens that each turn's embedding is the mean of."""
-    ends = [end - 1 for _, end in spans]
+def turn_ranges(
+    spans: Sequence[tuple[int, int]], token_ids: Sequence[int], end_id: int
+) -> list[tuple[int, int]]:
+    """[start, end) of the tokens that each turn's embedding is the mean of.
+
+    Args:
+        spans: [start, end) of each reply in `token_ids`.
+        token_ids: the conversation.
+        end_id: token that closes a reply; it is read with the next observation.
+    """
+    ends = [end - (token_ids[end - 1] == end_id) for _, end in spans]
     return list(zip([0, *ends], ends, strict=False))
 
 
 @torch.inference_mode()
 def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
     """Float32 [T_k, D] for each trajectory, from a forward pass over its tokens."""
+    end_id = Conversation(policy.tokenizer).end_id
     found: list[np.ndarray | None] = [None] * len(trajectories)
     for part in micro_batches([len(t.token_ids) for t in trajectories], _TOKEN_BUDGET):
         batch = make_batch([trajectories[i].token_ids for i in part], [[] for _ in part])
@@ -35,7 +45,8 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
             input_ids=batch.token_ids, use_cache=False
         ).last_hidden_state.float()
         for row, index in enumerate(part):
-            ranges = turn_ranges([turn.span for turn in trajectories[index].turns])
+            spans = [turn.span for turn in trajectories[index].turns]
+            ranges = turn_ranges(spans, trajectories[index].token_ids, end_id)
             means = [hidden[row, start:end].mean(0).numpy() for start, end in ranges]
             found[index] = np.stack(means) if means else np.zeros((0, hidden.shape[-1]), np.float32)
     return found  # type: ignore[return-value]

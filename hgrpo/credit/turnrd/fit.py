@@ -8,31 +8,75 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.optim import AdamW
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from hgrpo.credit.turnrd import losses
 from hgrpo.credit.turnrd.batch import pad
-from hgrpo.credit.turnrd.diagnostics import alpha_diagnostics, mean_correlation
+from hgrpo.credit.turnrd.diagnostics import (
+    alpha_diagnostics,
+    mean_correlation,
+    pooled_correlation,
+)
 from hgrpo.credit.turnrd.model import Decomposition, TurnBatch, TurnRDV1, TurnRDV2
 from hgrpo.credit.turnrd.replay import ReplayRow
 from hgrpo.credit.turnrd.settings import FitSettings
-from hgrpo.streams import generator
+from hgrpo.streams import generator, key
+
+
+class NotFiniteError(ValueError):
+    """A loss is infinite or no number, so there is nothing to go on from."""
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What the losses compare with; [B] or padded [B, T], float32."""
+    """What the losses compare with, padded to [B, T] where it is of turns.
+
+    Attributes:
+        returns: float32 [B].
+        values: float32 [B, T], what V_t is to be.
+        supervision: float32 [B, T], from `supervision_target`.
+        drawn: bool [B, T], turns that a counterfactual was played from.
+    """
 
     returns: Tensor
     values: Tensor
     supervision: Tensor
+    drawn: Tensor
 
 
-def split(rows: Sequence[ReplayRow], share: float, seed: int) -> tuple[list, list]:
-    """Training and validation rows, whole tasks on either side; a lone task trains."""
-    tasks = sorted({row.task_id for row in rows})
-    order = generator("turnrd-split", seed).permutation(len(tasks))
-    held = {tasks[i] for i in order[: min(len(tasks) - 1, max(1, round(share * len(tasks))))]}
+def split(
+    rows: Sequence[ReplayRow], share: float, seed: int
+) -> tuple[list[ReplayRow], list[ReplayRow]]:
+    """Training and validation rows, whole tasks on either side.
+
+    A task is held out if a hash of seed and task falls below `share`. Where a task goes is settled
+    in the first round that has it and by nothing that comes later, so a fit that goes on from the
+    model of an earlier one validates on tasks which that model never saw. A lone task trains; as
+    soon as there are two, at least one is on either side.
+
+    Args:
+        rows: of the rounds so far, from the first.
+        share: of the tasks to hold out, in expectation.
+        seed: of the run, the same for every fit of it.
+    """
+    first: dict[str, int] = {}
+    for row in rows:
+        first[row.task_id] = min(row.round, first.get(row.task_id, row.round))
+    held: set[str] = set()
+    seen = 0
+    for number in sorted(set(first.values())):
+        places = {
+            task: key("turnrd-held-out", seed, task) / 2**64
+            for task, begun in first.items()
+            if begun == number
+        }
+        seen += len(places)
+        held |= {task for task, place in places.items() if place < share}
+        # Only a round's own new tasks may be moved over: the others have been used already.
+        if len(held) == seen:
+            held.remove(max(places, key=places.__getitem__))
+        elif not held and seen > 1:
+            held.add(min(places, key=places.__getitem__))
     return (
         [row for row in rows if row.task_id not in held],
         [row for row in rows if row.task_id in held],
@@ -58,32 +102,49 @@ def value_targets(row: ReplayRow, settings: FitSettings) -> np.ndarray:
         case "progress":
             return row.progress
         case "return_share":
-            return np.full(length, row.value / length)
+            return np.full(length, row.env_return / length)
         case _:
-            return settings.discount ** np.arange(length - 1, -1, -1) * row.value
+            return settings.discount ** np.arange(length - 1, -1, -1) * row.env_return
+
+
+def drawn_turns(row: ReplayRow) -> np.ndarray:
+    """Turns that a counterfactual was played from, bool [T]."""
+    if row.targets is None:
+        return np.zeros(len(row.progress), bool)
+    return ~np.isnan(row.targets)
 
 
 def supervision_target(row: ReplayRow) -> np.ndarray:
-    """Positive counterfactual verdicts as a distribution, [T]; all 0 where there is none.
+    """Positive verdicts as a distribution over the drawn turns, [T]; all 0 where there is none.
 
-    The zeros are the gate: a trajectory whose verdicts praise no turn teaches nothing.
+    The zeros are the gate. Verdicts are of the drawn turns alone and say nothing of the others, so
+    a trajectory teaches how alpha is shared out among its drawn turns: it takes two of them, and
+    praise for one.
     """
-    if row.targets is None:
-        return np.zeros(len(row.progress))
+    drawn = drawn_turns(row)
+    if drawn.sum() < 2:
+        return np.zeros(len(drawn))
     positive = np.clip(np.nan_to_num(row.targets), 0, None)
     total = positive.sum()
     return positive / total if total > 1e-9 else np.zeros(len(positive))
 
 
-def make_batch(rows: Sequence[ReplayRow], settings: FitSettings, film: bool):
-    """Padded inputs and targets of some trajectories."""
-    batch = pad([row.embeddings for row in rows], [row.goal for row in rows] if film else None)
-    padded = np.zeros((2, *batch.mask.shape), np.float32)
+def make_batch(rows: Sequence[ReplayRow], settings: FitSettings) -> tuple[TurnBatch, Targets]:
+    """Padded inputs and targets of some trajectories; goals where all of them have one."""
+    goals = [row.goal for row in rows]
+    known = None if any(goal is None for goal in goals) else goals
+    batch = pad([row.embeddings for row in rows], known)
+    values, supervision = np.zeros((2, *batch.mask.shape), np.float32)
+    drawn = np.zeros(batch.mask.shape, bool)
     for index, row in enumerate(rows):
-        padded[0, index, : len(row.progress)] = value_targets(row, settings)
-        padded[1, index, : len(row.progress)] = supervision_target(row)
-    returns = torch.tensor([row.value for row in rows], dtype=torch.float32)
-    return batch, Targets(returns, torch.from_numpy(padded[0]), torch.from_numpy(padded[1]))
+        length = len(row.progress)
+        values[index, :length] = value_targets(row, settings)
+        supervision[index, :length] = supervision_target(row)
+        drawn[index, :length] = drawn_turns(row)
+    returns = torch.tensor([row.env_return for row in rows], dtype=torch.float32)
+    return batch, Targets(
+        returns, torch.from_numpy(values), torch.from_numpy(supervision), torch.from_numpy(drawn)
+    )
 
 
 def loss_parts(
@@ -116,7 +177,7 @@ def loss_parts(
         ),
         "supervision": (
             settings.supervision_weight,
-            lambda: losses.supervision_loss(said.alpha, targets.supervision, batch.mask),
+            lambda: losses.supervision_loss(said.alpha, targets.supervision, targets.drawn),
         ),
     }
     return parts | {name: w * part() for name, (w, part) in weighted.items() if w}
@@ -126,16 +187,27 @@ def fit(
     model: TurnRDV1 | TurnRDV2,
     rows: Sequence[ReplayRow],
     settings: FitSettings,
-    film: bool,
     seed: int,
     on_epoch: Callable[[dict], None] = lambda row: None,
 ) -> list[dict]:
-    """Move `model` to the weights of its best validation loss; one log row an epoch.
+    """Move `model` to the weights of the least validation loss, its own at the start among them.
+
+    Args:
+        model: changed in place.
+        rows: the replay of the run so far. A lone task is trained and validated on.
+        settings: of the fit.
+        seed: of the run; every fit of it holds the same tasks out.
+        on_epoch: called with each epoch's row of the log.
+
+    Returns:
+        The log: a row of the weights at the start (epoch -1, phase "start", without losses of
+        training), then one row an epoch.
 
     Raises:
-        ValueError: a loss that is not finite.
+        NotFiniteError: a loss of training, or the loss at the start, is not finite.
     """
     training, held_out = split(rows, settings.validation_share, seed)
+    validation = held_out or training
     newest = max(row.round for row in rows)
     fresh = [row for row in training if row.round > newest - settings.fresh_rounds]
     phases = [("replay", training, settings.half_life)] * settings.epochs
@@ -144,19 +216,21 @@ def fit(
     steps = sum(-(-len(part) // settings.batch) for _, part, _ in phases)
     optimiser = AdamW(model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
     schedule = LambdaLR(optimiser, lambda step: lr_factor(step, steps, settings))
-    log: list[dict] = []
-    best, best_state, waited = float("inf"), copy.deepcopy(model.state_dict()), 0
+    log = [{"epoch": -1, "phase": "start"} | evaluate(model, validation, settings)]
+    best, best_state, waited = log[0]["validation_loss"], copy.deepcopy(model.state_dict()), 0
+    if not np.isfinite(best):
+        raise NotFiniteError("the loss of the weights at the start is not finite")
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(key("turnrd-dropout", seed, newest) % 2**31)
         for epoch, (phase, part, half_life) in enumerate(phases):
             if waited >= settings.patience and phase == "replay":
                 continue
-            rng = generator("turnrd-epoch", seed, epoch)
+            rng = generator("turnrd-epoch", seed, newest, epoch)
             weights = sampling_weights(np.array([row.round for row in part]), half_life)
             drawn = rng.choice(len(part), size=len(part), p=weights)
-            trained = _epoch(model, [part[i] for i in drawn], settings, film, optimiser, schedule)
+            trained = _epoch(model, [part[i] for i in drawn], settings, optimiser, schedule)
             row = {"epoch": epoch, "phase": phase} | trained
-            row |= evaluate(model, held_out or training, settings, film)
+            row |= evaluate(model, validation, settings)
             log.append(row)
             on_epoch(row)
             if row["validation_loss"] < best - 1e-9:
@@ -178,16 +252,23 @@ def lr_factor(step: int, steps: int, settings: FitSettings) -> float:
     return 0.5 * (1 + np.cos(np.pi * min(1.0, done)))
 
 
-def _epoch(model, rows, settings, film, optimiser, schedule) -> dict:
+def _epoch(
+    model: TurnRDV1 | TurnRDV2,
+    rows: Sequence[ReplayRow],
+    settings: FitSettings,
+    optimiser: AdamW,
+    schedule: LRScheduler,
+) -> dict[str, float]:
+    """Train once on the rows in their order; means over the rows of the loss and of its parts."""
     model.train()
     sums: dict[str, float] = {}
     for start in range(0, len(rows), settings.batch):
         part = rows[start : start + settings.batch]
-        batch, targets = make_batch(part, settings, film)
+        batch, targets = make_batch(part, settings)
         parts = loss_parts(model(batch), batch, targets, settings)
         loss = sum(parts.values())
         if not torch.isfinite(loss):
-            raise ValueError("the loss is not finite; is the learning rate too high?")
+            raise NotFiniteError("the loss is not finite; is the learning rate too high?")
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings.max_grad_norm)
@@ -201,15 +282,22 @@ def _epoch(model, rows, settings, film, optimiser, schedule) -> dict:
 
 @torch.no_grad()
 def evaluate(
-    model: TurnRDV1 | TurnRDV2, rows: Sequence[ReplayRow], settings: FitSettings, film: bool
-) -> dict:
-    """Losses and diagnostics without dropout, each trajectory counted once."""
+    model: TurnRDV1 | TurnRDV2, rows: Sequence[ReplayRow], settings: FitSettings
+) -> dict[str, float | None]:
+    """Losses and diagnostics without dropout, each trajectory counted once.
+
+    Returns:
+        `validation_` losses; those of `alpha_diagnostics`; return_corr, Pearson, of the predicted
+        with the true return; alpha_cf_corr, `pooled_correlation` of alpha among the drawn turns
+        with the target there, over the trajectories that teach, of which supervised_share is the
+        share. A correlation that is not defined is None.
+    """
     model.eval()
     sums: dict[str, float] = {}
     predicted, alphas, taught = [], [], []
     for start in range(0, len(rows), settings.batch):
         part = rows[start : start + settings.batch]
-        batch, targets = make_batch(part, settings, film)
+        batch, targets = make_batch(part, settings)
         said = model(batch)
         for name, value in loss_parts(said, batch, targets, settings).items():
             sums[name] = sums.get(name, 0.0) + float(value) * len(part)
@@ -217,13 +305,14 @@ def evaluate(
         for index, row in enumerate(part):
             alpha = said.alpha[index, : len(row.progress)].double().numpy()
             alphas.append((alpha, row.progress))
-            target = supervision_target(row)
+            target, drawn = supervision_target(row), drawn_turns(row)
             if target.any():
-                taught.append((alpha, target))
+                share = alpha[drawn] / max(alpha[drawn].sum(), np.finfo(np.float32).tiny)
+                taught.append((share, target[drawn]))
     means = {f"validation_{name}": total / len(rows) for name, total in sums.items()}
     found = {"validation_loss": sum(means.values())} | means | alpha_diagnostics(alphas)
-    correlation = mean_correlation([(np.array(predicted), np.array([row.value for row in rows]))])
-    found["return_corr"] = correlation
-    found["alpha_cf_corr"] = mean_correlation(taught)
+    returns = np.array([row.env_return for row in rows])
+    found["return_corr"] = mean_correlation([(np.array(predicted), returns)])
+    found["alpha_cf_corr"] = pooled_correlation(taught)
     found["supervised_share"] = len(taught) / len(rows)
     return found

@@ -41,16 +41,25 @@ def entropy(alpha: Tensor, mask: Tensor) -> Tensor:
     return -(alpha * _log(alpha, mask)).sum(-1)
 
 
-def supervision_loss(alpha: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
-    """Mean KL(target || alpha) over the trajectories that have a target; [B, T] each.
+def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
+    """Mean KL(target || alpha among the drawn turns) over the trajectories that have a target.
 
-    A row of targets is a distribution over turns, or all 0 where the trajectory has none (its
-    counterfactuals praised no turn, or were not played). 0 where no row has one.
+    Alpha is divided by its sum over the drawn turns, so that the loss moves weight from one drawn
+    turn to another and says nothing of how much all of them have. 0 where no row has a target.
+
+    Args:
+        alpha: [B, T].
+        targets: [B, T], each row a distribution over its drawn turns, or all 0.
+        drawn: bool [B, T].
     """
     known = targets.sum(-1) > 0
     if not known.any():
         return alpha.sum() * 0.0
-    return _kl(targets[known], alpha[known], mask[known]).mean()
+    targets, alpha, drawn = targets[known], alpha[known], drawn[known]
+    floor = torch.finfo(alpha.dtype).tiny
+    among = alpha.masked_fill(~drawn, 0.0)
+    among = among / among.sum(-1, keepdim=True).clamp(min=floor)
+    return _kl(targets, among, drawn).mean()
 
 
 def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature: float) -> Tensor:

@@ -31,13 +31,12 @@ def needle_task(count: int, seed: int, part: str) -> tuple[list[ReplayRow], np.n
         embeddings = rng.standard_normal((length, WIDTH))
         needle = int(rng.integers(length))
         embeddings[needle, 0] += MARK
-        value = 1 / (1 + np.exp(-embeddings[needle, 1:] @ direction)) - 0.5
+        env_return = 1 / (1 + np.exp(-embeddings[needle, 1:] @ direction)) - 0.5
         progress = np.zeros(length)
-        progress[needle] = value
+        progress[needle] = env_return
+        vectors = embeddings.astype("<f2")
         rows.append(
-            ReplayRow(
-                1, f"needle-{index}", 0, embeddings.astype("<f2"), None, value, progress, None
-            )
+            ReplayRow(1, 0, f"needle-{index}", 0, vectors, None, env_return, progress, None)
         )
         needles.append(needle)
     return rows, np.array(needles)
@@ -56,7 +55,7 @@ def recovery(
     model.eval()
     said = model(pad([row.embeddings for row in rows], None))
     places = torch.from_numpy(needles)
-    returns = np.array([row.value for row in rows])
+    returns = np.array([row.env_return for row in rows])
     predicted = said.returns.numpy()
     return {
         "alpha_at_needle": float(said.alpha[torch.arange(len(rows)), places].mean()),

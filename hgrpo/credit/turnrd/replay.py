@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from hgrpo.errors import UserError
 
-_KEY = ("round", "task_id", "rollout")
+_KEY = ("round", "step", "task_id", "rollout")
 
 
 @dataclass(frozen=True)
@@ -19,23 +19,24 @@ class ReplayRow:
     Attributes:
         embeddings: float16 [T, D].
         goal: float16 [D], None where no model reads goals.
-        value: the return.
+        env_return: sum of the environment's rewards.
         progress: float64 [T].
         targets: float64 [T], NaN where no counterfactual was played; None without any.
     """
 
     round: int
+    step: int
     task_id: str
     rollout: int
     embeddings: np.ndarray
     goal: np.ndarray | None
-    value: float
+    env_return: float
     progress: np.ndarray
     targets: np.ndarray | None
 
 
 def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
-    """Trajectories of the given rounds' folders, by round, task and rollout, each once.
+    """Trajectories of the given rounds' folders, by round, step, task and rollout, each once.
 
     Trajectories without a turn are left out.
 
@@ -46,7 +47,7 @@ def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
     rows: dict[tuple, ReplayRow] = {}
     for folder in folders:
         for row in _read(Path(folder)):
-            rows[(row.round, row.task_id, row.rollout)] = row
+            rows[(row.round, row.step, row.task_id, row.rollout)] = row
     widths = {row.embeddings.shape[1] for row in rows.values()}
     if len(widths) > 1:
         raise UserError(f"{folders[0]} and others: embeddings of widths {sorted(widths)}")
@@ -66,7 +67,8 @@ def _read(folder: Path) -> list[ReplayRow]:
         length = len(row["spans"])
         if not length:
             continue
-        name = f"{folder / 'sequences.parquet'}: {row['task_id']} rollout {row['rollout']}"
+        which = f"step {row['step']}, {row['task_id']} rollout {row['rollout']}"
+        name = f"{folder / 'sequences.parquet'}: {which}"
         if row["embeddings"] is None:
             raise UserError(f"{name}: no embeddings; the round was not played for TurnRD")
         flat = np.frombuffer(row["embeddings"], "<f2")
@@ -80,6 +82,7 @@ def _read(folder: Path) -> list[ReplayRow]:
         found.append(
             ReplayRow(
                 row["round"],
+                row["step"],
                 row["task_id"],
                 row["rollout"],
                 embeddings,

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from hgrpo.config.strict import Strict
+from hgrpo.config.strict import Strict, refuse_unread
 from hgrpo.credit.counterfactual import Settings as CounterfactualSettings
 
 
@@ -19,7 +19,11 @@ class FitSettings(Strict):
     weight_decay: float = Field(0.01, ge=0)
     max_grad_norm: float = Field(1.0, gt=0)
     validation_share: float = Field(0.1, gt=0, lt=0.5, description="of the tasks")
-    patience: int = Field(2, gt=0, description="epochs without a better validation loss")
+    patience: int = Field(
+        1,
+        gt=0,
+        description="epochs without a lower validation loss than any before, the start's too",
+    )
     warm_start: bool = Field(False, description="start from the previous round's model")
     half_life: float | None = Field(
         4.0, gt=0, description="rounds after which a trajectory is drawn half as often; null: never"
@@ -36,13 +40,26 @@ class FitSettings(Strict):
     contrastive_weight: float = Field(0.0, ge=0, description="InfoNCE over turns of successes")
     contrastive_temperature: float = Field(0.1, gt=0)
     supervision_weight: float = Field(
-        0.0, ge=0, description="KL of counterfactual targets from alpha, where there are targets"
+        0.0, ge=0, description="KL of counterfactual targets from alpha among the turns drawn"
     )
 
     @model_validator(mode="after")
     def _fresh_goes_together(self) -> Self:
         if bool(self.fresh_rounds) != bool(self.fresh_epochs):
             raise ValueError("fresh_rounds and fresh_epochs go together: give both or neither")
+        return self
+
+    @model_validator(mode="after")
+    def _all_is_read(self) -> Self:
+        discounts = self.value_weight > 0 and self.value_target == "discounted_return"
+        refuse_unread(
+            self,
+            ("warmup_steps", self.schedule != "constant", "schedule: warmup_cosine"),
+            ("value_target", self.value_weight > 0, "a value_weight"),
+            ("discount", discounts, "a value_weight and value_target: discounted_return"),
+            ("rank_margin", self.rank_weight > 0, "a rank_weight"),
+            ("contrastive_temperature", self.contrastive_weight > 0, "a contrastive_weight"),
+        )
         return self
 
 
@@ -67,6 +84,7 @@ class ModelSettings(Strict):
             raise ValueError("value_head: v2 is made of its score head and its value head")
         if self.version == "v1" and self.film:
             raise ValueError("film: v1 has no goal conditioning")
+        refuse_unread(self, ("progress_prior", self.version == "v2", "version: v2"))
         return self
 
 
@@ -85,6 +103,14 @@ class Settings(Strict):
     def _values_are_there_and_fitted(self) -> Self:
         if not self.model.value_head and (self.readout != "alpha_return" or self.fit.value_weight):
             raise ValueError("value_head: the read-out or the loss needs values")
+        trained = self.model.version == "v2" or self.fit.value_weight > 0
+        if self.readout != "alpha_return" and not trained:
+            raise ValueError(
+                f"readout: {self.readout} with v1 and fit.value_weight: 0, which leaves the value "
+                "head untrained; give fit.value_weight, or take v2, whose return is made of values"
+            )
+        clips = self.readout == "projected_value"
+        refuse_unread(self, ("value_clip", clips, "readout: projected_value"))
         if bool(self.fit.supervision_weight) != (self.counterfactual is not None):
             raise ValueError("fit.supervision_weight and counterfactual go together")
         return self

@@ -2,19 +2,18 @@
 
 from collections.abc import Hashable
 
-import numpy as np
 import pandas as pd
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.designs import CREDIT, Factorial
-from hgrpo.report.style import INK, MUTED, Drawing, canvas
-from hgrpo.report.words import percent, points
+from hgrpo.report.style import Drawing, canvas, difference_interval, difference_rows
+from hgrpo.report.words import DECIDED, percent, points
 
 NAMES = {
     CREDIT: "credit",
     "rollouts_per_task": "K",
     "lr": "learning rate",
-    "skip_dead_groups": "dead groups",
+    "dead_groups": "dead-group guard",
 }
 PANELS = {"main": "Main effects", "interaction": "Interactions with the credit assigner"}
 COLOUR = "#3a86c8"
@@ -43,37 +42,16 @@ def factorial(
         height_ratios=[size + 0.4 for size in sizes],
     )
     for ax, (title, part) in zip(axes.flat, parts, strict=True):
-        ax.grid(False)
-        ax.grid(axis="x", linewidth=0.7)
-        ax.axvline(0, color=INK, linewidth=1)
-        ax.set_title(title)
+        difference_rows(ax, list(part["label"]), title)
         for y, row in enumerate(part.itertuples()):
-            decided = row.verdict != "inconclusive"
-            ax.plot([100 * row.lower, 100 * row.upper], [y, y], color=COLOUR, linewidth=2)
-            ax.plot(
-                100 * row.difference,
+            difference_interval(
+                ax,
                 y,
-                "o",
-                color=COLOUR,
-                markersize=7,
-                markerfacecolor=COLOUR if decided else "none",
-            )
-            ax.annotate(
+                (100 * row.lower, 100 * row.difference, 100 * row.upper),
                 points(row.difference),
-                (1.0, y),
-                xycoords=("axes fraction", "data"),
-                xytext=(5, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=9,
-                fontweight="bold" if decided else "normal",
-                color=INK if decided else MUTED,
-                annotation_clip=False,
+                row.verdict in DECIDED,
+                COLOUR,
             )
-        ax.set_yticks(np.arange(len(part)), part["label"])
-        ax.set_ylim(len(part) - 0.4, -0.6)
-        ax.tick_params(axis="y", length=0)
-        ax.spines[["top", "right", "left"]].set_visible(False)
     axes.flat[-1].set_xlabel("difference in greedy test success, points")
     return Drawing(
         "factorial",
@@ -96,8 +74,8 @@ def effect_label(effect: str, design: Factorial) -> str:
 
 
 def _level(factor: str, level: Hashable) -> str:
-    if factor == "skip_dead_groups":
-        return "skipped" if level else "kept"
+    if factor == "dead_groups":
+        return {"skip": "zero advantages", "skip_equal_returns": "on", "keep": "off"}[level]
     return f"{level:g}" if isinstance(level, float) else str(level)
 
 

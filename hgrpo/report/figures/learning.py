@@ -24,7 +24,7 @@ from hgrpo.report.words import percent, temperature_name
 
 BUDGETS = {
     "trajectories": ("trajectories played, thousands", 1e3),
-    "tokens": ("tokens in the rollouts, millions", 1e6),
+    "tokens": ("tokens read, millions", 1e6),
     "seconds": ("minutes of training, evaluation left out", 60),
 }
 
@@ -168,7 +168,7 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
         "Success against what it cost",
         "Greedy test success against trajectories, tokens and training time, means over seeds. "
         "Read across at equal cost, not at equal rounds. A counterfactual branch counts as a "
-        "trajectory, though it starts midway; its tokens are not counted.",
+        "trajectory, though it starts midway, and its tokens as read.",
         f"Spent in all: {said}.",
         figure,
         table,

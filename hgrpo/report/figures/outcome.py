@@ -9,12 +9,13 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST, VALIDATION
 from hgrpo.report.arms import REFERENCE_COLOUR, Arms
 from hgrpo.report.style import (
-    INK,
     MANY,
     MUTED,
     Drawing,
     canvas,
     crowded,
+    difference_interval,
+    difference_rows,
     label_ends,
     legend_below,
     percent_axis,
@@ -44,41 +45,21 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
     )
     runs = comparison.seeds.set_index(["method", "temperature", "seed"])["success"].sort_index()
     for ax, (table, title) in zip(axes.flat, families, strict=True):
-        ax.grid(False)
-        ax.grid(axis="x", linewidth=0.7)
-        ax.axvline(0, color=INK, linewidth=1)
-        ax.set_title(title)
+        difference_rows(ax, [wrap(arms.label(name)) for name in table["method"]], title)
         for y, row in enumerate(table.itertuples()):
             arm = arms[row.method]
-            decided = row.verdict in DECIDED
             theirs = runs[row.baseline, row.baseline_temperature]
             each = 100 * (runs[row.method, 0.0] - theirs)
             ax.plot(each, np.full(len(each), y + 0.24), "|", color=arm.colour, markersize=5)
-            ax.plot([100 * row.lower, 100 * row.upper], [y, y], color=arm.colour, linewidth=2)
-            ax.plot(
-                100 * row.difference,
+            difference_interval(
+                ax,
                 y,
-                arm.marker,
-                color=arm.colour,
-                markersize=7,
-                markerfacecolor=arm.colour if decided else "none",
-            )
-            ax.annotate(
+                (100 * row.lower, 100 * row.difference, 100 * row.upper),
                 row.verdict,
-                (1.0, y),
-                xycoords=("axes fraction", "data"),
-                xytext=(5, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=9,
-                fontweight="bold" if decided else "normal",
-                color=INK if decided else MUTED,
-                annotation_clip=False,
+                row.verdict in DECIDED,
+                arm.colour,
+                arm.marker,
             )
-        ax.set_yticks(range(len(table)), [wrap(arms.label(name)) for name in table["method"]])
-        ax.set_ylim(len(table) - 0.4, -0.6)
-        ax.tick_params(axis="y", length=0)
-        ax.spines[["top", "right", "left"]].set_visible(False)
     axes.flat[-1].set_xlabel("difference in greedy test success, percentage points")
     data = pd.concat([table for table, _ in families], ignore_index=True)
     said = "; ".join(

@@ -65,9 +65,11 @@ def turnrd(
         "training",
         "TurnRD: weights over the turns",
         "Means over seeds. The first round has no model: every turn gets an equal share. The "
-        "entropy is 1 where all turns weigh the same. A fit follows each round but the last; its "
-        "epochs are drawn between that round and the next, on held-out tasks. CF: positive "
-        "counterfactual verdicts, where they were played.",
+        "entropy is 1 where all turns weigh the same. A fit follows each round but the last; it is "
+        "drawn between that round and the next, from the model it starts with over its epochs, on "
+        "tasks that no fit of the run trains on. The next round reads the model of the least "
+        "validation loss, the one at the start among them. CF: shares of praise among the turns "
+        "that counterfactuals were played from, against the weights among the same turns.",
         _said(table, arms, methods),
         figure,
         table,
@@ -78,7 +80,7 @@ def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str])
     """Measures in long form, means over seeds: method, measure, round, epoch, value, n_seeds.
 
     A row of a round has epoch 0 and is the mean of the round's batches. A row of a fit stands
-    under the round it follows, with epochs from 1.
+    under the round it follows: epoch 0 is the model it starts with, its epochs count from 1.
     """
     parts = [
         _long(logs[logs["method"].isin(methods)].assign(epoch=0), ROUNDS),
@@ -108,7 +110,7 @@ def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
 def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
     """One line over the rounds, or one per fit, which ends where the next round begins."""
     look = {"color": arm.colour, "marker": arm.marker, "markersize": 3.5, "linewidth": 1.2}
-    if (rows["epoch"] == 0).all():
+    if rows["measure"].isin(list(ROUNDS)).all():
         ax.plot(rows["round"], rows["value"], arm.line, **look)
         return
     for number, fit in rows.groupby("round"):

@@ -1,0 +1,101 @@
+"""The caps hold for a study: over its jobs, side by side and one after another."""
+
+import subprocess
+import sys
+
+import pytest
+from judge_cases import settings
+
+from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.spend import CapError, Spend
+
+# A job that makes calls until a cap stops it: each is set aside at 3 cents and costs 2.
+JOB = """
+import sys
+from pathlib import Path
+from judge_cases import settings
+from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.spend import CapError, Spend
+path, calls, dollars = sys.argv[1:]
+caps = settings(max_calls=int(calls), max_dollars=float(dollars))
+sys.stdin.readline()
+spend, made = Spend(Database(Path(path)), caps), 0
+while True:
+    try:
+        spend.set_aside(0.03)
+    except CapError as cap:
+        print(made, cap.reason)
+        break
+    made += 1
+    spend.settle(0.03, 0.02)
+"""
+
+
+@pytest.fixture
+def spend_of(tmp_path):
+    def build(**changes):
+        return Spend(Database(tmp_path / "judge.sqlite"), settings(**changes))
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("calls", "dollars", "reason", "made"),
+    [(300, 1e9, "call_cap", 300), (9999, 4.0, "dollar_cap", 199)],
+)
+def test_two_processes_share_one_cap(project, tmp_path, spend_of, calls, dollars, reason, made):
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, "-c", JOB, str(tmp_path / "judge.sqlite"), str(calls), str(dollars)],
+            env={"PYTHONPATH": f"{project}:{project / 'tests'}"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for job in jobs:
+        job.stdin.write("go\n")
+        job.stdin.flush()
+    done = [job.communicate(timeout=120) for job in jobs]
+    assert [job.returncode for job in jobs] == [0, 0], done
+    numbers, reasons = zip(*(out.split() for out, _ in done), strict=True)
+    assert set(reasons) == {reason}
+    total = sum(map(int, numbers))
+    # A job may meet the dollar cap while the other still has its estimate set aside.
+    assert total == made if reason == "call_cap" else made - 1 <= total <= made
+    assert spend_of().so_far() == (total, pytest.approx(0.02 * total))
+    assert 0.02 * total <= dollars
+
+
+def test_a_resumed_job_goes_on_where_the_caps_were(spend_of):
+    spend_of(max_calls=2).set_aside(0.0)
+    spend_of(max_calls=2).set_aside(0.0)
+    with pytest.raises(CapError, match=r"max_calls 2 leaves no room .* made 2 for 0.00 dollars"):
+        spend_of(max_calls=2).set_aside(0.0)
+    spend_of(max_calls=3).set_aside(0.0)
+
+
+def test_what_a_job_had_set_aside_when_it_died_stays_counted(spend_of):
+    spend_of(max_dollars=1.0).set_aside(0.6)
+    with pytest.raises(CapError, match=r"max_dollars 1 .* 1 for 0.60 dollars") as caught:
+        spend_of(max_dollars=1.0).set_aside(0.6)
+    assert caught.value.reason == "dollar_cap"
+
+
+def test_each_model_at_each_address_has_its_own_account(spend_of):
+    url = "http://host/v1"
+    spend_of(model="a", base_url=url, max_calls=1).set_aside(0.0)
+    spend_of(model="b", base_url=url, max_calls=1).set_aside(0.0)
+    spend_of(model="a", base_url="http://other/v1", max_calls=1).set_aside(0.0)
+    # Another method, or another seed, is the same judge.
+    with pytest.raises(CapError):
+        spend_of(model="a", base_url=url, max_calls=1, variant="group").set_aside(0.0)
+
+
+def test_a_free_call_is_never_stopped_by_dollars(spend_of):
+    spend = spend_of(max_dollars=0.0)
+    spend.set_aside(0.0)
+    spend.settle(0.0, 0.0)
+    assert spend.so_far() == (1, 0.0)
