@@ -6,9 +6,10 @@ share is credit over collect + update of the same batch, the median over repeats
 holds the time that pooling embeddings adds to the collect. Judges answer from a warm cache.
 Counterfactuals play, so theirs is a price and not an overhead.
 
-Then the batch, written again and again as one round of 10,000 trajectories with their embeddings,
-is read back and credited by every assigner but the counterfactual one, each method of the study
-`bakeoff_plus`.
+Then the batch, written again and again as one round of 10,000 trajectories with embeddings and
+situations, is read back and credited by every assigner but the counterfactual one, each method of
+the study `bakeoff_plus`. What it takes to find embeddings or situations for a round that was stored
+without them is measured on the batch and scaled up.
 """
 
 import json
@@ -29,6 +30,7 @@ from transformers.utils import logging
 from hgrpo.agent.cached import CachedGroup, read_groups
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.records import concatenate, sequence_table, turn_table, write_table
+from hgrpo.agent.situations import add_situations
 from hgrpo.agent.trajectory import Trajectory
 from hgrpo.config.study import load_study
 from hgrpo.config.training import MethodConfig, TrainingConfig
@@ -38,6 +40,7 @@ from hgrpo.credit.turnrd.checkpoint import save_model
 from hgrpo.credit.turnrd.embed import turn_embeddings
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import Settings
+from hgrpo.envs.make import env_factory
 from hgrpo.evaluation.shared_credit import computations, compute, name_groups
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.kl import KlController
@@ -75,6 +78,8 @@ def measure(laptop: Laptop, scratch: Path) -> dict:
     }
     flat = [trajectory for group in steps.groups for trajectory in group.trajectories]
     embedding, _ = _timed(_embed, policy, steps.groups)
+    make_env = env_factory(laptop.env, laptop.folder / "assets")
+    situations, _ = _timed(add_situations, _without_situations(flat), make_env)
     cached, trajectories = _cached(flat, laptop, methods, fitted, context, scratch)
     return {
         "step_s": step,
@@ -86,6 +91,7 @@ def measure(laptop: Laptop, scratch: Path) -> dict:
         "cached_trajectories": trajectories,
         "cached_s": cached,
         "embedding_s": embedding * trajectories / len(flat),
+        "situations_s": situations * trajectories / len(flat),
     }
 
 
@@ -175,6 +181,13 @@ def _update(learner: Learner, groups: Sequence[Group]) -> None:
 def _embed(policy: Policy, groups: Sequence[Group]) -> None:
     for group in groups:
         turn_embeddings(policy, group.trajectories)
+
+
+def _without_situations(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    return [
+        replace(t, final=None, turns=[replace(turn, state="", commands="") for turn in t.turns])
+        for t in trajectories
+    ]
 
 
 def _worst(shares: Mapping[str, float], kinds: Mapping[str, str]) -> dict[str, float]:

@@ -24,8 +24,9 @@ from tqdm import tqdm
 from hgrpo.agent.cached import read_groups
 from hgrpo.agent.records import write_table
 from hgrpo.agent.situations import add_situations
+from hgrpo.agent.trajectory import Trajectory
 from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, read_config, run
+from hgrpo.cli.entry import arguments, read_config, run, section
 from hgrpo.config.agreement import AgreementConfig
 from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
@@ -82,20 +83,20 @@ def main() -> None:
     args = parser.parse_args()
     began = time.perf_counter()
     config = read_config(args.config)
-    settings = AgreementConfig(**config["agreement"])
+    settings = section(config, "agreement", AgreementConfig)
     # The reference first, then the study's order.
     listed = sorted(config["methods"], key=lambda method: method["name"] != config["reference"])
     labels = {method["name"]: method["label"] or method["name"] for method in listed}
     credit = {method["name"]: method["credit"] for method in listed}
     plan = computations(credit, _fitted(args.fitted, labels))
     panel = read_panels(args.assets / "panels.json")["train"]
-    rollouts = name_groups(read_groups(args.rollouts, panel), args.seed, config["stream"])
-    if any(computed.credit.kind == "state_graph" for computed in plan):
-        env = EnvConfig(**config["env"])
-        add_situations(
-            tqdm(rollouts.trajectories, desc="situations", unit="traj"),
-            env_factory(env, args.assets),
-        )
+    make_env = env_factory(section(config, "env", EnvConfig), args.assets)
+
+    def situate(trajectories: Sequence[Trajectory]) -> None:
+        add_situations(tqdm(trajectories, desc="situations", unit="traj"), make_env)
+
+    cached = read_groups(args.rollouts, panel)
+    rollouts = name_groups(cached, args.seed, config["stream"], situate)
     context = _context(args, config, any(computed.reads_policy for computed in plan))
     for computed in plan:
         groups = asked(computed, rollouts, settings.counterfactual_groups)
@@ -127,7 +128,7 @@ def _fitted(given: Sequence[str], methods: Mapping[str, str]) -> dict[str, Path]
 
 def _context(args: argparse.Namespace, config: Mapping, needs_policy: bool) -> Context:
     """What assigners may use."""
-    env = EnvConfig(**config["env"])
+    env = section(config, "env", EnvConfig)
     context = Context(env.name, cache_dir=args.cache)
     if not needs_policy:
         return context
@@ -138,7 +139,7 @@ def _context(args: argparse.Namespace, config: Mapping, needs_policy: bool) -> C
     from hgrpo.rollout.engine import Sampling
     from hgrpo.rollout.torch_engine import TorchEngine
 
-    policy = load_policy(ModelConfig(**config["model"]), args.base, args.policy)
+    policy = load_policy(section(config, "model", ModelConfig), args.base, args.policy)
     conversation = Conversation(policy.tokenizer)
     play = config["play"]
     sampling = Sampling(play["temperature"], play["max_action_tokens"])

@@ -3,7 +3,7 @@
 Example:
   python -m hgrpo.cli.evaluate --config results/bakeoff/config.yaml --method flatGRPO \\
       --seed 11 --round 4 --assets results/bakeoff/assets --base results/bakeoff/base \\
-      --policy results/bakeoff/rl/flatGRPO/seed_11/round_4/adapter --out /tmp/round_4
+      --policy results/bakeoff/rl/flatGRPO/seed_11/round_4/adapter --out round_4
 """
 
 import json

@@ -4,7 +4,7 @@ Example:
   python -m hgrpo.cli.rl_round --config results/bakeoff/rl/flatGRPO/seed_11/round_1/config.yaml \\
       --seed 11 --round 1 --assets results/bakeoff/assets --base results/bakeoff/base \\
       --sft results/bakeoff/sft/adapter --policy results/bakeoff/sft/adapter \\
-      --scratch results/bakeoff/scratch/flatGRPO/seed_11/round_1 --out /tmp/round_1
+      --scratch results/bakeoff/scratch/flatGRPO/seed_11/round_1 --out round_1
 """
 
 import argparse
@@ -77,7 +77,7 @@ def main() -> None:
 
 def _resume_key(config: dict, args: argparse.Namespace) -> str:
     """Changes with anything that would make a resumed round differ from a fresh one."""
-    code = code_version("rl_round", config["method"]["credit"]["kind"])
+    code = code_version("rl_round", section(config, "method", MethodConfig).credit.kind)
     identity = json.dumps([config, code, args.seed, args.round], sort_keys=True)
     digest = hashlib.sha256(identity.encode())
     inputs = [args.assets / "panels.json"]

@@ -81,10 +81,16 @@ class Computed:
 
 @dataclass(frozen=True)
 class Rollouts:
-    """The groups that all methods credit, and the same trajectories in one row."""
+    """The groups that all methods credit, and the same trajectories in one row.
+
+    Attributes:
+        situate: fills in the situations of trajectories where they lack; called before an
+            assigner that reads them is asked.
+    """
 
     cached: list[CachedGroup]
     named: list[Group]
+    situate: Callable[[Sequence[Trajectory]], object] = lambda trajectories: None
 
     @cached_property
     def trajectories(self) -> list[Trajectory]:
@@ -114,13 +120,19 @@ class Rollouts:
         return np.array([sum(turn.progress for turn in t.turns) for t in self.trajectories])
 
 
-def name_groups(cached: Sequence[CachedGroup], seed: int, own_stream: int) -> Rollouts:
+def name_groups(
+    cached: Sequence[CachedGroup],
+    seed: int,
+    own_stream: int,
+    situate: Callable[[Sequence[Trajectory]], object] = lambda trajectories: None,
+) -> Rollouts:
     """The groups under the names their random streams had in the run that played them.
 
     Args:
         cached: from `read_groups`.
         seed: of that run.
         own_stream: the `stream` of its method.
+        situate: see `Rollouts`.
     """
     own = (own_stream,) if own_stream else ()
     named = [
@@ -130,7 +142,7 @@ def name_groups(cached: Sequence[CachedGroup], seed: int, own_stream: int) -> Ro
         )
         for group in cached
     ]
-    return Rollouts(list(cached), named)
+    return Rollouts(list(cached), named, situate)
 
 
 def computations(credit: Mapping[str, Mapping], fitted: Mapping[str, Path]) -> list[Computed]:
@@ -195,10 +207,12 @@ def compute(
         if not groups:
             computed.note = "left out: agreement.counterfactual_groups is 0"
             return
-    began = time.perf_counter()
     total = sum(len(group.trajectories) for group in groups)
     try:
         assigner = make_assigner(computed.credit, replace(context, fitted=computed.fitted))
+        if getattr(assigner, "reads_situations", False):
+            rollouts.situate(rollouts.trajectories)
+        began = time.perf_counter()
         credit = _assign(assigner, groups, on_done)
     except UserError as error:
         # A judge may be out of reach; the other methods can be compared all the same.

@@ -130,8 +130,9 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
         shrunk = (success.mean(axis=0).sum() + 1) / (tasks + 2)
         effective = shrunk * (1 - shrunk) / error**2
         quantile = stats.t.ppf((1 + level) / 2, freedom)
-        # Tails, not levels: at two seeds the tail may be 1e-37, and 1 less that is 1.
-        tails = 2 * stats.norm.sf(quantile)
+        # Tails, not levels: at two seeds the tail may be 1e-37, and 1 less that is 1. At high
+        # levels it is less than the smallest float.
+        tails = max(2 * stats.norm.sf(quantile), 1e-300)
         lower, upper = wilson_interval(mean * effective, effective, tails)
     return Estimate(mean, min(lower, mean), max(upper, mean), error, freedom, seeds, tasks)
 

@@ -35,11 +35,19 @@ def fits():
     )
 
 
-def test_the_start_of_a_fit_is_its_epoch_0(logs, fits):
+def test_a_fit_is_shown_by_the_model_it_would_hand_on(logs, fits):
     table = turnrd_table(logs, fits, ["A"])
     mine = table[table["measure"] == "validation_loss"]
     assert mine["epoch"].tolist() == [0, 1, 2, 0, 1]
-    assert mine["value"].tolist() == [0.5, 0.3, 0.2, 0.2, 0.25]
+    assert mine["value"].tolist() == [0.5, 0.3, 0.2, 0.2, 0.2]
+
+
+def test_a_seed_whose_fit_stopped_stays_in_the_mean(logs, fits):
+    stopped = fits[(fits["round"] == 2)].assign(round=1, seed=2)  # 0.2, then 0.25
+    table = turnrd_table(logs, pd.concat([fits, stopped]), ["A"])
+    mine = table[(table["measure"] == "validation_loss") & (table["round"] == 1)]
+    assert mine["value"].tolist() == pytest.approx([0.35, 0.25, 0.2])
+    assert mine["n_seeds"].tolist() == [2, 2, 2]
 
 
 def test_a_fit_is_drawn_from_its_round_to_the_next(logs, fits):

@@ -192,6 +192,8 @@ def fit(
 ) -> list[dict]:
     """Move `model` to the weights of the least validation loss, its own at the start among them.
 
+    Fresh epochs go on from the best weights of the replay.
+
     Args:
         model: changed in place.
         rows: the replay of the run so far. A lone task is trained and validated on.
@@ -225,6 +227,8 @@ def fit(
         for epoch, (phase, part, half_life) in enumerate(phases):
             if waited >= settings.patience and phase == "replay":
                 continue
+            if phase == "fresh" and log[-1]["phase"] != "fresh":
+                model.load_state_dict(best_state)
             rng = generator("turnrd-epoch", seed, newest, epoch)
             weights = sampling_weights(np.array([row.round for row in part]), half_life)
             drawn = rng.choice(len(part), size=len(part), p=weights)

@@ -113,4 +113,9 @@ class Settings(Strict):
         refuse_unread(self, ("value_clip", clips, "readout: projected_value"))
         if bool(self.fit.supervision_weight) != (self.counterfactual is not None):
             raise ValueError("fit.supervision_weight and counterfactual go together")
+        if self.counterfactual is not None and self.counterfactual.turns_per_trajectory == 1:
+            raise ValueError(
+                "counterfactual.turns_per_trajectory: 1 teaches nothing: alpha is compared among "
+                "the turns that were drawn; give 2 or more"
+            )
         return self

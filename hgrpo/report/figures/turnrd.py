@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -66,9 +67,9 @@ def turnrd(
         "TurnRD: weights over the turns",
         "Means over seeds. The first round has no model: every turn gets an equal share. The "
         "entropy is 1 where all turns weigh the same. A fit follows each round but the last; it is "
-        "drawn between that round and the next, from the model it starts with over its epochs, on "
-        "tasks that no fit of the run trains on. The next round reads the model of the least "
-        "validation loss, the one at the start among them. CF: shares of praise among the turns "
+        "drawn between that round and the next: the model of the least validation loss so far, "
+        "from the one at the start to the one that the next round reads, on tasks that no fit of "
+        "the run trains on. CF: shares of praise among the turns "
         "that counterfactuals were played from, against the weights among the same turns.",
         _said(table, arms, methods),
         figure,
@@ -80,13 +81,12 @@ def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str])
     """Measures in long form, means over seeds: method, measure, round, epoch, value, n_seeds.
 
     A row of a round has epoch 0 and is the mean of the round's batches. A row of a fit stands
-    under the round it follows: epoch 0 is the model it starts with, its epochs count from 1.
+    under the round it follows and is of the model it would hand on by then, see `kept`: epoch 0 is
+    the one it starts with, its epochs count from 1.
     """
     parts = [
         _long(logs[logs["method"].isin(methods)].assign(epoch=0), ROUNDS),
-        _long(
-            fits[fits["method"].isin(methods)].assign(epoch=lambda rows: rows["epoch"] + 1), EPOCHS
-        ),
+        _long(kept(fits[fits["method"].isin(methods)]), EPOCHS),
     ]
     table = pd.concat(parts, ignore_index=True)
     order = {name: place for place, name in enumerate([*methods, *ROUNDS, *EPOCHS])}
@@ -95,6 +95,25 @@ def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str])
         key=lambda column: column.map(order) if column.name in ("measure", "method") else column,
         ignore_index=True,
     )
+
+
+def kept(fits: pd.DataFrame) -> pd.DataFrame:
+    """The logs of fits with, for every epoch, the row of the least validation loss up to then.
+
+    A fit that stopped early goes on with its last row, up to the longest fit after that round of
+    the same method: a mean over seeds is then of all of them. Epochs count from 0, the start.
+    """
+    if fits.empty:
+        return fits
+    longest = fits.groupby(["method", "round"])["epoch"].max()
+    parts = []
+    for (method, _, number), fit in fits.groupby(["method", "seed", "round"]):
+        fit = fit.sort_values("epoch").reset_index(drop=True)
+        best = fit["validation_loss"].expanding().apply(np.argmin, raw=True).astype(int)
+        epochs = range(longest[method, number] + 2)
+        rows = [best[min(epoch, len(fit) - 1)] for epoch in epochs]
+        parts.append(fit.iloc[rows].assign(epoch=epochs))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:

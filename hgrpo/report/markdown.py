@@ -1,0 +1,139 @@
+"""Tables of a report as Markdown, for pages that people write around them."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from hgrpo.errors import UserError
+
+_BLOCK = re.compile(r"<!-- (?P<kind>\w+) (?P<study>\w+) -->\n.*?<!-- end -->", re.DOTALL)
+_ROW = re.compile(r"^(?P<name>\| [^|]*\(`(?P<method>\w+)`\) \|)[^|\n]*\|", re.MULTILINE)
+
+Tables = Mapping[str, pd.DataFrame]
+
+
+def results(tables: Tables) -> str:
+    """One line per arm: success at the last round, and its paired differences.
+
+    Args:
+        tables: `methods`, `against_reference` and `against_sft` as the report writes them.
+    """
+    reference = tables["against_reference"].set_index("method")
+    untrained = tables["against_sft"].set_index("method")
+    methods = tables["methods"]
+    labels = methods.drop_duplicates("method").set_index("method")["label"]
+    ours = reference["baseline"].iloc[0]
+    rival = untrained.iloc[0]
+    lines = [
+        ["arm", "test success", f"against {labels[ours]}, points"]
+        + [f"against {labels[rival.baseline]} at T = {rival.baseline_temperature:g}, points"]
+    ]
+    for row in methods.itertuples():
+        name = row.label
+        if row.method == rival.baseline:
+            best = f", T = {row.temperature:g} (best on validation)"
+            name += best if row.temperature else ", greedy"
+        lines.append(
+            [
+                name,
+                rate(row),
+                "reference" if row.method == ours else _difference(reference, row.method),
+                _difference(untrained, row.method),
+            ]
+        )
+    return _table(lines)
+
+
+def cost(tables: Tables) -> str:
+    """One line per arm: what training one seed took, mean over seeds."""
+    names = {
+        "trajectories": "trajectories",
+        "replies": "replies",
+        "cf_branches": "of them in branches: trajectories",
+        "cf_replies": "replies",
+        "judged": "judge calls and cache hits",
+        "seconds": "seconds",
+    }
+    table = tables["cost"]
+    if "judge_calls" in table:
+        # Which of the two it was depends on what else ran beside it.
+        table = table.assign(judged=table["judge_calls"] + table["judge_cache_hits"])
+    shown = [name for name in names if name in table and table[name].notna().any()]
+    lines = [["arm", *(names[name] for name in shown)]]
+    for _, row in table.iterrows():
+        numbers = ["" if pd.isna(row[name]) else f"{row[name]:,.0f}" for name in shown]
+        lines.append([row["label"], *numbers])
+    return _table(lines)
+
+
+def effects(tables: Tables) -> str:
+    """One line per main effect and interaction of a factorial."""
+    lines = [["effect", "points"]]
+    for row in tables["effects"].itertuples():
+        lines.append([row.label.replace("\n", " "), _said(row)])
+    return _table(lines)
+
+
+# Named in a page as <!-- results bakeoff --> ... <!-- end -->.
+KINDS: dict[str, Callable[[Tables], str]] = {"results": results, "cost": cost, "effects": effects}
+
+
+def fill(page: str, studies: Mapping[str, Tables]) -> str:
+    """The page with every block between `<!-- kind study -->` and `<!-- end -->` made anew.
+
+    Raises:
+        UserError: a block of a kind or a study that there is not.
+    """
+
+    def made(match: re.Match) -> str:
+        kind, study = match["kind"], match["study"]
+        if kind not in KINDS or study not in studies:
+            raise UserError(f"<!-- {kind} {study} -->: no such table")
+        return f"<!-- {kind} {study} -->\n{KINDS[kind](studies[study])}\n<!-- end -->"
+
+    return _BLOCK.sub(made, page)
+
+
+def fill_rates(page: str, rates: Mapping[str, str]) -> str:
+    """The page with the second cell of every table row that names a method as (`name`) made anew.
+
+    Args:
+        rates: method -> what the cell says. A method without one gets "not run".
+    """
+
+    def made(match: re.Match) -> str:
+        return f"{match['name']} {rates.get(match['method'], 'not run')} |"
+
+    return _ROW.sub(made, page)
+
+
+def greedy_rates(tables: Tables) -> dict[str, str]:
+    """Method -> its greedy success at the last round with its interval, per cent."""
+    methods = tables["methods"]
+    return {row.method: rate(row) for row in methods[methods["temperature"] == 0].itertuples()}
+
+
+def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
+    """Name -> table, of all CSV files of a folder."""
+    return {path.stem: pd.read_csv(path) for path in sorted(folder.glob("*.csv"))}
+
+
+def rate(row: tuple) -> str:
+    """`74.3 % (70.3 to 78.0)` of a row with success, lower and upper."""
+    return f"{100 * row.success:.1f} % ({100 * row.lower:.1f} to {100 * row.upper:.1f})"
+
+
+def _difference(table: pd.DataFrame, method: str) -> str:
+    return _said(table.loc[method]) if method in table.index else ""
+
+
+def _said(row: pd.Series | tuple) -> str:
+    interval = f"{100 * row.lower:+.1f} to {100 * row.upper:+.1f}"
+    return f"{100 * row.difference:+.1f} ({interval}), {row.verdict}"
+
+
+def _table(lines: list[list[str]]) -> str:
+    head, *rows = lines
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])

@@ -1,0 +1,98 @@
+"""Tables for pages: what they say of a row, and that the project's own pages say nothing else."""
+
+import runpy
+
+import pandas as pd
+import pytest
+
+from hgrpo.errors import UserError
+from hgrpo.report import markdown
+
+
+@pytest.fixture
+def tables():
+    interval = {"lower": 0.3, "upper": 0.5}
+    difference = {"difference": 0.021, "lower": -0.01, "upper": 0.052}
+    sft = {"baseline": "SFTOnly", "baseline_temperature": 0.7}
+    return {
+        "methods": pd.DataFrame(
+            [
+                {"method": "SFTOnly", "label": "SFT", "temperature": 0.0, "success": 0.324},
+                {"method": "SFTOnly", "label": "SFT", "temperature": 0.7, "success": 0.355},
+                {"method": "flat", "label": "flat GRPO", "temperature": 0.0, "success": 0.4},
+                {"method": "A", "label": "arm A", "temperature": 0.0, "success": 0.421},
+            ]
+        ).assign(**interval),
+        "against_reference": pd.DataFrame(
+            [{"method": "A", "baseline": "flat", "verdict": "inconclusive"} | difference]
+        ),
+        "against_sft": pd.DataFrame(
+            [{"method": name, "verdict": "better"} | sft | difference for name in ("flat", "A")]
+        ),
+        "cost": pd.DataFrame(
+            [
+                {"method": "flat", "label": "flat GRPO", "trajectories": 7680.0, "seconds": 98.4},
+                {"method": "A", "label": "arm A", "trajectories": 7680.0, "seconds": 1210.0},
+            ]
+        ).assign(
+            judge_calls=[float("nan"), 6000.0],
+            judge_cache_hits=[float("nan"), 80.0],
+            cf_replies=float("nan"),
+        ),
+        "effects": pd.DataFrame([{"label": "K: 4\ninstead of 8", "verdict": "worse"} | difference]),
+    }
+
+
+def test_results_by_hand(tables):
+    assert markdown.results(tables).splitlines() == [
+        "| arm | test success | against flat GRPO, points | against SFT at T = 0.7, points |",
+        "| --- | --- | --- | --- |",
+        "| SFT, greedy | 32.4 % (30.0 to 50.0) |  |  |",
+        "| SFT, T = 0.7 (best on validation) | 35.5 % (30.0 to 50.0) |  |  |",
+        "| flat GRPO | 40.0 % (30.0 to 50.0) | reference | +2.1 (-1.0 to +5.2), better |",
+        "| arm A | 42.1 % (30.0 to 50.0) | +2.1 (-1.0 to +5.2), inconclusive "
+        "| +2.1 (-1.0 to +5.2), better |",
+    ]
+
+
+def test_cost_leaves_out_what_no_arm_logged(tables):
+    assert markdown.cost(tables).splitlines() == [
+        "| arm | trajectories | judge calls and cache hits | seconds |",
+        "| --- | --- | --- | --- |",
+        "| flat GRPO | 7,680 |  | 98 |",
+        "| arm A | 7,680 | 6,080 | 1,210 |",
+    ]
+
+
+def test_blocks_are_made_anew_and_the_rest_is_left_alone(tables):
+    page = "before\n<!-- effects square -->\nold\n<!-- end -->\nafter"
+    filled = markdown.fill(page, {"square": tables})
+    assert filled.startswith("before\n<!-- effects square -->\n| effect | points |")
+    assert "| K: 4 instead of 8 | +2.1 (-1.0 to +5.2), worse |\n<!-- end -->\nafter" in filled
+    assert markdown.fill(filled, {"square": tables}) == filled
+    for wrong in ("<!-- effect square -->", "<!-- effects circle -->"):
+        with pytest.raises(UserError, match=wrong):
+            markdown.fill(f"{wrong}\nold\n<!-- end -->", {"square": tables})
+
+
+def test_our_cell_of_a_row_that_names_a_method(tables):
+    page = "| flat GRPO (`flat`) | | 2 |\n| other (`B`) | 3 | 4 |\n| no name | 5 | 6 |"
+    assert markdown.fill_rates(page, markdown.greedy_rates(tables)).splitlines() == [
+        "| flat GRPO (`flat`) | 40.0 % (30.0 to 50.0) | 2 |",
+        "| other (`B`) | not run | 4 |",
+        "| no name | 5 | 6 |",
+    ]
+
+
+def test_the_projects_pages_say_what_its_tables_say(project):
+    path = project / "workflow_scripts/publish.py"
+    publish = runpy.run_path(str(path))
+    pages = publish["filled"](project / "docs")
+    assert len(pages) == 2
+    for page, text in pages.items():
+        assert page.read_text() == text, f"{page}: run {path}"
+    results, published = pages
+    for study in (project / "docs/tables").iterdir():
+        assert f"<!-- results {study.name} -->" in pages[results]
+    flat = markdown.greedy_rates(markdown.read_tables(project / "docs/tables/bakeoff"))["flatGRPO"]
+    assert f"(`flatGRPO`) | {flat} |" in pages[published]

@@ -1,0 +1,84 @@
+"""Put the tables and figures of finished studies into docs/, and into the pages that quote them.
+
+docs/tables/<study>/ and docs/figures/<study>/ are copies from the report; the blocks between
+`<!-- results <study> -->` and `<!-- end -->` of docs/results.md and our column of docs/published.md
+are made from those copies, so that a page cannot say something else than its tables.
+
+Examples:
+  python workflow_scripts/publish.py bakeoff alpha_sweep     # after the studies have run
+  python workflow_scripts/publish.py                         # only fill the pages again
+"""
+
+import argparse
+import shutil
+from pathlib import Path
+
+import pandas as pd
+
+from hgrpo.cli.entry import run
+from hgrpo.errors import UserError
+from hgrpo.report import markdown
+
+TABLES = ("methods", "seeds", "against_reference", "against_sft", "cost", "factorial")
+FIGURES = ("forest", "learning_curves", "sft_temperatures", "alpha", "factorial", "turnrd")
+DOCS = Path("docs")
+SEEDS = 3
+
+
+def main() -> None:
+    """Copy what was asked for, then fill the pages."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("studies", nargs="*", help="names of studies with a report")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of studies")
+    args = parser.parse_args()
+    for study in args.studies:
+        copy(args.results / study / "report", study)
+    for page, text in filled(DOCS).items():
+        page.write_text(text)
+        print(page)
+
+
+def copy(report: Path, study: str) -> None:
+    """Copy a report's tables and figures.
+
+    Raises:
+        UserError: the study has no report yet.
+    """
+    if not (report / "report.html").is_file():
+        raise UserError(f"{report}: no report.html; run the study first")
+    seeds = pd.read_csv(report / "tables/seeds.csv")["seed"].nunique()
+    if seeds < SEEDS:
+        raise UserError(f"{report}: {seeds} seeds; what is published has {SEEDS} or more")
+    tables, figures = DOCS / "tables" / study, DOCS / "figures" / study
+    for folder in (tables, figures):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    for name in TABLES:
+        if (report / f"tables/{name}.csv").is_file():
+            shutil.copy(report / f"tables/{name}.csv", tables)
+    if (report / "figures/factorial.csv").is_file():
+        shutil.copy(report / "figures/factorial.csv", tables / "effects.csv")
+    for name in FIGURES:
+        if (report / f"figures/{name}.svg").is_file():
+            shutil.copy(report / f"figures/{name}.svg", figures)
+
+
+def filled(docs: Path) -> dict[Path, str]:
+    """Page -> what it says once its tables are those of docs/tables."""
+    studies = {folder.name: markdown.read_tables(folder) for folder in (docs / "tables").iterdir()}
+    # A method's rate is that of the first of these studies that has it.
+    rates: dict[str, str] = {}
+    for study in ("bakeoff", "bakeoff_plus", "cf_supervision"):
+        if study in studies:
+            rates = markdown.greedy_rates(studies[study]) | rates
+    results, published = docs / "results.md", docs / "published.md"
+    return {
+        results: markdown.fill(results.read_text(), studies),
+        published: markdown.fill_rates(published.read_text(), rates),
+    }
+
+
+if __name__ == "__main__":
+    run(main)
