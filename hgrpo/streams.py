@@ -43,3 +43,13 @@ def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
         z = (z ^ (z >> np.uint64(27))) * _MIX2
         z = z ^ (z >> np.uint64(31))
     return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def training_step(seed: int, round_index: int, step: int, own: int) -> tuple:
+    """Name of the stream that the rollouts of a training step draw from.
+
+    Args:
+        seed: of the run. round_index: from 1. step: of the round, from 0.
+        own: `stream` of the method; 0 shares the stream with every other arm.
+    """
+    return ("train", seed, round_index, step, *((own,) if own else ()))

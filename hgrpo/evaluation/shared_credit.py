@@ -19,6 +19,7 @@ from hgrpo.config.credit import CreditConfig
 from hgrpo.credit.base import Context, CreditAssigner, Group, assign_all
 from hgrpo.credit.make import make_assigner
 from hgrpo.errors import UserError
+from hgrpo.streams import training_step
 
 # These read trajectories alone; any other kind may ask for the policy.
 _READERS = {"flat", "progress", "random", "judge", "state_graph"}
@@ -134,11 +135,13 @@ def name_groups(
         own_stream: the `stream` of its method.
         situate: see `Rollouts`.
     """
-    own = (own_stream,) if own_stream else ()
     named = [
         Group(
             group.trajectories,
-            ("train", seed, group.round, group.step, *own, group.trajectories[0].task.task_id),
+            (
+                *training_step(seed, group.round, group.step, own_stream),
+                group.trajectories[0].task.task_id,
+            ),
         )
         for group in cached
     ]

@@ -20,7 +20,7 @@ from hgrpo.learning.update import Learner
 from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import RolloutEngine
-from hgrpo.streams import generator
+from hgrpo.streams import generator, training_step
 
 
 @dataclass
@@ -60,8 +60,7 @@ class Round:
         )
         self.engine.load_weights(self.learner.policy)
         check_sync(self.engine, self.learner.policy, tasks[0].task_id)
-        own = (self.method.stream,) if self.method.stream else ()
-        stream = ("train", self.seed, self.index, step, *own)
+        stream = training_step(self.seed, self.index, step, self.method.stream)
         groups = self.collector.collect(tasks, training.rollouts_per_task, stream, on_trajectory)
         collected = time.perf_counter()
         named = [Group(group, (*stream, group[0].task.task_id)) for group in groups]

@@ -1,7 +1,7 @@
 """Every figure of a study, written with its CSV and listed in one index."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -52,8 +52,13 @@ def draw_all(
     inputs: Inputs, turns: Mapping[str, pd.DataFrame], fits: pd.DataFrame, folder: Path
 ) -> list[dict]:
     """Write every figure into `folder` and the index beside them; return the index."""
+    return save_all(drawings(inputs, turns, fits), folder)
+
+
+def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
+    """Write each drawing as it comes, and an index of what people read of them; return that."""
     index = []
-    for drawing in drawings(inputs, turns, fits):
+    for drawing in drawn:
         save(drawing, folder)
         index.append(
             {
@@ -69,7 +74,7 @@ def draw_all(
 
 
 def read_index(folder: Path) -> list[dict]:
-    """The index that `draw_all` wrote.
+    """The index that `save_all` wrote.
 
     Raises:
         UserError: the folder has none.

@@ -23,6 +23,7 @@ from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.envs.panels import write_panels
 from hgrpo.errors import UserError
+from hgrpo.report.agreement import CREDITS
 
 TASKS = hall_tasks(8)
 SEED, PLAYED = 11, 2
@@ -126,7 +127,7 @@ def credits_of(out, method):
 def test_every_file_is_there_and_credits_have_their_schema(out, study):
     assert {path.name for path in out.iterdir()} == FILES
     table = pq.read_table(out / "credits.parquet")
-    assert table.schema.equals(credit_agreement.CREDITS)
+    assert table.schema.equals(CREDITS)
     turns = sum(len(t.turns) for group in study[2] for t in group)
     counts = table.to_pandas()["method"].value_counts().to_dict()
     played = sum(len(t.turns) for group in study[2][:PLAYED] for t in group)

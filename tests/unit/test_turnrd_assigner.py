@@ -213,7 +213,7 @@ def test_a_turn_that_was_not_drawn_gets_no_target(policy, groups):
     settings = Settings(
         model=MODEL,
         fit={"supervision_weight": 1.0},
-        counterfactual={"turns_per_trajectory": 1, "alternatives": 1},
+        counterfactual={"turns_per_trajectory": 2, "alternatives": 1},
     )
     config = CreditConfig(kind="turnrd", **settings.model_dump(mode="json"))
     collector = hall_collector(policy, 8)
@@ -222,7 +222,8 @@ def test_a_turn_that_was_not_drawn_gets_no_target(policy, groups):
     make_assigner(config, context).assign(group_of(group))
     for trajectory in group:
         targets = [turn.target for turn in trajectory.turns]
-        assert len([target for target in targets if target is not None]) == 1
+        drawn = [target for target in targets if target is not None]
+        assert len(drawn) == min(2, len(targets))
         assert all(target is None or np.isfinite(target) for target in targets)
 
 

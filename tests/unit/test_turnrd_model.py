@@ -121,6 +121,13 @@ def test_masked_softmax_by_hand():
         ),
         ({"fit": {"fresh_rounds": 2}}, "fresh_rounds and fresh_epochs go together"),
         ({"fit": {"supervision_weight": 1.0}}, "go together"),
+        (
+            {
+                "fit": {"supervision_weight": 1.0},
+                "counterfactual": {"turns_per_trajectory": 1},
+            },
+            "give 2 or more",
+        ),
         ({"counterfactual": {}}, "go together"),
         (
             {"readout": "projected_value", "model": {"version": "v1"}},

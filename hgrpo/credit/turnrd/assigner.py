@@ -89,15 +89,12 @@ class TurnRDCredit:
             for trajectory, embeddings in zip(missing, rows, strict=True):
                 for turn, embedding in zip(trajectory.turns, embeddings, strict=True):
                     turn.embedding = embedding
-        if self._settings.model.film:
+        if self._settings.model.film and any(t.goal_embedding is None for t in trajectories):
+            # The trajectories of a group have one task, and so one goal.
+            goal = trajectories[0].goal
+            shared = goal_embedding(self._context.policy, self._context.conversation, goal)
             for trajectory in trajectories:
-                if trajectory.goal_embedding is None:
-                    shared = goal_embedding(
-                        self._context.policy, self._context.conversation, trajectory.goal
-                    )
-                    for other in trajectories:
-                        if other.goal == trajectory.goal:
-                            other.goal_embedding = shared
+                trajectory.goal_embedding = shared
 
     def _teach(self, group: Group) -> None:
         verdicts = self._targets.verdicts(group)

@@ -1,0 +1,132 @@
+"""What a comparison of credit assigners writes: credits, checks, correlations and two pictures."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from hgrpo.agent.records import write_table
+from hgrpo.evaluation.agreement import check_row, correlations
+from hgrpo.evaluation.shared_credit import Computed, Rollouts
+from hgrpo.report.draw import save_all
+from hgrpo.report.figures import agreement as figures
+from hgrpo.report.style import Drawing
+
+CREDITS = pa.schema(
+    [
+        ("step", pa.int32()),
+        ("task_id", pa.string()),
+        ("rollout", pa.int32()),
+        ("turn", pa.int32()),
+        ("method", pa.string()),
+        ("credit", pa.float64()),
+    ]
+)
+_DIGITS = "%.6g"
+
+
+def write(
+    plan: Sequence[Computed], rollouts: Rollouts, labels: Mapping[str, str], folder: Path
+) -> None:
+    """Write the tables and pictures; the same credit gives the same bytes."""
+    by_method = {name: c.values for c in plan for name in c.methods if c.values is not None}
+    ordered = {name: by_method[name] for name in labels if name in by_method}
+    write_table(credit_table(ordered, rollouts), folder / "credits.parquet")
+    checks = check_table(plan, rollouts, labels)
+    _csv(checks, folder / "checks.csv")
+    distinct = {c.methods[0]: c.values for c in plan if c.values is not None}
+    pairs = correlations(distinct, rollouts.lengths)
+    _csv(pairs, folder / "correlations.csv")
+    drawings = [
+        _heat_map(pairs, plan, distinct, labels),
+        _gallery(distinct, rollouts, labels),
+    ]
+    save_all(drawings, folder)
+
+
+def credit_table(credits: Mapping[str, np.ndarray], rollouts: Rollouts) -> pa.Table:
+    """One row per method and turn it was asked about, with the columns of `CREDITS`."""
+    lengths = rollouts.lengths
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    turn = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    step = np.array(rollouts.steps)[owner]
+    task = np.array([t.task.task_id for t in rollouts.trajectories])[owner]
+    rollout = np.array([t.rollout for t in rollouts.trajectories])[owner]
+    parts = []
+    for name, credit in credits.items():
+        known = np.isfinite(credit)
+        columns = [step, task, rollout, turn, np.full(len(credit), name), credit]
+        arrays = [
+            pa.array(column[known], type=field.type)
+            for column, field in zip(columns, CREDITS, strict=True)
+        ]
+        parts.append(pa.Table.from_arrays(arrays, schema=CREDITS))
+    return pa.concat_tables(parts) if parts else CREDITS.empty_table()
+
+
+def check_table(
+    plan: Sequence[Computed], rollouts: Rollouts, labels: Mapping[str, str]
+) -> pd.DataFrame:
+    """One row per method: what it was asked, what its credit adds up to, what to know of it."""
+    rows = {}
+    nothing = np.full(rollouts.lengths.sum(), np.nan)
+    for computed in plan:
+        promised = rollouts.sums(computed.promises) if computed.promises else None
+        values = nothing if computed.values is None else computed.values
+        row = check_row(values, promised, rollouts.lengths)
+        for name in computed.methods:
+            rows[name] = {
+                "method": name,
+                "label": labels[name],
+                "kind": computed.credit.kind,
+                "same_as": computed.methods[0] if name != computed.methods[0] else "",
+                **row,
+                "sums_to": computed.promises,
+                "fallbacks": computed.fallbacks,
+                "note": computed.note,
+            }
+    return pd.DataFrame([rows[name] for name in labels])
+
+
+def _heat_map(
+    pairs: pd.DataFrame,
+    plan: Sequence[Computed],
+    credits: Mapping[str, np.ndarray],
+    labels: Mapping[str, str],
+) -> Drawing:
+    varied = [name for name, credit in credits.items() if np.nanmin(credit) < np.nanmax(credit)]
+    constant = [labels[name] for name in credits if name not in varied]
+    said = []
+    if constant:
+        said.append(f"Left out, as their credit does not vary: {', '.join(constant)}.")
+    for computed in plan:
+        first, *others = (labels[name] for name in computed.methods)
+        if others and computed.methods[0] in varied:
+            said.append(f"{first} stands for {', '.join(others)} too.")
+        if computed.note:
+            said.append(f"{first}: {computed.note}.")
+    return figures.heat_map(pairs, {name: labels[name] for name in varied}, said)
+
+
+def _gallery(
+    credits: Mapping[str, np.ndarray],
+    rollouts: Rollouts,
+    labels: Mapping[str, str],
+) -> Drawing:
+    known = np.ones(rollouts.lengths.sum(), dtype=bool)
+    for credit in credits.values():
+        known &= np.isfinite(credit)
+    edges = np.cumsum([0, *rollouts.lengths])
+    complete = [bool(known[a:b].all()) for a, b in pairwise(edges)]
+    picked = figures.pick(
+        rollouts.lengths.tolist(), rollouts.sums("return"), rollouts.groups, complete
+    )
+    table = figures.gallery_table(picked, rollouts.trajectories, rollouts.steps, credits)
+    return figures.gallery(table, {name: labels[name] for name in credits})
+
+
+def _csv(table: pd.DataFrame, path: Path) -> None:
+    table.to_csv(path, index=False, lineterminator="\n", float_format=_DIGITS)
