@@ -1,5 +1,9 @@
 """Household trajectories, a group of them, and settings, for tests of the judge."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 from hgrpo.agent.trajectory import Trajectory, Turn
 from hgrpo.credit.base import Group
 from hgrpo.credit.judge import Settings
@@ -84,3 +88,24 @@ def account_of(folder, **changes):
 def counted(judge):
     """All that a judge has counted so far, its reports' rows together."""
     return judge._account.report()
+
+
+def two_jobs(project: Path, script: str, *arguments: object) -> list[str]:
+    """What two processes that run `script` side by side print; each waits for a line first."""
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, *map(str, arguments)],
+            env={"PYTHONPATH": f"{project}:{project / 'tests'}"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for job in jobs:
+        job.stdin.write("go\n")
+        job.stdin.flush()
+    done = [job.communicate(timeout=120) for job in jobs]
+    assert [job.returncode for job in jobs] == [0, 0], done
+    return [out for out, _ in done]

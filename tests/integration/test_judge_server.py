@@ -11,7 +11,7 @@ import urllib.request
 from contextlib import contextmanager
 
 import pytest
-from judge_cases import GOAL, ROOM, WON, counted, failures, group, settings, trajectory
+from judge_cases import GOAL, ROOM, WON, counted, failures, group, settings, trajectory, two_jobs
 
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make, rubric
@@ -239,23 +239,8 @@ def test_a_dollar_cap_is_held_with_many_calls_under_way(tmp_path, judge_of):
 
 def side_by_side(project, tmp_path, url, **changes):
     """(rows, counts) of two jobs that start together on one cache."""
-    jobs = [
-        subprocess.Popen(
-            [sys.executable, "-c", JOB, str(tmp_path / "cache"), url, json.dumps(changes)],
-            env={"PYTHONPATH": f"{project}:{project / 'tests'}"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    for job in jobs:
-        job.stdin.write("go\n")
-        job.stdin.flush()
-    done = [job.communicate(timeout=120) for job in jobs]
-    assert [job.returncode for job in jobs] == [0, 0], done
-    return [json.loads(out) for out, _ in done]
+    jobs = two_jobs(project, JOB, tmp_path / "cache", url, json.dumps(changes))
+    return [json.loads(out) for out in jobs]
 
 
 def test_jobs_side_by_side_share_one_cache(project, tmp_path):

@@ -1,10 +1,7 @@
 """The caps hold for a study: over its jobs, side by side and one after another."""
 
-import subprocess
-import sys
-
 import pytest
-from judge_cases import settings
+from judge_cases import settings, two_jobs
 
 from hgrpo.credit.judge.database import Database
 from hgrpo.credit.judge.spend import CapError, Spend
@@ -44,23 +41,8 @@ def spend_of(tmp_path):
     [(300, 1e9, "call_cap", 300), (9999, 4.0, "dollar_cap", 199)],
 )
 def test_two_processes_share_one_cap(project, tmp_path, spend_of, calls, dollars, reason, made):
-    jobs = [
-        subprocess.Popen(
-            [sys.executable, "-c", JOB, str(tmp_path / "judge.sqlite"), str(calls), str(dollars)],
-            env={"PYTHONPATH": f"{project}:{project / 'tests'}"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    for job in jobs:
-        job.stdin.write("go\n")
-        job.stdin.flush()
-    done = [job.communicate(timeout=120) for job in jobs]
-    assert [job.returncode for job in jobs] == [0, 0], done
-    numbers, reasons = zip(*(out.split() for out, _ in done), strict=True)
+    done = two_jobs(project, JOB, tmp_path / "judge.sqlite", calls, dollars)
+    numbers, reasons = zip(*(out.split() for out in done), strict=True)
     assert set(reasons) == {reason}
     total = sum(map(int, numbers))
     # A job may meet the dollar cap while the other still has its estimate set aside.

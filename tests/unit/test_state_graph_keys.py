@@ -43,15 +43,16 @@ def walk(*turns: Turn) -> list[Trajectory]:
     return [Trajectory(TASK, 0, turns=list(turns))]
 
 
-@pytest.mark.parametrize(
-    ("state", "same"),
-    [
-        ("obs", {"state", "commands"}),
-        ("obs_cmds", {"state"}),
-        ("struct", {"observation", "space"}),
-        ("page", {"state", "commands", "space"}),
-    ],
-)
+# What may differ between two turns that a key calls the same state.
+SAME = [
+    ("obs", {"state", "commands"}),
+    ("obs_cmds", {"state"}),
+    ("struct", {"observation", "space"}),
+    ("page", {"state", "commands", "space"}),
+]
+
+
+@pytest.mark.parametrize(("state", "same"), SAME)
 def test_what_tells_states_apart(state, same):
     base = {"observation": "a mug", "state": "at shelf 1", "commands": "1f"}
     others = {
@@ -121,14 +122,7 @@ def test_clusters_are_named_by_their_first_text():
 
 
 @pytest.mark.parametrize(
-    ("state", "same"),
-    [
-        ("obs", {"state", "commands"}),
-        ("obs_cmds", {"state"}),
-        ("struct", {"observation", "space"}),
-        ("page", {"state", "commands", "space"}),
-        ("sim", {"state", "commands", "observation", "space"}),
-    ],
+    ("state", "same"), [*SAME, ("sim", {"state", "commands", "observation", "space"})]
 )
 def test_the_final_situation_is_told_apart_as_turns_are(state, same):
     base = {"observation": "a mug", "state": "at shelf 1", "commands": "1f"}
