@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.errors import UserError
+from hgrpo.report.words import percent, points
 
 _BLOCK = re.compile(r"<!-- (?P<kind>\w+) (?P<study>\w+) -->\n.*?<!-- end -->", re.DOTALL)
 _ROW = re.compile(r"^(?P<name>\| [^|]*\(`(?P<method>\w+)`\) \|)[^|\n]*\|", re.MULTILINE)
@@ -121,8 +122,8 @@ def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def rate(row: tuple) -> str:
-    """`74.3 % (70.3 to 78.0)` of a row with success, lower and upper."""
-    return f"{100 * row.success:.1f} % ({100 * row.lower:.1f} to {100 * row.upper:.1f})"
+    """`74.3 % (70.3 % to 78.0 %)` of a row with success, lower and upper."""
+    return f"{percent(row.success)} ({percent(row.lower)} to {percent(row.upper)})"
 
 
 def _difference(table: pd.DataFrame, method: str) -> str:
@@ -130,8 +131,8 @@ def _difference(table: pd.DataFrame, method: str) -> str:
 
 
 def _said(row: pd.Series | tuple) -> str:
-    interval = f"{100 * row.lower:+.1f} to {100 * row.upper:+.1f}"
-    return f"{100 * row.difference:+.1f} ({interval}), {row.verdict}"
+    interval = f"{points(row.lower)} to {points(row.upper)}"
+    return f"{points(row.difference)} ({interval}), {row.verdict}"
 
 
 def _table(lines: list[list[str]]) -> str:

@@ -44,14 +44,15 @@ def tables():
 
 
 def test_results_by_hand(tables):
+    around = " (30.0\u00a0% to 50.0\u00a0%)"
+    gain = "+2.1 (\u22121.0 to +5.2)"
     assert markdown.results(tables).splitlines() == [
         "| arm | test success | against flat GRPO, points | against SFT at T = 0.7, points |",
         "| --- | --- | --- | --- |",
-        "| SFT, greedy | 32.4 % (30.0 to 50.0) |  |  |",
-        "| SFT, T = 0.7 (best on validation) | 35.5 % (30.0 to 50.0) |  |  |",
-        "| flat GRPO | 40.0 % (30.0 to 50.0) | reference | +2.1 (-1.0 to +5.2), better |",
-        "| arm A | 42.1 % (30.0 to 50.0) | +2.1 (-1.0 to +5.2), inconclusive "
-        "| +2.1 (-1.0 to +5.2), better |",
+        f"| SFT, greedy | 32.4\u00a0%{around} |  |  |",
+        f"| SFT, T = 0.7 (best on validation) | 35.5\u00a0%{around} |  |  |",
+        f"| flat GRPO | 40.0\u00a0%{around} | reference | {gain}, better |",
+        f"| arm A | 42.1\u00a0%{around} | {gain}, inconclusive | {gain}, better |",
     ]
 
 
@@ -68,7 +69,7 @@ def test_blocks_are_made_anew_and_the_rest_is_left_alone(tables):
     page = "before\n<!-- effects square -->\nold\n<!-- end -->\nafter"
     filled = markdown.fill(page, {"square": tables})
     assert filled.startswith("before\n<!-- effects square -->\n| effect | points |")
-    assert "| K: 4 instead of 8 | +2.1 (-1.0 to +5.2), worse |\n<!-- end -->\nafter" in filled
+    assert "| K: 4 instead of 8 | +2.1 (\u22121.0 to +5.2), worse |\n<!-- end -->\nafter" in filled
     assert markdown.fill(filled, {"square": tables}) == filled
     for wrong in ("<!-- effect square -->", "<!-- effects circle -->"):
         with pytest.raises(UserError, match=wrong):
@@ -78,7 +79,7 @@ def test_blocks_are_made_anew_and_the_rest_is_left_alone(tables):
 def test_our_cell_of_a_row_that_names_a_method(tables):
     page = "| flat GRPO (`flat`) | | 2 |\n| other (`B`) | 3 | 4 |\n| no name | 5 | 6 |"
     assert markdown.fill_rates(page, markdown.greedy_rates(tables)).splitlines() == [
-        "| flat GRPO (`flat`) | 40.0 % (30.0 to 50.0) | 2 |",
+        "| flat GRPO (`flat`) | 40.0\u00a0% (30.0\u00a0% to 50.0\u00a0%) | 2 |",
         "| other (`B`) | not run | 4 |",
         "| no name | 5 | 6 |",
     ]
