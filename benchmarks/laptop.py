@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.config.env import EnvConfig
+from hgrpo.config.env_alfworld import AlfworldConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.stages import as_json, stage_config
 from hgrpo.config.study import load_study
@@ -27,7 +27,7 @@ class Laptop:
     """A prepared folder: games, base, and an SFT policy trained for seconds."""
 
     folder: Path
-    env: EnvConfig
+    env: AlfworldConfig
     model: ModelConfig
     tasks: list[Task]
 
@@ -67,4 +67,4 @@ def prepare(folder: Path) -> Laptop:
         marker.write_text(as_json(configs))
     panel = read_panels(folder / "assets" / "panels.json")["train"]
     env, model = configs["assets"]["env"], configs["sft"]["model"]
-    return Laptop(folder, EnvConfig(**env), ModelConfig(**model), panel)
+    return Laptop(folder, AlfworldConfig(**env), ModelConfig(**model), panel)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from hgrpo.config.env import TASK_TYPES as TYPES
+from hgrpo.config.env_alfworld import TASK_TYPES as TYPES
 from hgrpo.config.stages import stage_config
 from hgrpo.config.study import load_study
 from hgrpo.config.training import MethodConfig

@@ -21,9 +21,8 @@ from hgrpo.agent.cached import read_groups
 from hgrpo.agent.situations import add_situations
 from hgrpo.agent.trajectory import Trajectory
 from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, read_config, run, section
+from hgrpo.cli.entry import arguments, env_section, read_config, run, section
 from hgrpo.config.agreement import AgreementConfig
-from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.credit.base import Context
 from hgrpo.envs.make import env_factory
@@ -71,7 +70,7 @@ def main() -> None:
     credit = {method["name"]: method["credit"] for method in listed}
     plan = computations(credit, _fitted(args.fitted, labels))
     panel = read_panels(args.assets / "panels.json")["train"]
-    make_env = env_factory(section(config, "env", EnvConfig), args.assets)
+    make_env = env_factory(env_section(config), args.assets)
 
     def situate(trajectories: Sequence[Trajectory]) -> None:
         add_situations(tqdm(trajectories, desc="situations", unit="traj"), make_env)
@@ -109,7 +108,7 @@ def _fitted(given: Sequence[str], methods: Mapping[str, str]) -> dict[str, Path]
 
 def _context(args: argparse.Namespace, config: Mapping, needs_policy: bool) -> Context:
     """What assigners may use."""
-    env = section(config, "env", EnvConfig)
+    env = env_section(config)
     context = Context(env.name, cache_dir=args.cache)
     if not needs_policy:
         return context

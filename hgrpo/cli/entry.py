@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from hgrpo.config.env import EnvConfig, environment
 from hgrpo.config.read import Model, validate
 from hgrpo.errors import UserError
 
@@ -71,6 +72,17 @@ def section(config: Mapping, key: str, model: type[Model]) -> Model:
     if key not in config:
         raise UserError(f"--config: key {key!r} is missing")
     return validate(model, config[key], f"--config: {key}")
+
+
+def env_section(config: Mapping) -> EnvConfig:
+    """The environment of a stage's settings, under `env`.
+
+    Raises:
+        UserError: it is missing, or has a mistake in it.
+    """
+    if "env" not in config:
+        raise UserError("--config: key 'env' is missing")
+    return environment(config["env"], "--config: env")
 
 
 def arguments(docstring: str) -> argparse.ArgumentParser:

@@ -15,8 +15,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, read_config, run, section
-from hgrpo.config.env import EnvConfig
+from hgrpo.cli.entry import arguments, env_section, read_config, run, section
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.training import EvaluationConfig
 from hgrpo.envs.make import env_factory
@@ -39,7 +38,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
     config = read_config(args.config)
-    env = section(config, "env", EnvConfig)
+    env = env_section(config)
     model = section(config, "model", ModelConfig)
     evaluation = section(config, "evaluation", EvaluationConfig)
     began = time.perf_counter()

@@ -19,9 +19,8 @@ from tqdm import tqdm
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, read_config, run, section
+from hgrpo.cli.entry import arguments, env_section, read_config, run, section
 from hgrpo.config.code_version import code_version
-from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.training import MethodConfig, TrainingConfig
 from hgrpo.credit.base import Context
@@ -90,7 +89,7 @@ def _resume_key(config: dict, args: argparse.Namespace) -> str:
 
 def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> None:
     began = time.perf_counter()
-    env, model = section(config, "env", EnvConfig), section(config, "model", ModelConfig)
+    env, model = env_section(config), section(config, "model", ModelConfig)
     training = section(config, "training", TrainingConfig)
     method = section(config, "method", MethodConfig)
     panel = read_panels(args.assets / "panels.json")["train"]

@@ -7,6 +7,9 @@ Example:
 import argparse
 import json
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
 
 from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import run
@@ -16,7 +19,7 @@ from hgrpo.config.study import StudyConfig
 from hgrpo.config.training import MethodConfig
 
 SECTIONS = {
-    "env": EnvConfig,
+    "env": Annotated[EnvConfig, Field(discriminator="name")],
     "method": MethodConfig,
     "model": ModelConfig,
     "study": StudyConfig,
@@ -26,8 +29,8 @@ SECTIONS = {
 def schemas() -> dict[str, str]:
     """File name -> text of the schema."""
     return {
-        f"{name}.json": json.dumps(model.model_json_schema(), indent=2, sort_keys=True) + "\n"
-        for name, model in SECTIONS.items()
+        f"{name}.json": json.dumps(TypeAdapter(kind).json_schema(), indent=2, sort_keys=True) + "\n"
+        for name, kind in SECTIONS.items()
     }
 
 

@@ -1,168 +1,27 @@
-"""Config of an environment: its engine, its games, its panels and its expert."""
+"""Config of an environment, by its name."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
 
-from pydantic import AfterValidator, Field, model_validator
+from hgrpo.config.env_alfworld import AlfworldConfig
+from hgrpo.config.env_webshop import WebshopConfig
+from hgrpo.config.read import did_you_mean, validate
+from hgrpo.errors import UserError
 
-from hgrpo.config.strict import Strict
-
-Room = Literal["kitchen", "bedroom", "bathroom"]
-TaskType = Literal[
-    "pick_and_place_simple",
-    "look_at_obj_in_light",
-    "pick_clean_then_place_in_recep",
-    "pick_heat_then_place_in_recep",
-    "pick_cool_then_place_in_recep",
-    "pick_two_obj_and_place",
-]
-ROOMS: tuple[Room, ...] = Room.__args__
-TASK_TYPES: tuple[TaskType, ...] = TaskType.__args__
+EnvConfig = AlfworldConfig | WebshopConfig
+ENVIRONMENTS: dict[str, type[EnvConfig]] = {"alfworld": AlfworldConfig, "webshop": WebshopConfig}
 
 
-def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
-    low, high = bounds
-    if not 0 <= low <= high:
-        raise ValueError(f"bounds [low, high] must satisfy 0 <= low <= high, not [{low}, {high}]")
-    return bounds
+def environment(data: Mapping[str, object], source: str) -> EnvConfig:
+    """The config of the environment that `data` names.
 
-
-def _distinct(names: tuple | None) -> tuple | None:
-    if names is not None and (not names or len(set(names)) != len(names)):
-        raise ValueError("a list of distinct names with at least one entry was expected")
-    return names
-
-
-Bounds = Annotated[tuple[int, int], AfterValidator(_ordered)]
-Share = Annotated[float, Field(ge=0, le=1)]
-
-
-class HabitConfig(Strict):
-    """Where things usually lie. The same in every house and every split."""
-
-    strength: Share = Field(
-        0.8,
-        description="probability that an object lies in a favourite receptacle type of its type",
-    )
-    favourites: int = Field(2, ge=1, le=5, description="favourite receptacle types per object type")
-    seed: int = Field(0, description="which favourites; independent of the seed of the games")
-
-
-class GenerateConfig(Strict):
-    """Games generated in the published layout; every bound is inclusive."""
-
-    rooms: Annotated[tuple[Room, ...], AfterValidator(_distinct)] = Field(
-        ROOMS, description="rooms a game may play in, one room a game"
-    )
-    task_types: Annotated[tuple[TaskType, ...], AfterValidator(_distinct)] = Field(
-        TASK_TYPES,
-        description="task types, as equal in number as the panel size allows",
-    )
-    receptacles: Bounds = Field((8, 12), description="[low, high] receptacles in a house")
-    objects: Bounds = Field((5, 8), description="[low, high] objects in a house, targets included")
-    distractors: Bounds = Field(
-        (1, 8),
-        description="[low, high] objects that the task does not need; binds after `objects`",
-    )
-    spare_targets: int = Field(
-        0,
-        ge=0,
-        le=5,
-        description="objects of the target's type beyond those the task needs",
-    )
-    receptacle_types: Annotated[tuple[str, ...] | None, AfterValidator(_distinct)] = Field(
-        None,
-        description="receptacle types in play (CounterTop, Drawer, ...); null for all",
-    )
-    object_types: Annotated[tuple[str, ...] | None, AfterValidator(_distinct)] = Field(
-        None, description="object types in play (Mug, DeskLamp, ...); null for all"
-    )
-    habits: HabitConfig = Field(HabitConfig(), description="where things usually lie")
-
-
-class SplitFolders(Strict):
-    """Folder of each split below `folder`."""
-
-    train: str = Field("train", description="folder of the training games")
-    validation: str = Field("valid_seen", description="folder of the validation games")
-    test: str = Field("valid_unseen", description="folder of the test games")
-
-
-class GamesConfig(Strict):
-    """Where games come from: the user's folder, or the generator. Exactly one of the two."""
-
-    folder: str | None = Field(
-        None,
-        description="games in the published layout, e.g. $ALFWORLD_DATA/json_2.1.1",
-    )
-    splits: SplitFolders = Field(SplitFolders(), description="split folders below `folder`")
-    generate: GenerateConfig | None = Field(None, description="settings of the generator")
-
-    @model_validator(mode="after")
-    def _one_source(self) -> "GamesConfig":
-        if (self.folder is None) == (self.generate is None):
-            raise ValueError("give either `folder` or `generate`, and not both")
-        return self
-
-
-class PanelConfig(Strict):
-    """Games of each panel; null takes every game of a folder."""
-
-    train: int | None = Field(4000, gt=0, description="training games")
-    validation: int | None = Field(200, gt=0, description="validation games")
-    test: int | None = Field(1000, gt=0, description="test games")
-
-
-class ExpertConfig(Strict):
-    """The scripted searcher whose trajectories are the data of supervised fine-tuning.
-
-    It sees what an agent sees. Its habits are knobs, so that the data can be as poor or as good
-    as a study wants.
+    Raises:
+        UserError: there is no such environment, or one line per mistake in its settings.
     """
-
-    trajectories: int = Field(20_000, gt=0, description="trajectories collected on the train panel")
-    turn_cap: int = Field(40, gt=0, description="turns after which a trajectory ends unwon")
-    order: Literal["listing", "random"] = Field(
-        "listing",
-        description="receptacles are visited as the room lists them, or shuffled",
-    )
-    random_pick: Share = Field(
-        0.3,
-        description="probability that the next receptacle is drawn at random instead",
-    )
-    dawdle: Share = Field(
-        0.1,
-        description="probability of an idle look, inventory or examine before each stop",
-    )
-    revisit: Share = Field(0.05, description="probability of a stop where it has been before")
-    close_after_open: Share = Field(
-        0.6, description="probability that it closes what it opened before leaving"
-    )
-    walkthrough_share: Share = Field(
-        0.0,
-        description="share of `trajectories` that replay the stored walkthrough instead",
-    )
-
-
-class EnvConfig(Strict):
-    """One environment as a study uses it."""
-
-    name: Literal["alfworld"] = Field("alfworld", description="which environment")
-    engine: Literal["native", "textworld"] = Field(
-        "native", description="our engine, or the official package (optional extra)"
-    )
-    turn_cap: int = Field(12, gt=0, description="turns of an episode in training and evaluation")
-    grammar: Literal["move", "put"] = Field(
-        "move",
-        description="language of the games: `move X to Y` (alfworld 0.4 and later) or "
-        "`put X in/on Y` (before, and the published json_2.1.1); checked of a folder's games",
-    )
-    games: GamesConfig = Field(description="where games come from")
-    panels: PanelConfig = Field(PanelConfig(), description="games of each panel")
-    expert: ExpertConfig = Field(ExpertConfig(), description="the scripted expert")
-
-    @model_validator(mode="after")
-    def _sized(self) -> "EnvConfig":
-        sizes = (self.panels.train, self.panels.validation, self.panels.test)
-        if self.games.generate is not None and None in sizes:
-            raise ValueError("panels of generated games need a size: null is for folders")
-        return self
+    if "name" not in data:
+        raise UserError(f"{source}: name: required, but not given")
+    name = data["name"]
+    if name not in ENVIRONMENTS:
+        raise UserError(
+            f"{source}: name: no environment {name!r}{did_you_mean(str(name), ENVIRONMENTS)}"
+        )
+    return validate(ENVIRONMENTS[name], data, source)

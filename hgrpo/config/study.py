@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from hgrpo.config.agreement import AgreementConfig
-from hgrpo.config.env import EnvConfig
+from hgrpo.config.env import EnvConfig, environment
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
 from hgrpo.config.strict import Strict
@@ -144,8 +144,8 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     given = _parse_overrides(overrides or {})
     config = validate(StudyConfig, read_yaml(path) | given, _source(path, given))
     check_name(config, path)
-    env = _named(EnvConfig, configs / "envs", config.env, f"{path}: env")
-    model = _named(ModelConfig, configs / "models", config.model, f"{path}: model")
+    env = environment(*_named(configs / "envs", config.env, f"{path}: env"))
+    model = validate(ModelConfig, *_named(configs / "models", config.model, f"{path}: model"))
     where = _source(path, given)
     methods = {
         name: _variant(config.variants[name], name, configs, f"{where}: variants.{name}")
@@ -184,16 +184,17 @@ def _parse_overrides(overrides: Mapping[str, object]) -> dict[str, object]:
     return parsed
 
 
-def _named(model: type, folder: Path, name: str, where: str, also: Iterable[str] = ()):
+def _named(folder: Path, name: str, where: str, also: Iterable[str] = ()) -> tuple[dict, str]:
+    """What a file of `folder` holds, and its path for messages."""
     path = folder / f"{name}.yaml"
     if not path.is_file():
         known = did_you_mean(name, [*(other.stem for other in folder.glob("*.yaml")), *also])
         raise UserError(f"{where}: {name!r}: no such file {path}{known}")
-    return validate(model, read_yaml(path), str(path))
+    return read_yaml(path), str(path)
 
 
 def _method(name: str, configs: Path, where: str, variants: Iterable[str] = ()) -> MethodConfig:
-    method = _named(MethodConfig, configs / "methods", name, where, variants)
+    method = validate(MethodConfig, *_named(configs / "methods", name, where, variants))
     check_name(method, configs / "methods" / f"{name}.yaml")
     return method
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hgrpo.config.env import GenerateConfig
+from hgrpo.config.env_alfworld import GenerateConfig
 from hgrpo.envs.alfworld.gamefile import list_games, load_compiled, native_potential, read_game
 from hgrpo.envs.alfworld.generator import generate, write
 from hgrpo.envs.alfworld.grammar import Each, Listing, RuleCall, parse_symbols

@@ -16,6 +16,8 @@ from judge_cases import GOAL, ROOM, WON, counted, failures, group, settings, tra
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make, rubric
 from hgrpo.credit.judge.accounting import CALL_FAILURES
+from hgrpo.credit.judge.prompts import PRIMERS
+from hgrpo.credit.judge.record import Record
 from hgrpo.errors import UserError
 
 # A fault of the server -> what the client calls it.
@@ -102,7 +104,7 @@ def values(rows):
 
 def by_rules(played):
     turns = [(turn.observation, turn.action) for turn in played.turns]
-    return rubric.alfworld(played.goal, rubric.Record(turns, played.success))
+    return rubric.alfworld(played.goal, Record(turns, played.success))
 
 
 def cached_scores(tmp_path):
@@ -291,11 +293,12 @@ def test_it_passes_for_no_other_model(healthy, judge_of):
         judge_of(healthy, model="gpt-4o-mini").assign(group(failures(1)))
 
 
-def test_it_has_no_rules_for_a_shop(healthy, judge_of, caplog):
-    judge = judge_of(healthy, environment="webshop")
+def test_it_has_no_rules_for_another_game(healthy, judge_of, caplog, monkeypatch):
+    monkeypatch.setitem(PRIMERS, "chess", "The game is chess in text.")
+    judge = judge_of(healthy, environment="chess")
     judge.assign(group(failures(2)))
     assert counted(judge)["fallback_rejected"] == counted(judge)["calls"] == 2
-    assert "the offline rubric knows no environment 'webshop'" in caplog.text
+    assert "the offline rubric knows no environment 'chess'" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hgrpo import streams
 from hgrpo.cli import assets, expert
-from hgrpo.config.env import EnvConfig, ExpertConfig, GenerateConfig
+from hgrpo.config.env_alfworld import AlfworldConfig, ExpertConfig, GenerateConfig
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.expert import Searcher, informed
 from hgrpo.envs.alfworld.generator import generate
@@ -237,6 +237,7 @@ def run_cli(module, monkeypatch, *argv) -> None:
 
 def test_the_expert_stage(tmp_path, monkeypatch):
     config = {
+        "name": "alfworld",
         "games": {"generate": {}},
         "panels": {"train": 12, "validation": 6, "test": 6},
         "expert": {"trajectories": 30, "walkthrough_share": 0.4},
@@ -258,7 +259,7 @@ def test_the_expert_stage(tmp_path, monkeypatch):
     assert (rows["actions"].map(len) == rows["n_turns"]).all()
     for _, row in rows.iterrows():
         assert f"Your task is to: {row['goal'].rstrip('.')}" in row["observations"][0]
-    cap = EnvConfig.model_validate(config).turn_cap
+    cap = AlfworldConfig.model_validate(config).turn_cap
     share = (rows["success"] & (rows["n_turns"] <= cap)).mean()
     assert summary["success"]["all"]["at_turn_cap"] == pytest.approx(share)
     walked = rows[rows["source"] == "walkthrough"]
@@ -269,7 +270,7 @@ def test_the_expert_stage(tmp_path, monkeypatch):
 
 
 def test_an_unknown_key_is_one_line(tmp_path, monkeypatch):
-    config = json.dumps({"games": {"generate": {}}, "expert": {"dawdel": 0.1}})
+    config = json.dumps({"name": "alfworld", "games": {"generate": {}}, "expert": {"dawdel": 0.1}})
     with pytest.raises(UserError, match=r"expert\.dawdel: unknown key; did you mean 'dawdle'"):
         run_cli(
             expert, monkeypatch, "--config", config, "--assets", tmp_path, "--out", tmp_path / "o"
@@ -278,7 +279,7 @@ def test_an_unknown_key_is_one_line(tmp_path, monkeypatch):
 
 def test_the_laptop_study_has_headroom(project):
     path = project / "configs/envs/alfworld-laptop.yaml"
-    config = validate(EnvConfig, read_yaml(path), str(path))
+    config = validate(AlfworldConfig, read_yaml(path), str(path))
     household = Household(config.games.generate)
     sizes = {"train": 300, "validation": 1, "test": 1}
     stranger = knowing = 0

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from hgrpo.cli import assets
-from hgrpo.config.env import TASK_TYPES, EnvConfig, GenerateConfig
+from hgrpo.config.env_alfworld import TASK_TYPES, AlfworldConfig, GenerateConfig
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.gamefile import content_hash
 from hgrpo.envs.alfworld.generator import generate
@@ -25,7 +25,7 @@ SIZES = {"train": 120, "validation": 31, "test": 32}
 
 def laptop(project) -> GenerateConfig:
     path = project / "configs/envs/alfworld-laptop.yaml"
-    return validate(EnvConfig, read_yaml(path), str(path)).games.generate
+    return validate(AlfworldConfig, read_yaml(path), str(path)).games.generate
 
 
 def made(config=None, sizes=SIZES, language="move", seed=0):
@@ -270,18 +270,18 @@ GAMES = {"generate": {}}
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"games": {"generate": {"recepticles": [8, 9]}}}, "recepticles"),
-        ({"games": {"generate": {"receptacles": [9, 8]}}}, "low <= high"),
-        ({"games": {"generate": {}, "folder": "x"}}, "not both"),
-        ({"games": {}}, "not both"),
-        ({"games": GAMES, "panels": {"train": None}}, "need a size"),
-        ({"games": GAMES, "expert": {"dawdle": 1.5}}, "dawdle"),
-        ({"games": GAMES, "grammar": "Put"}, "grammar"),
+        ({"name": "alfworld", "games": {"generate": {"recepticles": [8, 9]}}}, "recepticles"),
+        ({"name": "alfworld", "games": {"generate": {"receptacles": [9, 8]}}}, "low <= high"),
+        ({"name": "alfworld", "games": {"generate": {}, "folder": "x"}}, "not both"),
+        ({"name": "alfworld", "games": {}}, "not both"),
+        ({"name": "alfworld", "games": GAMES, "panels": {"train": None}}, "need a size"),
+        ({"name": "alfworld", "games": GAMES, "expert": {"dawdle": 1.5}}, "dawdle"),
+        ({"name": "alfworld", "games": GAMES, "grammar": "Put"}, "grammar"),
     ],
 )
 def test_bad_configs_are_refused(changes, word):
     with pytest.raises(ValidationError, match=word):
-        EnvConfig.model_validate(changes)
+        AlfworldConfig.model_validate(changes)
 
 
 def sections(model: type[BaseModel]):
@@ -293,7 +293,7 @@ def sections(model: type[BaseModel]):
 
 
 def test_every_setting_is_described():
-    found = list(sections(EnvConfig))
+    found = list(sections(AlfworldConfig))
     assert len(found) == 7
     for section in found:
         for name, field in section.model_fields.items():
@@ -301,10 +301,10 @@ def test_every_setting_is_described():
 
 
 def test_shipped_environments_load(project):
-    paths = sorted((project / "configs/envs").glob("*.yaml"))
+    paths = sorted((project / "configs/envs").glob("alfworld-*.yaml"))
     assert {path.stem for path in paths} >= {"alfworld-laptop", "alfworld-official"}
     for path in paths:
-        validate(EnvConfig, read_yaml(path), str(path))
+        validate(AlfworldConfig, read_yaml(path), str(path))
 
 
 def test_shipped_vocabulary_is_coherent(project):
@@ -322,7 +322,11 @@ def make_assets(config: dict, out, monkeypatch) -> None:
 
 
 def test_the_assets_stage_writes_games_that_the_folder_source_takes_back(tmp_path, monkeypatch):
-    config = {"games": GAMES, "panels": {"train": 12, "validation": 6, "test": 7}}
+    config = {
+        "name": "alfworld",
+        "games": GAMES,
+        "panels": {"train": 12, "validation": 6, "test": 7},
+    }
     make_assets(config, tmp_path / "a", monkeypatch)
     panels = read_panels(tmp_path / "a/panels.json")
     for split, size in config["panels"].items():
@@ -334,7 +338,7 @@ def test_the_assets_stage_writes_games_that_the_folder_source_takes_back(tmp_pat
     assert (tmp_path / "a/panels.json").read_bytes() == (tmp_path / "b/panels.json").read_bytes()
 
     splits = {split: split for split in config["panels"]}
-    folder = {"games": {"folder": str(tmp_path / "a/games"), "splits": splits}}
+    folder = {"name": "alfworld", "games": {"folder": str(tmp_path / "a/games"), "splits": splits}}
     folder["panels"] = {"train": None, "validation": 5, "test": None}
     make_assets(folder, tmp_path / "c", monkeypatch)
     again = read_panels(tmp_path / "c/panels.json")
@@ -354,7 +358,11 @@ def test_the_assets_stage_writes_games_that_the_folder_source_takes_back(tmp_pat
 
 
 def test_games_won_at_reset_and_repeated_games_are_left_out(tmp_path, monkeypatch):
-    config = {"games": GAMES, "panels": {"train": 6, "validation": 6, "test": 6}}
+    config = {
+        "name": "alfworld",
+        "games": GAMES,
+        "panels": {"train": 6, "validation": 6, "test": 6},
+    }
     make_assets(config, tmp_path / "a", monkeypatch)
     games = tmp_path / "a/games"
     tasks = read_panels(tmp_path / "a/panels.json")["train"]
@@ -379,7 +387,7 @@ def test_games_won_at_reset_and_repeated_games_are_left_out(tmp_path, monkeypatc
         for file in twin.iterdir():
             (copy / file.name).write_bytes(file.read_bytes())
     splits = {split: split for split in config["panels"]}
-    folder = {"games": {"folder": str(games), "splits": splits}}
+    folder = {"name": "alfworld", "games": {"folder": str(games), "splits": splits}}
     folder["panels"] = dict.fromkeys(splits)
     make_assets(folder, tmp_path / "b", monkeypatch)
     panels = read_panels(tmp_path / "b/panels.json")
@@ -389,12 +397,16 @@ def test_games_won_at_reset_and_repeated_games_are_left_out(tmp_path, monkeypatc
 
 
 def test_a_walkthrough_that_does_not_win_is_refused(tmp_path, monkeypatch):
-    config = {"games": GAMES, "panels": {"train": 1, "validation": 1, "test": 1}}
+    config = {
+        "name": "alfworld",
+        "games": GAMES,
+        "panels": {"train": 1, "validation": 1, "test": 1},
+    }
     make_assets(config, tmp_path / "a", monkeypatch)
     path = next((tmp_path / "a/games/test").rglob("game.tw-pddl"))
     data = json.loads(path.read_text())
     path.write_text(json.dumps(data | {"walkthrough": data["walkthrough"][:-1]}))
     splits = {split: split for split in config["panels"]}
-    folder = {"games": {"folder": str(tmp_path / "a/games"), "splits": splits}}
+    folder = {"name": "alfworld", "games": {"folder": str(tmp_path / "a/games"), "splits": splits}}
     with pytest.raises(UserError, match="test/.*: the stored walkthrough does not win"):
         make_assets(config | folder, tmp_path / "b", monkeypatch)

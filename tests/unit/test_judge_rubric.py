@@ -5,7 +5,7 @@ from judge_cases import GOAL, ROOM, WON, trajectory
 
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.prompts import prompt
-from hgrpo.credit.judge.rubric import Record, RubricError
+from hgrpo.credit.judge.record import Record, RubricError
 
 NOTHING = "you see nothing."
 
@@ -144,6 +144,6 @@ def test_what_is_no_judge_s_prompt_is_refused(text):
 
 
 def test_an_environment_without_a_rubric_is_refused():
-    text = prompt("webshop", [trajectory(WON)], "trajectory").messages[-1]["content"]
-    with pytest.raises(RubricError, match="knows no environment 'webshop'"):
-        rubric.judge(text)
+    text = prompt("alfworld", [trajectory(WON)], "trajectory").messages[-1]["content"]
+    with pytest.raises(RubricError, match="knows no environment 'chess'"):
+        rubric.judge(text.replace('"alfworld"', '"chess"'))

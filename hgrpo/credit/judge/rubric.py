@@ -1,70 +1,33 @@
 """The offline rubric: a judge by rules, for machines without a language model to ask.
 
-It reads the prompt a language model would read (`prompts.py`) and nothing else. A turn's effect is
-read from the next turn's observation. In ALFWorld, "goal object" is a thing whose kind is a word
-of the goal sentence (a desk lamp to look under included), "goal place" a receptacle whose kind is;
-a goal object is ready when it was heated, cooled or cleaned as the goal asks, or if it asks none.
-
-score  turn
------  ----
-    0  nothing happens, or no command
-    1  the same command in the same situation (observation, things in hand and changed) as
-       before; taking a ready goal object out of the goal place again
-   10  the last turn of a completed task
-    2  the last turn otherwise: its effect is not shown
-   10  heating, cooling or cleaning a goal object as asked, for the first time
-   10  putting a ready goal object down at the goal place
-   10  using the goal lamp while holding a goal object
-    9  taking a goal object for the first time
-    8  opening something for the first time and finding a goal object not seen before
-    7  arriving where a goal object lies that was not seen there before
-    7  arriving with a goal object at the place it is needed next: the tool that changes it, the
-       goal place once it is ready, the goal lamp
-    5  opening something for the first time and finding no goal object
-    4  arriving somewhere new that shows no goal object; using the goal lamp with empty hands
-    3  taking a goal object that was put down elsewhere
-    2  everything else that has an effect
-
-The first line that fits counts. The scores are absolute, so that trajectories of a group compare.
+It reads the prompt a language model would read (`prompts.py`) and nothing else. Every environment
+has rules of its own (`rubric_alfworld.py`, `rubric_webshop.py`); the scores are absolute, so that
+trajectories of a group compare.
 """
 
 import hashlib
-import json
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
+from hgrpo.credit.judge.record import Record, RubricError, read
+from hgrpo.credit.judge.rubric_alfworld import alfworld
+from hgrpo.credit.judge.rubric_webshop import webshop
+
 MODEL = "offline-rubric"
-VERSION = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
-"""Part of the cache's key: the hash of this file, so that other rules never get these scores."""
-
-_NAME = r"([a-z]+ \d+)"
-_GO = re.compile(rf"go to {_NAME}")
-_OPEN = re.compile(rf"open {_NAME}")
-_TAKE = re.compile(rf"take {_NAME} from {_NAME}")
-_PUT = re.compile(rf"(?:move|put) {_NAME} (?:to|in/on|in|on) {_NAME}")
-_CHANGE = re.compile(rf"(heat|cool|clean) {_NAME} with {_NAME}")
-_USE = re.compile(rf"use {_NAME}")
-_SHOWN = re.compile(rf"\ban? {_NAME}")
-_WISHES = {
-    "heat": {"heat", "heated", "hot", "warm"},
-    "cool": {"cool", "cooled", "cold", "chilled"},
-    "clean": {"clean", "cleaned", "washed", "rinsed"},
+RUBRICS: dict[str, Callable[[str, Record], list[float]]] = {
+    "alfworld": alfworld,
+    "webshop": webshop,
 }
-_TOOLS = {"heat": "microwave", "cool": "fridge", "clean": "sinkbasin"}
 
 
-class RubricError(Exception):
-    """A prompt the rubric cannot read."""
+def version(folder: Path) -> str:
+    """16 hex digits of the rules in a folder: a hash of what reads a prompt and scores it."""
+    files = [folder / "record.py", *sorted(folder.glob("rubric*.py"))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
-@dataclass
-class Record:
-    """One trajectory as the prompt shows it: (observation, action) of every turn."""
-
-    turns: list[tuple[str, str]] = field(default_factory=list)
-    completed: bool = False
+VERSION = version(Path(__file__).parent)
+"""Part of the cache's key, so that other rules never get these scores."""
 
 
 def judge(text: str) -> list[list[float]]:
@@ -77,168 +40,3 @@ def judge(text: str) -> list[list[float]]:
     if environment not in RUBRICS:
         raise RubricError(f"the offline rubric knows no environment {environment!r}")
     return [RUBRICS[environment](goal, record) for record in records]
-
-
-def read(text: str) -> tuple[str, str, list[Record]]:
-    """Environment, goal and trajectories of a prompt's user message.
-
-    Raises:
-        RubricError: the lines of JSON are not those of `prompts.prompt`.
-    """
-    try:
-        lines = [json.loads(line) for line in text.split("\n") if line.startswith("{")]
-        environment, goal = lines[0]["environment"], lines[0]["goal"]
-        records: list[Record] = []
-        for line in lines[1:]:
-            if line["trajectory"] == len(records):
-                records.append(Record())
-            record = records[line["trajectory"]]
-            if "outcome" in line:
-                record.completed = line["outcome"]["success"]
-            else:
-                record.turns.append((line["observation"], line["action"]))
-    except (ValueError, KeyError, IndexError, TypeError):
-        raise RubricError("the message is not a judge's prompt") from None
-    if not records or not all(record.turns for record in records):
-        raise RubricError("the message shows no turn to score")
-    return environment, goal, records
-
-
-def alfworld(goal: str, record: Record) -> list[float]:
-    """Scores of one household trajectory, by the rules above."""
-    reader = _Household(goal or record.turns[0][0].partition("Your task is to:")[2])
-    results: list[str | None] = [observation for observation, _ in record.turns[1:]]
-    scores = []
-    for (observation, action), result in zip(record.turns, [*results, None], strict=True):
-        if result is None and record.completed:
-            scores.append(10.0)
-        else:
-            scores.append(reader.score(observation, action.strip().lower(), result))
-    return scores
-
-
-RUBRICS: dict[str, Callable[[str, Record], list[float]]] = {"alfworld": alfworld}
-
-
-class _Household:
-    """What the record has shown so far."""
-
-    def __init__(self, goal: str):
-        self.words = set(re.findall(r"[a-z]+", goal.lower()))
-        self.wished = {change for change, words in _WISHES.items() if words & self.words}
-        self.tried: set[tuple] = set()  # (situation, command)
-        self.visited: set[str] = set()
-        self.opened: set[str] = set()
-        self.seen: set[tuple[str, str]] = set()  # (goal object, where)
-        self.held: set[str] = set()
-        self.taken: set[str] = set()
-        self.changed: set[tuple[str, str]] = set()  # (change, goal object)
-        self.home: set[str] = set()  # ready goal objects put down at the goal place
-        self.place = ""
-
-    def score(self, observation: str, action: str, result: str | None) -> float:
-        if not action or (result is not None and "nothing happens" in result.lower()):
-            return 0.0
-        if result is None:
-            return 2.0
-        attempt = (observation, frozenset(self.held), frozenset(self.changed), action)
-        repeated = attempt in self.tried
-        self.tried.add(attempt)
-        # The rule is applied all the same, for what it notes.
-        score = self._rule(action, result)
-        return 1.0 if repeated else score
-
-    def _rule(self, action: str, result: str) -> float:
-        for pattern, rule in _RULES:
-            if match := pattern.fullmatch(action):
-                return rule(self, *match.groups(), result=result)
-        return 2.0
-
-    def _go(self, place: str, result: str) -> float:
-        new = place not in self.visited
-        self.visited.add(place)
-        self.place = place
-        if self._finds(place, result) or self._needed(place, result):
-            return 7.0
-        return 4.0 if new else 2.0
-
-    def _open(self, place: str, result: str) -> float:
-        new = place not in self.opened
-        self.opened.add(place)
-        finds = self._finds(place, result)
-        if not new:
-            return 2.0
-        return 8.0 if finds else 5.0
-
-    def _take(self, thing: str, _place: str, result: str) -> float:
-        self.held.add(thing)
-        if not self._asked(thing):
-            return 2.0
-        if thing in self.home:
-            self.home.remove(thing)
-            return 1.0
-        again = thing in self.taken
-        self.taken.add(thing)
-        return 3.0 if again else 9.0
-
-    def _put(self, thing: str, place: str, result: str) -> float:
-        self.held.discard(thing)
-        if self._ready(thing) and self._asked(place):
-            self.home.add(thing)
-            return 10.0
-        return 2.0
-
-    def _change(self, change: str, thing: str, _tool: str, result: str) -> float:
-        new = (change, thing) not in self.changed
-        self.changed.add((change, thing))
-        return 10.0 if new and self._asked(thing) and change in self.wished else 2.0
-
-    def _use(self, thing: str, result: str) -> float:
-        if not self._asked(thing):
-            return 2.0
-        return 10.0 if any(map(self._asked, self.held)) else 4.0
-
-    def _asked(self, name: str) -> bool:
-        return _kind(name) in self.words
-
-    def _ready(self, thing: str) -> bool:
-        done = {change for change, changed in self.changed if changed == thing}
-        return self._asked(thing) and self.wished <= done
-
-    def _finds(self, place: str, result: str) -> bool:
-        """Whether a goal object is shown that was not seen there before; notes what is shown."""
-        shown = {(t, place) for t in _shown(result) if self._asked(t) and t not in self.home}
-        new = shown - self.seen
-        self.seen |= shown
-        return bool(new)
-
-    def _needed(self, place: str, result: str) -> bool:
-        """Whether a goal object in hand is needed at `place`."""
-        for thing in self.held:
-            if not self._asked(thing):
-                continue
-            if self._ready(thing):
-                kinds = {_kind(shown) for shown in _shown(result)} - {_kind(thing)}
-                if self._asked(place) or kinds & self.words:
-                    return True
-            elif _kind(place) in {_TOOLS[change] for change in self.wished}:
-                return True
-        return False
-
-
-_RULES: Sequence[tuple[re.Pattern, Callable[..., float]]] = (
-    (_GO, _Household._go),
-    (_OPEN, _Household._open),
-    (_TAKE, _Household._take),
-    (_PUT, _Household._put),
-    (_CHANGE, _Household._change),
-    (_USE, _Household._use),
-)
-
-
-def _kind(name: str) -> str:
-    return name.partition(" ")[0]
-
-
-def _shown(result: str) -> list[str]:
-    return _SHOWN.findall(result.lower().partition("you see")[2])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
-from hgrpo.config.env import ExpertConfig
+from hgrpo.config.env_alfworld import ExpertConfig
 from hgrpo.envs.alfworld.goals import KINDS, Goal, read
 from hgrpo.envs.alfworld.vocabulary import TOOLS
 from hgrpo.errors import UserError

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hgrpo import streams
-from hgrpo.config.env import GamesConfig
+from hgrpo.config.env_alfworld import GamesConfig
 from hgrpo.envs.alfworld.gamefile import TASK_FILE, list_games, read_game
 from hgrpo.envs.alfworld.generator import GameFiles
 from hgrpo.envs.base import Task

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo import streams
-from hgrpo.config.env import GenerateConfig
+from hgrpo.config.env_alfworld import GenerateConfig
 from hgrpo.envs.alfworld import problem
 from hgrpo.envs.alfworld.gamefile import GAME_FILE, TASK_FILE
 from hgrpo.envs.alfworld.goals import KINDS, sentence

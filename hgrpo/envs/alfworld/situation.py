@@ -6,9 +6,6 @@ it. Receptacles it left open elsewhere and things it only looked at do not count
 lamp is on now: goals ask whether it was used.
 """
 
-import hashlib
-from collections.abc import Iterable
-
 from hgrpo.envs.alfworld.progress import View
 
 PLACE = "atlocation"
@@ -22,7 +19,6 @@ CHANGES = (
     "issliced",
     "istoggled",
 )
-_DIGEST_BYTES = 8
 
 
 def changed(view: View, start: View) -> list[tuple]:
@@ -35,9 +31,3 @@ def changed(view: View, start: View) -> list[tuple]:
     for name in CHANGES:
         facts += [(name, fact) for fact in view(name) - start(name)]
     return sorted(facts)
-
-
-def fingerprint(parts: Iterable[object]) -> str:
-    """16 hex digits that are the same for the same parts in the same order."""
-    text = "\n".join(map(str, parts))
-    return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()

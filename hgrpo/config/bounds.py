@@ -1,0 +1,27 @@
+"""Kinds of values that several config sections share."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+
+def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
+    low, high = bounds
+    if not 0 <= low <= high:
+        raise ValueError(f"bounds [low, high] must satisfy 0 <= low <= high, not [{low}, {high}]")
+    return bounds
+
+
+def distinct(names: tuple | None) -> tuple | None:
+    """The names, if there are any and none stands twice; None passes.
+
+    Raises:
+        ValueError: otherwise.
+    """
+    if names is not None and (not names or len(set(names)) != len(names)):
+        raise ValueError("a list of distinct names with at least one entry was expected")
+    return names
+
+
+Bounds = Annotated[tuple[int, int], AfterValidator(_ordered)]
+Share = Annotated[float, Field(ge=0, le=1)]

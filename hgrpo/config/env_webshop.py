@@ -1,0 +1,169 @@
+"""Config of WebShop: its products, its goals, its panels and its scripted shopper."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from hgrpo.config.bounds import Share, distinct
+from hgrpo.config.strict import Strict, refuse_unread
+
+Department = Literal[
+    "kitchen",
+    "garden",
+    "beauty",
+    "grocery",
+    "electronics",
+    "fashion",
+    "toys",
+    "sports",
+    "office",
+    "pets",
+    "tools",
+    "travel",
+]
+DEPARTMENTS: tuple[Department, ...] = Department.__args__
+
+
+def _within(least: int, most: int) -> AfterValidator:
+    def check(bounds: tuple[int, int]) -> tuple[int, int]:
+        low, high = bounds
+        if not least <= low <= high <= most:
+            raise ValueError(
+                f"bounds [low, high] must satisfy {least} <= low <= high <= {most}, "
+                f"not [{low}, {high}]"
+            )
+        return bounds
+
+    return AfterValidator(check)
+
+
+class CatalogueConfig(Strict):
+    """Products and instructions generated in the published format; every bound is inclusive."""
+
+    products: int = Field(3000, gt=0, le=10_000_000, description="products in the shop")
+    departments: Annotated[tuple[Department, ...], AfterValidator(distinct)] = Field(
+        DEPARTMENTS, description="departments that sell something"
+    )
+    family: Annotated[tuple[int, int], _within(1, 12)] = Field(
+        (3, 6),
+        description="[low, high] near-duplicates: products of one type that differ in one or two "
+        "attributes, options, brand or price; the last family may be cut short",
+    )
+    attributes: Annotated[tuple[int, int], _within(1, 8)] = Field(
+        (2, 5), description="[low, high] attributes of a product"
+    )
+    option_names: Annotated[tuple[int, int], _within(0, 3)] = Field(
+        (0, 2), description="[low, high] choices of a product, such as color and size"
+    )
+    option_values: Annotated[tuple[int, int], _within(1, 5)] = Field(
+        (2, 4), description="[low, high] values of each choice"
+    )
+    instructed: Share = Field(
+        1.0, description="probability that a product has a synthetic instruction"
+    )
+    human: Share = Field(
+        0.2, description="probability that a product has an instruction in a shopper's words"
+    )
+
+
+class ProductsConfig(Strict):
+    """Where products come from: official files, or the generator. Exactly one of the two."""
+
+    folder: str | None = Field(None, description="folder of the official data files")
+    items_file: str = Field("items_shuffle.json", description="the products, in `folder`")
+    attributes_file: str = Field(
+        "items_ins_v2.json", description="attributes and synthetic instructions, in `folder`"
+    )
+    human_file: str = Field(
+        "items_human_ins.json", description="people's instructions, in `folder`"
+    )
+    limit: int | None = Field(
+        None, gt=0, description="products read from the head of the file; null for all"
+    )
+    generate: CatalogueConfig | None = Field(None, description="settings of the generator")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "ProductsConfig":
+        if (self.folder is None) == (self.generate is None):
+            raise ValueError("give either `folder` or `generate`, and not both")
+        if self.generate is not None:
+            files = ("items_file", "attributes_file", "human_file", "limit")
+            refuse_unread(self, *((name, False, "`folder`") for name in files))
+        return self
+
+
+class PanelsConfig(Strict):
+    """Goals of each panel: the first ones are the test panel, the next validation, then training.
+
+    The defaults are the usual split of the official small set.
+    """
+
+    test: int = Field(500, gt=0, description="test goals")
+    validation: int = Field(1000, gt=0, description="validation goals")
+    train: int | None = Field(None, gt=0, description="training goals; null for all that is left")
+    apart: bool = Field(
+        False, description="leave out goals whose product is in another panel already"
+    )
+
+
+class HabitsConfig(Strict):
+    """Habits of the scripted reader, so that demonstrations can be as poor as a study wants."""
+
+    forget_word: Share = Field(
+        0.2, description="probability that a word of the instruction is left out of the search"
+    )
+    random_pick: Share = Field(
+        0.2, description="probability that the product to open is drawn at random instead"
+    )
+    skip_option: Share = Field(
+        0.2, description="probability that an option the instruction names is not chosen"
+    )
+    look: Share = Field(0.2, description="probability of reading a product's features")
+    content_with: Share = Field(
+        0.8, description="share of the instruction's words on a product at which it is bought"
+    )
+    patience: int = Field(3, ge=1, description="products opened before the best is bought")
+
+
+class ShopperConfig(Strict):
+    """The scripted shopper whose trajectories are the data of supervised fine-tuning."""
+
+    trajectories: int = Field(20_000, gt=0, description="trajectories played on the train panel")
+    turn_cap: int = Field(15, gt=0, description="turns after which a trajectory ends unbought")
+    knows: Literal["instruction", "product"] = Field(
+        "instruction",
+        description="what an agent knows, or the product itself and its title: the oracle",
+    )
+    habits: HabitsConfig = Field(HabitsConfig(), description="habits of one who knows no more")
+    least_reward: Share = Field(0.0, description="trajectories that pay less are left out")
+
+    @model_validator(mode="after")
+    def _read(self) -> "ShopperConfig":
+        if self.knows == "product" and self.habits != HabitsConfig():
+            raise ValueError("habits: read only with knows `instruction`")
+        return self
+
+
+class WebshopConfig(Strict):
+    """WebShop as a study uses it."""
+
+    name: Literal["webshop"] = Field(description="which environment")
+    turn_cap: int = Field(15, gt=0, description="turns of an episode in training and evaluation")
+    observation: Literal["text", "text_rich"] = Field(
+        "text", description="pages as pieces with [SEP] between, or with buttons marked"
+    )
+    repeat_instruction: bool = Field(
+        True, description="every page repeats the instruction, as the original's do"
+    )
+    show_attributes: bool = Field(False, description="products have a tab of attributes")
+    goals: Literal["synthetic", "human", "both"] = Field(
+        "synthetic", description="whose instructions"
+    )
+    products: ProductsConfig = Field(description="where products come from")
+    panels: PanelsConfig = Field(PanelsConfig(), description="goals of each panel")
+    expert: ShopperConfig = Field(ShopperConfig(), description="the scripted shopper")
+
+    @property
+    def source(self) -> str:
+        """Where the products come from, in a word."""
+        return "generated" if self.products.generate is not None else "folder"

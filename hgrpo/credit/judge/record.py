@@ -1,0 +1,41 @@
+"""A judge's prompt, read back: the trajectories that it shows."""
+
+import json
+from dataclasses import dataclass, field
+
+
+class RubricError(Exception):
+    """A prompt the rubric cannot read."""
+
+
+@dataclass
+class Record:
+    """One trajectory as the prompt shows it: (observation, action) of every turn."""
+
+    turns: list[tuple[str, str]] = field(default_factory=list)
+    completed: bool = False
+
+
+def read(text: str) -> tuple[str, str, list[Record]]:
+    """Environment, goal and trajectories of a prompt's user message.
+
+    Raises:
+        RubricError: the lines of JSON are not those of `prompts.prompt`.
+    """
+    try:
+        lines = [json.loads(line) for line in text.split("\n") if line.startswith("{")]
+        environment, goal = lines[0]["environment"], lines[0]["goal"]
+        records: list[Record] = []
+        for line in lines[1:]:
+            if line["trajectory"] == len(records):
+                records.append(Record())
+            record = records[line["trajectory"]]
+            if "outcome" in line:
+                record.completed = line["outcome"]["success"]
+            else:
+                record.turns.append((line["observation"], line["action"]))
+    except (ValueError, KeyError, IndexError, TypeError):
+        raise RubricError("the message is not a judge's prompt") from None
+    if not records or not all(record.turns for record in records):
+        raise RubricError("the message shows no turn to score")
+    return environment, goal, records

@@ -1,0 +1,128 @@
+"""Lucene's English analyser: the terms that the official search makes of documents and queries.
+
+Its steps, as pyserini's default has them: words (StandardTokenizer), possessive 's off, lower case,
+stop words out, Porter stems. Words follow Unicode's word boundaries (UAX #29) with Lucene's
+additions: an ideograph or hiragana is a word each, a run of a South-East Asian script is one word,
+and an emoji is a word, ® and ™ among them.
+
+Checked against Lucene 8.11. Known differences, none of which English text meets: characters whose
+kind is newer than Unicode 9; a Hebrew word drops a closing quotation mark, an emoji the joiners
+before it; -yyed and -yying keep both y; a long word's 255 characters are counted by code point.
+"""
+
+import re
+from functools import lru_cache
+
+import regex
+import Stemmer
+
+_LONGEST = 255
+
+# Characters by their Word_Break property; signs are those of Unicode 9, as Lucene 8 has them.
+_LETTER = r"[\p{WB=ALetter}\p{WB=Hebrew_Letter}&&\p{Alphabetic}\u05F3]"
+_DIGIT = r"\p{WB=Numeric}"
+_KATAKANA = r"\p{WB=Katakana}"
+_JOINER = r"\p{WB=ExtendNumLet}"  # the underscore and its like
+_MARK = r"[\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]"  # belongs to the character before it
+_IN_BOTH = r".'\u2018\u2019\u2024\uFE52\uFF07\uFF0E"
+_IN_LETTERS = rf"[{_IN_BOTH}:\u00B7\u02D7\u0387\u05F4\u2027\uFE13\uFE55\uFF1A]"
+_IN_DIGITS = (
+    rf"[{_IN_BOTH},;\u037E\u0589\u060C\u060D\u066C\u07F8\u2044\uFE10\uFE14\uFE50\uFE54\uFF0C\uFF1B]"
+)
+# Pictographs of emoji 11, some of which later versions took back (★ and ♡ for two).
+_PICTOGRAPH = (
+    r"[\p{Extended_Pictographic}\u2388\u2605\u2607-\u2612\u2614-\u2685\u2690-\u2705\u2708-\u2712"
+    r"\u2765-\u2767\U0001F000-\U0001F0FF\U0001F300-\U0001F64F\U0001F680-\U0001F6FF]"
+)
+_FLAG_HALF = r"[\U0001F1E6-\U0001F1FF]"
+
+
+def _run(kind: str) -> str:
+    """One or more characters of a kind, each with its marks."""
+    return rf"{kind}(?:{kind}|{_MARK})*+"
+
+
+_LETTERS = rf"{_run(_LETTER)}(?:{_IN_LETTERS}{_MARK}*+{_run(_LETTER)})*+"  # don't, o'neill, u.s.a
+_DIGITS = rf"{_run(_DIGIT)}(?:{_IN_DIGITS}{_MARK}*+{_run(_DIGIT)})*+"  # 3.5, 1,000
+_PART = rf"(?:{_run(_KATAKANA)}|(?:{_LETTERS}|{_DIGITS})++)"
+_WORD = regex.compile(
+    rf"((?:{_run(_JOINER)})?+{_PART}(?:{_run(_JOINER)}{_PART})*+(?:{_run(_JOINER)})?+"
+    # After a zero-width joiner another pictograph belongs to the same emoji.
+    rf"|{_PICTOGRAPH}{_MARK}*+(?:(?<=\u200D){_PICTOGRAPH}{_MARK}*+)*+"
+    rf"|{_FLAG_HALF}{_MARK}*+{_FLAG_HALF}{_MARK}*+"
+    rf"|[#*]{_MARK}*?\u20E3{_MARK}*+"
+    rf"|(?:\p{{LB=SA}}{_MARK}*+)++"
+    rf"|[\p{{Script=Han}}\p{{Script=Hiragana}}]{_MARK}*+)"
+    # Joiners alone are no word; without this, a long run of them takes quadratic time.
+    rf"|{_run(_JOINER)}",
+    regex.VERSION1,
+)
+
+_STOPPED = (
+    "a an and are as at be but by for if in into is it no not of on or such that the their then "
+    "there these they this to was will with"
+)
+STOP_WORDS = frozenset(_STOPPED.split())
+_POSSESSIVES = ("'s", "\u2019s", "\uff07s")
+
+_PORTER = Stemmer.Stemmer("porter", maxCacheSize=0)  # `_terms` keeps the stems
+# Words that Lucene stems differently, and what Porter's own rules make Lucene's stem of. Only after
+# a vowel and a consonant (y is a vowel after a consonant) does the ending count.
+_SYLLABLE = r".*(?:[aeiou][^aeiou]|[^aeiou]y[^aeiou]).*"
+_FORMS = r"(?:i|y|is|ys|ies|[iy](?:ed|ing)s?)"  # Porter's first steps make -i of them
+_VARIANTS = (
+    (re.compile(rf"({_SYLLABLE}bl){_FORMS}"), r"\1e"),
+    (re.compile(rf"({_SYLLABLE}log){_FORMS}"), r"\1"),
+    # Porter's list of doubled consonants is shorter: b, d, f, g, m, n, p, r, t.
+    (re.compile(r"(.*(?:[aeiou]|[^aeiou]y).*([^aeiouybdfgmnprtlsz]))\2(?:ed|ing)s?"), r"\1"),
+)
+
+
+def analyse(text: str) -> list[str]:
+    """Terms of a text, in order, repeated as often as they occur. Any string will do."""
+    # No word reaches across a space, so words can be remembered between two spaces.
+    return [term for word in text.split(" ") for term in _terms(word)]
+
+
+@lru_cache(maxsize=1 << 17)
+def _terms(text: str) -> tuple[str, ...]:
+    kept = []
+    for word in _WORD.findall(text):
+        for piece in [word] if len(word) <= _LONGEST else _pieces(word):
+            lower = piece.lower() if piece.isascii() else _lower(piece)
+            lower = lower[:-2] if lower.endswith(_POSSESSIVES) else lower
+            if lower and lower not in STOP_WORDS:
+                kept.append(stem(lower))
+    return tuple(kept)
+
+
+def _pieces(word: str) -> list[str]:
+    """A long word as Lucene finds it, which never sees more than 255 characters at a time."""
+    pieces, start = [], 0
+    while start < len(word):
+        match = _WORD.match(word, start, start + _LONGEST)
+        if match and match[1]:
+            pieces.append(match[1])
+        start = match.end() if match else start + 1
+    return pieces
+
+
+def _lower(word: str) -> str:
+    """Java's lower case: character by character, one for one."""
+    return "".join(char.lower()[0] for char in word)
+
+
+def stem(word: str) -> str:
+    """Lucene's Porter stem of a lower-case word.
+
+    It is Porter's (1980) but for four things: words of one or two letters stay; -bli becomes -ble
+    (assembly meets assemble); -logi becomes -log (technology meets technological); and every
+    doubled consonant but l, s and z becomes one before -ed and -ing (trekking meets trek).
+    """
+    if len(word) <= 2:
+        return word
+    for pattern, base in _VARIANTS:
+        match = pattern.fullmatch(word)
+        if match:
+            return _PORTER.stemWord(match.expand(base))
+    return _PORTER.stemWord(word)

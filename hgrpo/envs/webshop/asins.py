@@ -1,0 +1,29 @@
+"""Product identifiers that can be told apart and spelt: "B0" and some syllables in capitals."""
+
+import math
+from collections.abc import Iterator
+from itertools import count
+
+from hgrpo import streams
+
+SYLLABLES = tuple(consonant + vowel for consonant in "BDFGHJKLMNPRSTVWZ" for vowel in "AEIOU")
+
+
+def asins(products: int, seed: int) -> Iterator[str]:
+    """Different identifiers for that many products: at least two syllables, as few as suffice.
+
+    Any len(SYLLABLES) in a row differ in the first syllable. With S syllables, the first of the
+    i-th identifier is i mod S, shuffled; the others are the n digits to base S of
+    (a (i div S) + b + c (i mod S)) mod S^n. This is one-to-one as a is coprime to S.
+    """
+    size = len(SYLLABLES)
+    tail = next(n for n in count(1) if size ** (n + 1) >= products)
+    codes = size**tail
+    rng = streams.generator("webshop-asin", seed)
+    first = rng.permutation(size).tolist()
+    a, b, c = rng.integers(1, codes, size=3).tolist()
+    a = next(number for number in count(a) if math.gcd(number, size) == 1)
+    for i in range(products):
+        code = (a * (i // size) + b + c * (i % size)) % codes
+        digits = [code // size**place % size for place in range(tail)]
+        yield "B0" + "".join(SYLLABLES[digit] for digit in (first[i % size], *digits))

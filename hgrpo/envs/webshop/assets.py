@@ -1,0 +1,123 @@
+"""The assets of a shop: catalogue, search index and goals, from official or generated files."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from tqdm import tqdm
+
+from hgrpo.config.env_webshop import PanelsConfig, WebshopConfig
+from hgrpo.envs.base import Task
+from hgrpo.envs.panels import SPLITS
+from hgrpo.envs.webshop import generator, official
+from hgrpo.envs.webshop.catalogue import Catalogue, write_catalogue
+from hgrpo.envs.webshop.env import GOALS
+from hgrpo.envs.webshop.goal_list import goal_hash, write_goals
+from hgrpo.envs.webshop.goals import human_goal, in_order, synthetic_goals
+from hgrpo.envs.webshop.nouns import title_nouns
+from hgrpo.envs.webshop.prices import price
+from hgrpo.envs.webshop.records import Goal, Instruction, Item, Product
+from hgrpo.envs.webshop.shop import CATALOGUE, build_index
+from hgrpo.errors import UserError
+
+_DATA = "data"
+
+
+def make(
+    config: WebshopConfig, seed: int, out: Path, skipped: Counter
+) -> Iterator[tuple[str, Task]]:
+    """Write the shop below `out`, and yield the tasks of its panels, in order.
+
+    Args:
+        seed: of the generated products, and of prices and price limits.
+        skipped: reason -> records or goals that were left out; counted up here.
+
+    Raises:
+        UserError: a data file is missing or malformed, or there are too few goals for the panels.
+    """
+    products = config.products
+    if products.generate is not None:
+        folder = out / _DATA
+        generator.write(folder, generator.generate(products.generate, seed))
+    else:
+        folder = Path(products.folder)
+    entries = official.attributes(folder / products.attributes_file)
+    sold = official.products(folder / products.items_file, entries, products.limit, skipped)
+    sold = tqdm(sold, desc="products", unit="product", mininterval=1)
+    write_catalogue(out / CATALOGUE, _items(sold, _nouns(folder, config), seed))
+    build_index(out)
+    catalogue = Catalogue(out / CATALOGUE)
+    human: Mapping[str, list[Instruction]] = {}
+    if config.goals != "synthetic":
+        human = official.human_instructions(folder / products.human_file, skipped)
+    goals = in_order(_goals(catalogue, entries, human, config, seed))
+    write_goals(out / GOALS, goals)
+    yield from panels(goals, catalogue, config.panels, skipped)
+
+
+def _items(
+    products: Iterable[Product], nouns: Mapping[str, list[str]] | None, seed: int
+) -> Iterator[Item]:
+    if nouns is None:
+        found = title_nouns(products, lambda product: product.title)
+    else:
+        found = ((product, tuple(nouns[product.asin])) for product in products)
+    for row, (product, words) in enumerate(found):
+        yield Item(row, product, price(product.prices, seed, product.asin), words)
+
+
+def _nouns(folder: Path, config: WebshopConfig) -> dict[str, list[str]] | None:
+    """Nouns that the generator knows; None where titles have to be parsed."""
+    if config.products.generate is None:
+        return None
+    return json.loads((folder / generator.NOUNS_FILE).read_text())
+
+
+def _goals(
+    catalogue: Catalogue,
+    entries: Mapping[str, dict],
+    human: Mapping[str, list[Instruction]],
+    config: WebshopConfig,
+    seed: int,
+) -> Iterator[Goal]:
+    for item in catalogue.items():
+        asin = item.product.asin
+        if config.goals != "human" and asin in entries:
+            instruction = official.synthetic_instruction(asin, entries[asin])
+            if instruction is not None:
+                yield from synthetic_goals(item, instruction, seed)
+        for number, instruction in enumerate(human.get(asin, ())):
+            yield human_goal(item, instruction, seed, number)
+
+
+def panels(
+    goals: list[Goal], catalogue: Catalogue, config: PanelsConfig, skipped: Counter
+) -> Iterator[tuple[str, Task]]:
+    """Tasks with their splits: the first goals are the test panel, then validation, then training.
+
+    A goal that stands twice, word for word, is used once. With `apart`, a goal whose product is
+    already in another panel is left out.
+    """
+    waiting = [(split, getattr(config, split)) for split in reversed(SPLITS)]
+    split, room = waiting.pop(0)
+    owner: dict[int, str] = {}
+    seen: set[str] = set()
+    for number, goal in enumerate(goals):
+        while room == 0 and waiting:
+            split, room = waiting.pop(0)
+        if room == 0:
+            return
+        item = catalogue.item(goal.row)
+        content = goal_hash(goal, item)
+        if content in seen:
+            skipped["the same goal stands twice"] += 1
+            continue
+        if config.apart and owner.setdefault(goal.row, split) != split:
+            skipped["its product is in another panel"] += 1
+            continue
+        seen.add(content)
+        yield split, Task(f"goal-{number}", str(number), content, item.product.category)
+        room = None if room is None else room - 1
+    if waiting or room:
+        raise UserError(f"panels.{split}: {len(goals)} goals are too few for the panels asked for")

@@ -1,0 +1,327 @@
+"""Fetching the official files: resumable, checked, and never mistaking a web page for data.
+
+Addresses: `setup.sh` of princeton-nlp/WebShop, and issues 14 and 21 there for the trajectories.
+The project publishes no checksums. Those below are what copies of the Drive files in other public
+places agree on; where there is none, a receipt records what came.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import requests
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_exponential,
+    wait_random,
+)
+from tqdm import tqdm
+
+from hgrpo.errors import UserError
+
+# What is lost of a chunk when the line is cut in it.
+_CHUNK = 1 << 16
+_LONGEST_PAUSE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a file is, and what it should be where that is known; `size` in bytes."""
+
+    url: str
+    size: int | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What lies on disk now; `size` in bytes, `sha256` in hex."""
+
+    path: Path
+    url: str
+    size: int
+    sha256: str
+
+
+def _drive(identifier: str) -> str:
+    # `confirm` answers the question that Drive asks before it hands out a large file.
+    return (
+        f"https://drive.usercontent.google.com/download?id={identifier}&export=download&confirm=t"
+    )
+
+
+OFFICIAL = {
+    "items_shuffle.json": Source(
+        _drive("1A2whVgOO0euk5O13n2iYDM0bQRkkRduB"),
+        5_479_720_229,
+        "2ef591d65df3af89e972ab72468eb82cbf124d876552d9f3678667edd620a6c8",
+    ),
+    "items_ins_v2.json": Source(
+        _drive("1s2j6NgHljiZzQNL3veZaAiyW_qDEgBNi"),
+        186_295_270,
+        "1d36af476bdb8f82a5da62bd8acdabe54cd8de2fa84010d37da5c4890feb447e",
+    ),
+    "items_shuffle_1000.json": Source(
+        _drive("1EgHdxQ_YxqIQlvvq5iKlCrkEKR6-j0Ib"),
+        4_467_013,
+        "30a4765c3a327af72d9a9a95a6b2486d516f0fa1d3ecd83681901ce82a21b269",
+    ),
+    "items_ins_v2_1000.json": Source(
+        _drive("1IduG0xl544V_A_jv3tHXC0kyFi7PnyBu"),
+        147_099,
+        "f88a36314a397b53b3d9c3fa5878e5f7b26d35019a51ec83fbedeca61a948f6f",
+    ),
+    "items_human_ins.json": Source(
+        _drive("14Kb5SPBk_jfdLZ_CDBNitW98QLDlKR5O"),
+        5_137_548,
+        "cf78667548a71786e1d9049c24b802e48e1084ad4bb021cae56ce1f6d96954a3",
+    ),
+    "all_trajs.zip": Source(_drive("1GWC8UlUzfT9PRTRxgYOwuKSJp4hyV1dp")),
+    "il_trajs_finalized_images.zip": Source(
+        "https://github.com/princeton-nlp/WebShop/raw/master/"
+        "baseline_models/data/il_trajs_finalized_images.zip"
+    ),
+}
+
+
+def fetch(
+    name_or_url: str,
+    destination: Path,
+    sha256: str | None = None,
+    size: int | None = None,
+    *,
+    attempts: int = 8,
+    pause_s: float = 1.0,
+    timeout_s: float = 60.0,
+) -> Receipt:
+    """Fetch a file whole, or not at all; a file that is there already is only checked.
+
+    What has come of an unfinished download lies beside the destination, as `.part`. It is taken up
+    again, in this call and in later ones, as long as it is certain that the rest will fit: the
+    server gave it an ETag or a date to ask by, or the checksum will tell.
+
+    Args:
+        name_or_url: a name of `OFFICIAL`, or an address.
+        destination: the file to write; its folder is made.
+        sha256: expected checksum, hex; None takes that of `OFFICIAL`, or checks none.
+        size: expected bytes; None likewise.
+        attempts: requests in all. Between them the pause doubles from `pause_s`, with jitter.
+        timeout_s: how long the server may be silent.
+
+    Raises:
+        UserError: there is no network, the server refuses or sends a web page, the file differs
+            from what is expected, or it cannot be written.
+    """
+    source = OFFICIAL.get(name_or_url, Source(name_or_url))
+    source = Source(
+        source.url, size or source.size, (sha256 or source.sha256 or "").lower() or None
+    )
+    if "://" not in source.url:
+        raise UserError(f"{name_or_url}: neither an address nor one of {', '.join(OFFICIAL)}")
+    if destination.is_dir():
+        raise UserError(f"{destination}: a file's path was expected, this is a folder")
+    if destination.exists():
+        return _receipt(destination, destination, source, "remove it to fetch it again")
+    part = _Part(destination)
+    retrying = Retrying(
+        stop=stop_after_attempt(attempts),
+        retry=retry_if_exception_type(_PassingError),
+        wait=wait_exponential(pause_s, max=_LONGEST_PAUSE_S) + wait_random(0, pause_s),
+        reraise=True,
+    )
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        retrying(_request, source, part, timeout_s)
+    except _PassingError as error:
+        if part.size and part.fits(source):
+            rest = f"; run it again to go on after byte {part.size:,}"
+        else:
+            part.discard()
+            rest = "; is there a network?" if error.unreachable else ""
+        raise UserError(
+            f"{source.url}: not fetched in {attempts} attempts ({error}){rest}"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{part.path}: cannot be written ({error.strerror or error})") from None
+    try:
+        receipt = _receipt(part.path, destination, source, "what came has been removed")
+    except UserError:
+        part.discard()
+        raise
+    part.become(destination)
+    return receipt
+
+
+class _PassingError(Exception):
+    """This request failed; another may not."""
+
+    def __init__(self, message: str, unreachable: bool = False):
+        super().__init__(message)
+        self.unreachable = unreachable
+
+
+class _Part:
+    """The unfinished file and, beside it, a note of what it is a part of."""
+
+    def __init__(self, destination: Path):
+        self.path = destination.with_name(f"{destination.name}.part")
+        self._note = destination.with_name(f"{destination.name}.part.json")
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def validator(self, source: Source) -> str | None:
+        """What the server called this version of the file, if it did and the address is that."""
+        try:
+            note = json.loads(self._note.read_text())
+            return note["validator"] if note["url"] == source.url else None
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return None
+
+    def fits(self, source: Source) -> bool:
+        """Whether a download that goes on from here is sure to give the whole file or an error."""
+        return self.validator(source) is not None or source.sha256 is not None
+
+    def begin(self, source: Source, validator: str | None) -> None:
+        """Empty the file; it is now the beginning of this version of the source."""
+        self.path.write_bytes(b"")
+        self._note.write_text(json.dumps({"url": source.url, "validator": validator}))
+
+    def become(self, destination: Path) -> None:
+        self.path.replace(destination)
+        self._note.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self._note.unlink(missing_ok=True)
+
+
+def _request(source: Source, part: _Part, timeout_s: float) -> None:
+    """Ask once for what is missing, and write what comes.
+
+    Raises:
+        _PassingError: no answer, an answer that may pass, or less than was announced.
+        UserError: an answer that will stay.
+    """
+    # Compressed bytes could not be counted or resumed.
+    headers = {"Accept-Encoding": "identity"}
+    if part.size and part.fits(source):
+        headers["Range"] = f"bytes={part.size}-"
+        if part.validator(source) is not None:
+            # A server whose file has changed then sends all of it, with status 200.
+            headers["If-Range"] = part.validator(source)
+    try:
+        with requests.get(source.url, headers=headers, stream=True, timeout=timeout_s) as response:
+            _receive(response, source, part)
+    except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema) as error:
+        raise UserError(f"{source.url}: not an address ({error})") from None
+    except requests.exceptions.RequestException as error:
+        unreachable = isinstance(error, requests.exceptions.ConnectionError)
+        raise _PassingError(type(error).__name__, unreachable) from None
+
+
+def _receive(response: requests.Response, source: Source, part: _Part) -> None:
+    status = response.status_code
+    if status == 416 and part.size:
+        _no_such_range(response, part)
+        return
+    if status in (408, 429) or status >= 500:
+        raise _PassingError(f"HTTP {status}")
+    chunks = response.iter_content(_CHUNK)
+    head = next(chunks, b"")
+    page = _page_title(response, head)
+    if status not in (200, 206):
+        title = f", {page!r}" if page else ""
+        raise UserError(f"{source.url}: the server answers HTTP {status} {response.reason}{title}")
+    if page is not None:
+        raise UserError(
+            f"{source.url}: the server sends a web page ({page!r}) in place of the file; open the "
+            "address in a browser, save the file, and put it where it belongs"
+        )
+    start, total = _extent(response)
+    if total is not None and source.size not in (None, total):
+        part.discard()
+        raise UserError(
+            f"{source.url}: the server offers {total} bytes, {source.size} were expected"
+        )
+    if status == 200:
+        part.begin(source, _validator(response))
+    elif start != part.size:
+        part.discard()
+        raise _PassingError(f"the server went on at byte {start}, not {part.size}")
+    _write(chain([head], chunks), part, total)
+    if total is not None and part.size != total:
+        raise _PassingError(f"{part.size} of {total} bytes came")
+
+
+def _write(chunks: Iterator[bytes], part: _Part, total: int | None) -> None:
+    with (
+        part.path.open("ab") as handle,
+        tqdm(
+            desc=part.path.stem,
+            total=total,
+            initial=part.size,
+            unit="B",
+            unit_scale=True,
+            mininterval=1,
+            disable=None,
+        ) as bar,
+    ):
+        for chunk in chunks:
+            handle.write(chunk)
+            bar.update(len(chunk))
+
+
+def _no_such_range(response: requests.Response, part: _Part) -> None:
+    """Return when the part is all there is (`Content-Range: bytes */size`), else start anew."""
+    if response.headers.get("Content-Range", "").rpartition("/")[2] != str(part.size):
+        part.discard()
+        raise _PassingError("the server's file is shorter than what came of it before")
+
+
+def _extent(response: requests.Response) -> tuple[int, int | None]:
+    """First byte of the body, and bytes of the whole file if the server says."""
+    if response.status_code == 206:
+        span = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
+        if span is None:
+            raise _PassingError("a partial answer without Content-Range")
+        return int(span[1]), None if span[2] == "*" else int(span[2])
+    length = response.headers.get("Content-Length")
+    return 0, None if length is None else int(length)
+
+
+def _validator(response: requests.Response) -> str | None:
+    """What If-Range may hold: a strong ETag, else the date of the file (RFC 9110, 13.1.5)."""
+    tag = response.headers.get("ETag")
+    return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified")
+
+
+def _page_title(response: requests.Response, head: bytes) -> str | None:
+    """Title of the web page that the answer is, "" without one; None where it is none."""
+    begins = head.lstrip()[:14].lower()
+    declared = "text/html" in response.headers.get("Content-Type", "").lower()
+    if not declared and not begins.startswith((b"<!doctype html", b"<html")):
+        return None
+    title = re.search(rb"<title[^>]*>(.*?)</title>", head, re.DOTALL | re.IGNORECASE)
+    return title[1].decode(errors="replace").strip() if title else ""
+
+
+def _receipt(file: Path, destination: Path, source: Source, remedy: str) -> Receipt:
+    """Check the file and say what it is; `destination` is the path it will have."""
+    size = file.stat().st_size
+    if source.size not in (None, size):
+        raise UserError(f"{destination}: {size} bytes, {source.size} were expected; {remedy}")
+    with file.open("rb") as handle:
+        digest = hashlib.file_digest(handle, "sha256").hexdigest()
+    if source.sha256 not in (None, digest):
+        raise UserError(
+            f"{destination}: the SHA-256 is {digest}, {source.sha256} was expected; {remedy}"
+        )
+    return Receipt(destination, source.url, size, digest)

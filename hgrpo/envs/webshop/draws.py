@@ -1,0 +1,39 @@
+"""Many small draws from one named stream, cheap enough for a million products."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from hgrpo import streams
+
+Item = TypeVar("Item")
+
+# One call to NumPy costs as much as fetching this many numbers.
+_STOCK = 48
+
+
+class Draws:
+    """A stream of `hgrpo.streams`, named by its parts, read one draw at a time."""
+
+    def __init__(self, *parts: object) -> None:
+        self._rng = streams.generator(*parts)
+        self._stock: list[float] = []
+
+    def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
+        """A number of [low, high)."""
+        if not self._stock:
+            self._stock = self._rng.random(_STOCK).tolist()
+        return low + (high - low) * self._stock.pop()
+
+    def between(self, bounds: tuple[int, int]) -> int:
+        """An integer of [low, high], both ends included."""
+        low, high = bounds
+        return low + int(self.uniform() * (high - low + 1))
+
+    def pick(self, items: Sequence[Item]) -> Item:
+        """One of `items`, each as likely."""
+        return items[int(self.uniform() * len(items))]
+
+    def some(self, items: Sequence[Item], count: int) -> list[Item]:
+        """`count` different entries of `items` in random order; all of them if there are fewer."""
+        left = list(items)
+        return [left.pop(int(self.uniform() * len(left))) for _ in range(min(count, len(left)))]

@@ -1,0 +1,141 @@
+"""WebShop as a TextEnv, in one process with any number of others over the same shop."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from hgrpo.envs.base import Observation, Step, Task
+from hgrpo.envs.fingerprint import fingerprint
+from hgrpo.envs.webshop import pages
+from hgrpo.envs.webshop.goal_list import GoalList, goal_hash
+from hgrpo.envs.webshop.progress import potential
+from hgrpo.envs.webshop.session import Session
+from hgrpo.envs.webshop.shop import open_shop
+from hgrpo.errors import UserError
+
+GOALS = "goals.arrow"
+
+
+@lru_cache(maxsize=2)
+def open_goals(folder: Path) -> GoalList:
+    """The goals of a folder of assets, opened once per process."""
+    return GoalList(folder / GOALS)
+
+
+class WebshopEnv:
+    """Shopping sessions. `Task.path` is the goal's number in the file of goals.
+
+    A purchase pays its reward, in [0, 1], and is a success where that is 1; every other step pays
+    0. `Observation.goal` is the instruction; a reset's text is the search page, which carries it.
+    `info["reward"]` of the last step holds the reward's parts.
+
+    Args:
+        assets: folder with the catalogue, its index and the goals.
+        rich: observations mark what can be clicked (the original's `text_rich`).
+        repeat_instruction: every page repeats the instruction, as in the original.
+        show_attributes: item pages have a tab of attributes.
+    """
+
+    def __init__(
+        self,
+        assets: Path | str,
+        rich: bool = False,
+        repeat_instruction: bool = True,
+        show_attributes: bool = False,
+    ) -> None:
+        self.assets = Path(assets)
+        self.rich = rich
+        self.repeat_instruction = repeat_instruction
+        self.show_attributes = show_attributes
+        self._session: Session | None = None
+        self._task: Task | None = None
+        self._played: list[str] = []
+
+    def reset(self, task: Task) -> Observation:
+        """Start `task` over.
+
+        Raises:
+            UserError: the assets are missing or malformed, or do not hold this task.
+        """
+        shop = open_shop(self.assets)
+        if not task.path.isdecimal():
+            raise UserError(f"{task.task_id}: {task.path!r} is not the number of a goal")
+        goal = open_goals(self.assets).goal(int(task.path))
+        found = goal_hash(goal, shop.item(goal.row))
+        if found != task.content_hash:
+            raise UserError(
+                f"{self.assets / GOALS}: goal {task.path} has content hash {found[:12]}..., the "
+                f"task {task.task_id!r} expects {task.content_hash[:12]}...; run the assets stage "
+                "again"
+            )
+        self._session = Session(shop, goal, self.show_attributes)
+        self._task, self._played = task, []
+        self._level = potential(self._session)
+        return self._observe(opening=True)
+
+    @property
+    def session(self) -> Session:
+        """The session that is played."""
+        if self._session is None:
+            raise RuntimeError("session before reset")
+        return self._session
+
+    def step(self, action: str) -> Step:
+        if self._session is None or self._session.bought is not None:
+            raise RuntimeError("step before reset, or after the purchase")
+        admissible = self._session.act(action)
+        self._played.append(action)
+        level = potential(self._session)
+        gain, self._level = level - self._level, level
+        bought = self._session.bought
+        paid = 0.0 if bought is None else bought.total
+        return Step(
+            observation=self._observe(),
+            env_reward=paid,
+            progress=gain,
+            done=bought is not None,
+            success=paid == 1.0,
+            info={"admissible": admissible} | ({} if bought is None else {"reward": bought}),
+        )
+
+    def admissible_commands(self) -> list[str]:
+        """The clicks that the page allows. Searches, which have no end, are not listed."""
+        if self._session is None:
+            raise RuntimeError("admissible_commands before reset")
+        search = pages.SEARCH.lower()
+        return [f"click[{text}]" for text in self._session.clickables if text != search]
+
+    def situation(self) -> tuple[str, str]:
+        """Fingerprints of the page without instruction, with the chosen options, and of its clicks.
+
+        The search page has the search bar as one of its clicks.
+        """
+        if self._session is None:
+            raise RuntimeError("situation before reset")
+        session = self._session
+        texts = [piece.text for piece in session.page if piece.kind != "instruction"]
+        return (
+            fingerprint([*texts, *sorted(session.chosen.items())]),
+            fingerprint(session.clickables),
+        )
+
+    def _observe(self, opening: bool = False) -> Observation:
+        session = self._session
+        page = session.page
+        if not (opening or self.repeat_instruction):
+            page = [piece for piece in page if piece.kind != "instruction"]
+        text = pages.rich(page, session.chosen, session.opened) if self.rich else pages.text(page)
+        return Observation(session.goal.text, text)
+
+    def __getstate__(self) -> dict:
+        return {
+            "settings": (self.assets, self.rich, self.repeat_instruction, self.show_attributes),
+            "task": self._task,
+            "played": self._played,
+        }
+
+    def __setstate__(self, state: dict) -> None:
+        self.__init__(*state["settings"])
+        if state["task"] is not None:
+            self.reset(state["task"])
+            for action in state["played"]:
+                self.step(action)

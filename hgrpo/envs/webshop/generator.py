@@ -1,0 +1,277 @@
+"""A generated catalogue in the official files' format: families of products hard to tell apart.
+
+Text is short and the vocabulary small, so that a small language model can learn to shop.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+
+from hgrpo import streams
+from hgrpo.config.env_webshop import CatalogueConfig
+from hgrpo.envs.webshop.asins import asins
+from hgrpo.envs.webshop.departments import BRANDS, DEPARTMENTS, ProductType
+from hgrpo.envs.webshop.draws import Draws
+from hgrpo.envs.webshop.wording import Draft, instruction, listing, wish
+
+PRODUCTS_FILE = "items_shuffle.json"
+INSTRUCTIONS_FILE = "items_ins_v2.json"
+HUMAN_FILE = "items_human_ins.json"
+NOUNS_FILE = "nouns.json"
+
+_PATH = " \u203a "
+# Products that are shuffled together, and so the number held in memory.
+_BLOCK = 4096
+# Probabilities that a near-duplicate differs from the first of its family in each respect.
+_NEW_ATTRIBUTES = 0.8
+_NEW_OPTIONS = 0.5
+_NEW_BRAND = 0.5
+# Its price is the first one's times exp(u), with u uniform between minus this and this.
+_PRICE_SPREAD = 0.3
+# Draws until it differs from the others, and sets of attributes an instruction is chosen from.
+_ATTEMPTS = 8
+# Probabilities that a price is a range, and that a shopper's words name an option.
+_PRICE_RANGE = 0.3
+_NAMED_OPTION = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """One product in the official files' format.
+
+    Attributes:
+        item: record of `items_shuffle.json`.
+        attributes: entry of `items_ins_v2.json`.
+        human: entries of `items_human_ins.json`, none or one.
+        nouns: of the title, lower case, those that say what the thing is. The brand is not among
+            them, as two things of one maker are not of one type, nor are words of attributes.
+    """
+
+    item: dict
+    attributes: dict
+    human: list[dict]
+    nouns: tuple[str, ...]
+
+
+def generate(config: CatalogueConfig, seed: int) -> Iterator[Generated]:
+    """Yield the products in shop order, block by block in shuffled order.
+
+    The i-th product drawn depends on (seed, i) and the config, not on how many follow, save for
+    the number of syllables of all asins. `instructed` and `human` change no product. Blocks of a
+    few thousand products are shuffled, so that memory is bounded however many there are.
+    """
+    drawn = _products(config, seed)
+    for start in range(0, config.products, _BLOCK):
+        block = list(islice(drawn, min(_BLOCK, config.products - start)))
+        order = streams.generator("webshop-order", seed, start).permutation(len(block))
+        yield from (block[i] for i in order.tolist())
+
+
+def write(folder: Path, products: Iterable[Generated]) -> None:
+    """Write the three official files and `nouns.json` (asin -> nouns) into `folder`, one by one.
+
+    The folder is made where it is missing; files of these names are replaced. If drawing a product
+    fails, the files have no closing bracket, so that nobody takes them for whole.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        items, attributes, human, nouns = (
+            stack.enter_context(_Stream(folder / name, brackets))
+            for name, brackets in (
+                (PRODUCTS_FILE, "[]"),
+                (INSTRUCTIONS_FILE, "{}"),
+                (HUMAN_FILE, "{}"),
+                (NOUNS_FILE, "{}"),
+            )
+        )
+        for product in products:
+            asin = product.item["asin"]
+            items.put(product.item)
+            attributes.put(product.attributes, asin)
+            nouns.put(product.nouns, asin)
+            if product.human:
+                human.put(product.human, asin)
+
+
+class _Stream:
+    """A JSON array or object written entry by entry, each on a line of its own."""
+
+    def __init__(self, path: Path, brackets: str) -> None:
+        self._path = path
+        self._open, self._close = brackets
+        self._separator = "\n"
+
+    def __enter__(self) -> "_Stream":
+        self._handle = self._path.open("w", encoding="utf-8")
+        self._handle.write(self._open)
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is None:
+            self._handle.write(f"\n{self._close}\n")
+        self._handle.close()
+
+    def put(self, entry: object, key: str | None = None) -> None:
+        name = "" if key is None else f"{json.dumps(key)}: "
+        self._handle.write(f"{self._separator}{name}{json.dumps(entry)}")
+        self._separator = ",\n"
+
+
+def families(config: CatalogueConfig, seed: int) -> Iterator[list[Draft]]:
+    """Yield family after family without end; the f-th depends on (seed, f) and the config alone.
+
+    Each has one product type, and every member shares an attribute with the first.
+    """
+    types = [(name, kind) for name in config.departments for kind in DEPARTMENTS[name].types]
+    for number in count():
+        yield _family(config, types, Draws("webshop-family", seed, number))
+
+
+def _products(config: CatalogueConfig, seed: int) -> Iterator[Generated]:
+    drafts = ((draft, family) for family in families(config, seed) for draft in family)
+    names = asins(config.products, seed)
+    for index, (asin, (draft, family)) in enumerate(zip(names, drafts, strict=False)):
+        rivals = [other for other in family if other is not draft]
+        yield _product(config, draft, rivals, asin, seed, index)
+
+
+def _family(
+    config: CatalogueConfig, types: list[tuple[str, ProductType]], draws: Draws
+) -> list[Draft]:
+    department, kind = draws.pick(types)
+    pool = DEPARTMENTS[department].attributes
+    first = Draft(
+        department,
+        kind,
+        draws.pick(BRANDS),
+        tuple(draws.some(pool, draws.between(config.attributes))),
+        _options(config, kind, draws),
+        _prices(kind, _log_uniform(kind, draws), draws),
+    )
+    drafts = [first]
+    for _ in range(draws.between(config.family) - 1):
+        drafts.append(_sibling(config, first, drafts, draws))
+    return drafts
+
+
+def _sibling(config: CatalogueConfig, first: Draft, others: list[Draft], draws: Draws) -> Draft:
+    """A near-duplicate of `first`, if possible with attributes and options that no other has."""
+    taken = [(set(other.attributes), other.options) for other in others]
+    for _ in range(_ATTEMPTS):
+        attributes, options = first.attributes, first.options
+        if draws.uniform() < _NEW_ATTRIBUTES:
+            attributes = _vary(config, first, draws)
+        if draws.uniform() < _NEW_OPTIONS:
+            options = _new_values(config, first, draws)
+        if (set(attributes), options) not in taken:
+            break
+    brand = draws.pick(BRANDS) if draws.uniform() < _NEW_BRAND else first.brand
+    low = first.prices[0] * math.exp(draws.uniform(-_PRICE_SPREAD, _PRICE_SPREAD))
+    prices = _prices(first.type, low, draws)
+    return Draft(first.department, first.type, brand, attributes, options, prices)
+
+
+def _vary(config: CatalogueConfig, first: Draft, draws: Draws) -> tuple[str, ...]:
+    """The attributes with one or two dropped and up to two new ones; one at least is kept."""
+    own = first.attributes
+    kept = draws.some(own, max(1, len(own) - draws.between((1, 2))))
+    low, high = config.attributes
+    total = draws.between((max(low, len(kept)), min(high, len(kept) + 2)))
+    fresh = [name for name in DEPARTMENTS[first.department].attributes if name not in own]
+    return (*kept, *draws.some(fresh, total - len(kept)))
+
+
+def _options(
+    config: CatalogueConfig, kind: ProductType, draws: Draws
+) -> dict[str, tuple[str, ...]]:
+    names = draws.some(kind.options, draws.between(config.option_names))
+    return {name: _values(config, values, draws) for name, values in names}
+
+
+def _values(config: CatalogueConfig, values: tuple[str, ...], draws: Draws) -> tuple[str, ...]:
+    chosen = set(draws.some(values, draws.between(config.option_values)))
+    # In the order of the list: sizes grow.
+    return tuple(value for value in values if value in chosen)
+
+
+def _new_values(config: CatalogueConfig, first: Draft, draws: Draws) -> dict[str, tuple[str, ...]]:
+    """The options with the values of one of them drawn anew."""
+    if not first.options:
+        return {}
+    name = draws.pick(list(first.options))
+    return first.options | {name: _values(config, dict(first.type.options)[name], draws)}
+
+
+def _log_uniform(kind: ProductType, draws: Draws) -> float:
+    low, high = kind.prices
+    return math.exp(draws.uniform(math.log(low), math.log(high)))
+
+
+def _prices(kind: ProductType, price: float, draws: Draws) -> tuple[float, ...]:
+    low, high = kind.prices
+    start = round(min(max(price, low), high), 2)
+    if draws.uniform() < _PRICE_RANGE:
+        end = round(min(start * draws.uniform(1.1, 1.6), high), 2)
+        if end > start:
+            return start, end
+    return (start,)
+
+
+def _product(
+    config: CatalogueConfig, draft: Draft, rivals: list[Draft], asin: str, seed: int, index: int
+) -> Generated:
+    text = listing(draft, Draws("webshop-text", seed, index))
+    kind = draft.type
+    item = {
+        "name": text.title,
+        "full_description": text.description,
+        "small_description": text.bullet_points,
+        "product_category": _PATH.join((draft.department.title(), kind.group, kind.plural.title())),
+        "category": draft.department,
+        "query": kind.plural,
+        "asin": asin,
+        "pricing": " - ".join(f"${price:.2f}" for price in draft.prices),
+        "average_rating": "",
+        "images": [],
+        "customization_options": {
+            name: [{"value": value} for value in values] for name, values in draft.options.items()
+        },
+    }
+    asked = Draws("webshop-instruction", seed, index)
+    attributes = {"attributes": list(draft.attributes)}
+    if asked.uniform() < config.instructed:
+        attributes |= _instruction(draft, rivals, asked)
+    asked = Draws("webshop-human", seed, index)
+    human = [_wish(draft, rivals, asin, asked)] if asked.uniform() < config.human else []
+    return Generated(item, attributes, human, kind.nouns)
+
+
+def _instruction(draft: Draft, rivals: list[Draft], draws: Draws) -> dict:
+    wanted = _wanted(draft, rivals, draws)
+    text = instruction(draft.type.name, draft.type.plural, wanted, draws)
+    return {"instruction": text, "instruction_attributes": wanted}
+
+
+def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
+    wanted = _wanted(draft, rivals, draws)
+    chosen = [(name, draws.pick(values)) for name, values in draft.options.items()]
+    named = draws.pick(chosen) if chosen and draws.uniform() < _NAMED_OPTION else None
+    return {
+        "asin": asin,
+        "instruction": wish(draft.type.name, draft.type.plural, wanted, named, draws),
+        "attributes": list(draft.attributes),
+        # The official file has one empty entry where a product has no options.
+        "options": [f"{name}: {value}" for name, value in chosen] or [""],
+        "instruction_attributes": wanted,
+        "instruction_options": [named[1]] if named else [],
+    }
+
+
+def _wanted(draft: Draft, rivals: list[Draft], draws: Draws) -> list[str]:
+    """One to three of the attributes; the least shared with the family of a few draws."""
+    choices = [draws.some(draft.attributes, draws.between((1, 3))) for _ in range(_ATTEMPTS)]
+    return min(choices, key=lambda wanted: sum(set(wanted) <= set(r.attributes) for r in rivals))

@@ -1,0 +1,103 @@
+"""The goals of a shop on disk: an Arrow file that all processes map, one row per goal."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+
+from hgrpo.envs.webshop.records import Goal, Item
+from hgrpo.errors import UserError
+
+_BATCH = 8192
+_TEXTS = pa.list_(pa.string())
+_SCHEMA = pa.schema(
+    [
+        ("row", pa.int32()),
+        ("text", pa.string()),
+        ("attributes", _TEXTS),
+        # Null for a person's goal, whose options have no names.
+        ("option_names", _TEXTS),
+        ("option_values", _TEXTS),
+        ("price_limit", pa.float64()),
+    ]
+)
+
+
+def write_goals(path: Path, goals: Iterable[Goal]) -> None:
+    """Write goals in their order."""
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
+        rest = iter(goals)
+        while batch := [_record(goal) for goal in islice(rest, _BATCH)]:
+            writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=_SCHEMA))
+
+
+class GoalList:
+    """Goals by number.
+
+    Raises:
+        UserError: the file is missing or holds no goals.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        except FileNotFoundError:
+            raise UserError(f"{path}: no such file of goals; run the assets stage first") from None
+        except pa.ArrowInvalid as error:
+            raise UserError(f"{path}: not a file of goals ({error})") from None
+        if reader.schema != _SCHEMA:
+            raise UserError(f"{path}: goals of another version; run the assets stage again")
+        self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        self._length = sum(batch.num_rows for batch in self._batches)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def goal(self, number: int) -> Goal:
+        """The goal of that number, from 0.
+
+        Raises:
+            UserError: there is none.
+        """
+        if not 0 <= number < self._length:
+            raise UserError(f"goal {number}: the shop has goals 0 to {self._length - 1}")
+        batch, place = divmod(number, _BATCH)
+        (record,) = self._batches[batch].slice(place, 1).to_pylist()
+        names, values = record["option_names"], record["option_values"]
+        options = tuple(values) if names is None else tuple(zip(names, values, strict=True))
+        return Goal(
+            record["row"],
+            record["text"],
+            tuple(record["attributes"]),
+            options,
+            record["price_limit"],
+        )
+
+
+def goal_hash(goal: Goal, item: Item) -> str:
+    """SHA-256 (hex) of what a goal asks for and of the product it was made from."""
+    content = (
+        item.product.asin,
+        item.price,
+        goal.text,
+        goal.attributes,
+        goal.options,
+        goal.price_limit,
+    )
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _record(goal: Goal) -> dict:
+    named = [option for option in goal.options if isinstance(option, tuple)]
+    synthetic = len(named) == len(goal.options)
+    return {
+        "row": goal.row,
+        "text": goal.text,
+        "attributes": goal.attributes,
+        "option_names": [name for name, _ in named] if synthetic else None,
+        "option_values": [value for _, value in named] if synthetic else goal.options,
+        "price_limit": goal.price_limit,
+    }

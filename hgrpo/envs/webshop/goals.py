@@ -1,0 +1,42 @@
+"""Goals from instructions, in the original's order.
+
+A synthetic instruction gives a goal for every combination of its product's option values, a human
+one gives one goal. They are listed product by product and then shuffled as the original shuffles
+them (Python's `random.shuffle`, seed 233), so goal numbers agree with it where the data files do.
+"""
+
+import itertools
+import random
+from collections.abc import Iterable, Iterator
+
+from hgrpo.envs.webshop.prices import limit_text, price_limit
+from hgrpo.envs.webshop.records import Goal, Instruction, Item
+
+_ORDER_SEED = 233
+
+
+def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator[Goal]:
+    """A goal for each combination of option values, names in alphabetical order."""
+    options = item.product.options
+    names = sorted(options)
+    limit = price_limit(item.price, seed, item.product.asin)
+    for values in itertools.product(*(options[name] for name in names)):
+        chosen = tuple(zip(names, values, strict=True))
+        asked = ", and ".join(f"{name}: {value}" for name, value in chosen)
+        wish = f" with {asked}" if asked else ""
+        text = f"{instruction.text}{wish}{limit_text(limit)}"
+        yield Goal(item.row, text, instruction.attributes, chosen, limit)
+
+
+def human_goal(item: Item, instruction: Instruction, seed: int, number: int) -> Goal:
+    """The goal of a person's instruction, the `number`-th for its product."""
+    limit = price_limit(item.price, seed, item.product.asin, number)
+    text = instruction.text.strip(".") + limit_text(limit)
+    return Goal(item.row, text, instruction.attributes, instruction.options or (), limit)
+
+
+def in_order(goals: Iterable[Goal]) -> list[Goal]:
+    """The goals in the original's order."""
+    listed = list(goals)
+    random.Random(_ORDER_SEED).shuffle(listed)
+    return listed

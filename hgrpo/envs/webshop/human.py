@@ -1,0 +1,346 @@
+"""Human trajectories, in the two official forms.
+
+* The site's session logs (`all_trajs.zip`): one file a session, one JSON object a page shown, with
+  `page`, `url`, `goal` and, but for the search page, `content`; written by the routes of
+  `web_agent_site/app.py`. They hold no actions and no text: actions follow from pairs of pages.
+* The imitation file (`il_trajs_finalized_images.jsonl`): one JSON object a trajectory, with lists
+  `states`, `actions`, `available_actions`, `action_idxs`, `actions_translate` and `images`, read
+  by `baseline_models/train_choice_il.py`. It holds no rewards.
+"""
+
+import ast
+import itertools
+import json
+import math
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hgrpo.errors import UserError
+
+_SESSION_KEYS = {"page", "url", "goal"}
+_IMITATION_KEYS = {"states", "actions"}
+_PAGES = ("index", "search_results", "item_page", "item_sub_page", "done")
+_SUB_PAGES = ("description", "features", "reviews", "attributes")
+_ACTION = re.compile(r"(search|click)\[.+\]", re.DOTALL)
+_GOAL = re.compile(
+    r"Instruction:\s*(\S.*?)\s*\[button\] search \[button_\]", re.DOTALL | re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HumanTrajectory:
+    """What one person did to fulfil one instruction.
+
+    Attributes:
+        source: file, and line in a file of many trajectories.
+        goal: the instruction as the person read it, with its price limit.
+        actions: `search[...]` or `click[...]`, clicks in lower case; at least one.
+        observations: the file's own text of the page before each action; None in session logs.
+        reward: of the purchase; None where the file does not say, or nothing was bought.
+    """
+
+    source: str
+    goal: str
+    actions: tuple[str, ...]
+    observations: tuple[str, ...] | None
+    reward: float | None
+
+
+def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
+    """Yield the trajectories of a `.jsonl` file, or of all of them in a folder or `.zip` archive.
+
+    Files come in the order of their names, trajectories of a file in its order.
+
+    Args:
+        path: the file, folder or archive.
+        counts: trajectories left out whole, by reason, and pages that were shown twice in a row.
+
+    Raises:
+        UserError: nothing is there to read, a line is not JSON, or is of neither form.
+    """
+    try:
+        for name, lines in _files(path):
+            yield from _trajectories(name, _rows(name, lines), counts)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise UserError(f"{path}: the archive is broken or cut off ({error})") from None
+
+
+def _files(path: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
+    """Yield (name, lines) of each file."""
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder")
+    if path.is_dir():
+        names = [str(file.relative_to(path)) for file in path.rglob("*.jsonl")]
+        for name in _chosen(names, path):
+            with (path / name).open("rb") as handle:
+                yield str(path / name), handle
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            for name in _chosen(archive.namelist(), path):
+                with archive.open(name) as handle:
+                    yield f"{path}/{name}", handle
+    else:
+        with path.open("rb") as handle:
+            yield str(path), handle
+
+
+def _chosen(names: Iterable[str], path: Path) -> list[str]:
+    """Names of the trajectory files, sorted; macOS packs a `._` file beside each."""
+    chosen = sorted(
+        name for name in names if name.endswith(".jsonl") and not Path(name).name.startswith("._")
+    )
+    if not chosen:
+        raise UserError(f"{path}: there is no .jsonl file inside")
+    return chosen
+
+
+def _rows(name: str, lines: Iterable[bytes]) -> Iterator[tuple[str, dict]]:
+    """Yield (place, object) of each line that is not blank."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        place = f"{name}: line {number}"
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise UserError(f"{place}: not JSON, or cut off ({error})") from None
+        if not isinstance(row, dict):
+            raise UserError(f"{place}: an object was expected, not {_shown(row)}")
+        yield place, row
+
+
+def _trajectories(
+    name: str, rows: Iterator[tuple[str, dict]], counts: Counter[str]
+) -> Iterator[HumanTrajectory]:
+    first = next(rows, None)
+    if first is None:
+        counts["left out: empty file"] += 1
+        return
+    if first[1].keys() >= _SESSION_KEYS:
+        with _counted(counts):
+            yield _session(name, [first, *rows], counts)
+        return
+    for place, row in itertools.chain([first], rows):
+        if not row.keys() >= _IMITATION_KEYS:
+            raise UserError(
+                f"{place}: neither a page of a session log (page, url, goal) nor a trajectory of "
+                f"the imitation file (states, actions); its keys are {_shown(sorted(row))}"
+            )
+        with _counted(counts):
+            yield _imitation(place, row)
+
+
+class _LeftOutError(Exception):
+    """This trajectory cannot be used; the message is the reason that is counted."""
+
+
+@contextmanager
+def _counted(counts: Counter[str]) -> Iterator[None]:
+    try:
+        yield
+    except _LeftOutError as reason:
+        counts[f"left out: {reason}"] += 1
+
+
+def _imitation(place: str, row: dict) -> HumanTrajectory:
+    """The trajectory of one line of the imitation file."""
+    states, actions = (_texts(row.get(key), f"{place}: {key}") for key in ("states", "actions"))
+    if len(states) != len(actions):
+        raise UserError(f"{place}: {len(states)} states, but {len(actions)} actions")
+    if not actions:
+        raise _LeftOutError("no action")
+    if not all(map(_ACTION.fullmatch, actions)):
+        raise _LeftOutError("an action is neither search[...] nor click[...]")
+    goal = _GOAL.search(states[0])
+    if goal is None:
+        raise UserError(
+            f"{place}: states: the first has no instruction before its search button: "
+            f"{_shown(states[0])}"
+        )
+    return HumanTrajectory(place, goal[1], actions, states, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A page of a session log. Fields that its kind lacks are empty."""
+
+    kind: str
+    keywords: tuple[str, ...] = ()
+    number: int = 0
+    results: tuple[str, ...] = ()
+    asin: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    sub_page: str = ""
+
+    @property
+    def search(self) -> tuple:
+        return self.keywords, self.number
+
+    @property
+    def item(self) -> tuple:
+        return self.search, self.asin, self.options
+
+
+def _session(name: str, rows: list[tuple[str, dict]], counts: Counter[str]) -> HumanTrajectory:
+    """The trajectory of a session log.
+
+    A page that follows itself unchanged is one page: it was reloaded, or what was chosen already
+    was clicked again.
+    """
+    goals = {_goal(row, place) for place, row in rows}
+    pages = [_page(row, place) for place, row in rows]
+    place, last = rows[-1]
+    reward = _reward(last, place) if pages[-1].kind == "done" else None
+    distinct = [page for page, _ in itertools.groupby(pages)]
+    if len(goals) > 1:
+        raise _LeftOutError("two goals in one session")
+    if pages[0].kind != "index":
+        raise _LeftOutError("the session does not begin on the search page")
+    if len(distinct) < 2:
+        raise _LeftOutError("no action")
+    actions = []
+    for before, after in itertools.pairwise(distinct):
+        action = _action(before, after)
+        if action is None:
+            raise _LeftOutError(f"unknown transition from {before.kind} to {after.kind}")
+        actions.append(action)
+    if len(distinct) < len(pages):
+        counts["page shown twice in a row: read once"] += len(pages) - len(distinct)
+    return HumanTrajectory(name, goals.pop(), tuple(actions), None, reward)
+
+
+def _action(before: _Page, after: _Page) -> str | None:
+    """The action that leads from one page to the next; None where the site has none."""
+    match before.kind, after.kind:
+        case "index", "search_results" if after.number == 1 and any(after.keywords):
+            return f"search[{' '.join(after.keywords)}]"
+        case "search_results" | "item_page" | "item_sub_page", "index":
+            return "click[back to search]"
+        case "search_results", "search_results" if before.keywords == after.keywords:
+            return {1: "click[next >]", -1: "click[< prev]"}.get(after.number - before.number)
+        case "search_results", "item_page" if (
+            before.search == after.search and after.asin in before.results and not after.options
+        ):
+            return f"click[{after.asin.lower()}]"
+        case "item_page", "search_results" if before.search == after.search:
+            return "click[< prev]"
+        case "item_page", "item_page" if (
+            before.search == after.search and before.asin == after.asin
+        ):
+            return _choice(dict(before.options), dict(after.options))
+        case "item_page", "item_sub_page" if before.item == after.item:
+            return f"click[{after.sub_page}]"
+        case "item_sub_page", "item_page" if before.item == after.item:
+            return "click[< prev]"
+        case "item_page", "done" if (before.asin, before.options) == (after.asin, after.options):
+            return "click[buy now]"
+    return None
+
+
+def _choice(before: dict[str, str], after: dict[str, str]) -> str | None:
+    """The click that sets one option, new or chosen before; None for any other change."""
+    changed = [value for name, value in after.items() if before.get(name) != value]
+    return f"click[{changed[0]}]" if len(changed) == 1 and before.keys() <= after.keys() else None
+
+
+def _page(row: dict, place: str) -> _Page:
+    kind = row.get("page")
+    if kind not in _PAGES:
+        raise UserError(f"{place}: page: one of {', '.join(_PAGES)} was expected, not {kind!r}")
+    if kind == "index":
+        return _Page(kind)
+    content = row.get("content")
+    if not isinstance(content, dict):
+        raise UserError(f"{place}: content: an object was expected, not {_shown(content)}")
+    place = f"{place}: content"
+    if kind == "search_results":
+        return _Page(
+            kind,
+            *_search(content, place),
+            results=_texts(content.get("search_result_asins"), f"{place}: search_result_asins"),
+        )
+    asin = _text(content.get("asin"), f"{place}: asin")
+    options = _options(content.get("options"), f"{place}: options")
+    if kind == "done":
+        return _Page(kind, asin=asin, options=options)
+    sub_page = _sub_page(row.get("url"), place) if kind == "item_sub_page" else ""
+    return _Page(kind, *_search(content, place), asin=asin, options=options, sub_page=sub_page)
+
+
+def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
+    """Keywords and page number, which item pages log as they stand in the address."""
+    keywords = content.get("keywords")
+    if isinstance(keywords, str):
+        keywords = _listed(keywords)
+    try:
+        number = int(content.get("page"))
+    except (TypeError, ValueError):
+        raise UserError(
+            f"{place}: page: a number was expected, not {_shown(content.get('page'))}"
+        ) from None
+    return _texts(keywords, f"{place}: keywords"), number
+
+
+def _listed(keywords: str) -> object:
+    """The list that the text spells; the site takes any other text as one keyword."""
+    if keywords.startswith("["):
+        try:
+            return ast.literal_eval(keywords)
+        except (SyntaxError, ValueError):
+            pass
+    return [keywords]
+
+
+def _sub_page(url: object, place: str) -> str:
+    """Which sub page an address `.../item_sub_page/session/asin/keywords/page/NAME/options` is."""
+    parts = str(url).partition("/item_sub_page/")[2].split("/")
+    name = parts[4].lower() if len(parts) > 4 else ""
+    if name not in _SUB_PAGES:
+        raise UserError(f"{place}: url: no sub page is named in {_shown(url)}")
+    return name
+
+
+def _options(value: object, place: str) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise UserError(f"{place}: option names with texts were expected, not {_shown(value)}")
+    return tuple(sorted(value.items()))
+
+
+def _goal(row: dict, place: str) -> str:
+    goal = row.get("goal")
+    text = goal.get("instruction_text") if isinstance(goal, dict) else None
+    return _text(text, f"{place}: goal: instruction_text")
+
+
+def _reward(row: dict, place: str) -> float:
+    """The purchase's reward; there is no upper bound to check: the original's can exceed 1."""
+    reward = row.get("reward")
+    if type(reward) not in (int, float) or not 0 <= reward < math.inf:
+        raise UserError(f"{place}: reward: a number from 0 was expected, not {_shown(reward)}")
+    return float(reward)
+
+
+def _text(value: Any, place: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise UserError(f"{place}: text was expected, not {_shown(value)}")
+    return value
+
+
+def _texts(value: object, place: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise UserError(f"{place}: a list of texts was expected, not {_shown(value)}")
+    return tuple(value)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

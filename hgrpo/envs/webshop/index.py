@@ -1,0 +1,215 @@
+"""BM25 as Lucene computes it: an inverted index on disk, shared by all processes that read it.
+
+Plain NumPy arrays, because bm25s has no place for Lucene's rounding, its order of ties and terms
+asked for twice, and keeps the vocabulary of each process in a dict.
+
+Scores are Lucene's to the last bit: each term's share is a 32-bit float, the shares are summed in
+64 bits, and the sum is rounded to 32.
+"""
+
+import hashlib
+import json
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from hgrpo.atomic import atomic_folder
+from hgrpo.envs.webshop.analyser import analyse
+from hgrpo.errors import UserError
+
+# pyserini's defaults.
+_K1 = np.float32(0.9)
+_B = np.float32(0.4)
+
+_FORMAT = "bm25 1"
+_HEADER = "index.json"
+_ARRAYS = {
+    "keys": np.uint64,
+    "starts": np.int64,
+    "documents": np.int32,
+    "saturations": np.float32,
+}
+# Below this share of all documents, sorting a query's postings is cheaper than a table of all.
+_SPARSE = 1 / 16
+
+
+def _represented() -> NDArray[np.int64]:
+    """The 256 lengths that Lucene's byte can hold (SmallFloat.byte4ToInt), ascending.
+
+    The first 24 codes are the lengths 0 to 23. Above, a code is 24 plus a float of 3 bits and an
+    implied one: exact below 16, then in steps of 2, 4, 8, ... for 8 codes each.
+    """
+    codes = np.arange(256 - 24)
+    exponents = np.maximum(codes // 8 - 1, 0)
+    floats = np.where(codes < 8, codes, (8 + codes % 8) << exponents)
+    return np.concatenate([np.arange(24), 24 + floats])
+
+
+_LENGTHS = _represented()
+
+
+def quantise(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Document lengths as Lucene remembers them: rounded down to what one byte can hold."""
+    return _LENGTHS[np.searchsorted(_LENGTHS, lengths, side="right") - 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """An inverted index of V terms, P postings and `size` documents.
+
+    Attributes:
+        size: documents, those without a term among them.
+        filled: documents with a term; N of the formula.
+        keys: uint64 [V] ascending, a hash of each term. An unknown term meets one of V by chance
+            once in 2^64 / V.
+        starts: int64 [V + 1], where each term's postings begin.
+        documents: int32 [P], ascending within a term.
+        saturations: float32 [P], 1 + tf / (k1 (1 - b + b dl / avgdl)).
+    """
+
+    size: int
+    filled: int
+    keys: NDArray[np.uint64]
+    starts: NDArray[np.int64]
+    documents: NDArray[np.int32]
+    saturations: NDArray[np.float32]
+
+    def search(self, query: str, k: int = 50) -> list[int]:
+        """Numbers of the at most `k` documents that score highest, best first; ties by number.
+
+        Only documents that share a term with the query are found. Any string will do.
+        """
+        documents, scores = self.scores(query)
+        if len(scores) > k:
+            kept = scores >= np.partition(scores, -k)[-k]
+            documents, scores = documents[kept], scores[kept]
+        return documents[np.argsort(-scores, kind="stable")[:k]].tolist()
+
+    def scores(self, query: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Documents that share a term with the query, ascending, and their BM25 scores.
+
+        A term counts as often as the query repeats it: the sum over the query's terms t of
+        ln(1 + (N - df + 0.5) / (df + 0.5)) tf / (tf + k1 (1 - b + b dl / avgdl)), where dl is the
+        quantised and avgdl the exact mean length (Lucene 8's BM25Similarity, k1 0.9, b 0.4).
+        """
+        terms = Counter(analyse(query))
+        keys = np.array([_key(term) for term in terms], np.uint64)
+        places = np.searchsorted(self.keys, keys)
+        documents, shares = [], []
+        for place, key, count in zip(places.tolist(), keys, terms.values(), strict=True):
+            if place < len(self.keys) and self.keys[place] == key:
+                postings = slice(*self.starts[place : place + 2].tolist())
+                weight = np.float32(count) * self._idf(postings.stop - postings.start)
+                documents.append(self.documents[postings])
+                # tf / (tf + norm) = 1 - 1 / (1 + tf / norm), multiplied out as Lucene does.
+                shares.append(weight - weight / self.saturations[postings])
+        if not documents:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        return _sum(np.concatenate(documents), np.concatenate(shares), self.size)
+
+    def _idf(self, df: int) -> np.float32:
+        return np.float32(math.log(1 + (self.filled - df + 0.5) / (df + 0.5)))
+
+    def save(self, folder: Path) -> None:
+        """Write the index as a new folder, in place of an old one."""
+        with atomic_folder(folder) as scratch:
+            for name in _ARRAYS:
+                np.save(scratch / f"{name}.npy", getattr(self, name))
+            header = {"format": _FORMAT, "size": self.size, "filled": self.filled}
+            (scratch / _HEADER).write_text(json.dumps(header) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path) -> "Index":
+        """The index that `save` wrote; its arrays are mapped, not read.
+
+        Raises:
+            UserError: the folder is missing, or not an index of this format, or cut short.
+        """
+        folder = Path(folder)
+        try:
+            header = json.loads((folder / _HEADER).read_text())
+            if not isinstance(header, dict) or header.get("format") != _FORMAT:
+                raise ValueError(f"{_HEADER} does not say format {_FORMAT!r}")
+            arrays = {name: _mapped(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()}
+            index = cls(int(header["size"]), int(header["filled"]), **arrays)
+            index._check()
+        except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+            raise UserError(f"{folder}: not a search index: {error}") from None
+        return index
+
+    def _check(self) -> None:
+        terms, postings = len(self.keys), len(self.documents)
+        if len(self.starts) != terms + 1 or self.starts[0] != 0 or self.starts[-1] != postings:
+            raise ValueError("starts.npy does not fit keys.npy and documents.npy")
+        if len(self.saturations) != postings:
+            raise ValueError("saturations.npy does not fit documents.npy")
+
+
+def build(documents: Iterable[str]) -> Index:
+    """Index documents, numbered in the order in which they come, in one pass.
+
+    Memory: about 24 bytes a posting at the peak (a posting is one term in one document), beside
+    the vocabulary.
+    """
+    numbers: dict[str, int] = {}
+    terms, frequencies, ends, lengths = array("i"), array("f"), array("q", [0]), array("q")
+    for document in documents:
+        found = Counter(analyse(document))
+        terms.extend([numbers.setdefault(term, len(numbers)) for term in found])
+        frequencies.extend(found.values())
+        ends.append(len(terms))
+        lengths.append(found.total())
+    keys = np.fromiter(map(_key, numbers), np.uint64, len(numbers))
+    order = np.argsort(keys)
+    ranks = np.empty(len(order), np.int32)
+    ranks[order] = np.arange(len(order))
+    by_document = csr_array(
+        (np.asarray(frequencies), ranks[np.asarray(terms)], np.asarray(ends)),
+        shape=(len(lengths), len(numbers)),
+    )
+    by_term = by_document.tocsc()
+    filled = int(np.count_nonzero(lengths))
+    saturations, columns = by_term.data, by_term.indices
+    saturations *= _inverse_norms(np.asarray(lengths), filled)[columns]
+    saturations += 1
+    starts = by_term.indptr.astype(np.int64)
+    return Index(
+        len(lengths), filled, keys[order], starts, columns.astype(np.int32, copy=False), saturations
+    )
+
+
+def _inverse_norms(lengths: NDArray[np.int64], filled: int) -> NDArray[np.float32]:
+    """1 / (k1 (1 - b + b dl / avgdl)) of each document, in Lucene's order of 32-bit operations."""
+    mean = np.float32(lengths.sum() / max(filled, 1))
+    shares = _B * quantise(lengths).astype(np.float32) / max(mean, np.float32(1))
+    return np.float32(1) / (_K1 * ((np.float32(1) - _B) + shares))
+
+
+def _sum(
+    documents: NDArray[np.int32], shares: NDArray[np.float32], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Add up the shares of each document; both results are by ascending document."""
+    if len(documents) < _SPARSE * size:
+        found, places = np.unique(documents, return_inverse=True)
+        return found, np.bincount(places, shares).astype(np.float32)
+    totals = np.bincount(documents, shares, size)
+    found = np.flatnonzero(totals)
+    return found, totals[found].astype(np.float32)
+
+
+def _key(term: str) -> int:
+    return int.from_bytes(hashlib.blake2b(term.encode(), digest_size=8).digest(), "little")
+
+
+def _mapped(path: Path, kind: type) -> NDArray:
+    mapped = np.load(path, mmap_mode="r")
+    if mapped.dtype != kind or mapped.ndim != 1:
+        raise ValueError(f"{path.name} is not a list of {np.dtype(kind)}")
+    return np.asarray(mapped)  # a plain view of the same pages: indexing a memmap is slow

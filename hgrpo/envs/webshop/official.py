@@ -1,0 +1,284 @@
+"""The official data files, read as streams and cleaned as the original cleans them.
+
+Rules: `load_products` of WebShop's `web_agent_site/engine/engine.py`, and `goal.py` beside it.
+"""
+
+import math
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from decimal import Decimal, InvalidOperation
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import ijson
+
+from hgrpo.envs.webshop.records import Instruction, Product
+from hgrpo.errors import UserError
+
+_ASIN_LENGTH = 10
+_NO_PRICE = (100.0,)
+_NO_ATTRIBUTES = ("DUMMY_ATTR",)
+_TOP = {b"[": "array", b"{": "object"}
+
+
+def products(
+    items: Path, attributes: Mapping[str, dict], limit: int | None, counts: Counter[str]
+) -> Iterator[Product]:
+    """Yield the products of an `items_shuffle*.json`, one in memory at a time.
+
+    A negative price loses its sign, as in the original, which keeps digits and dots alone.
+
+    Args:
+        items: the file, a JSON array.
+        attributes: asin -> entry, from `attributes`.
+        limit: records read from the file's head, those left out included; None for all.
+        counts: what was left out or is odd but kept, by reason.
+
+    Raises:
+        UserError: the file is missing, no array or cut off, or a product lacks a field or has one
+            of a wrong type. It comes when the stream gets there, after the products before it.
+    """
+    seen: set[str] = set()
+    with closing(_elements(items, b"[")) as records:
+        for number, record in enumerate(islice(records, limit), 1):
+            place = f"{items}: record {number}"
+            if not isinstance(record, dict):
+                raise UserError(f"{place}: a product was expected, not {_shown(record)}")
+            asin = _text(record, "asin", place)
+            if not asin:
+                raise UserError(f"{place}: asin: the text is empty")
+            if asin == "nan" or len(asin) > _ASIN_LENGTH:
+                counts["product left out: asin is nan or longer than 10 characters"] += 1
+            elif asin in seen:
+                counts["product left out: asin came before"] += 1
+            else:
+                seen.add(asin)
+                yield _product(record, attributes.get(asin, {}), f"{place} ({asin})", counts)
+
+
+def attributes(path: Path) -> dict[str, dict]:
+    """Read an `items_ins_v2*.json`: asin -> what it has of three keys.
+
+    The keys are `attributes` (tuple of phrases), `instruction` (text) and `instruction_attributes`
+    (tuple of phrases). Equal phrases are one object in memory: the full file has 1.18 M entries.
+
+    Raises:
+        UserError: the file is missing, no object or cut off, or an entry has a wrong type.
+    """
+    entries = {}
+    for asin, entry in _elements(path, b"{"):
+        place = f"{path}: {asin}"
+        if not isinstance(entry, dict):
+            raise UserError(f"{place}: an object was expected, not {_shown(entry)}")
+        kept: dict[str, Any] = {}
+        if "attributes" in entry:
+            kept["attributes"] = _shared(_phrases(entry, "attributes", place))
+        # Null stands for absent here: the original reads both keys with a default of None.
+        if entry.get("instruction") is not None:
+            kept["instruction"] = _text(entry, "instruction", place)
+        if entry.get("instruction_attributes") is not None:
+            kept["instruction_attributes"] = _shared(
+                _phrases(entry, "instruction_attributes", place)
+            )
+        entries[asin] = kept
+    return entries
+
+
+def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instruction]]:
+    """Read `items_human_ins.json`: asin -> its instructions, at least one, in the file's order.
+
+    Full stops at both ends of the text are taken off, as the original does before it appends the
+    price limit. The key names the product; an entry's own asin is not read.
+
+    Args:
+        path: the file, a JSON object.
+        counts: instructions left out for want of `instruction_attributes`.
+
+    Raises:
+        UserError: the file is missing, no object or cut off, or an instruction lacks a field or
+            has one of a wrong type.
+    """
+    instructions: dict[str, list[Instruction]] = {}
+    for asin, entries in _elements(path, b"{"):
+        if not isinstance(entries, list):
+            raise UserError(f"{path}: {asin}: a list was expected, not {_shown(entries)}")
+        found = [
+            _human(asin, entry, f"{path}: {asin}: instruction {number}")
+            for number, entry in enumerate(entries, 1)
+        ]
+        kept = [instruction for instruction in found if instruction.attributes]
+        if len(kept) < len(found):
+            counts["human instruction left out: no instruction_attributes"] += len(found) - len(
+                kept
+            )
+        # Of a key that stands twice the later counts, as in the original's JSON reader.
+        instructions.pop(asin, None)
+        if kept:
+            instructions[asin] = kept
+    return instructions
+
+
+def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction | None:
+    """The generated instruction of an entry of `attributes`; None where it has none.
+
+    Raises:
+        UserError: there is an instruction without `instruction_attributes`, which the original
+            refuses too.
+    """
+    if entry.get("instruction") is None:
+        return None
+    wanted = tuple(entry.get("instruction_attributes") or ())
+    if not wanted:
+        raise UserError(f"{asin}: instruction_attributes: an instruction needs at least one")
+    return Instruction(asin, entry["instruction"], wanted, None)
+
+
+def _shared(phrases: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(sys.intern, phrases))
+
+
+def _human(asin: str, entry: object, place: str) -> Instruction:
+    if not isinstance(entry, dict):
+        raise UserError(f"{place}: an object was expected, not {_shown(entry)}")
+    return Instruction(
+        asin,
+        _text(entry, "instruction", place).strip("."),
+        _phrases(entry, "instruction_attributes", place),
+        _phrases(entry, "instruction_options", place),
+    )
+
+
+def _product(record: dict, entry: dict, place: str, counts: Counter[str]) -> Product:
+    phrases = entry.get("attributes")
+    if phrases is None:
+        counts["product without attributes: DUMMY_ATTR"] += 1
+    return Product(
+        asin=record["asin"],
+        title=_text(record, "name", place),
+        description=_text(record, "full_description", place),
+        bullet_points=_bullet_points(record, place),
+        prices=_prices(record.get("pricing"), place, counts),
+        category=_text(record, "category", place),
+        query=_text(record, "query", place).lower().strip(),
+        product_category=_text(record, "product_category", place),
+        options=_options(record, place, counts),
+        attributes=_NO_ATTRIBUTES if phrases is None else tuple(phrases),
+    )
+
+
+def _bullet_points(record: dict, place: str) -> tuple[str, ...]:
+    if isinstance(record.get("small_description"), str):
+        return (record["small_description"],)
+    return _phrases(record, "small_description", place)
+
+
+def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, ...]:
+    """One price or the ends of a range, in dollars; further prices are dropped."""
+    if not pricing:
+        counts["product without a price: 100.0 dollars"] += 1
+        return _NO_PRICE
+    if not isinstance(pricing, str):
+        raise UserError(f"{place}: pricing: text was expected, not {_shown(pricing)}")
+    prices = tuple(_dollars(part) for part in pricing.split("$")[1:])
+    if not prices or not all(map(math.isfinite, prices)):
+        raise UserError(f'{place}: pricing: no number after "$" in {_shown(pricing)}')
+    if len(prices) > 2:
+        counts["product with more than two prices: the first two are kept"] += 1
+    return prices[:2]
+
+
+def _dollars(text: str) -> float:
+    """The number that the text's digits and dots make; NaN where they make none."""
+    try:
+        return float(Decimal(re.sub(r"[^\d.]", "", text)))
+    except InvalidOperation:
+        return math.nan
+
+
+def _options(record: dict, place: str, counts: Counter[str]) -> dict[str, tuple[str, ...]]:
+    contents = _field(record, "customization_options", place)
+    place = f"{place}: customization_options"
+    if not contents:
+        return {}
+    if not isinstance(contents, dict):
+        raise UserError(f"{place}: an object was expected, not {_shown(contents)}")
+    options: dict[str, tuple[str, ...]] = {}
+    for name, values in contents.items():
+        if values is None:
+            continue
+        if not isinstance(values, list):
+            raise UserError(f"{place}: {name}: a list was expected, not {_shown(values)}")
+        if name.lower() in options:
+            counts["product with an option name twice: the later values are kept"] += 1
+        options[name.lower()] = tuple(_option(value, f"{place}: {name}") for value in values)
+    distinct = {name: set(values) for name, values in options.items()}
+    if any(len(distinct[name]) < len(values) for name, values in options.items()):
+        counts["product with an option value twice under one name: kept"] += 1
+    if len(set().union(*distinct.values())) < sum(map(len, distinct.values())):
+        counts["product with an option value under two names: kept"] += 1
+    return options
+
+
+def _option(content: object, place: str) -> str:
+    if not isinstance(content, dict):
+        raise UserError(f"{place}: an object was expected, not {_shown(content)}")
+    return _text(content, "value", place).strip().replace("/", " | ").lower()
+
+
+def _field(record: dict, key: str, place: str) -> Any:
+    if key not in record:
+        raise UserError(f"{place}: {key}: the key is missing")
+    return record[key]
+
+
+def _text(record: dict, key: str, place: str) -> str:
+    value = _field(record, key, place)
+    if not isinstance(value, str):
+        raise UserError(f"{place}: {key}: text was expected, not {_shown(value)}")
+    return value
+
+
+def _phrases(record: dict, key: str, place: str) -> tuple[str, ...]:
+    values = _field(record, key, place)
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise UserError(f"{place}: {key}: a list of texts was expected, not {_shown(values)}")
+    return tuple(values)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def _elements(path: Path, top: bytes) -> Iterator:
+    """Elements of the file's JSON array (top "["), or (key, value) of its object (top "{").
+
+    Raises:
+        UserError: the file cannot be read, its top level is another, or it is not JSON to its end.
+    """
+    number = 0
+    try:
+        with path.open("rb") as handle:
+            first = handle.read(4096).lstrip()[:1]
+            if first != top:
+                begins = f"begins with {first.decode(errors='replace')!r}" if first else "is empty"
+                raise UserError(f"{path}: a JSON {_TOP[top]} was expected; the file {begins}")
+            handle.seek(0)
+            stream = ijson.items(handle, "item") if top == b"[" else ijson.kvitems(handle, "")
+            for element in stream:
+                number += 1
+                yield element
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except ijson.JSONError as error:
+        # The parser appends the text around the fault, over several lines.
+        reason = re.split(r"\n|\\n", str(error).removeprefix("b'"))[0]
+        raise UserError(
+            f"{path}: the JSON is broken or cut off after entry {number} ({reason})"
+        ) from None

@@ -1,0 +1,179 @@
+"""The shop's pages, as the pieces of text and the things to click that a browser would show.
+
+A page is a list of `Piece`s in reading order. Two renderings of the original are made from it:
+`text`, pieces joined by " [SEP] ", and `rich`, a line for each with buttons marked.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from hgrpo.envs.webshop.records import Item
+
+SEARCH, BUY, BACK = "Search", "Buy Now", "Back to Search"
+PREVIOUS, NEXT = "< Prev", "Next >"
+TABS = ("Description", "Features", "Reviews", "Attributes")
+SEPARATOR = " [SEP] "
+_NO_RATING = "N.A."
+
+
+class Piece(NamedTuple):
+    """One piece of a page.
+
+    Attributes:
+        kind: the instruction and what stands above it, other text, a button, a product's link, or
+            a value of an option.
+        text: as written in the page, spaces included.
+        option: name of the option that a value belongs to.
+    """
+
+    kind: Literal["instruction", "text", "button", "product", "option"]
+    text: str
+    option: str = ""
+
+
+Page = list[Piece]
+
+
+def index(instruction: str) -> Page:
+    """The page with the search bar."""
+    return [
+        *_texts("WebShop", "Instruction: ", instruction, kind="instruction"),
+        _button(SEARCH),
+    ]
+
+
+def results(instruction: str, number: int, total: int, items: Iterable[Item]) -> Page:
+    """Page `number`, from 1, of `total` hits.
+
+    As in the original there is always a next page, if need be without products.
+    """
+    page = [*_head(instruction), *_texts(f"Page {number} (Total results: {total})")]
+    if number > 1:
+        page.append(_button(PREVIOUS))
+    page.append(_button(NEXT))
+    for item in items:
+        page.append(Piece("product", item.product.asin))
+        page += _texts(item.product.title, item.product.price_tag)
+    return page
+
+
+def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
+    """A product with its options.
+
+    Args:
+        show_attributes: there is a tab of the product's attributes.
+    """
+    product = item.product
+    page = [*_head(instruction), _button(PREVIOUS)]
+    for name, values in product.options.items():
+        page += _texts(name)
+        page += [Piece("option", value, name) for value in values]
+    page += _texts(product.title, f"Price: {product.price_tag}", f"Rating: {_NO_RATING}")
+    page += [_button(tab) for tab in TABS[: None if show_attributes else -1]]
+    page.append(_button(BUY))
+    return page
+
+
+def sub_page(instruction: str, item: Item, tab: str) -> Page:
+    """One of a product's `TABS`. Reviews are in none of the original's data files."""
+    product = item.product
+    page = [*_head(instruction), _button(PREVIOUS)]
+    if tab == "Description":
+        page += _texts(product.description)
+    elif tab == "Features":
+        page += _texts(*(f" {point}" for point in product.bullet_points))
+    elif tab == "Attributes":
+        page += _texts(
+            *(f" {attribute}" for attribute in product.attributes),
+            product.category,
+            product.query,
+            product.product_category,
+        )
+    return page
+
+
+def done(asin: str, chosen: Mapping[str, str], reward: float) -> Page:
+    """The page after the purchase, with the fields that the original leaves empty."""
+    options = json.dumps(dict(sorted(chosen.items())))
+    for character in "<>&'":
+        options = options.replace(character, f"\\u{ord(character):04x}")
+    return _texts(
+        "Thank you for shopping with us!",
+        "Your code: ",
+        "None",
+        " (Paste it in your MTurk interface.)",
+        *("Purchased", "asin", asin, "options", options),
+        *("attrs", "None", "category", "None", "query", "None", "product category", "None"),
+        *("Target", "asin", "options", "attrs", "price upper", "instuction text"),
+        *("category", "product category", "query", "Goal ", "None"),
+        *("Reward", "Your score (min 0.0, max 1.0)", str(reward), "Reward Details ", "None"),
+    )
+
+
+def text(page: Page) -> str:
+    """The original's `text` observation."""
+    return SEPARATOR.join(piece.text.strip() for piece in page)
+
+
+def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
+    """The original's `text_rich` observation.
+
+    Args:
+        chosen: option name -> value; a chosen value is marked as clicked and named at the top.
+        opened: asins of the products opened since the search page.
+    """
+    values, opened = set(chosen.values()), set(opened)
+    lines: list[str] = []
+    clicked: list[str] = []
+    for piece in page:
+        if piece.kind == "button":
+            lines.append(f"[button] {piece.text} [button_]")
+        elif piece.kind == "option":
+            if piece.text in values:
+                clicked.insert(0, f"You have clicked {piece.text}.")
+            lines.append("  " + _mark(piece.text, piece.text in values))
+        elif piece.kind == "product":
+            lines.append("\n" + _mark(piece.text, piece.text in opened))
+        else:
+            lines.append(piece.text)
+    return "".join(f"{line}\n" for line in [*clicked, *lines])
+
+
+def clickables(page: Page) -> dict[str, Piece]:
+    """What can be clicked, by the text to click, in the original's order.
+
+    Buttons come first, then products, then option values; the last of two with the same text
+    counts, so a value that stands under two options belongs to the second.
+    """
+    found: dict[str, Piece] = {}
+    for kind in ("button", "product"):
+        found |= {piece.text.lower(): piece for piece in page if piece.kind == kind}
+    return found | {piece.text: piece for piece in page if piece.kind == "option"}
+
+
+def _head(instruction: str) -> Page:
+    return [*_texts("Instruction:", instruction, kind="instruction"), _button(BACK)]
+
+
+def _mark(text: str, clicked: bool) -> str:
+    word = "clicked button" if clicked else "button"
+    return f"[{word}] {text} [{word}_]"
+
+
+def _button(label: str) -> Piece:
+    return Piece("button", label)
+
+
+def _texts(*texts: str, kind: Literal["instruction", "text"] = "text") -> Page:
+    """Pieces of text, without those that the original's HTML parser drops.
+
+    It drops empty text and blank text with a line break, and keeps other blank text as one space.
+    """
+    pieces = []
+    for content in texts:
+        if content.strip():
+            pieces.append(Piece(kind, content))
+        elif content and "\n" not in content:
+            pieces.append(Piece(kind, " "))
+    return pieces

@@ -1,0 +1,39 @@
+"""What a product costs and how much a goal allows: drawn once, from the seed of the panels.
+
+The original draws both from Python's global generator before it seeds it, so that the same goal
+number has another price limit in every process. Here they are named by the product or the goal:
+the same task everywhere.
+"""
+
+from collections.abc import Sequence
+
+from hgrpo import streams
+from hgrpo.envs.webshop.records import NO_LIMIT
+
+_LIMITS = tuple(10.0 * i for i in range(1, 100))
+_NEXT = 4
+
+
+def price(prices: Sequence[float], seed: int, asin: str) -> float:
+    """Dollars a product costs: its price, or a uniform draw from its range."""
+    if len(prices) == 1:
+        return prices[0]
+    low, high = prices
+    return low + (high - low) * streams.generator("webshop-price", seed, asin).random()
+
+
+def price_limit(price: float, seed: int, *name: object) -> float:
+    """The larger of two of the next four multiples of 10 above `price`, up to 990.
+
+    `NO_LIMIT` where fewer than two are left.
+    """
+    above = [limit for limit in _LIMITS if limit > price][:_NEXT]
+    if len(above) < 2:
+        return NO_LIMIT
+    drawn = streams.generator("webshop-limit", seed, *name).choice(len(above), 2, replace=False)
+    return above[max(drawn)]
+
+
+def limit_text(limit: float) -> str:
+    """How an instruction ends that has a price limit."""
+    return "" if limit == NO_LIMIT else f", and price lower than {limit:.2f} dollars"

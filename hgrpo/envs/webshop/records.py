@@ -1,0 +1,94 @@
+"""The two records of a shop: what is sold, and what is asked for."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One product as the shop shows it; text is the file's, cleaned as the original cleans it.
+
+    Attributes:
+        asin: the product's identifier, at most 10 characters.
+        prices: dollars; one number, or the two ends of a range in the file's order.
+        query: the search under which the product was found, lower case.
+        product_category: path of categories, joined by " › ".
+        options: option name -> values, all lower case, in the file's order.
+        attributes: phrases that goals are made of; ("DUMMY_ATTR",) where the file has none.
+    """
+
+    asin: str
+    title: str
+    description: str
+    bullet_points: tuple[str, ...]
+    prices: tuple[float, ...]
+    category: str
+    query: str
+    product_category: str
+    options: dict[str, tuple[str, ...]]
+    attributes: tuple[str, ...]
+
+    @property
+    def price_tag(self) -> str:
+        """The price as pages show it, such as `$26.44 to $69.99`."""
+        return " to ".join(f"${price}" for price in self.prices)
+
+    @property
+    def document(self) -> str:
+        """The text that search looks through, lower case."""
+        choices = ", and ".join(f"{name}: {', '.join(v)}" for name, v in self.options.items())
+        first = self.bullet_points[0] if self.bullet_points else ""
+        return " ".join((self.title, self.description, first, choices)).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """A request for one product, before a price limit is drawn.
+
+    Attributes:
+        text: the sentence, without options and price.
+        attributes: phrases the bought product should have; at least one.
+        options: values that should be chosen; None for a synthetic instruction, which asks for
+            every combination of the product's options in turn.
+    """
+
+    asin: str
+    text: str
+    attributes: tuple[str, ...]
+    options: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A product in a shop.
+
+    Attributes:
+        row: place in the catalogue.
+        price: dollars, drawn once from the product's range when the catalogue was made.
+        nouns: lower-case nouns of the title, in order, repeats kept.
+    """
+
+    row: int
+    product: Product
+    price: float
+    nouns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a session asks for.
+
+    Attributes:
+        row: the product it was made from.
+        text: the whole instruction, with options and price limit.
+        options: (name, value) pairs of a synthetic goal, bare values of a human one.
+        price_limit: dollars; `NO_LIMIT` where the sentence names none.
+    """
+
+    row: int
+    text: str
+    attributes: tuple[str, ...]
+    options: tuple[tuple[str, str], ...] | tuple[str, ...]
+    price_limit: float
+
+
+NO_LIMIT = 1_000_000.0

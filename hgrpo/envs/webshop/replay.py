@@ -1,0 +1,122 @@
+"""Recorded sessions played again, to compare engines."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hgrpo.envs.webshop import pages
+from hgrpo.envs.webshop.goal_list import GoalList
+from hgrpo.envs.webshop.session import Session
+from hgrpo.envs.webshop.shop import Shop
+from hgrpo.errors import UserError
+
+_LIMIT = re.compile(r", and price lower than [0-9.]+ dollars")
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One recorded session.
+
+    Attributes:
+        line: of the file, from 1.
+        goal: number of the goal.
+        observations: after every action; one more in front if the first page was recorded.
+        reward: paid in the end.
+    """
+
+    line: int
+    goal: int
+    actions: list[str]
+    observations: list[str]
+    reward: float
+
+
+def read_sessions(path: Path) -> Iterator[Recorded]:
+    """The sessions of a file.
+
+    Raises:
+        UserError: the file is missing, or a line is no session.
+    """
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _session(line, number, f"{path}:{number}")
+
+
+def _session(line: str, number: int, place: str) -> Recorded:
+    try:
+        row = json.loads(line)
+        recorded = Recorded(
+            number,
+            int(row["goal"]),
+            [str(action) for action in row["actions"]],
+            [str(text) for text in row["observations"]],
+            float(row["reward"]),
+        )
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{place}: not a session ({error})") from None
+    except KeyError as error:
+        raise UserError(f"{place}: key {error} is missing") from None
+    spare = len(recorded.observations) - len(recorded.actions)
+    if spare not in (0, 1):
+        raise UserError(
+            f"{place}: {len(recorded.actions)} actions go with as many observations or one more, "
+            f"not with {len(recorded.observations)}"
+        )
+    return recorded
+
+
+def compare(recorded: Recorded, shop: Shop, goals: GoalList, rich: bool) -> str | None:
+    """The first difference between what was recorded and what our engine answers; None for none.
+
+    Price limits are drawn differently in every process of the original: they are not compared, nor
+    is the part of the reward that hangs on them.
+
+    Raises:
+        UserError: there is no such goal.
+    """
+    session = Session(shop, goals.goal(recorded.goal))
+    expected = list(recorded.observations)
+    if len(expected) > len(recorded.actions):
+        difference = _texts(expected.pop(0), _render(session, rich))
+        if difference:
+            return f"first page: {difference}"
+    for turn, (action, text) in enumerate(zip(recorded.actions, expected, strict=True), 1):
+        if session.bought is not None:
+            return f"action {turn}: {action!r} comes after the purchase"
+        session.act(action)
+        # The last page states the reward, which is compared below.
+        difference = None if session.bought else _texts(text, _render(session, rich))
+        if difference:
+            return f"action {turn}, {action!r}: {difference}"
+    found = session.bought
+    paid = found.total if found else 0.0
+    asked = len(session.goal.attributes) + len(session.goal.options) + 1
+    # What the other side of the price limit would pay.
+    swing = 0.0 if found is None else (-1 if found.price_hit else 1) / asked * found.r_type
+    if all(abs(recorded.reward - other) > _CLOSE for other in (paid, paid + swing)):
+        return f"reward: recorded {recorded.reward}, here {paid} ({found})"
+    return None
+
+
+def _render(session: Session, rich: bool) -> str:
+    if rich:
+        return pages.rich(session.page, session.chosen, session.opened)
+    return pages.text(session.page)
+
+
+def _texts(recorded: str, ours: str) -> str | None:
+    """Where two texts part, price limits aside."""
+    theirs, ours = _LIMIT.sub("", recorded), _LIMIT.sub("", ours)
+    if theirs == ours:
+        return None
+    pairs = zip(theirs, ours, strict=False)
+    place = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(theirs), len(ours)))
+    start = max(0, place - 20)
+    return f"recorded ...{theirs[start : place + 40]!r}, here ...{ours[start : place + 40]!r}"

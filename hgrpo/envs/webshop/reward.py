@@ -1,0 +1,114 @@
+"""The reward of a purchase: how much of what was asked for has been bought, between 0 and 1.
+
+Formula of the original (Yao et al. 2022, and its code): R = r_type * (attribute hits + option hits
++ price hit) / (goal attributes + goal options + 1). Fuzzy matches are thefuzz's `token_set_ratio`,
+an integer per cent, above 85.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from thefuzz.fuzz import token_set_ratio
+
+from hgrpo.envs.webshop.colours import normalise, normalise_pair
+from hgrpo.envs.webshop.records import Goal, Item, Product
+
+_FUZZY = 85
+_SHARED_CATEGORIES = 2
+_CATEGORY_SEPARATOR = "\u203a"
+_NO_NOUNS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """A purchase's reward and what it is made of.
+
+    Attributes:
+        total: in [0, 1].
+        r_type: 1.0, 0.5, 0.1 or 0.0, for the kind of product.
+        attribute_hits, option_hits: of the goal's attributes and options.
+        price_hit: the price is within the limit.
+        title_score: share of the goal's title nouns in the bought title.
+    """
+
+    total: float
+    r_type: float
+    attribute_hits: int
+    option_hits: int
+    price_hit: bool
+    title_score: float
+
+
+def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) -> Reward:
+    """Reward of buying `bought` with the options `chosen` (name -> value), asked for `goal`.
+
+    Args:
+        wanted: the product the goal was made from.
+    """
+    score = title_score(bought.nouns, wanted.nouns)
+    kind = type_reward(bought.product, wanted.product, score)
+    attributes = attribute_hits(bought.product, goal.attributes)
+    options = option_hits(tuple(chosen.values()), goal.options)
+    affordable = bought.price <= goal.price_limit
+    asked = len(goal.attributes) + len(goal.options) + 1
+    total = (attributes + options + affordable) / asked * kind
+    return Reward(total, kind, attributes, options, affordable, score)
+
+
+def title_score(bought: Sequence[str], wanted: Sequence[str]) -> float:
+    """Share of the wanted title's nouns that are among the bought one's; 0.2 if it has none.
+
+    A noun that the wanted title repeats counts once above and every time below the line.
+    """
+    return len(set(bought) & set(wanted)) / len(wanted) if wanted else _NO_NOUNS
+
+
+def type_reward(bought: Product, wanted: Product, score: float) -> float:
+    """The factor for the kind of product.
+
+    1.0 for the same search query, two shared parts of the category path or a title score above
+    0.2, else 0.5; whatever of these holds, 0.1 for a title score below 0.1 and 0.0 for none.
+    """
+    if score == 0.0:
+        return 0.0
+    if score < 0.1:
+        return 0.1
+    alike = (
+        bought.query == wanted.query
+        or len(_path(bought) & _path(wanted)) >= _SHARED_CATEGORIES
+        or score > 0.2
+    )
+    return 1.0 if alike else 0.5
+
+
+def _path(product: Product) -> set[str]:
+    return {part.strip() for part in product.product_category.split(_CATEGORY_SEPARATOR)}
+
+
+def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
+    """How many of the goal's attributes the product has: alike to one of its own, or in its text.
+
+    Text is the title, the bullet points joined by spaces, and the description, all lower case; the
+    goal's attribute is looked for as it is written.
+    """
+    texts = (
+        bought.title.lower(),
+        " ".join(bought.bullet_points).lower(),
+        bought.description.lower(),
+    )
+    return sum(
+        any(token_set_ratio(own, wanted) > _FUZZY for own in bought.attributes)
+        or any(wanted in text for text in texts)
+        for wanted in attributes
+    )
+
+
+def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]]) -> int:
+    """How many of the goal's options are alike to a chosen value, colours normalised.
+
+    One chosen value may answer several of the goal's options. Options of a synthetic goal are
+    (name, value) pairs, whose text still carries the name.
+    """
+    values = [normalise(value) for value in chosen]
+    asked = [normalise(o) if isinstance(o, str) else normalise_pair(o) for o in options]
+    return sum(any(token_set_ratio(value, text) > _FUZZY for value in values) for text in asked)

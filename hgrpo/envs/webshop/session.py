@@ -1,0 +1,164 @@
+"""One shopper's session: the pages it walks through, and what its actions do.
+
+Actions are `search[words]`, on any page, and `click[text]`, with the text of something on the page
+in lower case. Anything else changes nothing and pays nothing. Differences from the original: its
+hidden search commands (`<r>`, `<a>`, `<c>`, `<q>`: random products, or all of an attribute,
+category or query) are searched for as words.
+"""
+
+import re
+from typing import Literal
+
+from hgrpo.envs.webshop import pages
+from hgrpo.envs.webshop.records import Goal, Item
+from hgrpo.envs.webshop.reward import Reward, reward
+from hgrpo.envs.webshop.shop import Shop
+
+PAGE_SIZE = 10
+_ACTION = re.compile(r"(.+)\[(.+)\]")
+_TABS = {tab.lower(): tab for tab in pages.TABS}
+
+
+class Session:
+    """A session over a shop that many sessions share; it holds no more than where it stands.
+
+    Args:
+        shop: the shared, read-only catalogue and its search index.
+        goal: what to buy.
+        show_attributes: item pages have a tab of attributes.
+
+    Attributes:
+        chosen: option name -> value, on the product that is open.
+        item: the product that is open, or was last; None on search and result pages.
+        bought: the reward's parts once something was bought, else None.
+    """
+
+    __slots__ = (
+        "_clickables",
+        "_hits",
+        "_kind",
+        "_number",
+        "_page",
+        "bought",
+        "chosen",
+        "goal",
+        "item",
+        "opened",
+        "shop",
+        "show_attributes",
+    )
+
+    def __init__(self, shop: Shop, goal: Goal, show_attributes: bool = False) -> None:
+        self.shop = shop
+        self.goal = goal
+        self.show_attributes = show_attributes
+        self.bought: Reward | None = None
+        self._restart()
+
+    @property
+    def page(self) -> pages.Page:
+        """The page it is on."""
+        return self._page
+
+    @property
+    def clickables(self) -> dict[str, pages.Piece]:
+        """What can be clicked, by the text to click."""
+        if self._clickables is None:
+            self._clickables = pages.clickables(self._page)
+        return self._clickables
+
+    @property
+    def has_search_bar(self) -> bool:
+        """Whether the page shows a search bar; searching works without."""
+        return self._kind == "index"
+
+    @property
+    def number(self) -> int:
+        """Number of the page of results, from 1, that is shown or was left last."""
+        return self._number
+
+    @property
+    def listed(self) -> list[int]:
+        """Rows of the products on the page of results; empty on other pages."""
+        return self._on_page() if self._kind == "results" else []
+
+    def act(self, action: str) -> bool:
+        """Take one action; False if it was not one, and then nothing has changed.
+
+        Raises:
+            RuntimeError: something was bought before.
+        """
+        if self.bought is not None:
+            raise RuntimeError("act after the purchase")
+        match = _ACTION.match(action)
+        if match is None:
+            return False
+        verb, argument = match[1], match[2].lower()
+        if verb == "search":
+            self._search(argument)
+            return True
+        if verb == "click" and argument in self.clickables and argument != pages.SEARCH.lower():
+            self._click(argument, self.clickables[argument])
+            return True
+        return False
+
+    def _click(self, text: str, piece: pages.Piece) -> None:
+        # The original goes by the text first: an option value "buy now" buys.
+        if text == pages.BUY.lower():
+            self._buy()
+        elif text == pages.BACK.lower():
+            self._restart()
+        elif text == pages.NEXT.lower() and self._kind == "results":
+            self._show_results(self._number + 1)
+        elif text == pages.PREVIOUS.lower() and self._kind == "results":
+            self._show_results(self._number - 1)
+        elif text == pages.PREVIOUS.lower() and self._kind == "item":
+            self._show_results(self._number)
+        elif text in _TABS:
+            self._show("sub", pages.sub_page(self.goal.text, self.item, _TABS[text]))
+        else:
+            if piece.kind == "product":
+                self.item = self._listed(piece.text)
+                self.opened.add(piece.text)
+            elif piece.kind == "option":
+                self.chosen[piece.option] = text
+            self._show("item", pages.item_page(self.goal.text, self.item, self.show_attributes))
+
+    def _restart(self) -> None:
+        self._hits: list[int] = []
+        self._number = 1
+        self.item: Item | None = None
+        self.chosen: dict[str, str] = {}
+        self.opened: set[str] = set()
+        self._show("index", pages.index(self.goal.text))
+
+    def _search(self, words: str) -> None:
+        self._hits = self.shop.search(words)
+        self._show_results(1)
+
+    def _show_results(self, number: int) -> None:
+        self._number = number
+        self.item, self.chosen = None, {}
+        shown = [self.shop.item(row) for row in self._on_page()]
+        page = pages.results(self.goal.text, number, len(self._hits), shown)
+        self._show("results", page)
+
+    def _on_page(self) -> list[int]:
+        first = (self._number - 1) * PAGE_SIZE
+        return self._hits[first : first + PAGE_SIZE]
+
+    def _listed(self, asin: str) -> Item:
+        items = (self.shop.item(row) for row in self._on_page())
+        return next(item for item in items if item.product.asin == asin)
+
+    def _buy(self) -> None:
+        wanted = self.shop.item(self.goal.row)
+        self.bought = reward(self.item, wanted, self.goal, self.chosen)
+        page = pages.done(self.item.product.asin, self.chosen, self.bought.total)
+        self._show("done", page)
+
+    def _show(
+        self, kind: Literal["index", "results", "item", "sub", "done"], page: pages.Page
+    ) -> None:
+        self._kind, self._page = kind, page
+        self._clickables: dict[str, pages.Piece] | None = None

@@ -1,0 +1,178 @@
+"""What a generated shop says of a product, and what its shoppers say they want."""
+
+from dataclasses import dataclass
+
+from hgrpo.envs.webshop.departments import DEPARTMENTS, ProductType
+from hgrpo.envs.webshop.draws import Draws
+
+# By the number of attributes in the title.
+_TITLES = {
+    1: ("{brand} {first} {type}", "{brand} {type}, {first}", "{first} {type} by {brand}"),
+    2: (
+        "{brand} {first} {type}, {second}",
+        "{brand} {type}, {first}, {second}",
+        "{brand} {first} and {second} {type}",
+    ),
+}
+_TOLD = (
+    "{attribute} for {use}",
+    "{attribute} by design",
+    "{attribute} and well made",
+    "made to be {attribute}",
+    "known to be {attribute}",
+    "always {attribute}",
+)
+_UNTOLD = (
+    "good for {use}",
+    "a gift for friends",
+    "comes in a plain box",
+    "one year of support",
+    "ships in two days",
+    "simple to use",
+    "liked by many homes",
+)
+_OPENINGS = (
+    "{a_first} {type} for {use}.",
+    "This {type} is {first}.",
+    "Our {first} {type}.",
+    "{a_type} for {use}, {first}.",
+)
+_CLOSINGS = ("", "", "Made for {use}.", "Great for {use}.", "A good pick for {use}.")
+
+# The goal builder appends options and price limit, so no sentence ends with a full stop.
+INSTRUCTIONS = (
+    "Find me {commas} {types}",
+    "Find me {a_type} that is {ands}",
+    "find {a_commas} {type}",
+    "i am looking for {a_type} that is {ands}",
+    "i am looking for {a_commas} {type}",
+    "i am looking for {types} that are {ands}",
+    "i need {a_type} that is {ands}",
+    "i need {a_commas} {type}",
+    "i want {a_commas} {type}",
+    "i want to buy {types} that are {ands}",
+    "show me {commas} {types}",
+    "get me {a_type} that is {ands}",
+    "please find {a_commas} {type}",
+    "search for {types} that are {ands}",
+)
+WISHES = (
+    "hi, i need {a_type}{option} that is {ands}",
+    "do you have any {commas} {types}{option}",
+    "my old {type} broke, so i want {a_commas} one{option}",
+    "i would love {a_commas} {type}{option}",
+    "could you help me find {types}{option} that are {ands}",
+    "looking for a gift, maybe {a_commas} {type}{option}",
+    "my sister wants {a_type}{option}, and it must be {ands}",
+    "what i need is {a_commas} {type}{option}",
+)
+_IN_WORDS = {
+    "color": "in {}",
+    "size": "in size {}",
+    "flavor name": "with {} flavor",
+    "scent": "with {} scent",
+    "material": "made of {}",
+    "style": "in {} style",
+    "pack": "sold as {}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A product before its text; `prices` holds one number or the two ends of a range."""
+
+    department: str
+    type: ProductType
+    brand: str
+    attributes: tuple[str, ...]
+    options: dict[str, tuple[str, ...]]
+    prices: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What the shop says of a product."""
+
+    title: str
+    description: str
+    bullet_points: list[str]
+
+
+def listing(draft: Draft, draws: Draws) -> Text:
+    """Title of 5 to 8 words, one or two sentences, and 3 to 5 bullet points of 3 to 6 words.
+
+    One or two attributes stand in the title. Of the others most stand in a bullet point or in the
+    description; no attribute is mentioned that the product does not have.
+    """
+    order = draws.some(draft.attributes, len(draft.attributes))
+    named = min(len(order), draws.between((1, 2)))
+    # What the title leaves out comes first, as it is news; the rest may be said again.
+    news = order[named:] + order[:named]
+    uses = DEPARTMENTS[draft.department].uses
+    return Text(
+        _title(draft, order[:named], draws),
+        _description(draft.type.name, news[0], uses, draws),
+        _bullet_points(news[1:] + news[:1], uses, draws),
+    )
+
+
+def _title(draft: Draft, named: list[str], draws: Draws) -> str:
+    template = draws.pick(_TITLES[len(named)])
+    phrases = dict(zip(("first", "second"), (name.title() for name in named), strict=False))
+    return template.format(brand=draft.brand, type=draft.type.name.title(), **phrases)
+
+
+def _description(name: str, attribute: str, uses: tuple[str, ...], draws: Draws) -> str:
+    here, there = draws.some(uses, 2)
+    opening = draws.pick(_OPENINGS).format(
+        a_first=_article(attribute), first=attribute, a_type=_article(name), type=name, use=here
+    )
+    return f"{_upper_first(opening)} {draws.pick(_CLOSINGS).format(use=there)}".strip()
+
+
+def _bullet_points(attributes: list[str], uses: tuple[str, ...], draws: Draws) -> list[str]:
+    count = draws.between((3, 5))
+    # At least one line says nothing of the attributes, as in any shop.
+    told = attributes[: count - 1]
+    lines = [draws.pick(_TOLD).format(attribute=name, use=draws.pick(uses)) for name in told]
+    lines += [line.format(use=draws.pick(uses)) for line in draws.some(_UNTOLD, count - len(told))]
+    return [_upper_first(line) for line in draws.some(lines, count)]
+
+
+def instruction(name: str, plural: str, attributes: list[str], draws: Draws) -> str:
+    """A synthetic request for a product type with attributes, without options and price."""
+    return draws.pick(INSTRUCTIONS).format(**_parts(name, plural, attributes))
+
+
+def wish(
+    name: str,
+    plural: str,
+    attributes: list[str],
+    option: tuple[str, str] | None,
+    draws: Draws,
+) -> str:
+    """A request as a shopper would type it; `option` is the (name, value) it also asks for."""
+    choice = f" {_IN_WORDS[option[0]].format(option[1])}" if option else ""
+    return draws.pick(WISHES).format(option=choice, **_parts(name, plural, attributes))
+
+
+def _parts(name: str, plural: str, attributes: list[str]) -> dict[str, str]:
+    commas = ", ".join(attributes)
+    *before, last = attributes
+    return {
+        "type": name,
+        "types": plural,
+        "a_type": _article(name),
+        "commas": commas,
+        "a_commas": _article(commas),
+        "ands": f"{', '.join(before)} and {last}" if before else last,
+    }
+
+
+def _article(phrase: str) -> str:
+    # "uv resistant" is the one vowel that is not spoken as such.
+    return f"{'an' if phrase[0] in 'aeiou' and not phrase.startswith('uv ') else 'a'} {phrase}"
+
+
+def _upper_first(line: str) -> str:
+    return line[0].upper() + line[1:]

@@ -1,0 +1,78 @@
+"""The offline rubric's table for WebShop, line by line."""
+
+import pytest
+
+from hgrpo.credit.judge.record import Record
+from hgrpo.credit.judge.rubric_webshop import webshop
+
+GOAL = "Find me leak proof travel mugs with color: red, and price lower than 30.00 dollars"
+# Wanted: leak proof travel mugs red. "with" and "color" belong to any instruction.
+START = f"WebShop [SEP] Instruction: [SEP] {GOAL} [SEP] Search"
+RESULTS = (
+    "Back to Search [SEP] Page 1 (Total results: 2) [SEP] Next > [SEP] B0A [SEP] Leak Proof Travel "
+    "Box [SEP] $5.0 [SEP] B0B [SEP] Clay Pot [SEP] $50.0"
+)
+
+
+def item(price="$5.0", title="Leak Proof Travel Box"):
+    return (
+        f"Back to Search [SEP] < Prev [SEP] color [SEP] red [SEP] blue [SEP] {title} [SEP] "
+        f"Price: {price} [SEP] Rating: N.A. [SEP] Description [SEP] Buy Now"
+    )
+
+
+# Another page for every choice, as `text_rich` shows it.
+CHOSEN = "You have clicked red. [SEP] " + item()
+BLUE = "You have clicked blue. [SEP] " + item()
+
+
+def score(page, action, result, completed=False):
+    """Score of the first of two turns."""
+    return webshop(GOAL, Record([(page, action), (result, "end")], completed))[0]
+
+
+@pytest.mark.parametrize(
+    ("page", "action", "result", "expected"),
+    [
+        (START, "nonsense", START, 0),
+        (START, "search[box]", START, 0),
+        (START, "think[of mugs]", RESULTS, 0),
+        # The best title holds 3 of 5 wanted words.
+        (START, "search[box]", RESULTS, 2 + 6 * 3 / 5),
+        # The instruction on the page is no match.
+        (START, "search[box]", f"Instruction: [SEP] {GOAL} [SEP] B0 [SEP] Pot", 2),
+        # A product's page: leak, proof, travel, and red among its options.
+        (RESULTS, "click[B0A]", item(), 2 + 6 * 4 / 5 + 1),
+        (RESULTS, "click[b0b]", item("$50.0", "Clay Pot"), 2 + 6 * 1 / 5 - 1),
+        (RESULTS, "click[b0b]", item("$25.0 to $50.0", "Clay Pot"), 2 + 6 * 1 / 5 + 1),
+        (item(), "click[red]", CHOSEN, 9),
+        (item(), "click[blue]", BLUE, 2),
+        (RESULTS, "click[next >]", RESULTS.replace("Page 1", "Page 2"), 3),
+        (item(), "click[description]", "Back to Search [SEP] < Prev [SEP] A box.", 3),
+        (item(), "click[< prev]", RESULTS, 2),
+        (RESULTS, "click[Back to Search]", START, 2),
+    ],
+)
+def test_effects(page, action, result, expected):
+    assert score(page, action, result) == pytest.approx(expected)
+
+
+def test_the_last_turn():
+    def last(action, completed=False, page=None):
+        return webshop(GOAL, Record([(page or item(), action)], completed))[-1]
+
+    assert last("click[buy now]", completed=True) == 10
+    assert last("click[buy now]") == pytest.approx(3 + 5 * 4 / 5)
+    assert last("click[< prev]") == 2
+    assert last("nothing") == 0
+
+
+def test_a_repetition_scores_1():
+    turns = [(START, "search[box]"), (RESULTS, "click[back to search]"), (START, "search[box]")]
+    scores = webshop(GOAL, Record([*turns, (RESULTS, "end")]))
+    assert scores[:3] == [pytest.approx(5.6), 2, 1]
+
+
+def test_a_goal_without_words_of_its_own():
+    assert score(START, "search[x]", RESULTS) > 0
+    assert webshop("find me some", Record([(START, "search[x]"), (RESULTS, "e")]))[0] == 2

@@ -1,0 +1,294 @@
+"""Downloads from a real server on this machine, which cuts lines, changes files and lies."""
+
+import hashlib
+import json
+import re
+import socket
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from hgrpo.envs.webshop.download import OFFICIAL, Receipt, fetch
+from hgrpo.errors import UserError
+
+CONTENT = bytes(range(256)) * 2048
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+CONFIRM = (
+    b"<!DOCTYPE html><html><head><title>Google Drive - Virus scan warning</title></head>"
+    b"<body>Google Drive can't scan this file for viruses.</body></html>"
+)
+
+
+@dataclass
+class Shelf:
+    """What the server has, how it misbehaves, and what it was asked."""
+
+    content: bytes = CONTENT
+    etag: str | None = '"one"'
+    cuts: list[int] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)
+    ranges: bool = True
+    media_type: str = "application/octet-stream"
+    asked: list[dict[str, str]] = field(default_factory=list)
+    url: str = ""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        shelf = self.server.shelf
+        shelf.asked.append(dict(self.headers))
+        status = shelf.statuses.pop(0) if shelf.statuses else 200
+        body, start = shelf.content, self._start(shelf)
+        if status == 200 and start is not None:
+            status = 206 if start < len(body) else 416
+        body = {200: body, 206: body[start:], 416: b""}.get(status, b"<html>refused</html>")
+        self.send_response(status)
+        if status == 206:
+            span = f"bytes {start}-{len(shelf.content) - 1}/{len(shelf.content)}"
+            self.send_header("Content-Range", span)
+        if status == 416:
+            self.send_header("Content-Range", f"bytes */{len(shelf.content)}")
+        if shelf.etag:
+            self.send_header("ETag", shelf.etag)
+        self.send_header("Content-Type", shelf.media_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if status in (200, 206) and shelf.cuts:
+            body = body[: shelf.cuts.pop(0)]
+            self.close_connection = True
+        self.wfile.write(body)
+
+    def _start(self, shelf: Shelf) -> int | None:
+        if not shelf.ranges or "Range" not in self.headers:
+            return None
+        if self.headers.get("If-Range", shelf.etag) != shelf.etag:
+            return None
+        return int(re.fullmatch(r"bytes=(\d+)-", self.headers["Range"])[1])
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def shelf(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.shelf = Shelf(url=f"http://127.0.0.1:{server.server_port}/file")
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield server.shelf
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def get(shelf, path, **kwargs) -> Receipt:
+    return fetch(shelf.url, path, **({"attempts": 3, "pause_s": 0.001, "timeout_s": 5} | kwargs))
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_comes_whole_and_is_recorded(shelf, tmp_path):
+    path = tmp_path / "new" / "file.json"
+    assert get(shelf, path) == Receipt(path, shelf.url, len(CONTENT), DIGEST)
+    assert path.read_bytes() == CONTENT
+    assert names(path.parent) == ["file.json"]
+
+
+def test_after_a_cut_only_the_rest_is_asked_for(shelf, tmp_path):
+    shelf.cuts = [200_000]
+    receipt = get(shelf, tmp_path / "f", sha256=DIGEST.upper(), size=len(CONTENT))
+    assert (tmp_path / "f").read_bytes() == CONTENT
+    assert receipt.sha256 == DIGEST
+    first, second = shelf.asked
+    assert "Range" not in first
+    start = int(second["Range"].removeprefix("bytes=").removesuffix("-"))
+    assert 100_000 < start <= 200_000
+    assert second["If-Range"] == '"one"'
+    assert names(tmp_path) == ["f"]
+
+
+def test_a_later_call_goes_on_where_an_earlier_one_gave_up(shelf, tmp_path):
+    shelf.cuts = [200_000]
+    with pytest.raises(UserError, match=r"not fetched in 1 attempts .* go on after byte [\d,]+$"):
+        get(shelf, tmp_path / "f", attempts=1)
+    assert names(tmp_path) == ["f.part", "f.part.json"]
+    kept = (tmp_path / "f.part").stat().st_size
+    get(shelf, tmp_path / "f")
+    assert shelf.asked[-1]["Range"] == f"bytes={kept}-"
+    assert (tmp_path / "f").read_bytes() == CONTENT
+
+
+def test_a_file_that_changed_meanwhile_comes_anew(shelf, tmp_path):
+    shelf.cuts = [200_000]
+    with pytest.raises(UserError):
+        get(shelf, tmp_path / "f", attempts=1)
+    shelf.content, shelf.etag = CONTENT[::-1], '"two"'
+    get(shelf, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == CONTENT[::-1]
+
+
+def test_a_part_of_another_address_is_not_taken_up(shelf, tmp_path):
+    shelf.cuts = [200_000]
+    with pytest.raises(UserError):
+        get(shelf, tmp_path / "f", attempts=1)
+    shelf.url += "-other"
+    get(shelf, tmp_path / "f")
+    assert "Range" not in shelf.asked[-1]
+
+
+@pytest.mark.parametrize("etag", [None, 'W/"weak"'])
+def test_without_a_validator_or_checksum_nothing_is_taken_up(shelf, tmp_path, etag):
+    shelf.etag, shelf.cuts = etag, [200_000, 200_000]
+    with pytest.raises(UserError, match=r"not fetched in 2 attempts .*\)$"):
+        get(shelf, tmp_path / "f", attempts=2)
+    assert ["Range" in asked for asked in shelf.asked] == [False, False]
+    assert names(tmp_path) == []
+
+
+def test_with_a_checksum_the_rest_is_asked_for_without_a_validator(shelf, tmp_path):
+    shelf.etag, shelf.cuts = None, [200_000]
+    get(shelf, tmp_path / "f", sha256=DIGEST)
+    assert "Range" in shelf.asked[1] and "If-Range" not in shelf.asked[1]
+    assert (tmp_path / "f").read_bytes() == CONTENT
+
+
+def test_a_server_without_ranges_sends_all_again(shelf, tmp_path):
+    shelf.ranges, shelf.cuts = False, [200_000, 300_000]
+    get(shelf, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == CONTENT
+
+
+def test_a_part_that_is_all_there_is_enough(shelf, tmp_path):
+    (tmp_path / "f.part").write_bytes(CONTENT)
+    get(shelf, tmp_path / "f", sha256=DIGEST)
+    assert shelf.asked[0]["Range"] == f"bytes={len(CONTENT)}-"
+    assert len(shelf.asked) == 1
+    assert (tmp_path / "f").read_bytes() == CONTENT
+
+
+def test_a_part_longer_than_the_file_is_dropped(shelf, tmp_path):
+    (tmp_path / "f.part").write_bytes(CONTENT + b"more")
+    get(shelf, tmp_path / "f", sha256=DIGEST)
+    assert (tmp_path / "f").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("note", ["", "[]", '{"url": 1}'])
+def test_a_broken_note_beside_a_part_means_a_new_start(shelf, tmp_path, note):
+    (tmp_path / "f.part").write_bytes(b"something else")
+    (tmp_path / "f.part.json").write_text(note)
+    get(shelf, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == CONTENT
+
+
+def test_a_wrong_checksum_leaves_nothing_behind(shelf, tmp_path):
+    with pytest.raises(UserError, match=rf"f: the SHA-256 is {DIGEST}, 0{{64}} was expected"):
+        get(shelf, tmp_path / "f", sha256="0" * 64)
+    assert names(tmp_path) == []
+
+
+def test_a_wrong_size_is_noticed_before_the_body(shelf, tmp_path):
+    with pytest.raises(UserError, match=rf"offers {len(CONTENT)} bytes, 7 were expected"):
+        get(shelf, tmp_path / "f", size=7)
+    assert names(tmp_path) == []
+    assert len(shelf.asked) == 1
+
+
+@pytest.mark.parametrize("media_type", ["text/html; charset=utf-8", "application/json"])
+def test_a_page_in_place_of_the_file_is_named(shelf, tmp_path, media_type):
+    shelf.content, shelf.media_type = CONFIRM, media_type
+    with pytest.raises(UserError, match=r"web page \('Google Drive - Virus scan warning'\)"):
+        get(shelf, tmp_path / "f")
+    assert names(tmp_path) == []
+    assert len(shelf.asked) == 1
+
+
+def test_a_page_does_not_cost_what_came_before(shelf, tmp_path):
+    shelf.cuts = [200_000]
+    with pytest.raises(UserError):
+        get(shelf, tmp_path / "f", attempts=1)
+    kept = (tmp_path / "f.part").read_bytes()
+    shelf.content, shelf.etag, shelf.media_type = CONFIRM, None, "text/html"
+    with pytest.raises(UserError, match="web page"):
+        get(shelf, tmp_path / "f")
+    assert (tmp_path / "f.part").read_bytes() == kept
+
+
+def test_a_busy_server_is_asked_again(shelf, tmp_path):
+    shelf.statuses = [503, 429]
+    get(shelf, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == CONTENT
+    shelf.statuses = [503] * 3
+    with pytest.raises(UserError, match=r"not fetched in 3 attempts \(HTTP 503\)"):
+        get(shelf, tmp_path / "g")
+    assert len(shelf.asked) == 6
+
+
+def test_a_refusal_is_final(shelf, tmp_path):
+    shelf.statuses = [404]
+    with pytest.raises(UserError, match=r"/file: the server answers HTTP 404 Not Found"):
+        get(shelf, tmp_path / "f")
+    assert len(shelf.asked) == 1
+
+
+def test_a_file_that_is_there_is_checked_and_not_fetched(shelf, tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes(CONTENT)
+    assert get(shelf, path, sha256=DIGEST).size == len(CONTENT)
+    with pytest.raises(UserError, match=r"f: the SHA-256 is .* remove it to fetch it again"):
+        get(shelf, path, sha256="0" * 64)
+    with pytest.raises(UserError, match=r"f: 524288 bytes, 3 were expected; remove it"):
+        get(shelf, path, size=3)
+    assert path.read_bytes() == CONTENT
+    assert shelf.asked == []
+
+
+def test_without_a_network_one_sentence_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+        with pytest.raises(UserError, match=rf"^{url}: not fetched in 2 .*is there a network\?$"):
+            fetch(url, tmp_path / "f", attempts=2, pause_s=0.001)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("items.json", "neither an address nor one of items_shuffle.json"),
+        ("ftp://127.0.0.1/f", "not an address"),
+        ("http://", "not an address"),
+    ],
+)
+def test_an_address_that_is_none(tmp_path, address, message):
+    with pytest.raises(UserError, match=f"^{address}: {message}"):
+        fetch(address, tmp_path / "f")
+
+
+def test_the_destination_must_be_a_file_that_can_be_written(shelf, tmp_path):
+    with pytest.raises(UserError, match="a file's path was expected, this is a folder"):
+        get(shelf, tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"file/f\.part: cannot be written"):
+        get(shelf, tmp_path / "file" / "f")
+
+
+def test_the_table_has_addresses_and_whole_checksums():
+    assert len({source.url for source in OFFICIAL.values()}) == len(OFFICIAL)
+    for source in OFFICIAL.values():
+        assert source.url.startswith("https://")
+        assert (source.size is None) == (source.sha256 is None)
+        assert source.sha256 is None or re.fullmatch(r"[0-9a-f]{64}", source.sha256)
+
+
+def test_a_name_of_the_table_brings_its_checks(tmp_path):
+    (tmp_path / "items_human_ins.json").write_text(json.dumps({}))
+    with pytest.raises(UserError, match=r"2 bytes, 5137548 were expected"):
+        fetch("items_human_ins.json", tmp_path / "items_human_ins.json")

@@ -1,0 +1,359 @@
+"""Human trajectories: what a person clicked, read from pages shown or from the imitation file."""
+
+import json
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hgrpo.envs.webshop.human import HumanTrajectory, read
+from hgrpo.errors import UserError
+
+GOAL = "i need a red mug, and price lower than 20.00 dollars"
+SITE = "http://shop:3000"
+
+
+def page(kind: str, url: str, goal: str = GOAL, **content: object) -> dict:
+    row = {"page": kind, "url": f"{SITE}/{url}", "goal": {"instruction_text": goal}}
+    return row | ({"content": content} if content else {})
+
+
+def index(**kwargs) -> dict:
+    return page("index", "s1", **kwargs)
+
+
+def results(words: list[str], number: int = 1, found: tuple[str, ...] = ("B01", "B02")) -> dict:
+    return page(
+        "search_results",
+        f"search_results/s1/{words}/{number}",
+        keywords=words,
+        search_result_asins=list(found),
+        page=number,
+    )
+
+
+def item(asin: str, words: list[str], number: int = 1, **options: str) -> dict:
+    # Item pages log the search as it stands in the address: a text, not a list and a number.
+    return page(
+        "item_page",
+        f"item_page/s1/{asin}/{words}/{number}/{options}",
+        keywords=str(words),
+        page=str(number),
+        asin=asin,
+        options=options,
+    )
+
+
+def sub(name: str, asin: str, words: list[str], number: int = 1, **options: str) -> dict:
+    url = f"item_sub_page/s1/{asin}/{words}/{number}/{name}/{options}"
+    return item(asin, words, number, **options) | {"page": "item_sub_page", "url": f"{SITE}/{url}"}
+
+
+def done(asin: str, reward: object = 0.75, **options: str) -> dict:
+    row = page("done", f"done/s1/{asin}/{options}", asin=asin, options=options, price=9.5)
+    return row | {"reward": reward, "reward_info": {}}
+
+
+def write(path: Path, rows: list[dict]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def load(path: Path, rows: list[dict]) -> tuple[list[HumanTrajectory], Counter[str]]:
+    counts: Counter[str] = Counter()
+    return list(read(write(path / "s1.jsonl", rows), counts)), counts
+
+
+MUG = ["red", "women's", "mug"]
+SESSION = [
+    index(),
+    results(["cup"]),
+    results(["cup"], 2),
+    results(["cup"]),
+    index(),
+    results(MUG),
+    item("B02", MUG),
+    results(MUG),
+    item("B01", MUG),
+    sub("Description", "B01", MUG),
+    item("B01", MUG),
+    item("B01", MUG, color="red | pink"),
+    item("B01", MUG, color="red | pink", size="l"),
+    sub("Features", "B01", MUG, color="red | pink", size="l"),
+    item("B01", MUG, color="red | pink", size="l"),
+    item("B01", MUG, color="red | pink", size="xl"),
+    done("B01", color="red | pink", size="xl"),
+]
+
+
+def test_a_session_with_every_kind_of_step(tmp_path):
+    (trajectory,), counts = load(tmp_path, SESSION)
+    assert trajectory == HumanTrajectory(
+        source=str(tmp_path / "s1.jsonl"),
+        goal=GOAL,
+        actions=(
+            "search[cup]",
+            "click[next >]",
+            "click[< prev]",
+            "click[back to search]",
+            "search[red women's mug]",
+            "click[b02]",
+            "click[< prev]",
+            "click[b01]",
+            "click[description]",
+            "click[< prev]",
+            "click[red | pink]",
+            "click[l]",
+            "click[features]",
+            "click[< prev]",
+            "click[xl]",
+            "click[buy now]",
+        ),
+        observations=None,
+        reward=0.75,
+    )
+    assert not counts
+
+
+def test_pages_shown_again_are_read_once(tmp_path):
+    twice = [row for row in SESSION for _ in range(2)]
+    ((again,), counts), ((once,), _) = load(tmp_path, twice), load(tmp_path, SESSION)
+    assert again == once
+    assert counts == {"page shown twice in a row: read once": len(SESSION)}
+
+
+def test_a_session_without_a_purchase_has_no_reward(tmp_path):
+    (trajectory,), _ = load(tmp_path, SESSION[:-1])
+    assert trajectory.actions[-1] == "click[xl]"
+    assert trajectory.reward is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([index(), item("B01", MUG)], "unknown transition from index to item_page"),
+        ([index(), results(MUG, 2)], "unknown transition from index to search_results"),
+        ([index(), results([""])], "unknown transition from index to search_results"),
+        (
+            [index(), results(MUG), results(["cup"])],
+            "unknown transition from search_results to search_results",
+        ),
+        (
+            [index(), results(MUG), results(MUG, 3)],
+            "unknown transition from search_results to search_results",
+        ),
+        (
+            [index(), results(MUG), item("B03", MUG)],
+            "unknown transition from search_results to item_page",
+        ),
+        (
+            [index(), results(MUG), item("B01", MUG, size="l")],
+            "unknown transition from search_results to item_page",
+        ),
+        (
+            [index(), results(MUG), item("B01", ["cup"])],
+            "unknown transition from search_results to item_page",
+        ),
+        (
+            [*SESSION[:6], item("B02", MUG), results(MUG, 2)],
+            "unknown transition from item_page to search_results",
+        ),
+        (
+            [*SESSION[:6], item("B02", MUG), item("B01", MUG)],
+            "unknown transition from item_page to item_page",
+        ),
+        (
+            [*SESSION[:6], item("B02", MUG), item("B02", MUG, size="l", color="red")],
+            "unknown transition from item_page to item_page",
+        ),
+        (
+            [*SESSION[:12], item("B01", MUG, size="l")],
+            "unknown transition from item_page to item_page",
+        ),
+        (
+            [*SESSION[:10], item("B01", MUG, size="l")],
+            "unknown transition from item_sub_page to item_page",
+        ),
+        (
+            [*SESSION[:10], sub("Features", "B01", MUG)],
+            "unknown transition from item_sub_page to item_sub_page",
+        ),
+        ([*SESSION[:10], done("B01")], "unknown transition from item_sub_page to done"),
+        ([*SESSION[:9], done("B02")], "unknown transition from item_page to done"),
+        ([*SESSION[:9], done("B01", size="l")], "unknown transition from item_page to done"),
+        ([*SESSION, index()], "unknown transition from done to index"),
+        (SESSION[1:], "the session does not begin on the search page"),
+        ([index(), index()], "no action"),
+        ([*SESSION[:-1], index(goal="i need a cup")], "two goals in one session"),
+        ([], "empty file"),
+    ],
+)
+def test_a_session_that_cannot_be_followed_is_left_out_whole(tmp_path, rows, reason):
+    found, counts = load(tmp_path, rows)
+    assert found == []
+    assert counts == {f"left out: {reason}": 1}
+
+
+word = st.text(st.characters(codec="utf-8", exclude_characters=" "), min_size=1, max_size=5)
+value = st.text(st.characters(codec="utf-8", exclude_characters="/"), min_size=1, max_size=5)
+
+
+@given(st.lists(word, min_size=1, max_size=4), st.dictionaries(word, value, max_size=3))
+def test_any_keywords_and_choices_come_back(tmp_path_factory, words, wanted):
+    rows = [index(), results(words), item("B01", words)]
+    chosen: dict[str, str] = {}
+    for name, choice in wanted.items():
+        chosen[name] = choice
+        rows.append(item("B01", words))
+        rows[-1]["content"]["options"] = dict(chosen)
+    (trajectory,), _ = load(tmp_path_factory.mktemp("logs"), rows)
+    expected = [f"search[{' '.join(words)}]", "click[b01]"]
+    assert list(trajectory.actions) == expected + [f"click[{v}]" for v in wanted.values()]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (page("review", "x"), "line 2: page: one of index, .* was expected, not 'review'"),
+        (page("index", "x", goal=""), "line 2: goal: instruction_text: text was expected"),
+        (index() | {"goal": "red mug"}, "line 2: goal: instruction_text: text was expected"),
+        (page("done", "x"), "line 2: content: an object was expected, not None"),
+        (page("done", "x", asin=7), "line 2: content: asin: text was expected, not 7"),
+        (done("B01", reward="1"), "line 2: reward: a number from 0 was expected, not '1'"),
+        (done("B01", reward=True), "line 2: reward: a number from 0 was expected, not True"),
+        (done("B01", reward=float("nan")), "line 2: reward: a number from 0 was expected"),
+        (page("done", "x", asin="B", options=[]), "line 2: content: options: option names"),
+        (page("search_results", "x", page=1), "line 2: content: keywords: a list of texts"),
+        (page("search_results", "x", page="one"), "line 2: content: page: a number was"),
+        (
+            page("search_results", "x", page=1, keywords=["a"], search_result_asins="B01"),
+            "line 2: content: search_result_asins: a list of texts was expected",
+        ),
+        (sub("Photos", "B01", MUG), "line 2: content: url: no sub page is named in"),
+    ],
+)
+def test_a_page_of_another_form_is_named(tmp_path, row, message):
+    rows = [index(), row, *([done("B01")] if row["page"] != "done" else [])]
+    with pytest.raises(UserError, match=rf"s1\.jsonl: {message}"):
+        load(tmp_path, rows)
+
+
+STATES = [
+    f"Amazon Shopping Game\nInstruction: \n{GOAL}\n[button] Search [button_]\n",
+    f"Instruction:\n{GOAL}\n[button] Back to Search [button_]\nPage 1\n[button] B01 [button_]\n",
+    f"Instruction:\n{GOAL}\n[button] Buy Now [button_]\n",
+]
+
+
+def imitation(**changes: object) -> dict:
+    return {
+        "states": STATES,
+        "actions": ["search[red [big] mug]", "click[b01]", "click[buy now]"],
+        "actions_translate": ["search[red mug]", "click[item - red mug]", "click[buy now]"],
+        "available_actions": [[], ["click[b01]"], ["click[buy now]"]],
+        "action_idxs": [-1, 0, 0],
+        "images": [0, 0, [0.5]],
+    } | changes
+
+
+def test_the_imitation_file(tmp_path):
+    found, counts = load(tmp_path, [imitation(), imitation(images=[])])
+    assert [trajectory.source for trajectory in found] == [
+        f"{tmp_path / 's1.jsonl'}: line 1",
+        f"{tmp_path / 's1.jsonl'}: line 2",
+    ]
+    assert found[0].goal == GOAL
+    assert found[0].actions == ("search[red [big] mug]", "click[b01]", "click[buy now]")
+    assert found[0].observations == tuple(STATES)
+    assert found[0].reward is None
+    assert not counts
+
+
+def test_unusable_trajectories_of_the_imitation_file_are_left_out(tmp_path):
+    odd = ["search[]", "finish", "click[b01", "Click[b01]"]
+    rows = [imitation(actions=[action], states=STATES[:1]) for action in odd]
+    found, counts = load(tmp_path, [*rows, imitation(actions=[], states=[]), imitation()])
+    assert [trajectory.source[-6:] for trajectory in found] == ["line 6"]
+    assert counts == {
+        "left out: an action is neither search[...] nor click[...]": 4,
+        "left out: no action": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"states": STATES[:2]}, "2 states, but 3 actions"),
+        ({"states": None}, "states: a list of texts was expected, not None"),
+        ({"actions": [1, 2, 3]}, r"actions: a list of texts was expected, not \[1, 2, 3\]"),
+        ({"states": STATES[::-1]}, "states: the first has no instruction before its search button"),
+        (
+            {"states": ["Instruction: \n[button] Search [button_]", *STATES[1:]]},
+            "states: the first has no instruction before its search button",
+        ),
+    ],
+)
+def test_a_wrong_trajectory_of_the_imitation_file_is_named(tmp_path, changes, message):
+    with pytest.raises(UserError, match=rf"s1\.jsonl: line 2: {message}"):
+        load(tmp_path, [imitation(), imitation(**changes)])
+
+
+def test_a_folder_and_an_archive_are_read_in_the_order_of_names(tmp_path):
+    folder = tmp_path / "all_trajs"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("not a log")
+    (folder / "._a.jsonl").write_bytes(b"\x00\x05\x16\x07")
+    for name, last in (("b", 17), ("a", 2), ("c", 1)):
+        write(folder / f"{name}.jsonl", SESSION[:last])
+    with zipfile.ZipFile(tmp_path / "logs.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in folder.iterdir():
+            archive.write(file, f"all_trajs/{file.name}")
+    for path, start in (
+        (folder, folder),
+        (tmp_path / "logs.zip", f"{tmp_path}/logs.zip/all_trajs"),
+    ):
+        counts: Counter[str] = Counter()
+        found = list(read(path, counts))
+        assert [trajectory.source for trajectory in found] == [
+            f"{start}/a.jsonl",
+            f"{start}/b.jsonl",
+        ]
+        assert [len(trajectory.actions) for trajectory in found] == [1, 16]
+        assert counts == {"left out: no action": 1}
+
+
+def test_a_broken_archive_is_named(tmp_path):
+    path = tmp_path / "logs.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("s.jsonl", json.dumps(index()))
+    whole = path.read_bytes()
+    for content in (whole[:-10], whole.replace(b"index", b"Index"), b"<html>"):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r"logs\.zip: the archive is broken or cut off"):
+            list(read(path, Counter()))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"page": "index"', "line 1: not JSON, or cut off"),
+        (b"\n\n[1]", r"line 3: an object was expected, not \[1\]"),
+        (b'"\xff"', "line 1: not JSON, or cut off"),
+        (b'{"mug": ["red mug"]}', r"line 1: neither a page .* nor a trajectory .*\['mug'\]"),
+        (json.dumps(imitation()).encode() + b"\n{}", "line 2: neither a page"),
+    ],
+)
+def test_a_file_of_another_form_is_named(tmp_path, content, message):
+    (tmp_path / "s.jsonl").write_bytes(content)
+    with pytest.raises(UserError, match=rf"s\.jsonl: {message}"):
+        list(read(tmp_path / "s.jsonl", Counter()))
+
+
+def test_a_path_with_nothing_to_read_is_named(tmp_path):
+    with pytest.raises(UserError, match="nowhere: no such file or folder"):
+        list(read(tmp_path / "nowhere", Counter()))
+    with pytest.raises(UserError, match=rf"{tmp_path}: there is no \.jsonl file inside"):
+        list(read(tmp_path, Counter()))

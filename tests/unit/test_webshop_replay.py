@@ -1,0 +1,115 @@
+"""Recorded sessions against our engine, through the command."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from webshop_fixtures import GOAL_LIST, write_shop
+
+from hgrpo.envs.webshop.env import WebshopEnv
+
+ACTIONS = [
+    "search[mug]",
+    "nonsense",
+    "click[b0mug]",
+    "click[red]",
+    "click[large]",
+    "click[buy now]",
+]
+
+
+@pytest.fixture(scope="module")
+def assets(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shop") / "assets"
+    return folder, write_shop(folder)
+
+
+def recording(assets, rich=False):
+    folder, tasks = assets
+    env = WebshopEnv(folder, rich=rich)
+    first = env.reset(tasks[0]).text
+    steps = [env.step(action) for action in ACTIONS]
+    if rich:
+        first = "WebShop\nInstruction: \n" + GOAL_LIST[0].text + "\n[button] Search [button_]\n"
+    return {
+        "goal": 0,
+        "actions": ACTIONS,
+        "observations": [first, *(step.observation.text for step in steps)],
+        "reward": steps[-1].env_reward,
+    }
+
+
+def replay(tmp_path, assets, rows, *options):
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
+    command = [sys.executable, "-m", "hgrpo.cli.webshop_replay", str(log)]
+    return subprocess.run(
+        [*command, "--assets", str(assets[0]), *options], capture_output=True, text=True
+    )
+
+
+def test_our_own_recordings_are_alike(tmp_path, assets):
+    row = recording(assets)
+    short = row | {"observations": row["observations"][1:]}
+    done = replay(tmp_path, assets, [row, "", short])
+    assert done.returncode == 0, done.stderr
+    assert "2 sessions with 12 actions: no difference" in done.stdout
+    assert replay(tmp_path, assets, [recording(assets, rich=True)], "--rich").returncode == 0
+
+
+def test_price_limits_are_not_compared(tmp_path, assets):
+    row = recording(assets)
+    row["observations"] = [text.replace("30.00", "90.00") for text in row["observations"]]
+    # Without the price hit: (2 + 2) / 5.
+    row["reward"] = 0.8
+    assert replay(tmp_path, assets, [row]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda row: row["observations"].__setitem__(
+                1, row["observations"][1].replace("$20.0", "$21.0")
+            ),
+            "log.jsonl:1: action 1, 'search[mug]': recorded ...",
+        ),
+        (
+            lambda row: row["observations"].__setitem__(0, "Hello"),
+            "first page: recorded ...'Hello'",
+        ),
+        (lambda row: row.update(reward=0.6), "reward: recorded 0.6, here 1.0"),
+        (
+            lambda row: row.update(
+                actions=[*ACTIONS, "search[x]"], observations=[*row["observations"], ""]
+            ),
+            "action 7: 'search[x]' comes after the purchase",
+        ),
+    ],
+)
+def test_the_first_difference_is_named(tmp_path, assets, change, message):
+    row = recording(assets)
+    change(row)
+    done = replay(tmp_path, assets, [row])
+    assert done.returncode == 1
+    assert message in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("{", "log.jsonl:1: not a session"),
+        ("[]", "log.jsonl:1: not a session"),
+        ({"goal": 0, "actions": [], "observations": []}, "key 'reward' is missing"),
+        (
+            {"goal": 0, "actions": [], "observations": ["a", "b"], "reward": 0},
+            "0 actions go with as many observations or one more, not with 2",
+        ),
+        ({"goal": 7, "actions": [], "observations": [], "reward": 0}, "goals 0 to 2"),
+    ],
+)
+def test_bad_logs(tmp_path, assets, row, message):
+    done = replay(tmp_path, assets, [row])
+    assert done.returncode == 2
+    assert message in done.stderr
