@@ -53,7 +53,7 @@ def _copy_base(config: ModelConfig, out: Path) -> None:
 
 def _build(config: ModelConfig, args: argparse.Namespace, out: Path) -> None:
     demonstrations = read_demonstrations(args.expert)
-    tokenizer = train_tokenizer(texts(demonstrations), config.tiny.max_vocab)
+    tokenizer = train_tokenizer(texts(demonstrations), config.tiny.max_vocab, config.tiny.cut)
     hugging_face_tokenizer(tokenizer).save_pretrained(out)
     tokenizer.save(str(out / "tokenizer.json"))
     model = build_tiny(config.tiny, tokenizer, args.seed)

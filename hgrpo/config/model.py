@@ -17,6 +17,10 @@ class TinyModel(Strict):
     intermediate_size: int = Field(256, gt=0)
     max_positions: int = Field(1024, gt=0)
     max_vocab: int = Field(2048, gt=256)
+    cut: Literal["phrases", "words"] = Field(
+        "phrases",
+        description="pieces that text is cut into: `phrases` for ALFWorld, `words` for WebShop",
+    )
     pretrain_trajectories: int = Field(
         0, ge=0, description="expert trajectories read whole, as text, to pretrain on"
     )

@@ -120,4 +120,5 @@ def panels(
         yield split, Task(f"goal-{number}", str(number), content, item.product.category)
         room = None if room is None else room - 1
     if waiting or room:
+        split = split if room else waiting[0][0]
         raise UserError(f"panels.{split}: {len(goals)} goals are too few for the panels asked for")

