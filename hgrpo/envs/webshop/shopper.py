@@ -17,7 +17,7 @@ import numpy as np
 
 from hgrpo.config.env_webshop import HabitsConfig
 from hgrpo.envs.webshop import pages
-from hgrpo.envs.webshop.records import NO_LIMIT, Item
+from hgrpo.envs.webshop.records import NO_LIMIT, Item, Product
 from hgrpo.envs.webshop.session import Session
 
 _LAST_PAGE = 5
@@ -86,9 +86,9 @@ class Reader:
         self._limit = float(limit[1]) if limit else NO_LIMIT
         self._text = text[: limit.start()] if limit else text
         self._words = [w for w in _WORD.findall(self._text) if w not in _PHRASES]
-        self._seen: dict[str, float] = {}
-        self._passed: set[tuple[str, str]] = set()
-        self._read = ""
+        self._matches: dict[str, float] = {}  # of the products opened so far, by asin
+        self._done: set[str] = set()  # options and tabs dealt with on the product that is open
+        self._settled = False  # the product that is open is the one to buy
 
     def act(self) -> str:
         """The next action."""
@@ -97,66 +97,70 @@ class Reader:
             kept = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
             return f"search[{_searchable(' '.join(kept or self._words))}]"
         if session.item is None:
-            return self._choose_product()
+            return self._open()
         if pages.BUY.lower() not in session.clickables:
             return _click(pages.PREVIOUS)
-        return self._on_product()
+        return self._on_product(session.item.product)
 
-    def _choose_product(self) -> str:
+    def _open(self) -> str:
+        """Open a product of the page, the best one again once patience or products run out."""
         session = self._session
-        listed = [session.shop.item(row) for row in session.listed]
-        fresh = [item for item in listed if item.product.asin not in self._seen]
-        if len(self._seen) >= self._knobs.patience or not fresh:
-            best = max(self._seen, key=self._seen.get, default=None)
-            if best is not None and best.lower() in session.clickables:
-                return _click(best)
-            if not listed:
-                return _click(pages.BACK)
-            fresh = listed
+        listed = [session.shop.item(row).product for row in session.listed]
+        if not listed:
+            return _click(pages.BACK)
+        self._done.clear()
+        fresh = [product for product in listed if product.asin not in self._matches]
+        if not fresh or len(self._matches) >= self._knobs.patience:
+            known = [product for product in listed if product.asin in self._matches]
+            if known:
+                self._settled = True
+                return _click(max(known, key=lambda product: self._matches[product.asin]).asin)
         if self._rng.random() < self._knobs.random_pick:
-            return _click(fresh[self._rng.integers(len(fresh))].product.asin)
-        affordable = [item for item in fresh if item.product.prices[0] <= self._limit] or fresh
-        scores = [self._match(item.product.title.lower()) for item in affordable]
-        return _click(affordable[int(np.argmax(scores))].product.asin)
+            return _click(fresh[self._rng.integers(len(fresh))].asin)
+        affordable = [product for product in fresh if product.prices[0] <= self._limit] or fresh
+        return _click(max(affordable, key=lambda product: self._match(product.title)).asin)
 
-    def _on_product(self) -> str:
-        session, product = self._session, self._session.item.product
-        asin = product.asin
-        first = asin not in self._seen
-        if first:
-            self._read = product.title.lower()
-            self._seen[asin] = self._match(self._read)
-            self._passed.clear()
+    def _on_product(self, product: Product) -> str:
+        """Choose options, look at the features perhaps, and buy or go back."""
+        if product.asin not in self._matches:
+            self._matches[product.asin] = self._match(_shown(product))
         for name, values in product.options.items():
-            if name in session.chosen or (asin, name) in self._passed:
+            if name in self._done:
                 continue
-            self._passed.add((asin, name))
+            self._done.add(name)
             value = self._named(values)
             if value is not None and self._rng.random() >= self._knobs.skip_option:
                 return f"click[{value}]"
-        if (asin, pages.TABS[1]) not in self._passed and self._rng.random() < self._knobs.look:
-            self._passed.add((asin, pages.TABS[1]))
-            self._read += " " + " ".join(product.bullet_points).lower()
-            self._seen[asin] = self._match(self._read)
-            return _click(pages.TABS[1])
-        best = max(self._seen.values())
-        enough = self._seen[asin] >= self._knobs.content_with
-        if enough or (len(self._seen) >= self._knobs.patience and self._seen[asin] >= best):
-            return _click(pages.BUY)
-        if len(self._seen) >= self._knobs.patience and not first:
+        features = pages.TABS[1]
+        if features not in self._done:
+            self._done.add(features)
+            if self._rng.random() < self._knobs.look:
+                text = " ".join((_shown(product), *product.bullet_points))
+                self._matches[product.asin] = self._match(text)
+                return _click(features)
+        content = self._matches[product.asin] >= self._knobs.content_with
+        last = len(self._matches) >= self._knobs.patience
+        best = self._matches[product.asin] >= max(self._matches.values())
+        if content or self._settled or (last and best):
             return _click(pages.BUY)
         return _click(pages.PREVIOUS)
 
     def _match(self, text: str) -> float:
-        """Share of the instruction's words that stand in a text."""
+        """Share of the instruction's words that stand in a text, a plural's singular included."""
         if not self._words:
             return 1.0
-        return sum(word in text for word in self._words) / len(self._words)
+        text = text.lower()
+        return sum(word.removesuffix("s") in text for word in self._words) / len(self._words)
 
     def _named(self, values: tuple[str, ...]) -> str | None:
         """The longest of the values that the instruction names."""
         named = [v for v in values if re.search(rf"(?<!\w){re.escape(v)}(?!\w)", self._text)]
         return max(named, key=len, default=None)
+
+
+def _shown(product: Product) -> str:
+    """The text of a product's own page: its title and the values of its options."""
+    return " ".join((product.title, *(v for values in product.options.values() for v in values)))
 
 
 def _click(text: str) -> str:

@@ -1,0 +1,198 @@
+"""Assets and demonstrations of a generated shop, through the commands; and the shoppers."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from webshop_fixtures import GOAL_LIST, write_shop
+
+from hgrpo.config.env_webshop import HabitsConfig
+from hgrpo.envs.panels import read_panels
+from hgrpo.envs.webshop.env import WebshopEnv
+from hgrpo.envs.webshop.shopper import Oracle, Reader
+
+CONFIG = {
+    "name": "webshop",
+    "products": {"generate": {"products": 120}},
+    "panels": {"test": 20, "validation": 10, "train": 40, "apart": True},
+    "expert": {"trajectories": 60},
+}
+
+
+def command(name, config, *options):
+    words = [sys.executable, "-m", f"hgrpo.cli.{name}", "--config", json.dumps(config), "--seed"]
+    return subprocess.run([*words, "5", *options], capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder of assets and one of demonstrations."""
+    folder = tmp_path_factory.mktemp("shop")
+    done = command("assets", CONFIG, "--out", str(folder / "assets"))
+    assert done.returncode == 0, done.stderr
+    assets = ("--assets", str(folder / "assets"))
+    done = command("expert", CONFIG, *assets, "--out", str(folder / "expert"))
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
+def test_panels_hold_what_was_asked_for(made):
+    folder, _ = made
+    panels = read_panels(folder / "assets/panels.json")
+    assert {split: len(tasks) for split, tasks in panels.items()} == {
+        "train": 40,
+        "validation": 10,
+        "test": 20,
+    }
+    manifest = json.loads((folder / "assets/manifest.json").read_text())
+    assert manifest["source"] == "generated"
+    assert manifest["skipped"]["its product is in another panel"] > 0
+
+
+def test_the_same_seed_gives_the_same_shop(made, tmp_path):
+    folder, _ = made
+    assert command("assets", CONFIG, "--out", str(tmp_path / "again")).returncode == 0
+    for name in ("panels.json", "goals.arrow", "catalogue.arrow"):
+        again = (tmp_path / "again" / name).read_bytes()
+        assert again == (folder / "assets" / name).read_bytes()
+
+
+def test_demonstrations_play_back(made):
+    folder, said = made
+    rows = pq.read_table(folder / "expert/trajectories.parquet").to_pylist()
+    tasks = {task.task_id: task for task in read_panels(folder / "assets/panels.json")["train"]}
+    assert len(rows) == 60
+    env = WebshopEnv(folder / "assets")
+    for row in rows:
+        assert env.reset(tasks[row["task_id"]]).text == row["observations"][0]
+        steps = [env.step(action) for action in row["actions"]]
+        assert [step.observation.text for step in steps] == row["observations"][1:]
+        assert sum(step.env_reward for step in steps) == row["score"]
+        assert row["success"] == (row["score"] == 1.0)
+    summary = json.loads((folder / "expert/summary.json").read_text())
+    ceiling, expert = summary["informed"]["all"], summary["success"]["all"]
+    assert ceiling["score"] > expert["score"]
+    assert "informed expert (the ceiling)" in said
+
+
+def test_trajectories_that_pay_little_are_left_out(made, tmp_path):
+    folder, _ = made
+    config = CONFIG | {"expert": {"trajectories": 60, "least_reward": 0.9}}
+    done = command(
+        "expert", config, "--assets", str(folder / "assets"), "--out", str(tmp_path / "expert")
+    )
+    assert "(reward below expert.least_reward)" in done.stdout
+    rows = pq.read_table(tmp_path / "expert/trajectories.parquet").to_pylist()
+    assert rows
+    assert min(row["score"] for row in rows) >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"products": {}}, "products: give either `folder` or `generate`, and not both"),
+        (
+            {"products": {"generate": {}, "limit": 5}},
+            "products: limit: 5 is read only with `folder`",
+        ),
+        ({"products": {"folder": "/nowhere"}}, "/nowhere/items_ins_v2.json"),
+        ({"panels": {"test": 100_000}}, "goals are too few for the panels asked for"),
+        ({"goals": "all"}, "goals: "),
+        (
+            {"expert": {"knows": "product", "habits": {"patience": 2}}},
+            "habits: read only with knows `instruction`",
+        ),
+        ({"name": "webshop2"}, "no environment 'webshop2'; did you mean 'webshop'?"),
+    ],
+)
+def test_bad_settings_are_one_line(tmp_path, change, message):
+    done = command("assets", CONFIG | change, "--out", str(tmp_path / "assets"))
+    assert done.returncode == 2
+    assert message in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "assets").exists()
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shop") / "assets"
+    return folder, write_shop(folder)
+
+
+def play(env, player, cap=20):
+    actions = []
+    while len(actions) < cap:
+        actions.append(player.act())
+        step = env.step(actions[-1])
+        if step.done:
+            return actions, step.env_reward
+    return actions, 0.0
+
+
+def test_the_oracle_buys_what_was_asked_for(shop):
+    folder, tasks = shop
+    env = WebshopEnv(folder)
+    env.reset(tasks[0])
+    assert play(env, Oracle(env.session)) == (
+        [
+            "search[steel travel mug]",
+            "click[B0MUG]",
+            "click[red]",
+            "click[large]",
+            "click[Buy Now]",
+        ],
+        1.0,
+    )
+    env.reset(tasks[2])
+    assert play(env, Oracle(env.session))[0][2:] == ["click[blue]", "click[Buy Now]"]
+
+
+def reader(shop, number, **habits):
+    folder, tasks = shop
+    env = WebshopEnv(folder)
+    env.reset(tasks[number])
+    sure = {"forget_word": 0, "random_pick": 0, "skip_option": 0, "look": 0}
+    knobs = HabitsConfig(**(sure | habits))
+    return play(env, Reader(env.session, knobs, np.random.default_rng(0)))
+
+
+def test_a_careful_reader_finds_the_mug(shop):
+    actions, paid = reader(shop, 0, content_with=0.6)
+    assert actions == [
+        "search[leak proof mugs red large]",
+        "click[B0MUG]",
+        "click[red]",
+        "click[large]",
+        "click[Buy Now]",
+    ]
+    assert paid == 1.0
+
+
+def test_habits_show(shop):
+    assert "click[red]" not in reader(shop, 0, content_with=0.6, skip_option=1)[0]
+    assert "click[Features]" in reader(shop, 0, content_with=0.6, look=1)[0]
+    # All words are forgotten, so all are searched for.
+    assert reader(shop, 0, forget_word=1)[0][0] == "search[leak proof mugs red large]"
+
+
+def test_a_reader_that_is_never_content_buys_the_best_in_the_end(shop):
+    for number in range(len(GOAL_LIST)):
+        actions, paid = reader(shop, number, content_with=1, patience=2)
+        assert actions[-1] == "click[Buy Now]"
+        assert paid > 0
+
+
+def test_a_reader_plays_on_whatever_it_draws(shop):
+    folder, tasks = shop
+    env = WebshopEnv(folder)
+    habits = HabitsConfig(forget_word=0.5, random_pick=0.9, look=0.5, content_with=0.9)
+    for seed in range(30):
+        env.reset(tasks[seed % len(tasks)])
+        player = Reader(env.session, habits, np.random.default_rng(seed))
+        for _ in range(15):
+            step = env.step(player.act())
+            assert step.info["admissible"]
+            if step.done:
+                break
