@@ -20,7 +20,15 @@ from hgrpo.errors import UserError
 from hgrpo.report import markdown
 
 TABLES = ("methods", "seeds", "against_reference", "against_sft", "cost", "factorial")
-FIGURES = ("forest", "learning_curves", "sft_temperatures", "alpha", "factorial", "turnrd")
+FIGURES = (
+    "forest",
+    "learning_curves",
+    "sft_temperatures",
+    "alpha",
+    "alpha_diagnostics",
+    "factorial",
+    "turnrd",
+)
 DOCS = Path("docs")
 SEEDS = 3
 
