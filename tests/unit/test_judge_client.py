@@ -108,7 +108,8 @@ def judge_of(tmp_path, monkeypatch):
     def build(server, **changes):
         chosen = {"model": "judge", "base_url": server.url, "api_key_env": "JUDGE_KEY"} | changes
         context = Context("alfworld", cache_dir=tmp_path)
-        return make(settings(**({"retries": 2, "concurrency": 1} | chosen)), context)
+        patient = {"retries": 2, "concurrency": 1, "fallback_limit": 1}
+        return make(settings(**(patient | chosen)), context)
 
     return build
 
