@@ -203,6 +203,14 @@ def test_a_mistake_in_the_settings_stops_the_run_at_once(scripted, judge_of, sta
     assert len(server.requests) == 1
 
 
+def test_a_judge_that_is_down_is_named(judge_of, caplog):
+    judge_of(SimpleNamespace(url="http://127.0.0.1:9/v1")).assign(group(failures(1)))
+    (record,) = [record for record in caplog.records if record.name.startswith("hgrpo")]
+    said = record.getMessage()
+    assert said.startswith("judge: model 'judge' at http://127.0.0.1:9/v1: connection: ")
+    assert "refused" in said
+
+
 @pytest.mark.parametrize("status", [400, 401, 429, 500])
 def test_a_key_is_in_no_log_and_no_error(scripted, judge_of, caplog, capfd, tmp_path, status):
     caplog.set_level(logging.DEBUG)

@@ -95,7 +95,8 @@ class Settings(Strict):
             return given
         model, base_url = given.get("model"), given.get("base_url", OPENAI)
         if not isinstance(model, str) or not isinstance(base_url, str):
-            return given  # named by the fields' own checks
+            # Named by the fields' own checks; what would follow from them is not missed as well.
+            return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(given)
         if base_url == SERVICE and model != rubric.MODEL:
             raise ValueError(
                 f"base_url `{SERVICE}` answers as {rubric.MODEL} alone; OpenAI's is {OPENAI}"
