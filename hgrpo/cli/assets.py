@@ -12,7 +12,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tqdm import tqdm
@@ -47,6 +47,7 @@ def main() -> None:
     with atomic_folder(args.out) as out:
         for split, task in _games(config, sizes, args.seed, skipped, out / "games"):
             panels[split].append(task)
+        check_sizes(panels, loaded)
         write_panels(out / "panels.json", panels)
         manifest = {
             "env": config.model_dump(mode="json", exclude={"expert"}),
@@ -65,6 +66,26 @@ def main() -> None:
         print(f"{split}: {row['games']} games ({counts})")
     for reason, count in manifest["skipped"].items():
         print(f"left out: {count} ({reason})")
+
+
+def check_sizes(panels: Mapping[str, list[Task]], loaded: Mapping) -> None:
+    """Refuse panels that are smaller than what evaluation will want of them.
+
+    Args:
+        panels: split -> games.
+        loaded: what `--config` holds; its `evaluation`, where it has one, says how many.
+
+    Raises:
+        UserError: naming the study's file, the key and both numbers.
+    """
+    source = f"configs/studies/{loaded['study']}.yaml" if "study" in loaded else "--config"
+    for panel in ("validation", "test"):
+        wanted = (loaded.get("evaluation") or {}).get(f"{panel}_games", 0)
+        if wanted > len(panels[panel]):
+            raise UserError(
+                f"{source}: evaluation.{panel}_games: {wanted} games are wanted, but the {panel} "
+                f"panel has {len(panels[panel])}"
+            )
 
 
 def _games(
