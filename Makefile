@@ -4,7 +4,10 @@
 #   make bakeoff SEEDS="11 23 31"     more seeds; ROUNDS=7, STUDY=<name> likewise
 #   make plan                         jobs by stage, what is cached, what the rest will take
 #   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler)
-#   make bench, make lint, make clean
+#   make bench                        the numbers of docs/benchmarks.md
+#   make lint, make schema            check the code; rewrite configs/schema
+#   make unlock                       after a snakemake that was killed
+#   make clean                        remove .venv and caches, never results
 
 PYTHON ?= python3
 STUDY ?= bakeoff
@@ -29,7 +32,7 @@ SLOW := .venv/.train-workflow-judge-test-browser$(addprefix -,$(subst $(space),-
 LINT := .venv/.dev
 
 .DELETE_ON_ERROR:
-.PHONY: bakeoff plan test test-slow bench lint unlock schema clean
+.PHONY: bakeoff help plan test test-slow bench lint unlock schema clean
 
 bakeoff: $(RUN)
 	@began=$$SECONDS; \
@@ -38,6 +41,9 @@ bakeoff: $(RUN)
 	echo "report:  $(CURDIR)/results/$(STUDY)/report/report.html"; \
 	echo "study:   $$((SECONDS - began)) s"; \
 	echo "install: $$(cat $(RUN)) s (once)"
+
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
 plan: $(RUN)
 	@$(BIN)/python -m hgrpo.cli.plan $(STUDY_CONFIG) $(if $(CORES),--cores $(CORES))

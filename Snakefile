@@ -32,6 +32,8 @@ onstart:
     # there is nothing to limit.
     if workflow.executor_plugin.common_settings.local_exec:
         workflow.scheduler.job_rate_limiter = None
+    if not workflow.executor_plugin.common_settings.touch_exec:
+        check_judges()
 
 
 localrules:
@@ -58,6 +60,17 @@ rule:
         study.config.name
     input:
         rules.all.input,
+    localrule: True
+
+
+rule unknown_target:
+    """A name that is no target ends snakemake with one line."""
+    input:
+        no_such_target,
+    output:
+        "{target}",
+    wildcard_constraints:
+        target=r"[A-Za-z_]\w*",
     localrule: True
 
 

@@ -7,18 +7,21 @@ import sys
 
 from hgrpo.config.chosen import STUDY_VARIABLE, chosen_study
 from hgrpo.config.code_version import code_version
+from hgrpo.config.preflight import check_keys
+from hgrpo.config.read import did_you_mean
 from hgrpo.config.stages import as_json, stage_config
 from hgrpo.config.study import load_study
 from hgrpo.errors import UserError
+
+STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
 
 
 def read_study():
     """The study in hand; a mistake in it ends snakemake with one line."""
     overrides = {key: value for key, value in config.items() if key != "study"}
-    folder = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
     try:
-        name = chosen_study(folder, config.get("study"), sys.argv[1:], os.environ)
-        return load_study(f"{folder}/{name}.yaml", overrides)
+        name = chosen_study(STUDIES, config.get("study"), sys.argv[1:], os.environ)
+        return load_study(f"{STUDIES}/{name}.yaml", overrides)
     except UserError as error:
         sys.exit(f"error: {error}")
 
@@ -34,6 +37,23 @@ RUN_NAME = "{method}.seed_{seed}.round_{round}"
 # progress bar goes to a log, where few lines say as much as many.
 BIN = shlex.quote(os.path.dirname(sys.executable))
 shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=10; ")
+
+
+def check_judges():
+    """End snakemake with one line where a round to play asks a judge whose key is missing."""
+    jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name == "rl_round"]
+    try:
+        check_keys([study.methods[job.wildcards.method] for job in jobs], os.environ)
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+def no_such_target(wildcards):
+    """Input of no job: names the studies and the other targets."""
+    studies = [name.removesuffix(".yaml") for name in sorted(os.listdir(STUDIES))]
+    targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
+    name = wildcards.target
+    sys.exit(f"error: {name}: no such target{did_you_mean(name, {*studies, *targets})}")
 
 
 wildcard_constraints:

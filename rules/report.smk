@@ -90,6 +90,7 @@ rule report:
         figures=figures(),
         study=f"{R}/config.yaml",
         logs=round_files("train_log.json"),
+        fits=fit_logs(),
         snapshots=round_files("config.yaml"),
         expert=f"{R}/expert/summary.json",
         sft=f"{R}/sft/summary.json",
@@ -113,7 +114,7 @@ rule report:
         "Tables and the report"
     shell:
         "python -m hgrpo.cli.report --config {params.cfg:q} --study {input.study:q}"
-        " --episodes {input.episodes:q} --train-logs {input.logs:q}"
+        " --episodes {input.episodes:q} --train-logs {input.logs:q} --fits {input.fits:q}"
         " --figures {params.figures:q} --snapshots {input.snapshots:q}"
         " --expert {input.expert:q} --sft {input.sft:q} --assets {input.assets:q}"
         " --out {output.page:q} --comparison {output.comparison:q}"

@@ -49,6 +49,9 @@ class FakeStudy:
         return sorted(self.root.glob(pattern))
 
 
+FIT_SECONDS = 7.5
+
+
 def run_cli(stage: str, *arguments: object) -> subprocess.CompletedProcess:
     """Run `python -m hgrpo.cli.<stage>` to its end."""
     command = [sys.executable, "-m", f"hgrpo.cli.{stage}", *map(str, arguments)]
@@ -61,7 +64,8 @@ def build_report(
     """Run the stages as the pipeline does; return the page's path."""
     root, report = study.root, study.root / "report"
     logs = study.files("rl/*/*/*/train_log.json")
-    results = ["--episodes", report / "episodes.parquet", "--train-logs", *logs]
+    fits = study.files("turnrd/*/*/*/train_log.json")
+    results = ["--episodes", report / "episodes.parquet", "--train-logs", *logs, "--fits", *fits]
     turns = study.files("rl/*/*/round_1/turns.parquet")
     arguments = {
         "merge": [
@@ -70,7 +74,6 @@ def build_report(
         ],
         "figures": [
             *[*results, "--turns", *turns],
-            *["--fits", *study.files("turnrd/*/*/*/train_log.json")],
             *["--out", report / "figures"],
         ],
         "report": [
@@ -185,7 +188,8 @@ def write_merged_study(folder: Path, **options: object) -> FakeStudy:
 def inputs_of(study: FakeStudy):
     """What tables and figures are made from, for a merged study."""
     logs = study.files("rl/*/*/*/train_log.json")
-    return read_inputs(study.config, study.root / "episodes.parquet", logs)
+    fits = study.files("turnrd/*/*/*/train_log.json")
+    return read_inputs(study.config, study.root / "episodes.parquet", logs, fits)
 
 
 def _panel(split: str, size: int, rng: np.random.Generator) -> pd.DataFrame:
@@ -327,7 +331,8 @@ def _write_fit(folder: Path, number: int, credit: dict, rng: np.random.Generator
         }
         for epoch in range(3 if number > 1 else 2)  # the first one stopped early
     ]
-    (folder / "train_log.json").write_text(json.dumps({"rows": rows}))
+    log = {"rows": rows, "elapsed_s": FIT_SECONDS}
+    (folder / "train_log.json").write_text(json.dumps(log))
 
 
 WON = (

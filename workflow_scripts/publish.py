@@ -19,8 +19,27 @@ from hgrpo.cli.entry import run
 from hgrpo.errors import UserError
 from hgrpo.report import markdown
 
-TABLES = ("methods", "seeds", "against_reference", "against_sft", "cost", "factorial")
-FIGURES = ("forest", "learning_curves", "sft_temperatures", "alpha", "factorial", "turnrd")
+TABLES = (
+    "methods",
+    "seeds",
+    "against_reference",
+    "against_sft",
+    "sft_temperatures",
+    "rounds",
+    "cost",
+    "factorial",
+)
+# Data of figures, under the names they have in docs/tables.
+DRAWN = {"factorial": "effects", "turnrd": "turnrd"}
+FIGURES = (
+    "forest",
+    "learning_curves",
+    "sft_temperatures",
+    "alpha",
+    "alpha_diagnostics",
+    "factorial",
+    "turnrd",
+)
 DOCS = Path("docs")
 SEEDS = 3
 
@@ -58,8 +77,12 @@ def copy(report: Path, study: str) -> None:
     for name in TABLES:
         if (report / f"tables/{name}.csv").is_file():
             shutil.copy(report / f"tables/{name}.csv", tables)
-    if (report / "figures/factorial.csv").is_file():
-        shutil.copy(report / "figures/factorial.csv", tables / "effects.csv")
+    for name, kept in DRAWN.items():
+        if (report / f"figures/{name}.csv").is_file():
+            shutil.copy(report / f"figures/{name}.csv", tables / f"{kept}.csv")
+    summary = report.parent / "expert/summary.json"
+    if summary.is_file():
+        shutil.copy(summary, tables / "expert.json")
     for name in FIGURES:
         if (report / f"figures/{name}.svg").is_file():
             shutil.copy(report / f"figures/{name}.svg", figures)

@@ -1,4 +1,4 @@
-"""Build the tiny base model: its tokenizer, its weights, pretrained on environment text.
+"""Build the tiny base model (tokenizer, weights, pretraining), or take over an existing one.
 
 Example:
   python -m hgrpo.cli.base --config results/bakeoff/config.yaml \\
@@ -13,7 +13,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.agent.tokenizer import train_tokenizer
+from hgrpo.agent.tokenizer import load_tokenizer, train_tokenizer
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, read_config, run, section
 from hgrpo.config.model import ModelConfig
@@ -26,6 +26,8 @@ from hgrpo.policy.policy import Policy, load_policy
 from hgrpo.policy.precision import autocast_dtype
 from hgrpo.streams import generator
 
+# What later stages load of an existing model.
+_FILES = ("config.json", "model.safetensors", "tokenizer.json")
 _BATCH, _WARMUP, _MATRIX_LR, _LR, _MICROBATCH = 32, 10, 0.012, 2e-3, 2048
 
 
@@ -39,15 +41,29 @@ def main() -> None:
     config = section(read_config(args.config), "model", ModelConfig)
     with atomic_folder(args.out) as out:
         if config.tiny is None:
-            _copy_base(config, out)
+            copy_base(config, out)
         else:
             _build(config, args, out)
 
 
-def _copy_base(config: ModelConfig, out: Path) -> None:
+def copy_base(config: ModelConfig, out: Path) -> None:
+    """Copy the folder `config.path` to `out`.
+
+    Raises:
+        UserError: a file of the model is missing, or its tokenizer lacks a token of conversations.
+    """
     source = Path(config.path or "")
-    if not (source / "config.json").is_file():
-        raise UserError(f"model.path: {config.path}: no Hugging Face model there (config.json)")
+    where = f"configs/models/{config.name}.yaml: path: {config.path}"
+    missing = [name for name in _FILES if not (source / name).is_file()]
+    if missing:
+        raise UserError(
+            f"{where}: no {missing[0]} there; the folder of a Hugging Face model was expected, not "
+            "a name on the hub"
+        )
+    try:
+        load_tokenizer(source)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
     shutil.copytree(source, out, dirs_exist_ok=True)
 
 

@@ -1,7 +1,11 @@
-"""Print a study with every name resolved, or write down the one that results belong to.
+"""Print a study with every name resolved, or what one stage of it is given as --config.
 
-Example:
-    python -m hgrpo.cli.config configs/studies/bakeoff.yaml --rounds 3
+Also writes down the study that results belong to.
+
+Examples:
+  python -m hgrpo.cli.config configs/studies/bakeoff.yaml --rounds 3
+  python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage report > report.json
+  python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage rl_round --method Progressive
 """
 
 import argparse
@@ -12,28 +16,44 @@ import yaml
 
 from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import read_config, run
-from hgrpo.config.study import OVERRIDES, load_study
+from hgrpo.config.code_version import STAGES
+from hgrpo.config.read import did_you_mean
+from hgrpo.config.stages import as_json, stage_config
+from hgrpo.config.study import OVERRIDES, Study, load_study
+from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
+
+_OF_ONE_METHOD = ("rl_round", "turnrd_fit", "evaluate")
 
 
 def main() -> None:
-    """Print the study, or write `--config` with its provenance to `--out`."""
+    """Print the study or a stage's part of it, or write `--config` with its provenance."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("study", nargs="?", type=Path, help="a file in configs/studies")
     for key in OVERRIDES:
         parser.add_argument(f"--{key}", help=f"in place of the study's {key}")
+    parser.add_argument("--stage", choices=STAGES, help="print what this stage is given, as JSON")
+    parser.add_argument("--method", help=f"for the stages {', '.join(_OF_ONE_METHOD)}")
     parser.add_argument("--config", help="a resolved study (JSON, or a JSON or YAML file)")
     parser.add_argument("--out", type=Path, help="write the resolved study here")
     args = parser.parse_args()
     if (args.study is None) == (args.config is None):
         parser.error("give either a study file or --config")
+    if args.stage and (args.study is None or args.out):
+        parser.error("--stage takes a study file and prints")
+    if args.method and args.stage not in _OF_ONE_METHOD:
+        parser.error(f"--method is for --stage {', '.join(_OF_ONE_METHOD)}")
     if args.study is None:
         resolved = read_config(args.config)
     else:
         given = {key: getattr(args, key) for key in OVERRIDES if getattr(args, key) is not None}
-        resolved = load_study(args.study, given).resolved()
+        study = load_study(args.study, given)
+        if args.stage:
+            print(stage_text(study, args.stage, args.method))
+            return
+        resolved = study.resolved()
     if args.out is None:
         yaml.safe_dump(resolved, sys.stdout, sort_keys=False)
         return
@@ -41,6 +61,24 @@ def main() -> None:
         path.write_text(
             yaml.safe_dump(resolved | {"provenance": provenance("config")}, sort_keys=False)
         )
+
+
+def stage_text(study: Study, stage: str, method: str | None) -> str:
+    """What the pipeline gives a stage as --config: one line of JSON.
+
+    Raises:
+        UserError: the stage is one method's, and `method` is none that it can be.
+    """
+    if stage in _OF_ONE_METHOD:
+        if method not in study.methods:
+            asked = "--method is missing" if method is None else f"--method {method}: unknown"
+            raise UserError(f"{asked}{did_you_mean(method or '', study.methods)}")
+        kind = study.methods[method].credit.kind
+        if stage == "turnrd_fit" and kind != "turnrd":
+            raise UserError(f"--method {method}: nothing is fitted for its credit, {kind!r}")
+        if stage == "rl_round" and not study.methods[method].train:
+            raise UserError(f"--method {method}: it is not trained")
+    return as_json(stage_config(study, stage, method))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Let every credit assigner of a study credit the same rollouts, and say how far they agree.
 
 Example:
+  python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage credit_agreement \\
+      > agreement.json
   python -m hgrpo.cli.credit_agreement --config agreement.json --seed 11 \\
       --rollouts results/bakeoff/rl/flatGRPO/seed_11/round_2 --assets results/bakeoff/assets \\
       --base results/bakeoff/base --policy results/bakeoff/rl/flatGRPO/seed_11/round_1/adapter \\

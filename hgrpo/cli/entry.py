@@ -3,6 +3,7 @@
 import argparse
 import gc
 import json
+import pkgutil
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -96,3 +97,14 @@ def arguments(docstring: str) -> argparse.ArgumentParser:
         help="the stage's settings: JSON text, or the path of a JSON or YAML file",
     )
     return parser
+
+
+def main() -> None:
+    """Say which commands there are, for who takes this module for one."""
+    found = pkgutil.iter_modules([str(Path(__file__).parent)])
+    names = ", ".join(module.name for module in found if module.name != Path(__file__).stem)
+    raise UserError(f"hgrpo.cli.entry is what the commands share, and none itself; known: {names}")
+
+
+if __name__ == "__main__":
+    run(main)

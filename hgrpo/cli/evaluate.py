@@ -6,9 +6,10 @@ Example:
       --policy results/bakeoff/rl/flatGRPO/seed_11/round_4/adapter --out round_4
 """
 
+import argparse
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -17,12 +18,14 @@ from tqdm import tqdm
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, env_section, read_config, run, section
 from hgrpo.config.model import ModelConfig
+from hgrpo.config.read import did_you_mean
 from hgrpo.config.training import EvaluationConfig
+from hgrpo.envs.base import Task
 from hgrpo.envs.make import env_factory
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.evaluator import episode_row, play_panel
-from hgrpo.policy.policy import load_player
+from hgrpo.policy.policy import Policy, SavedPolicy, load_player
 from hgrpo.provenance import provenance
 
 
@@ -53,7 +56,33 @@ def main() -> None:
                 f"evaluation.{panel}_games: {wanted} games, but the panel has {len(panels[panel])}"
             )
         plan += [(panel, panels[panel][:wanted], temperature) for temperature in temperatures]
-    policy = load_player(model, args.base, args.policy)
+    # Before anything is played: a folder that cannot be written would cost the whole evaluation.
+    with atomic_folder(args.out) as out:
+        policy = load_player(model, args.base, args.policy)
+        frame = _play(policy, args, env, evaluation, plan)
+        success = frame.groupby(["panel", "temperature"])["success"].mean()
+        summary = {
+            "method": args.method,
+            "seed": args.seed,
+            "round": args.round,
+            "success": {f"{panel} T={t:g}": float(v) for (panel, t), v in success.items()},
+            "n_episodes": len(frame),
+            "elapsed_s": time.perf_counter() - began,
+        } | provenance("evaluate")
+        frame.to_parquet(out / "episodes.parquet", compression="zstd", index=False)
+        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    for name, value in summary["success"].items():
+        print(f"{args.method} seed {args.seed} round {args.round} {name}: {value:.3f}")
+
+
+def _play(
+    policy: Policy | SavedPolicy,
+    args: argparse.Namespace,
+    env: EnvConfig,
+    evaluation: EvaluationConfig,
+    plan: Sequence[tuple[str, Sequence[Task], float]],
+) -> pd.DataFrame:
+    """One row per episode of the (panel, tasks, temperature) in `plan`."""
     make_env = env_factory(env, args.assets)
     rows = []
     with tqdm(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:
@@ -77,21 +106,7 @@ def main() -> None:
                 "temperature": float(temperature),
             }
             rows += [head | episode_row(trajectory) for trajectory in trajectories]
-    frame = pd.DataFrame(rows)
-    success = frame.groupby(["panel", "temperature"])["success"].mean()
-    summary = {
-        "method": args.method,
-        "seed": args.seed,
-        "round": args.round,
-        "success": {f"{panel} T={t:g}": float(v) for (panel, t), v in success.items()},
-        "n_episodes": len(frame),
-        "elapsed_s": time.perf_counter() - began,
-    } | provenance("evaluate")
-    with atomic_folder(args.out) as out:
-        frame.to_parquet(out / "episodes.parquet", compression="zstd", index=False)
-        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
-    for name, value in summary["success"].items():
-        print(f"{args.method} seed {args.seed} round {args.round} {name}: {value:.3f}")
+    return pd.DataFrame(rows)
 
 
 def is_trained(config: Mapping, method: str) -> bool:
@@ -102,10 +117,12 @@ def is_trained(config: Mapping, method: str) -> bool:
     """
     if "train" in config:
         return bool(config["train"])
-    try:
-        return bool(config["methods"][method]["train"])
-    except (KeyError, TypeError):
-        raise UserError(f"--config: key 'train' is missing, and no method {method!r}") from None
+    methods = config.get("methods")
+    if not isinstance(methods, Mapping):
+        raise UserError("--config: key 'train' is missing")
+    if method not in methods:
+        raise UserError(f"--method {method}: not in --config{did_you_mean(method, methods)}")
+    return bool(methods[method]["train"])
 
 
 if __name__ == "__main__":

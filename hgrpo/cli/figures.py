@@ -1,7 +1,9 @@
 """Draw every figure of a study from its cached results: SVG, with the numbers as CSV beside it.
 
 Example:
-  python -m hgrpo.cli.figures --config report.json --episodes report/episodes.parquet \\
+  cd results/bakeoff
+  python -m hgrpo.cli.config ../../configs/studies/bakeoff.yaml --stage figures > figures.json
+  python -m hgrpo.cli.figures --config figures.json --episodes report/episodes.parquet \\
       --train-logs rl/*/*/*/train_log.json --turns rl/*/*/round_1/turns.parquet \\
       --fits turnrd/*/*/*/train_log.json --out report/figures
 """
@@ -34,7 +36,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
-    inputs = read_inputs(read_config(args.config), args.episodes, args.train_logs)
+    inputs = read_inputs(read_config(args.config), args.episodes, args.train_logs, args.fits)
     turns, fits = read_first_turns(args.turns), read_fits(args.fits)
     with atomic_folder(args.out) as folder:
         index = draw_all(inputs, turns, fits, folder)

@@ -40,6 +40,8 @@ from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.faults import FAULTS, FaultPlan
 from hgrpo.credit.judge.server import JudgeServer
 
+_LAST_PORT = 65535
+
 
 def main() -> None:
     """Parse the arguments and serve until told to stop."""
@@ -60,12 +62,18 @@ def _arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
+    parser.add_argument("--port", type=_port, default=0, help="0 picks a free one")
     parser.add_argument(
         "--fault", type=_fault, action="append", default=[], metavar="NAME=SHARE", help="see above"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the faults")
     return parser.parse_args()
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number in 0..{_LAST_PORT}")
+    return int(text)
 
 
 def _fault(text: str) -> tuple[str, float]:

@@ -1,6 +1,8 @@
 """Print what a run would do: jobs by stage, how many are cached, how long the rest will take.
 
-Durations are those of past jobs of the same stage, in this study or else in any other.
+Durations are those of past jobs of the same stage; where this study has none yet they are taken
+from other studies, whatever their size, and marked with a star. Of a judge that is not the offline
+rubric it says how many calls the rounds to run will want at most.
 
 Example:
     python -m hgrpo.cli.plan study=bakeoff seeds=11,23 rounds=7
@@ -8,15 +10,19 @@ Example:
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.cli.entry import run
-from hgrpo.config.study import Resources, StageResources, load_study
+from hgrpo.config.preflight import key_variable
+from hgrpo.config.study import Resources, StageResources, Study, load_study
+from hgrpo.credit.judge.settings import SERVICE
 from hgrpo.errors import UserError
 
 STAGES = ("study_config", "assets", "expert", "base", "sft", "rl_round", "turnrd_fit", "evaluate")
@@ -25,13 +31,19 @@ LAST = ("merge", "figures", "report")
 
 @dataclass(frozen=True)
 class StagePlan:
-    """Jobs of one stage; `seconds` is the mean of past jobs, None where there were none."""
+    """Jobs of one stage.
+
+    Attributes:
+        seconds: mean of past jobs, None where there were none.
+        borrowed: those jobs were other studies'.
+    """
 
     stage: str
     jobs: int
     pending: int
     seconds: float | None
     needs: StageResources
+    borrowed: bool = False
 
     @property
     def core_minutes(self) -> float | None:
@@ -56,19 +68,15 @@ def main() -> None:
         raise UserError(f"KEY=VALUE was expected: {' '.join(args.settings)}")
     name = config.pop("study", "bakeoff")
     study = load_study(Path("configs/studies") / f"{name}.yaml", config)
-    jobs, pending = count_jobs(snakemake_summary(args.settings))
-    plans = [
-        StagePlan(
-            stage,
-            jobs[stage],
-            pending[stage],
-            mean_seconds(Path("results"), name, stage),
-            needs(study.config.resources, stage),
-        )
-        for stage in STAGES + LAST
-        if jobs[stage]
-    ]
-    print(render(plans, args.cores))
+    found = read_jobs(snakemake_summary(args.settings))
+    jobs, pending = count_jobs(found)
+    plans = []
+    for stage in STAGES + LAST:
+        if jobs[stage]:
+            seconds, borrowed = mean_seconds(Path("results"), name, stage)
+            asked = needs(study.config.resources, stage)
+            plans.append(StagePlan(stage, jobs[stage], pending[stage], seconds, asked, borrowed))
+    print("\n".join([render(plans, args.cores), *judge_lines(study, found, os.environ)]))
 
 
 def snakemake_summary(settings: list[str]) -> str:
@@ -87,33 +95,39 @@ def snakemake_summary(settings: list[str]) -> str:
     return done.stdout
 
 
-def count_jobs(summary: str) -> tuple[Counter, Counter]:
-    """Jobs by rule, and pending jobs by rule, from the lines of `snakemake --summary`.
+def read_jobs(summary: str) -> dict[tuple[str, str], bool]:
+    """(rule, folder) -> whether the job is to run, from the lines of `snakemake --summary`.
 
     All files of a job stand in one folder, or in `adapter` or `tables` below it.
     """
     rows = [line.split("\t") for line in summary.splitlines()]
     rows = [row for row in rows if len(row) > 4 and row[0] != "output_file"]
-    plans = {(row[2], _home(row[0])): row[-1] for row in rows}
-    jobs = Counter(rule for rule, _ in plans)
-    pending = Counter(rule for (rule, _), plan in plans.items() if plan.strip() != "no update")
-    return jobs, pending
+    return {(row[2], _home(row[0])): row[-1].strip() != "no update" for row in rows}
+
+
+def count_jobs(jobs: Mapping[tuple[str, str], bool]) -> tuple[Counter, Counter]:
+    """Jobs by rule, and pending jobs by rule."""
+    pending = Counter(rule for (rule, _), to_run in jobs.items() if to_run)
+    return Counter(rule for rule, _ in jobs), pending
 
 
 def _home(output: str) -> str:
     return output.rpartition("/")[0].removesuffix("/adapter").removesuffix("/tables")
 
 
-def mean_seconds(results: Path, study: str, stage: str) -> float | None:
-    """Mean duration of past jobs of a stage, from Snakemake's benchmark files."""
+def mean_seconds(results: Path, study: str, stage: str) -> tuple[float | None, bool]:
+    """Mean duration of past jobs of a stage, and whether it is other studies'.
+
+    Read from Snakemake's benchmark files; (None, False) where there are none.
+    """
     for owner in (study, "*"):
         files = results.glob(f"{owner}/benchmarks/{stage}/*.jsonl")
         seconds = [
             json.loads(line)["s"] for file in files for line in file.read_text().splitlines()
         ]
         if seconds:
-            return statistics.mean(seconds)
-    return None
+            return statistics.mean(seconds), owner != study
+    return None, False
 
 
 def needs(resources: Resources, stage: str) -> StageResources:
@@ -129,6 +143,7 @@ def render(plans: list[StagePlan], cores: int) -> str:
         lines.append(
             f"{plan.stage:<14}{plan.jobs:>6}{plan.jobs - plan.pending:>8}{plan.pending:>8}"
             f"{_number(plan.seconds):>9}{_number(plan.core_minutes):>10}"
+            + ("*" if plan.borrowed and plan.pending else "")
         )
     unknown = [plan.stage for plan in plans if plan.core_minutes is None]
     total = sum(plan.core_minutes or 0 for plan in plans)
@@ -137,7 +152,47 @@ def render(plans: list[StagePlan], cores: int) -> str:
         f"{pending} jobs to run, at least {total / cores:.1f} minutes on {cores} cores"
         + (f"; not counting {', '.join(unknown)}, which never ran here" if unknown else "")
     )
+    if any(plan.borrowed and plan.pending for plan in plans):
+        lines.append("* seconds of other studies, whose games, rounds or models may differ in size")
     return "\n".join(lines)
+
+
+def judge_lines(
+    study: Study, jobs: Mapping[tuple[str, str], bool], environment: Mapping[str, str]
+) -> list[str]:
+    """Of each judge that is not the offline rubric: most calls of the rounds to run, and its caps.
+
+    Args:
+        study: in hand.
+        jobs: from `read_jobs`.
+        environment: of the process, which may hold the judge's key.
+    """
+    to_run = Counter(
+        folder.split("/")[-3]
+        for (rule, folder), runs in jobs.items()
+        if rule == "rl_round" and runs
+    )
+    lines = []
+    for name, arm in study.methods.items():
+        judge = arm.credit.settings
+        if not to_run[name] or arm.credit.kind != "judge" or judge["base_url"] == SERVICE:
+            continue
+        training = study.training[name]
+        calls = to_run[name] * training.steps_per_round * training.tasks_per_step
+        if judge["variant"] == "trajectory":
+            calls *= training.rollouts_per_task
+        caps = [
+            f"{cap} {judge[cap]}" for cap in ("max_calls", "max_dollars") if judge[cap] is not None
+        ]
+        variable = key_variable(arm)
+        unset = variable is not None and not environment.get(variable, "").strip()
+        lines.append(
+            f"{name}: up to {calls:,} calls to {judge['model']} at {judge['base_url']}, without "
+            "repeats; known answers are not asked for again"
+            + (f"; caps of the study: {', '.join(caps)}" if caps else "")
+            + (f"; {variable} is not set" if unset else "")
+        )
+    return lines
 
 
 def _number(value: float | None) -> str:

@@ -1,8 +1,11 @@
 """Write report.html, the tables and methods_comparison.json from cached results.
 
 Example:
+  cd results/bakeoff
+  python -m hgrpo.cli.config ../../configs/studies/bakeoff.yaml --stage report > report.json
   python -m hgrpo.cli.report --config report.json --study config.yaml \\
       --episodes report/episodes.parquet --train-logs rl/*/*/*/train_log.json \\
+      --fits turnrd/*/*/*/train_log.json \\
       --figures report/figures --snapshots rl/*/*/*/config.yaml --expert expert/summary.json \\
       --sft sft/summary.json --assets assets/manifest.json \\
       --out report/report.html --comparison report/methods_comparison.json --tables report/tables
@@ -30,6 +33,9 @@ def main() -> None:
         "--train-logs", type=Path, nargs="*", default=[], help="train_log.json of every round"
     )
     parser.add_argument(
+        "--fits", type=Path, nargs="*", default=[], help="train_log.json of every TurnRD fit"
+    )
+    parser.add_argument(
         "--figures", type=Path, required=True, help="folder that hgrpo.cli.figures wrote"
     )
     parser.add_argument(
@@ -43,7 +49,7 @@ def main() -> None:
     parser.add_argument("--tables", type=Path, required=True, help="folder of CSV files to write")
     args = parser.parse_args()
     config, study = read_config(args.config), read_mapping(args.study)
-    inputs = read_inputs(config, args.episodes, args.train_logs)
+    inputs = read_inputs(config, args.episodes, args.train_logs, args.fits)
     stages = {
         name: read_mapping(path)
         for name, path in (("assets", args.assets), ("expert", args.expert), ("sft", args.sft))

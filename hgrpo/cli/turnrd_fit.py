@@ -1,6 +1,8 @@
 """Fit TurnRD on the rounds played so far; the next round reads the result out as credit.
 
 Example:
+  python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage turnrd_fit --method TurnRDV2 \\
+      > fit.json
   python -m hgrpo.cli.turnrd_fit --config fit.json --seed 11 --round 2 \\
       --rounds results/bakeoff/rl/TurnRDV2/seed_11/round_{1,2} \\
       --out results/bakeoff/turnrd/TurnRDV2/seed_11/round_2
@@ -66,7 +68,8 @@ def main() -> None:
         metrics["cls_query_norm"] = model.query_norm
     with atomic_folder(args.out) as out:
         save_model(model, settings.model, width, metrics, out)
-        (out / "train_log.json").write_text(json.dumps({"rows": log}, indent=1) + "\n")
+        record = {"rows": log, "elapsed_s": time.perf_counter() - began}
+        (out / "train_log.json").write_text(json.dumps(record, indent=1) + "\n")
     print(
         f"turnrd {settings.model.version}: {len(rows)} trajectories, validation loss "
         f"{log[0]['validation_loss']:.4f} -> {best['validation_loss']:.4f}, correlation with the "

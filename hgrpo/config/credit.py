@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from hgrpo.config.read import SectionError
 from hgrpo.credit import kinds
 
 
@@ -25,16 +26,18 @@ class CreditConfig(BaseModel):
         try:
             settings = kinds.settings_of(kind)(**own)
         except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"]) or "(settings)"
-            message = first["msg"].removeprefix("Value error, ")
-            raise ValueError(f"{kind}: {key}: {message[0].lower()}{message[1:]}") from None
+            raise SectionError(kinds.settings_of(kind), error, also=["kind"]) from None
         return {"kind": kind} | settings.model_dump(mode="json")
 
     def labelled(self, label: str) -> str:
         """An arm's label with what its assigner wants said beside it: who judged, say."""
         remark = getattr(kinds.settings_of(self.kind)(**self.settings), "label_remark", "")
         return f"{label} {remark}".strip()
+
+    @property
+    def demands(self) -> Mapping[str, tuple[object, str]]:
+        """Keys of the method that this credit leaves one value: key -> (value, why)."""
+        return kinds.demands_of(self.kind)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -13,6 +13,26 @@ from hgrpo.errors import UserError
 Model = TypeVar("Model", bound=BaseModel)
 
 
+class SectionError(ValueError):
+    """Mistakes in a section whose model follows from what stands in the section.
+
+    A validator may raise it; `validate` renders every mistake in it as it does its own.
+
+    Args:
+        model: of the section.
+        error: what building it raised.
+        also: keys of the section that the model does not have.
+    """
+
+    def __init__(self, model: type[BaseModel], error: ValidationError, also: Iterable[str] = ()):
+        self.model, self.mistakes, self.also = model, error.errors(), tuple(also)
+        super().__init__("; ".join(self.lines(())))
+
+    def lines(self, place: tuple) -> list[str]:
+        """One line per mistake; `place` is where the section stands."""
+        return [_render(self.model, details, place, self.also) for details in self.mistakes]
+
+
 class _UniqueKeys(yaml.SafeLoader):
     """SafeLoader that refuses a key standing twice, where YAML would keep the last."""
 
@@ -58,8 +78,8 @@ def validate(model: type[Model], data: Mapping[str, object], source: str) -> Mod
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        lines = [f"{source}: {_render(model, details)}" for details in error.errors()]
-        raise UserError("\n".join(lines)) from None
+        lines = [line for details in error.errors() for line in _lines(model, details)]
+        raise UserError("\n".join(f"{source}: {line}" for line in lines)) from None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -81,23 +101,38 @@ def _neighbours(path: Path) -> str:
     return did_you_mean(path.stem, (other.stem for other in path.parent.glob(f"*{path.suffix}")))
 
 
-def _render(model: type[BaseModel], details: Mapping) -> str:
+def _lines(model: type[BaseModel], details: Mapping) -> list[str]:
+    inner = details.get("ctx", {}).get("error")
+    if isinstance(inner, SectionError):
+        return inner.lines(details["loc"])
+    return [_render(model, details)]
+
+
+def _render(
+    model: type[BaseModel], details: Mapping, place: tuple = (), also: Iterable[str] = ()
+) -> str:
+    """One mistake in a section that stands at `place` and knows the keys `also` beside its own."""
     location = details["loc"]
-    key = ".".join(str(part) for part in location) or "(whole file)"
+    key = ".".join(map(str, (*place, *location)))
     if details["type"] == "extra_forbidden":
-        return f"{key}: unknown key{did_you_mean(str(location[-1]), _fields(model, location[:-1]))}"
+        known = [*_fields(model, location[:-1]), *(also if len(location) == 1 else ())]
+        return f"{key}: unknown key{did_you_mean(str(location[-1]), known)}"
     if details["type"] == "missing":
         return f"{key}: required, but not given"
     message = details["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     value = details["input"]
-    given = "" if isinstance(value, Mapping | BaseModel) else f", not {value!r}"
-    return f"{key}: {message}{given}"
+    shown = not model.model_config.get("hide_input_in_errors")
+    given = f", not {value!r}" if shown and not isinstance(value, Mapping | BaseModel) else ""
+    # A check of the whole file names its keys itself.
+    return f"{key}: {message}{given}" if key else f"{message}{given}"
 
 
 def _fields(model: type[BaseModel], location: tuple) -> list[str]:
     """Names of the fields of the section that `location` leads to."""
     for part in location:
+        if isinstance(part, int):
+            continue  # a place in a list, whose items' model the field gave
         field = model.model_fields.get(str(part))
         if field is None:
             return []

@@ -25,7 +25,9 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
     match stage:
         case "config":
             return study.resolved()
-        case "assets" | "expert":
+        case "assets":
+            return {"env": env} | _open_panels(study)
+        case "expert":
             return {"env": env}
         case "base":
             return {"model": model}
@@ -77,6 +79,16 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
             }
         case _:
             raise KeyError(stage)
+
+
+def _open_panels(study: Study) -> dict:
+    """Games that evaluation wants of panels whose size only their folder knows; {} without any."""
+    wanted = {
+        f"{panel}_games": getattr(study.config.evaluation, f"{panel}_games")
+        for panel in ("validation", "test")
+        if getattr(study.env.panels, panel) is None
+    }
+    return {"study": study.config.name, "evaluation": wanted} if wanted else {}
 
 
 def _comparison(study: Study) -> dict:

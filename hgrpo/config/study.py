@@ -147,24 +147,24 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     env = environment(*_named(configs / "envs", config.env, f"{path}: env"))
     model = validate(ModelConfig, *_named(configs / "models", config.model, f"{path}: model"))
     where = _source(path, given)
+    # All of them: a mistake in one that is not among the methods today waits for the day it is.
+    sources = {name: f"{where}: variants.{name}" for name in config.variants}
+    variants = {
+        name: _variant(variant, name, configs, sources[name])
+        for name, variant in config.variants.items()
+    }
     methods = {
-        name: _variant(config.variants[name], name, configs, f"{where}: variants.{name}")
-        if name in config.variants
-        else _method(name, configs, f"{where}: methods", config.variants)
+        name: variants.get(name) or _method(name, configs, f"{where}: methods", variants)
         for name in config.methods
     }
     training = {
         name: _merge_training(
-            config,
-            method,
-            f"{where}: variants.{name}"
-            if name in config.variants
-            else str(configs / "methods" / f"{name}.yaml"),
+            config, method, sources.get(name, str(configs / "methods" / f"{name}.yaml"))
         )
-        for name, method in methods.items()
+        for name, method in (variants | methods).items()
     }
     check_name(model, configs / "models" / f"{config.model}.yaml")
-    study = Study(config, env, model, methods, training)
+    study = Study(config, env, model, methods, {name: training[name] for name in methods})
     _cross_check(study, path)
     return study
 
@@ -200,12 +200,25 @@ def _method(name: str, configs: Path, where: str, variants: Iterable[str] = ()) 
 
 
 def _variant(variant: Variant, name: str, configs: Path, where: str) -> MethodConfig:
-    _method(variant.of, configs, f"{where}.of")
+    kind = _method(variant.of, configs, f"{where}.of").credit.kind
     base = read_yaml(configs / "methods" / f"{variant.of}.yaml")
     changes = variant.model_extra or {}
     if "name" in changes:
         raise UserError(f"{where}.name: a variant's name is its key, {name!r}")
-    return validate(MethodConfig, _merge(base, changes) | {"name": name}, where)
+    return validate(MethodConfig, _changed(base, kind, changes) | {"name": name}, where)
+
+
+def _changed(base: dict, kind: str, changes: Mapping[str, object]) -> dict:
+    """A method's file, whose credit is of `kind`, with a variant's changes in it.
+
+    Its label goes, since that is another arm's; so do its credit's settings where the kind changes,
+    since they mean nothing to another kind.
+    """
+    left_out = {"label"}
+    credit = changes.get("credit")
+    if isinstance(credit, Mapping) and credit.get("kind", kind) != kind:
+        left_out.add("credit")
+    return _merge({key: value for key, value in base.items() if key not in left_out}, changes)
 
 
 def _merge_training(config: StudyConfig, method: MethodConfig, source: str) -> TrainingConfig:
@@ -235,6 +248,14 @@ def _cross_check(study: Study, path: Path) -> None:
         )
     if not study.methods[config.reference].train:
         raise UserError(f"{path}: reference: {config.reference!r} is not a trained method")
+    shown: dict[str, str] = {}
+    for name, method in study.methods.items():
+        other = shown.setdefault(method.shown_label, name)
+        if other != name:
+            raise UserError(
+                f"{path}: methods: {other} and {name} would both be shown as "
+                f"{method.shown_label!r}; give one another label"
+            )
     for name in config.smoke_wave:
         if name not in config.methods:
             raise UserError(

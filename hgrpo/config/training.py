@@ -1,8 +1,8 @@
 """Config of supervised fine-tuning, of the reinforcement-learning rounds and of credit."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from hgrpo.config.credit import CreditConfig
 from hgrpo.config.strict import Strict
@@ -89,6 +89,19 @@ class MethodConfig(Strict):
     training: dict[str, object] = Field(
         default_factory=dict, description="TrainingConfig keys this arm changes"
     )
+
+    @model_validator(mode="after")
+    def _suits_its_credit(self) -> Self:
+        if not self.train:
+            return self
+        wrong = [
+            f"{key}: credit.kind {self.credit.kind!r} needs {value!r}, not {given!r}: {why}"
+            for key, (value, why) in self.credit.demands.items()
+            if (given := getattr(self, key)) != value
+        ]
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return self
 
     @property
     def shown_label(self) -> str:

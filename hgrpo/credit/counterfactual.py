@@ -19,6 +19,13 @@ from hgrpo.credit.base import Context, Group
 from hgrpo.rollout.collector import Collector, Start
 from hgrpo.streams import generator, key
 
+DEMANDS = {
+    "turn_norm": (
+        "none",
+        "its credit is an advantage already, and a z-score would give one to turns it did not draw",
+    )
+}
+
 
 class Settings(Strict):
     """Keys beside `kind: counterfactual`."""

@@ -5,6 +5,8 @@ import numpy as np
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.settings import NoSettings
 
+DEMANDS = {"alpha": (1.0, "its credit is 0, so the trajectory's advantage is all there is")}
+
 
 class FlatCredit:
     """Every turn gets 0; only the trajectory's advantage speaks."""

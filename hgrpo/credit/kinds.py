@@ -1,11 +1,14 @@
 """Credit assigners by name: each is one module of this package, found by its file name.
 
 A module has `make(settings, context)`, which returns a `CreditAssigner`, and, where it takes
-settings, a `Settings` model of them. Importing it must not import torch: reading a study does.
+settings, a `Settings` model of them. Where its credit makes sense under one value of a method's
+key alone, `DEMANDS` says so: key -> (value, why). Importing it must not import torch: reading a
+study does.
 """
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from types import ModuleType
 
 from pydantic import BaseModel
@@ -42,3 +45,8 @@ def load(kind: str) -> ModuleType:
 def settings_of(kind: str) -> type[BaseModel]:
     """The model of an assigner's settings; raises ValueError for an unknown kind."""
     return getattr(load(kind), "Settings", NoSettings)
+
+
+def demands_of(kind: str) -> Mapping[str, tuple[object, str]]:
+    """What an assigner asks of its method: key -> (value, why); ValueError as `load`."""
+    return getattr(load(kind), "DEMANDS", {})

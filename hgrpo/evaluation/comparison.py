@@ -291,7 +291,7 @@ def _family(
                     mine.success, theirs.success
                 ),
                 "minimum_detectable_effect": statistics.minimum_detectable_effect(
-                    estimate, level=protocol.level
+                    estimate, len(methods), level=protocol.level
                 ),
             }
         )

@@ -62,7 +62,9 @@ def read_episodes(path: Path) -> pd.DataFrame:
     except FileNotFoundError:
         raise UserError(f"{path}: no such episodes file") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not a Parquet file ({error})") from None
+        raise UserError(
+            f"{path}: not a Parquet file ({error}); delete it and run the same command again"
+        ) from None
     lacking = [name for name in COLUMNS if name not in frame.columns]
     if lacking:
         raise UserError(f"{path}: columns missing: {', '.join(lacking)}")

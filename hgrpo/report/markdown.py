@@ -55,7 +55,6 @@ def cost(tables: Tables) -> str:
         "cf_branches": "of them in branches: trajectories",
         "cf_replies": "replies",
         "judged": "judge calls and cache hits",
-        "seconds": "seconds",
     }
     table = tables["cost"]
     if "judge_calls" in table:

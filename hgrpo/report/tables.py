@@ -59,10 +59,11 @@ def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
     """What training one seed of each trained arm took, mean over seeds.
 
     Trajectories, replies (calls of the policy) and tokens are those of the rollouts and of the
-    counterfactual branches. What an arm did not log is missing (NaN).
+    counterfactual branches; seconds include the fits between rounds, and leave evaluation out.
+    What an arm did not log is missing (NaN).
     """
     columns = ["trajectories", "replies", "tokens", "seconds"]
-    parts = ["collect_s", "credit_s", "update_s", *EXTRAS]
+    parts = ["collect_s", "credit_s", "update_s", "fit_s", *EXTRAS]
     rows = []
     for name in arms.trained:
         mine = logs[logs["method"] == name]

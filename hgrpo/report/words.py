@@ -69,7 +69,7 @@ def answer(comparison: Comparison, arms: Arms) -> Answer:
     if len(comparison.against_untrained):
         paragraphs.append(
             (
-                "Did training teach anything that colder sampling does not?",
+                "Did training teach anything that another sampling temperature does not?",
                 _learning(comparison, arms),
             )
         )
@@ -133,7 +133,7 @@ def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
         sentences.append(
             f"Inconclusive for {listing(names)}. That does not mean equal: with {_seeds(table)} "
             f"and {table['n_tasks'].iloc[0]} tasks, only a difference of about {size} points "
-            "would have been seen four times out of five."
+            "would have survived the correction four times out of five."
         )
     return sentences + _corrected(open_rows, arms)
 
@@ -170,8 +170,8 @@ def _learning(comparison: Comparison, arms: Arms) -> list[str]:
         ("worse", "Worse than that: {arms}."),
         (
             "inconclusive",
-            "Inconclusive: {arms}. A higher training reward could be sharper sampling rather than "
-            "learning.",
+            "Inconclusive: {arms}. A higher training reward could be another spread of the same "
+            "choices rather than learning.",
         ),
     ):
         mine = table[table["verdict"] == verdict]

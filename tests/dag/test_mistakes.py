@@ -21,6 +21,45 @@ def test_a_mistake_on_the_command_line(finished, setting, expected):
 
 
 @pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("gird", "error: gird: no such target; did you mean 'grid'?"),
+        ("figure", "error: figure: no such target; did you mean 'figures'?"),
+        ("xyzzy", "error: xyzzy: no such target; known: all, alpha_sweep, assets, "),
+    ],
+)
+def test_a_target_that_does_not_exist(finished, target, expected):
+    done = finished.snakemake("-n", target)
+    assert done.returncode != 0
+    assert (done.stdout + done.stderr).splitlines()[-1].startswith(expected)
+
+
+def test_a_judge_without_its_key_is_found_before_the_first_job(checkout, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    checkout.edit(
+        "configs/methods/LLMJudge.yaml",
+        "model: offline-rubric\n  base_url: service",
+        "model: gpt-4o-mini\n  base_url: https://api.openai.com/v1",
+    )
+    judged = "methods=SFTOnly,flatGRPO,LLMJudge"
+    assert "LLMJudge, seed 11: round 1" in checkout.planned(judged)
+    before = {path: path.stat().st_mtime_ns for path in (checkout.root / "results").rglob("*")}
+    done = checkout.snakemake(judged)
+    assert done.returncode != 0
+    assert done.stderr.splitlines()[-1].startswith("error: LLMJudge: the key of its judge")
+    assert {p: p.stat().st_mtime_ns for p in (checkout.root / "results").rglob("*")} == before
+    # What needs no judge runs without a key, in the same study.
+    summary = "results/grid/eval/flatGRPO/seed_11/round_1/summary.json"
+    (checkout.root / summary).unlink()
+    done = checkout.snakemake(summary, judged)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (checkout.root / summary).exists()
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    done = checkout.snakemake("results/grid/rl/LLMJudge/seed_11/round_1/summary.json", judged)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
     ("name", "old", "new", "expected"),
     [
         ("configs/studies/grid.yaml", "seeds", "sedes", "sedes: unknown key; did you mean 'seeds'"),

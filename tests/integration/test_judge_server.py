@@ -198,9 +198,8 @@ def test_a_fault_without_end_fails_the_run(tmp_path, judge_of, fault):
     with serve("--fault", f"{fault}=1") as server:
         patience = 0.5 if fault == "timeout" else 60.0
         judge = judge_of(server, retries=1, timeout_s=patience, fallback_limit=0.5, concurrency=20)
-        judge.assign(group(failures(3)))
         with pytest.raises(UserError, match=rf"20 of 20 .*\({FAULTS[fault]} 20\)"):
-            judge.assign(group(failures(17, 3)))
+            judge.assign(group(failures(20)))
         assert counted(judge)["calls"] == server.stats()["requests"] == 40
         assert cached_scores(tmp_path) == []
 
@@ -208,7 +207,7 @@ def test_a_fault_without_end_fails_the_run(tmp_path, judge_of, fault):
 def test_without_a_server_every_trajectory_is_a_fallback(tmp_path, judge_of):
     with serve() as server:
         server.stop()
-    judge = judge_of(server, retries=1)
+    judge = judge_of(server, retries=1, fallback_limit=1)
     assert values(judge.assign(group(failures(2)))) == [[0.0] * 4] * 2
     assert counted(judge)["fallback_connection"] == 2
     assert counted(judge)["calls"] == 4
@@ -216,11 +215,11 @@ def test_without_a_server_every_trajectory_is_a_fallback(tmp_path, judge_of):
 
 def test_a_call_cap_is_held_and_the_cache_goes_on(tmp_path, judge_of):
     with serve() as server:
-        capped = judge_of(server, max_calls=5, concurrency=4)
+        capped = judge_of(server, max_calls=5, concurrency=4, fallback_limit=0.5)
         capped.assign(group(failures(8)))
         assert counted(capped)["fallback_call_cap"] == 3
         assert counted(capped)["calls"] == server.stats()["requests"] == 5
-        again = judge_of(server, max_calls=0)
+        again = judge_of(server, max_calls=0, fallback_limit=0.5)
         again.assign(group(failures(8)))
         assert (counted(again)["cache_hits"], counted(again)["fallback_call_cap"]) == (5, 3)
         assert server.stats()["requests"] == 5
@@ -229,7 +228,7 @@ def test_a_call_cap_is_held_and_the_cache_goes_on(tmp_path, judge_of):
 def test_a_dollar_cap_is_held_with_many_calls_under_way(tmp_path, judge_of):
     prices = {"dollars_per_million_input": 500.0, "dollars_per_million_output": 1000.0}
     with serve() as server:
-        judge = judge_of(server, max_dollars=5.0, concurrency=8, **prices)
+        judge = judge_of(server, max_dollars=5.0, concurrency=8, fallback_limit=1, **prices)
         judge.assign(group(failures(19)))
         report, stats = counted(judge), server.stats()
     assert 0 < report["fallback_dollar_cap"] < 19
@@ -295,7 +294,7 @@ def test_it_passes_for_no_other_model(healthy, judge_of):
 
 def test_it_has_no_rules_for_another_game(healthy, judge_of, caplog, monkeypatch):
     monkeypatch.setitem(PRIMERS, "chess", "The game is chess in text.")
-    judge = judge_of(healthy, environment="chess")
+    judge = judge_of(healthy, environment="chess", fallback_limit=1)
     judge.assign(group(failures(2)))
     assert counted(judge)["fallback_rejected"] == counted(judge)["calls"] == 2
     assert "the offline rubric knows no environment 'chess'" in caplog.text
@@ -358,6 +357,18 @@ def test_a_mistaken_fault_is_named(fault):
     )
     assert done.returncode == 2
     assert f"{fault!r} is not NAME=SHARE" in done.stderr
+
+
+@pytest.mark.parametrize("port", ["99999", "-1", "http"])
+def test_a_port_that_is_none_is_named(port):
+    done = subprocess.run(
+        [sys.executable, "-m", "hgrpo.cli.judge_server", f"--port={port}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"{port!r} is not a number in 0..65535" in done.stderr
 
 
 def test_the_help_shows_every_fault_with_an_example():

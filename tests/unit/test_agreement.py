@@ -213,7 +213,7 @@ class Wrong:
 @pytest.mark.parametrize("values", [(0, np.nan), (0, np.inf), (1, 0.0)])
 def test_a_credit_that_is_no_number_or_one_too_many_is_an_error(rollouts, monkeypatch, values):
     monkeypatch.setattr(shared_credit, "make_assigner", lambda *_: Wrong(values))
-    with pytest.raises(RuntimeError, match="m: not one finite credit for every turn"):
+    with pytest.raises(UserError, match=r"test_agreement\.Wrong: task \S+ rollout 0: "):
         compute(plan(m={"kind": "flat"})["m"], rollouts.named, rollouts, Context())
 
 

@@ -1,6 +1,7 @@
 """Studies: every shipped one loads, every mistake is one line that names file and key."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hgrpo.config.env import environment
 from hgrpo.config.read import did_you_mean, read_yaml, validate
 from hgrpo.config.stages import as_json, stage_config
 from hgrpo.config.study import load_study
+from hgrpo.config.training import MethodConfig
 from hgrpo.errors import UserError
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -127,7 +129,35 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
             {"credit": {"kind": "oracle"}},
             "credit: kind: no credit assigner",
         ),
-        ("methods/Progressive", {"credit": {"kind": "flat", "k": 1}}, "credit: flat: k: extra"),
+        (
+            "methods/Progressive",
+            {"credit": {"kind": "flat", "k": 1}},
+            "credit.k: unknown key; known: kind",
+        ),
+        ("methods/Progressive", {"credit": {"knd": "flat"}}, "credit.knd: unknown key; did you"),
+        (
+            "methods/TurnRDV2",
+            {"credit": {"kind": "turnrd", "fit": {"epoch": 2}}},
+            "credit.fit.epoch: unknown key; did you mean 'epochs'?",
+        ),
+        (
+            "methods/TurnRDV2",
+            {"credit": {"kind": "turnrd", "fit": {"warmup_steps": 3}}},
+            "credit.fit: warmup_steps: 3 is read only with schedule: warmup_cosine",
+        ),
+        (
+            "methods/Progressive",
+            {
+                "credit": {
+                    "kind": "state_graph",
+                    "terms": [{"value": "none", "credit": "traj", "scop": "task"}],
+                }
+            },
+            "credit.terms.0.scop: unknown key; did you mean 'scope'?",
+        ),
+        ("methods/LLMJudge", {"credit": {"kind": "judge"}}, "credit.model: required"),
+        ("methods/flatGRPO", {"alpha": 0}, "alpha: credit.kind 'flat' needs 1.0, not 0.0: its"),
+        ("methods/flatGRPO", {"alpha": 0.5}, "alpha: credit.kind 'flat' needs 1.0, not 0.5: its"),
         ("methods/Progressive", {"training": {"learning": 1}}, "training.learning: unknown key"),
         ("methods/Progressive", {"name": "Progress"}, "name: 'Progress' is not the file's name"),
         ("models/tiny", {"path": "somewhere"}, "tiny: give either `tiny` or `path`"),
@@ -146,6 +176,49 @@ def test_a_mistake_is_one_line_naming_file_and_key(configs, file, changes, expec
 def test_two_mistakes_are_two_lines(configs):
     edit(configs / "studies/bakeoff.yaml", rounds=0, colour="blue")
     assert len(error_of(configs).splitlines()) == 2
+
+
+def test_every_mistake_under_credit_is_a_line_with_its_value(configs):
+    path = configs / "methods/TurnRDV2.yaml"
+    edit(path, credit={"kind": "turnrd", "fit": {"lr": -1, "epochs": 0}, "modell": 3})
+    assert error_of(configs).splitlines() == [
+        f"{path}: credit.fit.epochs: input should be greater than 0, not 0",
+        f"{path}: credit.fit.lr: input should be greater than 0, not -1",
+        f"{path}: credit.modell: unknown key; did you mean 'model'?",
+    ]
+
+
+def test_what_may_be_a_judges_key_is_not_repeated(configs):
+    edit(
+        configs / "methods/LLMJudge.yaml",
+        credit={"kind": "judge", "model": "gpt-4o-mini", "variant": "sk-secret-1234"},
+    )
+    message = error_of(configs)
+    assert "credit.variant: input should be 'trajectory' or 'group'" in message
+    assert "secret" not in message
+
+
+@pytest.mark.parametrize(
+    ("method", "changes", "wrong"),
+    [
+        ("GiGPO", {"alpha": 0.5, "turn_norm": "position"}, ["alpha", "turn_norm"]),
+        ("GiGPO", {"group_norm": "mean"}, ["group_norm"]),
+        ("Counterfactual", {"turn_norm": "position"}, ["turn_norm"]),
+        ("Counterfactual", {"turn_norm": "group", "alpha": 0.25}, ["turn_norm"]),
+    ],
+)
+def test_keys_that_would_spoil_a_finished_advantage_are_named(configs, method, changes, wrong):
+    path = configs / f"methods/{method}.yaml"
+    edit(path, **changes)
+    with pytest.raises(UserError) as caught:
+        validate(MethodConfig, read_yaml(path), str(path))
+    found = re.findall(r"(\w+): credit\.kind '\w+' needs", str(caught.value))
+    assert found == wrong
+
+
+def test_an_arm_that_is_not_trained_has_no_credit_to_suit(configs):
+    edit(configs / "methods/SFTOnly.yaml", alpha=0.5)
+    assert load_study(configs / "studies/bakeoff.yaml").methods["SFTOnly"].alpha == 0.5
 
 
 @pytest.mark.parametrize(
@@ -266,3 +339,48 @@ def test_a_mistake_in_a_variant_is_named(configs, variant, expected):
     )
     message = error_of(configs)
     assert message.startswith(f"{configs / 'studies/bakeoff.yaml'}: {expected}"), message
+
+
+def test_a_mistake_in_a_variant_that_no_arm_is_yet_is_named(configs):
+    path = configs / "studies/bakeoff.yaml"
+    half = {"of": "Progressive", "alpah": 1}
+    edit(path, methods=["flatGRPO"], variants={"Half": half})
+    assert error_of(configs).startswith(f"{path}: variants.Half: alpah: unknown key")
+    edit(path, variants={"Half": {"of": "Progressive", "training": {"l": 1}}})
+    assert error_of(configs).startswith(f"{path}: variants.Half: training.l: unknown key")
+    edit(path, variants={"Half": {"of": "Progressive", "alpha": 0.25}})
+    study = load_study(path)
+    assert list(study.methods) == list(study.training) == ["flatGRPO"]
+
+
+def test_a_variant_of_another_kind_starts_without_the_old_kinds_settings(configs):
+    variants = {
+        "Same": {"of": "TurnRDV2", "credit": {"fit": {"epochs": 5}}},
+        "Named": {"of": "TurnRDV2", "credit": {"kind": "turnrd", "fit": {"epochs": 5}}},
+        "Other": {"of": "TurnRDV2", "credit": {"kind": "progress"}},
+    }
+    edit(configs / "studies/bakeoff.yaml", methods=["flatGRPO", *variants], variants=variants)
+    methods = load_study(configs / "studies/bakeoff.yaml").methods
+    assert methods["Same"].credit == methods["Named"].credit
+    assert methods["Same"].credit.settings["fit"]["rank_weight"] == 0.1
+    assert methods["Other"].credit.model_dump() == {"kind": "progress"}
+    assert methods["Other"].alpha == 0.5
+
+
+def test_a_variant_without_a_label_is_shown_by_its_key(configs):
+    variants = {"P25": {"of": "Progressive", "alpha": 0.25}}
+    names = ["flatGRPO", "Progressive", "P25"]
+    edit(configs / "studies/bakeoff.yaml", methods=names, variants=variants)
+    methods = load_study(configs / "studies/bakeoff.yaml").methods
+    shown = [method.shown_label for method in methods.values()]
+    assert shown == ["flat GRPO", "Progressive", "P25"]
+
+
+@pytest.mark.parametrize("label", ["Progressive", "flat GRPO"])
+def test_two_arms_under_one_label_are_refused(configs, label):
+    path = configs / "studies/bakeoff.yaml"
+    variants = {"P25": {"of": "Progressive", "alpha": 0.25, "label": label}}
+    edit(path, methods=["flatGRPO", "Progressive", "P25"], variants=variants)
+    other = "Progressive" if label == "Progressive" else "flatGRPO"
+    expected = f"{path}: methods: {other} and P25 would both be shown as {label!r}"
+    assert error_of(configs).startswith(expected)

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,6 @@ import sys
 import pytest
 
 from hgrpo.cli.entry import INTERRUPTED, USER_ERROR, read_config, run, section
-from hgrpo.cli.evaluate import is_trained
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.training import EvaluationConfig
 from hgrpo.errors import UserError
@@ -46,6 +46,18 @@ def test_an_interrupt_is_one_line_and_exit_code_130(capsys):
         run(raising(KeyboardInterrupt()))
     assert caught.value.code == INTERRUPTED == 130
     assert capsys.readouterr().err.startswith("interrupted")
+
+
+def test_the_module_itself_says_which_commands_there_are():
+    done = subprocess.run(
+        [sys.executable, "-m", "hgrpo.cli.entry", "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == USER_ERROR
+    assert done.stderr.startswith("error: hgrpo.cli.entry is what the commands share")
+    assert {"assets", "rl_round", "report"} <= set(re.findall(r"\w+", done.stderr))
 
 
 def test_a_bug_keeps_its_traceback():
@@ -102,20 +114,3 @@ def test_a_missing_part_of_the_settings_is_named():
         section({"env": {}}, "model", ModelConfig)
     with pytest.raises(UserError, match="--config: evaluation: test_games: input should be"):
         section({"evaluation": {"test_games": 0}}, "evaluation", EvaluationConfig)
-
-
-@pytest.mark.parametrize(
-    "config, trained",
-    [
-        ({"train": False}, False),
-        ({"methods": {"SFTOnly": {"train": False}, "flatGRPO": {"train": True}}}, False),
-        ({"train": True, "methods": {}}, True),
-    ],
-)
-def test_an_arm_is_looked_up_in_the_stages_settings_or_the_studys(config, trained):
-    assert is_trained(config, "SFTOnly") == trained
-
-
-def test_an_arm_that_nobody_knows_is_named():
-    with pytest.raises(UserError, match="'train' is missing, and no method 'PPO'"):
-        is_trained({"methods": {}}, "PPO")

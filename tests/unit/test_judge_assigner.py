@@ -112,7 +112,7 @@ def test_a_failure_gives_uniform_credit_that_is_counted_and_not_cached(
 ):
     won = trajectory([("go", "a"), ("take", "b")], success=True)
     other = trajectory([("go", "x"), ("take", "y")], success=True)
-    judge = make(StandIn({0}), normalisation=normalisation)
+    judge = make(StandIn({0}), normalisation=normalisation, fallback_limit=0.5)
     rows = judge.assign(group([won, other]))
     assert rows[0].tolist() == uniform
     assert rows[1].tolist() != uniform
@@ -128,24 +128,35 @@ def test_a_failure_gives_uniform_credit_that_is_counted_and_not_cached(
 
 
 def test_a_failed_group_counts_all_its_trajectories(make):
-    judge = make(StandIn({0}, "server"), variant="group")
+    judge = make(StandIn({0}, "server"), variant="group", fallback_limit=1)
     assert values(judge.assign(group([*failures(3), trajectory([])]))) == [[0.0] * 4] * 3 + [[]]
     assert counted(judge)["fallback_server"] == 3
 
 
-def test_a_run_fails_when_its_share_of_fallbacks_passes_the_limit(make):
+@pytest.mark.parametrize("size", [1, 19, 29])
+def test_a_step_fails_when_its_share_of_fallbacks_passes_the_limit(make, size):
     judge = make(StandIn(range(3), "malformed"), fallback_limit=0.1)
-    judge.assign(group(failures(19)))  # 3 of 19, but too few to say
-    with pytest.raises(UserError, match=r"3 of 20 trajectories got no judgement \(malformed 3\)"):
-        judge.assign(group(failures(1, 50)))
+    failed = min(3, size)
+    with pytest.raises(
+        UserError,
+        match=rf"judge offline-rubric at service: {failed} of {size} trajectories got no judgement "
+        rf"\(malformed {failed}\): more than credit.fallback_limit 0.1",
+    ):
+        judge.assign_many([group(failures(size))])
+
+
+def test_earlier_steps_neither_excuse_nor_burden_a_step(make):
+    judge = make(StandIn({40, 41}, "timeout"), fallback_limit=0.1)
+    judge.assign(group(failures(40)))
+    with pytest.raises(UserError, match="2 of 10 trajectories"):
+        judge.assign(group(failures(10, 50)))
+    judge.assign(group(failures(10, 90)))
 
 
 def test_a_share_at_the_limit_is_let_pass(make):
     judge = make(StandIn({0, 1}, "timeout"), fallback_limit=0.1)
-    judge.assign(group(failures(20)))
-    judge._account.fallbacks["call_cap"] += 1
-    with pytest.raises(UserError, match=r"\(timeout 2, call_cap 1\)"):
-        judge.assign(group(failures(1, 50)))
+    judge.assign_many([group(failures(10)), group(failures(10, 50))])
+    assert counted(judge)["fallback_share"] == 0.1
 
 
 def test_other_rules_of_the_rubric_are_another_judge(make, monkeypatch):

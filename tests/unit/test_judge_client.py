@@ -108,7 +108,8 @@ def judge_of(tmp_path, monkeypatch):
     def build(server, **changes):
         chosen = {"model": "judge", "base_url": server.url, "api_key_env": "JUDGE_KEY"} | changes
         context = Context("alfworld", cache_dir=tmp_path)
-        return make(settings(**({"retries": 2, "concurrency": 1} | chosen)), context)
+        patient = {"retries": 2, "concurrency": 1, "fallback_limit": 1}
+        return make(settings(**(patient | chosen)), context)
 
     return build
 
@@ -200,6 +201,14 @@ def test_a_mistake_in_the_settings_stops_the_run_at_once(scripted, judge_of, sta
     with pytest.raises(UserError, match=rf"model 'judge' at {server.url}: .*\(HTTP {status}\)"):
         judge_of(server).assign(group(failures(1)))
     assert len(server.requests) == 1
+
+
+def test_a_judge_that_is_down_is_named(judge_of, caplog):
+    judge_of(SimpleNamespace(url="http://127.0.0.1:9/v1")).assign(group(failures(1)))
+    (record,) = [record for record in caplog.records if record.name.startswith("hgrpo")]
+    said = record.getMessage()
+    assert said.startswith("judge: model 'judge' at http://127.0.0.1:9/v1: connection: ")
+    assert "refused" in said
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500])

@@ -112,8 +112,10 @@ def test_prices_that_are_not_known_must_be_given(given, missing):
 
 @pytest.mark.parametrize("given", [{}, {"model": 3}, {"model": None, "base_url": []}])
 def test_a_model_that_is_none_is_named(given):
-    with pytest.raises(UserError, match="method: model: "):
+    with pytest.raises(UserError, match="method: model: ") as caught:
         validate(Settings, given, "method")
+    assert not [line for line in str(caught.value).splitlines() if "max_calls" in line]
+    assert "dollars" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

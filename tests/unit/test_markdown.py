@@ -31,8 +31,8 @@ def tables():
         ),
         "cost": pd.DataFrame(
             [
-                {"method": "flat", "label": "flat GRPO", "trajectories": 7680.0, "seconds": 98.4},
-                {"method": "A", "label": "arm A", "trajectories": 7680.0, "seconds": 1210.0},
+                {"method": "flat", "label": "flat GRPO", "trajectories": 7680.0},
+                {"method": "A", "label": "arm A", "trajectories": 7680.0},
             ]
         ).assign(
             judge_calls=[float("nan"), 6000.0],
@@ -58,10 +58,10 @@ def test_results_by_hand(tables):
 
 def test_cost_leaves_out_what_no_arm_logged(tables):
     assert markdown.cost(tables).splitlines() == [
-        "| arm | trajectories | judge calls and cache hits | seconds |",
-        "| --- | --- | --- | --- |",
-        "| flat GRPO | 7,680 |  | 98 |",
-        "| arm A | 7,680 | 6,080 | 1,210 |",
+        "| arm | trajectories | judge calls and cache hits |",
+        "| --- | --- | --- |",
+        "| flat GRPO | 7,680 |  |",
+        "| arm A | 7,680 | 6,080 |",
     ]
 
 

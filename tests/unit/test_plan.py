@@ -2,8 +2,18 @@
 
 import json
 
-from hgrpo.cli.plan import StagePlan, count_jobs, mean_seconds, render
-from hgrpo.config.study import StageResources
+import pytest
+import yaml
+
+from hgrpo.cli.plan import (
+    StagePlan,
+    count_jobs,
+    judge_lines,
+    mean_seconds,
+    read_jobs,
+    render,
+)
+from hgrpo.config.study import StageResources, load_study
 
 SUMMARY = "\n".join(
     "\t".join(row)
@@ -20,7 +30,7 @@ SUMMARY = "\n".join(
 
 
 def test_a_job_is_counted_once_whatever_it_writes():
-    jobs, pending = count_jobs(SUMMARY)
+    jobs, pending = count_jobs(read_jobs(SUMMARY))
     assert jobs == {"sft": 1, "rl_round": 2}
     assert pending == {"rl_round": 1}
 
@@ -32,12 +42,12 @@ def write_benchmark(results, study, name, seconds):
 
 
 def test_durations_come_from_this_study_before_any_other(tmp_path):
-    assert mean_seconds(tmp_path, "mine", "rl_round") is None
+    assert mean_seconds(tmp_path, "mine", "rl_round") == (None, False)
     write_benchmark(tmp_path, "other", "a", 100)
-    assert mean_seconds(tmp_path, "mine", "rl_round") == 100
+    assert mean_seconds(tmp_path, "mine", "rl_round") == (100, True)
     write_benchmark(tmp_path, "mine", "a", 10)
     write_benchmark(tmp_path, "mine", "b", 20)
-    assert mean_seconds(tmp_path, "mine", "rl_round") == 15
+    assert mean_seconds(tmp_path, "mine", "rl_round") == (15, False)
 
 
 def test_time_is_counted_for_pending_jobs_and_their_threads():
@@ -60,4 +70,57 @@ def test_the_report_is_one_job_though_its_tables_have_a_folder():
         f"results/s/report/{name}\td\treport\tl\tok\tno update"
         for name in ("report.html", "tables/methods.csv")
     ]
-    assert count_jobs("\n".join(rows))[0] == {"report": 1}
+    assert count_jobs(read_jobs("\n".join(rows)))[0] == {"report": 1}
+
+
+def test_borrowed_seconds_are_marked():
+    own = StagePlan("sft", 1, 1, 60.0, StageResources())
+    borrowed = StagePlan("rl_round", 4, 4, 60.0, StageResources(), borrowed=True)
+    lines = render([own, borrowed], cores=2).splitlines()
+    assert not lines[1].endswith("*") and lines[2].endswith("4.0*")
+    assert lines[-1].startswith("* seconds of other studies")
+    assert "*" not in render([own], cores=2)
+
+
+@pytest.fixture
+def judged(project, tmp_path):
+    """Loads a study of the arm Judge, with changes to its credit."""
+
+    def load(**credit):
+        for part in ("envs", "methods", "models"):
+            if not (tmp_path / part).exists():
+                (tmp_path / part).symlink_to(project / "configs" / part)
+        (tmp_path / "studies").mkdir(exist_ok=True)
+        path = tmp_path / "studies/mine.yaml"
+        judge = {"of": "LLMJudge", "label": "a judge", "credit": credit}
+        text = {"name": "mine", "env": "alfworld-laptop", "model": "tiny", "rounds": 5}
+        text |= {"methods": ["flatGRPO", "Judge"], "variants": {"Judge": judge}}
+        path.write_text(yaml.safe_dump(text))
+        return load_study(path)
+
+    return load
+
+
+JOBS = {
+    ("rl_round", f"results/mine/rl/{method}/seed_11/round_{number}"): number > 2
+    for method in ("flatGRPO", "Judge")
+    for number in range(1, 6)
+}
+PAID = {"model": "gpt-4o-mini", "base_url": "https://api.openai.com/v1"}
+
+
+def test_calls_of_a_judge_are_counted_for_the_rounds_to_run(judged):
+    (line,) = judge_lines(judged(**PAID), JOBS, {})
+    # 3 rounds of 6 steps of 32 tasks, 8 rollouts each.
+    assert line.startswith("Judge: up to 4,608 calls to gpt-4o-mini at https://api.openai.com/v1")
+    assert "max_calls 50000, max_dollars 5" in line
+    assert line.endswith("OPENAI_API_KEY is not set")
+    (known,) = judge_lines(judged(**PAID), JOBS, {"OPENAI_API_KEY": "k"})
+    assert "OPENAI_API_KEY" not in known
+    (group,) = judge_lines(judged(**PAID, variant="group"), JOBS, {})
+    assert "up to 576 calls" in group
+
+
+def test_the_offline_rubric_and_cached_rounds_call_nobody(judged):
+    assert judge_lines(judged(), JOBS, {}) == []
+    assert judge_lines(judged(**PAID), dict.fromkeys(JOBS, False), {}) == []

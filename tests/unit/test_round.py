@@ -1,3 +1,4 @@
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -42,6 +43,34 @@ def test_reward_goes_up(imitator, tmp_path):
     assert 0.3 < rows[0]["success_rate"] < 0.75
     assert rows[-1]["success_rate"] > 0.9
     assert all(row["mismatch_max"] < 1e-3 for row in rows)
+
+
+class LastTurn:
+    """The README's assigner, spoilt."""
+
+    def __init__(self, spoil):
+        self._spoil = spoil
+
+    def assign(self, group):
+        turns = [np.append(np.zeros(len(t.turns) - 1), t.env_return) for t in group.trajectories]
+        return self._spoil(turns)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "expected"),
+    [
+        (lambda rows: [row * np.nan for row in rows], r"rollout 0: the credit of turn 0 is nan"),
+        (lambda rows: [np.append(row, 0) for row in rows], r"rollout 0: \d credits for \d turns"),
+        (lambda rows: rows[1:], "credit of 7 trajectories, not of 8"),
+    ],
+)
+def test_credit_that_is_none_is_named_before_anything_learns_from_it(
+    imitator, tmp_path, spoil, expected
+):
+    played = fresh_round(imitator, tmp_path)
+    played.assigner = LastTurn(spoil)
+    with pytest.raises(UserError, match=rf"^test_round\.LastTurn: task \S+ {expected}"):
+        played.run(lambda row: None, lambda: None)
 
 
 class KillError(Exception):

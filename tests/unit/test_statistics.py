@@ -179,6 +179,22 @@ def test_minimum_detectable_effect_has_the_stated_power():
     assert called / repeats == pytest.approx(0.8, abs=0.06)
 
 
+def test_minimum_detectable_effect_grows_with_its_family():
+    estimate = statistics.Estimate(0, 0, 0, 0.02, 10, 3, 500)
+    # Quantiles of t with 10 degrees of freedom: 2.2281 at 0.975, 3.1693 at 0.995, 0.8791 at 0.8.
+    assert statistics.minimum_detectable_effect(estimate) == pytest.approx(0.02 * 3.1072, rel=1e-4)
+    of_five = statistics.minimum_detectable_effect(estimate, 5)
+    assert of_five == pytest.approx(0.02 * 4.0484, rel=1e-4)
+
+
+def test_a_difference_of_the_detectable_size_survives_holm_alone():
+    estimate = statistics.Estimate(0, 0, 0, 0.02, 10, 3, 500)
+    size = statistics.minimum_detectable_effect(estimate, 5)
+    p_value = 2 * stats.t.sf(size / estimate.standard_error, estimate.degrees_of_freedom)
+    assert statistics.holm([p_value, 1, 1, 1, 1])[0] < 0.05
+    assert statistics.holm([2 * p_value, 1, 1, 1, 1])[0] == pytest.approx(10 * p_value)
+
+
 def test_bootstrap_resamples_tasks_together_for_all_seeds():
     # Identical seeds: only tasks vary, so the spread is that of one seed, not of three.
     rng = np.random.default_rng(0)

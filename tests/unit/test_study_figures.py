@@ -7,7 +7,14 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
-from report_fixtures import build_report, inputs_of, shipped, write_merged_study, write_study
+from report_fixtures import (
+    FIT_SECONDS,
+    build_report,
+    inputs_of,
+    shipped,
+    write_merged_study,
+    write_study,
+)
 
 from hgrpo.errors import UserError
 from hgrpo.report.arms import Arms
@@ -349,3 +356,25 @@ def test_names_that_do_not_fit_at_the_line_ends_stand_below(sixteen, number, lab
     assert bool(drawing.figure.legends) == below
     assert overlaps(drawing.figure) == []
     plt.close(drawing.figure)
+
+
+def test_the_cost_of_learnt_credit_includes_its_fits(counterfactual):
+    inputs = inputs_of(counterfactual)
+    table = cost(inputs.logs, inputs.arms).set_index("method")
+    for name in ("TurnRDV1", "TurnRDV2CF", "Counterfactual"):
+        played = sum(row["elapsed_s"] for row in rows_of(counterfactual, f"rl/{name}/*/*/*.json"))
+        # Two seeds, and two fits between the three rounds of each.
+        fits = 2 * FIT_SECONDS if name.startswith("TurnRD") else 0.0
+        assert table.loc[name, "seconds"] == pytest.approx(played / 2 + fits)
+        assert table["fit_s"].fillna(0.0)[name] == pytest.approx(fits)
+    # They come before the round that reads them.
+    logs = inputs.logs[(inputs.logs["method"] == "TurnRDV1") & inputs.logs["fit_s"].notna()]
+    assert list(logs[["round", "step"]].itertuples(index=False, name=None)) == [(2, 0), (3, 0)] * 2
+
+
+def test_a_fit_that_does_not_say_what_it_took_is_named(counterfactual, tmp_path):
+    path = tmp_path / "TurnRDV1/seed_11/round_1/train_log.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"rows": []}))
+    with pytest.raises(UserError, match=r"round_1/train_log.json: not a fit's .*elapsed_s"):
+        read_logs(counterfactual.files("rl/*/*/*/train_log.json"), [path])

@@ -1,8 +1,10 @@
 """The judge as a credit assigner: the cache first, then calls, then uniform credit."""
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import chain
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from hgrpo.credit.judge.database import Database
 from hgrpo.credit.judge.prompts import PROMPT_VERSION, check_environment, prompt
 from hgrpo.credit.judge.scores import credit
 from hgrpo.credit.judge.server import serve_in_background
-from hgrpo.credit.judge.settings import LIMIT_FROM, SERVICE, Settings
+from hgrpo.credit.judge.settings import SERVICE, Settings
 from hgrpo.credit.judge.spend import Spend
 from hgrpo.errors import UserError
 
@@ -79,7 +81,7 @@ class JudgeCredit:
             turns = [len(trajectory.turns) for trajectory in group.trajectories]
             returns = [trajectory.env_return for trajectory in group.trajectories]
             results.append(credit(scores, turns, returns, self._settings.normalisation))
-        self._check_limit()
+        self._check_limit(shown, answers)
         return results
 
     def report(self) -> dict[str, float]:
@@ -151,15 +153,27 @@ class JudgeCredit:
             else:
                 account.cache_hits += size
 
-    def _check_limit(self) -> None:
-        account, limit = self._account, self._settings.fallback_limit
-        if account.judged < LIMIT_FROM or account.fallback_share <= limit:
+    def _check_limit(
+        self,
+        shown: list[list[tuple[Question, list[int]]]],
+        answers: dict[str, Judgement | CallError],
+    ) -> None:
+        """Refuse what was asked for at once, so that no step that is kept passes the limit."""
+        judged, failed = 0, Counter()
+        for question, positions in chain.from_iterable(shown):
+            judged += len(positions)
+            answer = answers[question.key]
+            if isinstance(answer, CallError):
+                failed[answer.reason] += len(positions)
+        limit = self._settings.fallback_limit
+        if failed.total() <= limit * judged:
             return
-        counts = [(reason, account.fallbacks[reason]) for reason in FALLBACKS]
+        counts = [(reason, failed[reason]) for reason in FALLBACKS]
         reasons = ", ".join(f"{reason} {count}" for reason, count in counts if count)
         raise UserError(
-            f"judge: {account.fallbacks.total()} of {account.judged} trajectories got no judgement "
-            f"({reasons}): more than credit.fallback_limit {limit:g} allows"
+            f"judge {self._settings.model} at {self._settings.base_url}: {failed.total()} of "
+            f"{judged} trajectories got no judgement ({reasons}): more than credit.fallback_limit "
+            f"{limit:g} allows"
         )
 
 

@@ -74,9 +74,9 @@ class JudgeClient:
 
     def __init__(self, settings: Settings, base_url: str, key: str, account: Account):
         self._settings = settings
-        self._base_url = base_url
         self._key = key
         self._account = account
+        self._judge = f"judge: model {settings.model!r} at {base_url}"
         self._stop = threading.Event()
         self._warned: set[str] = set()
         # A proxy named in the environment cannot reach this machine's own loopback.
@@ -184,10 +184,7 @@ class JudgeClient:
         status = error.status_code
         if status in _MISTAKES:
             self._account.failed("rejected")
-            return UserError(
-                f"judge: model {self._settings.model!r} at {self._base_url}: {_MISTAKES[status]} "
-                f"(HTTP {status})"
-            )
+            return UserError(f"{self._judge}: {_MISTAKES[status]} (HTTP {status})")
         if status == 429:
             reason = "quota" if error.code == "insufficient_quota" else "rate_limit"
         else:
@@ -209,7 +206,7 @@ class JudgeClient:
         text = str(failure)
         if self._key:
             text = text.replace(self._key, "***")
-        _LOG.warning("judge: %s: %s", failure.reason, text[:300])
+        _LOG.warning("%s: %s: %s", self._judge, failure.reason, text[:300])
 
 
 def _is_retried(error: BaseException) -> bool:

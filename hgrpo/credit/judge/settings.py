@@ -13,8 +13,6 @@ from hgrpo.credit.judge.prices import AS_OF, AT_OPENAI, OPENAI, known_price
 
 SERVICE = "service"
 MAX_PAID_CALLS = 50_000
-# Below this many trajectories a share of fallbacks says little.
-LIMIT_FROM = 20
 
 _PRICES = ("dollars_per_million_input", "dollars_per_million_output")
 
@@ -77,8 +75,8 @@ class Settings(Strict):
         0.1,
         ge=0,
         le=1,
-        description="share of a job's trajectories without a judgement above which it fails; not "
-        f"applied before {LIMIT_FROM} trajectories were judged",
+        description="share of a step's trajectories without a judgement above which its round "
+        "fails",
     )
 
     @property
@@ -97,7 +95,8 @@ class Settings(Strict):
             return given
         model, base_url = given.get("model"), given.get("base_url", OPENAI)
         if not isinstance(model, str) or not isinstance(base_url, str):
-            return given  # named by the fields' own checks
+            # Named by the fields' own checks; what would follow from them is not missed as well.
+            return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(given)
         if base_url == SERVICE and model != rubric.MODEL:
             raise ValueError(
                 f"base_url `{SERVICE}` answers as {rubric.MODEL} alone; OpenAI's is {OPENAI}"

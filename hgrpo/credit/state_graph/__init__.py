@@ -15,7 +15,14 @@ from hgrpo.credit.base import Context
 from hgrpo.credit.state_graph.assigner import StateGraphCredit
 from hgrpo.credit.state_graph.settings import Settings
 
-__all__ = ["Settings", "make"]
+__all__ = ["DEMANDS", "Settings", "make"]
+
+_WHY = "its credit is the whole advantage, see credit."
+DEMANDS = {
+    "alpha": (0.0, f"{_WHY}trajectory.weight"),
+    "turn_norm": ("none", f"{_WHY}terms"),
+    "group_norm": ("std", f"{_WHY}trajectory.mode"),
+}
 
 
 def make(settings: Settings, context: Context) -> StateGraphCredit:

@@ -40,7 +40,6 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
     figure, axes = canvas(
         len(families),
         height=0.9 + 0.42 * sum(sizes) + 0.5 * len(families),
-        sharex=True,
         height_ratios=[size + 0.6 for size in sizes],
     )
     runs = comparison.seeds.set_index(["method", "temperature", "seed"])["success"].sort_index()
@@ -139,8 +138,8 @@ def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
     return Drawing(
         "sft_temperatures",
         "outcome",
-        "Sharpening alone: the SFT policy at every temperature",
-        f"No training here, only colder sampling. Dotted: T = {best:g}, the best on validation, "
+        "Sampling alone: the SFT policy at every temperature",
+        f"No training here, only other temperatures. Dotted: T = {best:g}, the best on validation, "
         "which trained arms (right edge, greedy on test) have to beat.",
         f"Test success of the SFT policy: {said}.",
         figure,

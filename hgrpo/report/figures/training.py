@@ -117,8 +117,8 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
         "protocol_comparison",
         "training",
         "Training and evaluation, all arms",
-        "A dead group has no spread in its rewards and, where only rewards count, teaches "
-        "nothing. The turn advantage is what the credit assigner adds."
+        "A group is dead when all its advantages are zero: it teaches nothing. The turn "
+        "advantage is what the credit assigner adds."
         + (f" The thick line is {arms.label(arms.reference)}." if len(arms.trained) > MANY else ""),
         f"Dead groups over the whole training: {said}.",
         figure,

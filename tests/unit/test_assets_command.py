@@ -1,0 +1,53 @@
+"""Panels whose size only their folder knows are checked against what evaluation wants."""
+
+import pytest
+import yaml
+
+from hgrpo.cli.assets import check_sizes
+from hgrpo.config.stages import stage_config
+from hgrpo.config.study import load_study
+from hgrpo.envs.base import Task
+from hgrpo.errors import UserError
+
+
+def panels(**sizes):
+    return {
+        split: [Task(f"{split}{i}", "p", f"{split}{i}", "x") for i in range(size)]
+        for split, size in sizes.items()
+    }
+
+
+def official(project, tmp_path, **evaluation):
+    """A study of the official games, in a copy of the configs' folder."""
+    for part in ("envs", "methods", "models"):
+        (tmp_path / part).symlink_to(project / "configs" / part)
+    (tmp_path / "studies").mkdir()
+    path = tmp_path / "studies/mine.yaml"
+    names = {"name": "mine", "env": "alfworld-official", "model": "tiny", "methods": ["flatGRPO"]}
+    path.write_text(yaml.safe_dump(names | {"evaluation": evaluation}))
+    return load_study(path)
+
+
+def test_the_official_games_are_too_few_for_the_defaults(project, tmp_path):
+    given = stage_config(official(project, tmp_path), "assets")
+    with pytest.raises(UserError) as caught:
+        check_sizes(panels(train=3, validation=140, test=134), given)
+    assert str(caught.value) == (
+        "configs/studies/mine.yaml: evaluation.validation_games: 200 games are wanted, but the "
+        "validation panel has 140"
+    )
+
+
+def test_as_many_as_there_are_will_do(project, tmp_path):
+    given = stage_config(
+        official(project, tmp_path, validation_games=140, test_games=134), "assets"
+    )
+    check_sizes(panels(train=3, validation=140, test=134), given)
+    with pytest.raises(UserError, match=r"evaluation.test_games: 134 .* test panel has 133"):
+        check_sizes(panels(train=3, validation=140, test=133), given)
+
+
+def test_of_panels_of_a_known_size_the_stage_is_told_nothing(project):
+    for path in (project / "configs/studies").glob("*.yaml"):
+        assert set(stage_config(load_study(path), "assets")) == {"env"}
+    check_sizes(panels(train=1, validation=1, test=1), {"env": {}})

@@ -1,0 +1,70 @@
+"""Printing a study, or what one of its stages is given."""
+
+import json
+import sys
+
+import pytest
+
+from hgrpo.cli import config
+from hgrpo.cli.entry import read_config, run
+from hgrpo.config.stages import as_json, stage_config
+from hgrpo.config.study import load_study
+
+
+@pytest.fixture
+def study(project):
+    return project / "configs/studies/bakeoff.yaml"
+
+
+@pytest.fixture
+def command(monkeypatch, study):
+    def call(*given):
+        monkeypatch.setattr(sys, "argv", ["config", str(study), *given])
+        run(config.main)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("stage", "method"),
+    [("figures", None), ("report", None), ("credit_agreement", None), ("turnrd_fit", "TurnRDV2")],
+)
+def test_a_stage_is_printed_as_the_pipeline_gives_it(command, study, capsys, stage, method):
+    command("--stage", stage, *(["--method", method] if method else []), "--seeds", "11,23")
+    printed = capsys.readouterr().out
+    expected = stage_config(load_study(study, {"seeds": "11,23"}), stage, method)
+    assert printed == as_json(expected) + "\n"
+    assert read_config(printed) == json.loads(printed)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["evaluate"], "--method is missing; known: LLMJudge, Progressive"),
+        (["evaluate", "--method", "Progresive"], "unknown; did you mean 'Progressive'?"),
+        (["turnrd_fit", "--method", "flatGRPO"], "nothing is fitted for its credit, 'flat'"),
+        (["rl_round", "--method", "SFTOnly"], "--method SFTOnly: it is not trained"),
+    ],
+)
+def test_a_method_that_a_stage_cannot_be_of_is_one_line(command, capsys, given, message):
+    with pytest.raises(SystemExit) as stopped:
+        command("--stage", *given)
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.startswith("error: ") and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--method", "flatGRPO"],
+        ["--stage", "report", "--method", "flatGRPO"],
+        ["--stage", "report", "--out", "x"],
+        ["--stage", "reprot"],
+    ],
+)
+def test_options_that_would_not_be_read_are_refused(command, capsys, given):
+    with pytest.raises(SystemExit):
+        command(*given)
+    assert "error: " in capsys.readouterr().err

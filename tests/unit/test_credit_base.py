@@ -1,0 +1,78 @@
+"""What an assigner gives is checked where it is taken: who gave it, for which task and turn."""
+
+import numpy as np
+import pytest
+from judge_cases import failures, group
+
+from hgrpo.credit.base import assign_all
+from hgrpo.errors import UserError
+
+TURNS = 4
+
+
+class Given:
+    """An assigner that gives every group the same."""
+
+    def __init__(self, credit):
+        self.credit = credit
+
+    def assign(self, group):
+        return self.credit
+
+
+class Together(Given):
+    """One that is asked about all groups at once."""
+
+    def assign_many(self, groups):
+        return self.credit
+
+
+GROUPS = [group(failures(2)), group(failures(2, 10))]
+RIGHT = np.arange(TURNS, dtype=np.float64)
+HOLE = np.array([0.0, 1.0, np.nan, np.inf])
+WHO = "test_credit_base.Given: task task"
+
+
+@pytest.mark.parametrize("row", [RIGHT, RIGHT.astype(np.float32), RIGHT.tolist(), range(TURNS)])
+def test_credit_is_handed_on_as_float64(row):
+    for credit in ([row, row], (row, row)):
+        (first, second) = assign_all(Given(credit), GROUPS)
+        for found in (*first, *second):
+            assert found.dtype == np.float64
+            assert found.tolist() == RIGHT.tolist()
+
+
+def test_a_group_without_trajectories_or_turns_has_no_credit():
+    empty = group(failures(1, length=0))
+    assert assign_all(Given([]), [group([])]) == [[]]
+    assert [row.tolist() for row in assign_all(Given([[]]), [empty])[0]] == [[]]
+
+
+@pytest.mark.parametrize(
+    ("credit", "expected"),
+    [
+        ([RIGHT, HOLE], f"{WHO} rollout 2: the credit of turn 2 is nan"),
+        ([np.full(TURNS, -np.inf), RIGHT], "the credit of turn 0 is -inf"),
+        ([RIGHT, np.append(RIGHT, 0.0)], f"{WHO} rollout 2: 5 credits for 4 turns"),
+        ([RIGHT[:-1], RIGHT], f"{WHO} rollout 1: 3 credits for 4 turns"),
+        ([RIGHT[:, None], RIGHT], f"{WHO} rollout 1: credit of shape (4, 1) for 4 turns"),
+        ([RIGHT, 1.0], f"{WHO} rollout 2: credit of shape () for 4 turns"),
+        ([RIGHT, ["a"] * TURNS], f"{WHO} rollout 2: credit that is no array of numbers"),
+        ([RIGHT], f"{WHO}: credit of 1 trajectories, not of 2"),
+        ([RIGHT] * 3, f"{WHO}: credit of 3 trajectories, not of 2"),
+        (None, f"{WHO}: a list was expected, not NoneType"),
+    ],
+)
+def test_anything_else_is_named(credit, expected):
+    with pytest.raises(UserError) as caught:
+        assign_all(Given(credit), GROUPS)
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_that_sees_all_groups_gives_credit_for_each():
+    assert len(assign_all(Together([[RIGHT, RIGHT]] * 2), GROUPS)) == 2
+    with pytest.raises(UserError, match="Together.assign_many: credit of 1 groups, not of 2"):
+        assign_all(Together([[RIGHT, RIGHT]]), GROUPS)
+    with pytest.raises(UserError, match="Together: task task rollout 11: 3 credits for 4 turns"):
+        assign_all(Together([[RIGHT, RIGHT], [RIGHT[:3], RIGHT]]), GROUPS)
