@@ -148,8 +148,9 @@ def write_study(
         "confidence": 0.95,
     }
     (root / "expert").mkdir()
+    row = {"at_turn_cap": 0.41, "at_expert_cap": 0.6, "score": 0.6}
     (root / "expert/summary.json").write_text(
-        json.dumps({"success": {"all": {"at_turn_cap": 0.41}}, "skipped": {"no walkthrough": 3}})
+        json.dumps({"success": {"all": row}, "skipped": {"no walkthrough": 3}})
     )
     (root / "config.yaml").write_text(yaml.safe_dump(_study_file(config), sort_keys=False))
     return FakeStudy(root, config)

@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, env_section, read_config, run, section
+from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.read import did_you_mean
 from hgrpo.config.training import EvaluationConfig

@@ -71,6 +71,7 @@ def main() -> None:
         "expert_turn_cap": config.expert.turn_cap,
         "success": success(rows, config.turn_cap),
         "informed": success(ceiling, config.turn_cap) if ceiling else None,
+        "informed_is": demonstrator.INFORMED,
         "skipped": dict(sorted(skipped.items())),
         "elapsed_s": time.perf_counter() - began,
     } | provenance("expert")
@@ -80,7 +81,7 @@ def main() -> None:
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     _show("expert", summary["success"], config)
     if summary["informed"]:
-        _show("informed expert (the ceiling)", summary["informed"], config)
+        _show(f"the ceiling: {demonstrator.INFORMED}", summary["informed"], config)
     for reason, count in summary["skipped"].items():
         print(f"left out: {count} ({reason})")
 

@@ -83,17 +83,22 @@ def main() -> None:
     print(f"{args.out}: {len(html) / 1e6:.1f} MB")
 
 
-def yardsticks(expert: Mapping) -> list[tuple[str, float]]:
-    """Success of the scripted players within the turn cap, where the expert stage wrote it."""
+def yardsticks(expert: Mapping) -> list[tuple[str, float, float | None]]:
+    """(text, success, score) of the scripted players, where the expert stage wrote them.
+
+    Success is that within the turn cap; the score, None where every success pays 1 and all else 0,
+    is the mean reward of the whole trajectories.
+    """
     named = {
         "success": "the expert that was imitated",
-        "informed": "a scripted player that knows where things tend to be",
+        "informed": expert.get("informed_is", ""),
     }
     found = []
     for key, text in named.items():
         row = (expert.get(key) or {}).get("all") or {}
         if "at_turn_cap" in row:
-            found.append((text, row["at_turn_cap"]))
+            partial = row["score"] > row["at_expert_cap"]
+            found.append((text, row["at_turn_cap"], row["score"] if partial else None))
     return found
 
 

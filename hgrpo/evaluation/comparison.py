@@ -31,6 +31,9 @@ from hgrpo.evaluation.outcomes import (
     select,
 )
 
+# Below any difference that means make.
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -85,6 +88,16 @@ class Comparison:
     n_test: int
     n_validation: int
     n_episodes: int
+
+    @property
+    def partial(self) -> bool:
+        """Whether an episode can pay something without being a success."""
+        return pays_in_part(self.methods)
+
+
+def pays_in_part(methods: pd.DataFrame) -> bool:
+    """Whether the arms of a table of methods earned more than their successes alone pay."""
+    return bool((methods["mean_return"] - methods["success"] > _ROUNDING).any())
 
 
 def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.errors import UserError
+from hgrpo.evaluation.comparison import pays_in_part
 from hgrpo.report.words import percent, points
 
 _BLOCK = re.compile(r"<!-- (?P<kind>\w+) (?P<study>\w+) -->\n.*?<!-- end -->", re.DOTALL)
@@ -27,8 +28,11 @@ def results(tables: Tables) -> str:
     labels = methods.drop_duplicates("method").set_index("method")["label"]
     ours = reference["baseline"].iloc[0]
     rival = untrained.iloc[0]
+    # A score says more than success where an episode can pay a part.
+    partial = pays_in_part(methods)
     lines = [
-        ["arm", "test success", f"against {labels[ours]}, points"]
+        ["arm", "test success", *(["score"] if partial else [])]
+        + [f"against {labels[ours]}, points"]
         + [f"against {labels[rival.baseline]} at T = {rival.baseline_temperature:g}, points"]
     ]
     for row in methods.itertuples():
@@ -40,6 +44,7 @@ def results(tables: Tables) -> str:
             [
                 name,
                 rate(row),
+                *([f"{100 * row.mean_return:.1f}"] if partial else []),
                 "reference" if row.method == ours else _difference(reference, row.method),
                 _difference(untrained, row.method),
             ]

@@ -31,7 +31,7 @@ class Page:
         figures: folder that `draw_all` wrote.
         study_config: the resolved study, printed in full.
         provenance: rows from `provenance_rows`.
-        yardsticks: (text, success) of scripted players, for scale.
+        yardsticks: (text, success, score or None) of scripted players, for scale.
         left_out: (stage, reason, count) of what earlier stages left out.
     """
 
@@ -43,7 +43,7 @@ class Page:
     figures: Path
     study_config: Mapping
     provenance: Sequence[tuple[str, list]] = ()
-    yardsticks: Sequence[tuple[str, float]] = ()
+    yardsticks: Sequence[tuple[str, float, float | None]] = ()
     left_out: Sequence[tuple[str, str, int]] = field(default_factory=list)
 
 

@@ -22,7 +22,7 @@ def tables():
                 {"method": "flat", "label": "flat GRPO", "temperature": 0.0, "success": 0.4},
                 {"method": "A", "label": "arm A", "temperature": 0.0, "success": 0.421},
             ]
-        ).assign(**interval),
+        ).assign(mean_return=lambda table: table["success"], **interval),
         "against_reference": pd.DataFrame(
             [{"method": "A", "baseline": "flat", "verdict": "inconclusive"} | difference]
         ),
@@ -53,6 +53,14 @@ def test_results_by_hand(tables):
         f"| SFT, T = 0.7 (best on validation) | 35.5\u00a0%{around} |  |  |",
         f"| flat GRPO | 40.0\u00a0%{around} | reference | {gain}, better |",
         f"| arm A | 42.1\u00a0%{around} | {gain}, inconclusive | {gain}, better |",
+    ]
+
+
+def test_a_score_stands_beside_success_where_parts_are_paid(tables):
+    methods = tables["methods"].assign(mean_return=[0.5, 0.6, 0.7, 0.7754])
+    lines = markdown.results(tables | {"methods": methods}).splitlines()
+    assert [line.split(" | ")[2].strip() for line in lines] == [
+        *("score", "---", "50.0", "60.0", "70.0", "77.5")
     ]
 
 

@@ -75,7 +75,7 @@ def test_demonstrations_play_back(made):
     summary = json.loads((folder / "expert/summary.json").read_text())
     ceiling, expert = summary["informed"]["all"], summary["success"]["all"]
     assert ceiling["score"] > expert["score"]
-    assert "informed expert (the ceiling)" in said
+    assert "the ceiling: the oracle, which knows the product" in said
 
 
 def test_trajectories_that_pay_little_are_left_out(made, tmp_path):

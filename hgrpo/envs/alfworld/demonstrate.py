@@ -13,6 +13,8 @@ from hgrpo.envs.alfworld.goals import read
 from hgrpo.envs.alfworld.house import Household
 from hgrpo.envs.base import Task
 
+INFORMED = "a scripted player that knows where things tend to be"
+
 
 def demonstrate(
     config: AlfworldConfig, assets: Path, panel: list[Task], seed: int, skipped: Counter

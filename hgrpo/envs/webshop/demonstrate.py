@@ -11,6 +11,8 @@ from hgrpo.envs.make import env_factory
 from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.envs.webshop.shopper import Oracle, Reader
 
+INFORMED = "the oracle, which knows the product"
+
 
 def demonstrate(
     config: WebshopConfig, assets: Path, panel: list[Task], seed: int, skipped: Counter
