@@ -12,7 +12,6 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 
 from hgrpo.atomic import atomic_folder
@@ -20,7 +19,7 @@ from hgrpo.cli.entry import arguments, read_config, run
 from hgrpo.config.env import environment
 from hgrpo.envs.alfworld import assets as alfworld
 from hgrpo.envs.base import Task
-from hgrpo.envs.panels import SPLITS, write_panels
+from hgrpo.envs.panels import SPLITS, check_sizes, write_panels
 from hgrpo.envs.webshop import assets as webshop
 from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
@@ -61,26 +60,6 @@ def main() -> None:
         print(f"{split}: {row['tasks']} tasks ({counts})")
     for reason, count in manifest["skipped"].items():
         print(f"left out: {count} ({reason})")
-
-
-def check_sizes(panels: Mapping[str, list[Task]], loaded: Mapping) -> None:
-    """Refuse panels that are smaller than what evaluation will want of them.
-
-    Args:
-        panels: split -> tasks.
-        loaded: what `--config` holds; its `evaluation`, where it has one, says how many.
-
-    Raises:
-        UserError: naming the study's file, the key and both numbers.
-    """
-    source = f"configs/studies/{loaded['study']}.yaml" if "study" in loaded else "--config"
-    for panel in ("validation", "test"):
-        wanted = (loaded.get("evaluation") or {}).get(f"{panel}_games", 0)
-        if wanted > len(panels[panel]):
-            raise UserError(
-                f"{source}: evaluation.{panel}_games: {wanted} games are wanted, but the {panel} "
-                f"panel has {len(panels[panel])}"
-            )
 
 
 def _types(tasks: list[Task]) -> dict[str, dict[str, int]]:

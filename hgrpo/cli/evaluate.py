@@ -23,7 +23,7 @@ from hgrpo.config.read import did_you_mean
 from hgrpo.config.training import EvaluationConfig
 from hgrpo.envs.base import Task
 from hgrpo.envs.make import env_factory
-from hgrpo.envs.panels import read_panels
+from hgrpo.envs.panels import check_sizes, read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.evaluator import episode_row, play_panel
 from hgrpo.policy.policy import Policy, SavedPolicy, load_player
@@ -47,16 +47,13 @@ def main() -> None:
     evaluation = section(config, "evaluation", EvaluationConfig)
     began = time.perf_counter()
     panels = read_panels(args.assets / "panels.json")
+    check_sizes(panels, {"evaluation": evaluation.model_dump()})
     trained = is_trained(config, args.method)
     temperatures = evaluation.temperatures if trained else evaluation.sft_temperatures
     plan = []
     for panel in ("validation", "test"):
-        wanted = getattr(evaluation, f"{panel}_games")
-        if wanted > len(panels[panel]):
-            raise UserError(
-                f"evaluation.{panel}_games: {wanted} games, but the panel has {len(panels[panel])}"
-            )
-        plan += [(panel, panels[panel][:wanted], temperature) for temperature in temperatures]
+        tasks = panels[panel][: getattr(evaluation, f"{panel}_games")]
+        plan += [(panel, tasks, temperature) for temperature in temperatures]
     # Before anything is played: a folder that cannot be written would cost the whole evaluation.
     with atomic_folder(args.out) as out:
         policy = load_player(model, args.base, args.policy)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.cli.entry import run
-from hgrpo.config.preflight import key_variable
+from hgrpo.config.preflight import missing_key
 from hgrpo.config.study import Resources, StageResources, Study, load_study
 from hgrpo.credit.judge.settings import SERVICE
 from hgrpo.errors import UserError
@@ -184,13 +184,12 @@ def judge_lines(
         caps = [
             f"{cap} {judge[cap]}" for cap in ("max_calls", "max_dollars") if judge[cap] is not None
         ]
-        variable = key_variable(arm)
-        unset = variable is not None and not environment.get(variable, "").strip()
+        unset = missing_key(arm, environment)
         lines.append(
             f"{name}: up to {calls:,} calls to {judge['model']} at {judge['base_url']}, without "
             "repeats; known answers are not asked for again"
             + (f"; caps of the study: {', '.join(caps)}" if caps else "")
-            + (f"; {variable} is not set" if unset else "")
+            + (f"; {unset} is not set" if unset else "")
         )
     return lines
 

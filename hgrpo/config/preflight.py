@@ -15,6 +15,12 @@ def key_variable(method: MethodConfig) -> str | None:
     return credit.settings["api_key_env"]
 
 
+def missing_key(method: MethodConfig, environment: Mapping[str, str]) -> str | None:
+    """The variable that should hold the key of a method's judge and does not; None: all is well."""
+    variable = key_variable(method)
+    return variable if variable and not environment.get(variable, "").strip() else None
+
+
 def check_keys(methods: Iterable[MethodConfig], environment: Mapping[str, str]) -> None:
     """Refuse to start rounds that would stop for want of a judge's key.
 
@@ -26,8 +32,8 @@ def check_keys(methods: Iterable[MethodConfig], environment: Mapping[str, str]) 
         UserError: naming method, judge and variable.
     """
     for method in methods:
-        variable = key_variable(method)
-        if variable is not None and not environment.get(variable, "").strip():
+        variable = missing_key(method, environment)
+        if variable:
             judge = method.credit.settings
             raise UserError(
                 f"{method.name}: the key of its judge, {judge['model']} at {judge['base_url']}, is "

@@ -1,6 +1,7 @@
 """Panels: the ordered, disjoint lists of tasks that training and evaluation draw from."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from hgrpo.envs.base import Task
@@ -50,3 +51,23 @@ def check_disjoint(panels: dict[str, list[Task]]) -> None:
                     f"panels overlap: {place} has the content of {owner[task.content_hash]}"
                 )
             owner[task.content_hash] = place
+
+
+def check_sizes(panels: Mapping[str, list[Task]], loaded: Mapping) -> None:
+    """Refuse panels that are smaller than what evaluation will want of them.
+
+    Args:
+        panels: split -> games.
+        loaded: a stage's settings; their `evaluation`, where they have one, says how many.
+
+    Raises:
+        UserError: naming the study's file, the key and both numbers.
+    """
+    source = f"configs/studies/{loaded['study']}.yaml" if "study" in loaded else "--config"
+    for panel in ("validation", "test"):
+        wanted = (loaded.get("evaluation") or {}).get(f"{panel}_games", 0)
+        if wanted > len(panels[panel]):
+            raise UserError(
+                f"{source}: evaluation.{panel}_games: {wanted} games are wanted, but the {panel} "
+                f"panel has {len(panels[panel])}"
+            )

@@ -3,10 +3,10 @@
 import pytest
 import yaml
 
-from hgrpo.cli.assets import check_sizes
 from hgrpo.config.stages import stage_config
 from hgrpo.config.study import load_study
 from hgrpo.envs.base import Task
+from hgrpo.envs.panels import check_sizes
 from hgrpo.errors import UserError
 
 

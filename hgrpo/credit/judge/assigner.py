@@ -4,7 +4,6 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from itertools import chain
 
 import numpy as np
 
@@ -81,7 +80,6 @@ class JudgeCredit:
             turns = [len(trajectory.turns) for trajectory in group.trajectories]
             returns = [trajectory.env_return for trajectory in group.trajectories]
             results.append(credit(scores, turns, returns, self._settings.normalisation))
-        self._check_limit(shown, answers)
         return results
 
     def report(self) -> dict[str, float]:
@@ -135,36 +133,30 @@ class JudgeCredit:
                     # At once: what was paid for survives a crash of what comes later.
                     answer = self._cache.put(unknown[key], answer)
                 answers[key] = answer
-        self._count(questions, answers, set(unknown))
+        self._check_limit(*self._count(questions, answers, set(unknown)))
         return answers
 
     def _count(
         self, questions: list[Question], answers: dict[str, Judgement | CallError], asked: set[str]
-    ) -> None:
-        account = self._account
+    ) -> tuple[int, Counter[str]]:
+        """Count answers; how many trajectories were judged, and how many not, by reason."""
+        account, failed, judged = self._account, Counter(), 0
         for question in questions:
             answer, size = answers[question.key], len(question.trajectories)
-            account.judged += size
+            judged += size
             if isinstance(answer, CallError):
-                account.fallbacks[answer.reason] += size
+                failed[answer.reason] += size
                 continue
             if question.key in asked:
                 asked.remove(question.key)
             else:
                 account.cache_hits += size
+        account.judged += judged
+        account.fallbacks += failed
+        return judged, failed
 
-    def _check_limit(
-        self,
-        shown: list[list[tuple[Question, list[int]]]],
-        answers: dict[str, Judgement | CallError],
-    ) -> None:
+    def _check_limit(self, judged: int, failed: Counter[str]) -> None:
         """Refuse what was asked for at once, so that no step that is kept passes the limit."""
-        judged, failed = 0, Counter()
-        for question, positions in chain.from_iterable(shown):
-            judged += len(positions)
-            answer = answers[question.key]
-            if isinstance(answer, CallError):
-                failed[answer.reason] += len(positions)
         limit = self._settings.fallback_limit
         if failed.total() <= limit * judged:
             return
