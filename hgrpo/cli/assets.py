@@ -21,7 +21,6 @@ from hgrpo.envs.alfworld import assets as alfworld
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS, check_sizes, write_panels
 from hgrpo.envs.webshop import assets as webshop
-from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
 
 MAKERS = {"alfworld": alfworld.make, "webshop": webshop.make}

@@ -57,7 +57,7 @@ def check_sizes(panels: Mapping[str, list[Task]], loaded: Mapping) -> None:
     """Refuse panels that are smaller than what evaluation will want of them.
 
     Args:
-        panels: split -> games.
+        panels: split -> tasks.
         loaded: a stage's settings; their `evaluation`, where they have one, says how many.
 
     Raises:
