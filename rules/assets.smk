@@ -50,7 +50,7 @@ rule assets:
 
 
 rule expert:
-    """Trajectories of the scripted expert and of the walkthroughs on the training panel."""
+    """Demonstrations on the training panel: a scripted expert's, walkthroughs, or people's."""
     input:
         panels=f"{R}/assets/panels.json",
     output:

@@ -4,8 +4,8 @@ Two ways to cut:
 
 - `phrases`, for ALFWorld: an entity such as "countertop 2" (a word and a number), and the phrases
   between entities. The goal's words stay apart, or every goal would be a token of its own.
-- `words`, for WebShop: words, whole numbers, and the syllables of generated asins ("b0", "ka",
-  "mo"), all in lower case, which the shop does not mind.
+- `words`, for WebShop: words, whole numbers, and generated asins ("b0kamo"), all in lower case,
+  which the shop does not mind.
 
 Pieces of the vocabulary are matched longest first (the WordPiece model of `tokenizers`). Byte pair
 merges were not used: every intermediate merge of a long phrase would take a row of the embedding
@@ -30,7 +30,7 @@ _ENTITY = r"[a-z]+ [0-9]+"
 _PHRASES = rf"{_ENTITY}|(?:(?!{_ENTITY})(?:.|\n))+"
 _GOAL_MARK = "Your task is to: "
 _GOAL_WORDS = r" ?[a-zA-Z]+|[^a-zA-Z]+"
-_ASIN = "|".join(["b0", *(rf"(?<=\bb0[a-z]{{{n}}})[a-z]{{2}}" for n in (0, 2, 4, 6))])
+_ASIN = r"\bb0[a-z]{2,8}\b"
 _WORDS = rf"{_ASIN}| ?\[sep\] ?| ?\$?[0-9]+|\.[0-9]+| ?[a-z']+|.|\n"
 _MAX_PIECE_CHARS = 1000
 

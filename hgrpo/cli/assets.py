@@ -1,7 +1,8 @@
 """Make or collect the tasks of a study's environment and write its panels.
 
 ALFWorld: every game is played once before it is let in: it must not be won at reset, and its
-stored walkthrough, where it has one, must win. WebShop: catalogue, search index and goals.
+stored walkthrough, where it has one, must win. WebShop: catalogue, search index and goals, of data
+files that are fetched first where the config says so.
 
 Example:
   python -m hgrpo.cli.assets --config configs/envs/alfworld-laptop.yaml --seed 0 \\
@@ -23,7 +24,7 @@ from hgrpo.envs.panels import SPLITS, check_sizes, write_panels
 from hgrpo.envs.webshop import assets as webshop
 from hgrpo.provenance import provenance
 
-MAKERS = {"alfworld": alfworld.make, "webshop": webshop.make}
+MAKERS = {"alfworld": alfworld, "webshop": webshop}
 
 
 def main() -> None:
@@ -34,11 +35,13 @@ def main() -> None:
     args = parser.parse_args()
     loaded = read_config(args.config)
     config = environment(loaded.get("env", loaded), "--config")
+    maker = MAKERS[config.name]
     began = time.perf_counter()
     skipped: Counter[str] = Counter()
     panels: dict[str, list[Task]] = {split: [] for split in SPLITS}
+    data_files = maker.data_files(config)
     with atomic_folder(args.out) as out:
-        for split, task in MAKERS[config.name](config, args.seed, out, skipped):
+        for split, task in maker.make(config, args.seed, out, skipped):
             panels[split].append(task)
         check_sizes(panels, loaded)
         write_panels(out / "panels.json", panels)
@@ -46,6 +49,7 @@ def main() -> None:
             "env": config.model_dump(mode="json", exclude={"expert"}),
             "seed": args.seed,
             "source": config.source,
+            "data_files": data_files,
             "panels": {
                 split: {"tasks": len(tasks), **_types(tasks), "hash": _digest(tasks)}
                 for split, tasks in panels.items()
@@ -58,7 +62,7 @@ def main() -> None:
         counts = ", ".join(f"{kind} {count}" for kind, count in row["types"].items())
         print(f"{split}: {row['tasks']} tasks ({counts})")
     for reason, count in manifest["skipped"].items():
-        print(f"left out: {count} ({reason})")
+        print(f"left out or noted: {count} ({reason})")
 
 
 def _types(tasks: list[Task]) -> dict[str, dict[str, int]]:

@@ -1,4 +1,4 @@
-"""Collect trajectories of the environment's scripted expert on the training panel.
+"""Collect demonstrations on the training panel: a scripted expert's, or people's played again.
 
 Example:
   python -m hgrpo.cli.expert --config configs/envs/alfworld-laptop.yaml --seed 0 \\
@@ -21,6 +21,7 @@ from hgrpo.envs.alfworld import demonstrate as alfworld
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.webshop import demonstrate as webshop
 from hgrpo.errors import UserError
+from hgrpo.evaluation.progress import progress_and_reward
 from hgrpo.provenance import provenance
 
 DEMONSTRATORS = {"alfworld": alfworld, "webshop": webshop}
@@ -52,6 +53,7 @@ def main() -> None:
     config = environment(loaded.get("env", loaded), "--config")
     demonstrator = DEMONSTRATORS[config.name]
     began = time.perf_counter()
+    data_files = demonstrator.data_files(config)
     panel = read_panels(args.assets / "panels.json")["train"]
     skipped: Counter[str] = Counter()
     with tqdm(
@@ -67,11 +69,16 @@ def main() -> None:
     summary = {
         "trajectories": len(rows),
         "sources": dict(sorted(Counter(row["source"] for row in rows).items())),
+        "data_files": data_files,
         "turn_cap": config.turn_cap,
         "expert_turn_cap": config.expert.turn_cap,
         "success": success(rows, config.turn_cap),
         "informed": success(ceiling, config.turn_cap) if ceiling else None,
         "informed_is": demonstrator.INFORMED,
+        "progress": {
+            "expert": progress_and_reward(rows),
+            "informed": progress_and_reward(ceiling),
+        },
         "skipped": dict(sorted(skipped.items())),
         "elapsed_s": time.perf_counter() - began,
     } | provenance("expert")
@@ -82,8 +89,17 @@ def main() -> None:
     _show("expert", summary["success"], config)
     if summary["informed"]:
         _show(f"the ceiling: {demonstrator.INFORMED}", summary["informed"], config)
+    for name, found in summary["progress"].items():
+        if found:
+            correlation = found["correlation"]
+            said = "undefined, all alike" if correlation is None else f"{correlation:.3f}"
+            print(
+                f"progress and reward of whole episodes, {name}: correlation {said} "
+                f"({found['trajectories']} trajectories, means {found['mean_progress']:.3f} and "
+                f"{found['mean_reward']:.3f})"
+            )
     for reason, count in summary["skipped"].items():
-        print(f"left out: {count} ({reason})")
+        print(f"left out or noted: {count} ({reason})")
 
 
 def success(rows: list[dict], turn_cap: int) -> dict[str, dict]:

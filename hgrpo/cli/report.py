@@ -103,7 +103,7 @@ def yardsticks(expert: Mapping) -> list[tuple[str, float, float | None]]:
 
 
 def left_out(stages: Mapping[str, Mapping]) -> Sequence[tuple[str, str, int]]:
-    """(stage, reason, count) of games and trajectories that never reached training."""
+    """(stage, reason, count) of games and trajectories that never reached training, or are odd."""
     rows = [
         (name, reason, count)
         for name, stage in stages.items()

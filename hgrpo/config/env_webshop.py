@@ -69,7 +69,14 @@ class CatalogueConfig(Strict):
 class ProductsConfig(Strict):
     """Where products come from: official files, or the generator. Exactly one of the two."""
 
-    folder: str | None = Field(None, description="folder of the official data files")
+    folder: str | None = Field(
+        None, description="folder of the official data files, e.g. $WEBSHOP_DATA"
+    )
+    download: bool = Field(
+        False,
+        description="official files that are missing in `folder` are fetched into it, and those "
+        "that are there are checked to be the official ones",
+    )
     items_file: str = Field("items_shuffle.json", description="the products, in `folder`")
     attributes_file: str = Field(
         "items_ins_v2.json", description="attributes and synthetic instructions, in `folder`"
@@ -87,7 +94,7 @@ class ProductsConfig(Strict):
         if (self.folder is None) == (self.generate is None):
             raise ValueError("give either `folder` or `generate`, and not both")
         if self.generate is not None:
-            files = ("items_file", "attributes_file", "human_file", "limit")
+            files = ("download", "items_file", "attributes_file", "human_file", "limit")
             refuse_unread(self, *((name, False, "`folder`") for name in files))
         return self
 
@@ -126,21 +133,39 @@ class HabitsConfig(Strict):
 
 
 class ShopperConfig(Strict):
-    """The scripted shopper whose trajectories are the data of supervised fine-tuning."""
+    """The shopper whose trajectories are the data of supervised fine-tuning.
 
-    trajectories: int = Field(20_000, gt=0, description="trajectories played on the train panel")
+    It is scripted, or it is people, whose recorded actions are played again.
+    """
+
+    recorded: str | None = Field(
+        None,
+        description="people's trajectories, e.g. $WEBSHOP_DATA/all_trajs.zip: session logs or the "
+        "imitation file, as .jsonl, as .zip or as a folder; null for the scripted shopper",
+    )
+    trajectories: int = Field(
+        20_000,
+        gt=0,
+        description="trajectories played on the train panel; of people's, the first so many",
+    )
     turn_cap: int = Field(15, gt=0, description="turns after which a trajectory ends unbought")
     knows: Literal["instruction", "product"] = Field(
         "instruction",
-        description="what an agent knows, or the product itself and its title: the oracle",
+        description="what the scripted shopper knows: what an agent does, or the product itself "
+        "and its title (the oracle)",
     )
-    habits: HabitsConfig = Field(HabitsConfig(), description="habits of one who knows no more")
+    habits: HabitsConfig = Field(
+        HabitsConfig(), description="habits of the scripted shopper who knows no more"
+    )
     least_reward: Share = Field(0.0, description="trajectories that pay less are left out")
 
     @model_validator(mode="after")
     def _read(self) -> "ShopperConfig":
-        if self.knows == "product" and self.habits != HabitsConfig():
-            raise ValueError("habits: read only with knows `instruction`")
+        scripted = self.recorded is None
+        refuse_unread(self, ("knows", scripted, "a scripted shopper, without `recorded`"))
+        reads_habits = scripted and self.knows == "instruction"
+        if not reads_habits and self.habits != HabitsConfig():
+            raise ValueError("habits: read only with knows `instruction`, without `recorded`")
         return self
 
 
@@ -161,7 +186,7 @@ class WebshopConfig(Strict):
     )
     products: ProductsConfig = Field(description="where products come from")
     panels: PanelsConfig = Field(PanelsConfig(), description="goals of each panel")
-    expert: ShopperConfig = Field(ShopperConfig(), description="the scripted shopper")
+    expert: ShopperConfig = Field(ShopperConfig(), description="the shopper to be imitated")
 
     @property
     def source(self) -> str:

@@ -21,6 +21,11 @@ class TinyModel(Strict):
         "phrases",
         description="pieces that text is cut into: `phrases` for ALFWorld, `words` for WebShop",
     )
+    embedding_std: float = Field(
+        0.02,
+        gt=0,
+        description="of the initial token embeddings; small ones cannot make a rare token probable",
+    )
     pretrain_trajectories: int = Field(
         0, ge=0, description="expert trajectories read whole, as text, to pretrain on"
     )

@@ -183,6 +183,7 @@ def methods_comparison(comparison: Comparison, episodes: pd.DataFrame) -> dict:
     """The manifest other H-GRPO plotting scripts read, from greedy test evaluations.
 
     Values are means over seeds; `best_*` is the round with the highest (return, success) pair.
+    What H-GRPO calls success, a return above 0, is `pct_paid` here.
     """
     greedy = episodes[(episodes["panel"] == TEST) & (episodes["temperature"] == GREEDY)]
     manifest = {}
@@ -193,6 +194,7 @@ def methods_comparison(comparison: Comparison, episodes: pd.DataFrame) -> dict:
                 "round": int(number),
                 "avg_R": float(group["env_return"].mean()),
                 "pct_success": float(group["success"].mean()),
+                "pct_paid": _paid(group),
                 "n_ok": len(group),
             }
             for number, group in mine
@@ -255,6 +257,7 @@ def _method_row(
         "upper": rate.upper,
         "validation_success": validation.mean() if len(validation) else np.nan,
         "mean_return": test["env_return"].mean(),
+        "paid_share": _paid(test),
         "mean_progress": test["final_progress"].mean(),
         "mean_turns": test["n_turns"].mean(),
         "mean_action_tokens": test["n_action_tokens"].mean(),
@@ -264,6 +267,11 @@ def _method_row(
         "empty": int(test["n_empty"].sum()),
         "truncated_share": test["truncated"].mean(),
     }
+
+
+def _paid(episodes: pd.DataFrame) -> float:
+    """Share of episodes with a return above 0: what H-GRPO calls success."""
+    return float((episodes["env_return"] > 0).mean())
 
 
 def _family(

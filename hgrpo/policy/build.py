@@ -10,7 +10,6 @@ from hgrpo.streams import key
 
 # With a width near 128, N(0, 0.02) matrices leave the residual branches too quiet to train fast.
 _MATRIX_STD = 0.04
-_EMBEDDING_STD = 0.02
 
 
 def build_tiny(config: TinyModel, tokenizer: Tokenizer, seed: int) -> Qwen2ForCausalLM:
@@ -35,7 +34,7 @@ def build_tiny(config: TinyModel, tokenizer: Tokenizer, seed: int) -> Qwen2ForCa
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.endswith("embed_tokens.weight"):
-                parameter.normal_(0.0, _EMBEDDING_STD, generator=generator)
+                parameter.normal_(0.0, config.embedding_std, generator=generator)
             elif parameter.dim() == 2:
                 parameter.normal_(0.0, _MATRIX_STD, generator=generator)
             elif name.endswith("bias"):

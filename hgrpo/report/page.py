@@ -32,7 +32,7 @@ class Page:
         study_config: the resolved study, printed in full.
         provenance: rows from `provenance_rows`.
         yardsticks: (text, success, score or None) of scripted players, for scale.
-        left_out: (stage, reason, count) of what earlier stages left out.
+        left_out: (stage, reason, count) of what earlier stages left out, or kept and noted.
     """
 
     study: str

@@ -247,18 +247,18 @@ def test_only_a_judge_may_be_out_of_reach(rollouts, monkeypatch):
             [2, 3, 4, 4, 5, 9],
             [0, 0, 0, 1, 1, 0],
             [1] * 6,
-            [("won", 3), ("lost", 2), ("longest", 5)],
+            [("best", 3), ("worst", 2), ("longest", 5)],
         ),
         # The longest is the one that was won: two pictures.
-        ([2, 3, 4, 9, 5, 9], [0, 0, 0, 1, 1, 0], [1] * 6, [("won", 3), ("lost", 2)]),
+        ([2, 3, 4, 9, 5, 9], [0, 0, 0, 1, 1, 0], [1] * 6, [("best", 3), ("worst", 2)]),
         # Trajectories that every method credited come first.
-        ([2, 3, 4, 9, 5, 6], [0, 0, 0, 1, 1, 0], [0] * 4 + [1] * 2, [("won", 4), ("lost", 5)]),
+        ([2, 3, 4, 9, 5, 6], [0, 0, 0, 1, 1, 0], [0] * 4 + [1] * 2, [("best", 4), ("worst", 5)]),
         # Among those there is no pair: the pair is sought among all.
         (
             [2, 3, 4, 5, 5, 6],
             [0, 0, 0, 1, 0, 0],
             [1, 1, 0, 0, 0, 0],
-            [("won", 3), ("lost", 2), ("longest", 1)],
+            [("best", 3), ("worst", 2), ("longest", 1)],
         ),
         # Too long to be drawn, or without a turn.
         ([2, 3, 99, 4, 17, 0], [0, 0, 1, 0, 1, 0], [1] * 6, [("longest", 4)]),
@@ -273,21 +273,21 @@ def test_trajectories_of_the_gallery(lengths, returns, complete, expected):
 def test_the_gallery_is_scaled_by_method(rollouts, tmp_path):
     credits = {"a": np.arange(9.0), "b": np.where(np.arange(9) < 5, np.nan, -0.5)}
     table = gallery_table(
-        [("won", 3), ("longest", 1)], rollouts.trajectories, rollouts.steps, credits
+        [("best", 3), ("longest", 1)], rollouts.trajectories, rollouts.steps, credits
     )
-    won = table[(table["picture"] == "won") & (table["method"] == "a")]
-    assert won["credit"].tolist() == [6, 7, 8]
-    assert won["shade"].tolist() == [0.75, 0.875, 1]
-    assert won["env_return"].unique().tolist() == [1.0]
-    assert won["goal"].unique().tolist() == ["find a coin."]
-    assert won["step"].unique().tolist() == [1]
+    best = table[(table["picture"] == "best") & (table["method"] == "a")]
+    assert best["credit"].tolist() == [6, 7, 8]
+    assert best["shade"].tolist() == [0.75, 0.875, 1]
+    assert best["env_return"].unique().tolist() == [1.0]
+    assert best["goal"].unique().tolist() == ["find a coin."]
+    assert best["step"].unique().tolist() == [1]
     longest = table[table["picture"] == "longest"].set_index(["method", "turn"])["shade"]
     assert longest["a"].tolist() == [0.25, 0.375, 0.5]
     assert longest["b"].isna().all()
     drawing = gallery(table, {"a": "A", "b": "B"})
     save(drawing, tmp_path)
     svg = (tmp_path / "gallery.svg").read_text()
-    assert "won, 1 paid: find a coin." in svg and "longest, 0 paid" in svg
+    assert "best, 1 paid: find a coin." in svg and "longest, 0 paid" in svg
     assert ">+8.00</text>" in svg and ">-0.50</text>" in svg
 
 

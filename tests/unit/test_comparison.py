@@ -121,17 +121,31 @@ def test_the_manifest_has_the_reference_fields():
                 "round": 1,
                 "avg_R": pytest.approx(0.7),
                 "pct_success": pytest.approx(0.7),
+                "pct_paid": pytest.approx(0.7),
                 "n_ok": 40,
             },
             {
                 "round": 2,
                 "avg_R": pytest.approx(0.5),
                 "pct_success": pytest.approx(0.5),
+                "pct_paid": pytest.approx(0.5),
                 "n_ok": 40,
             },
         ],
     }
     assert "T=0.3" in manifest["SFTOnly"]["_notes"]
+
+
+def test_a_return_above_0_is_success_to_the_reference_alone():
+    frame = small_study()
+    failed = (frame["method"] == "New") & ~frame["success"]
+    frame.loc[failed, "env_return"] = 0.5
+    comparison = compare(frame, PROTOCOL)
+    row = comparison.methods.set_index(["method", "temperature"]).loc[("New", 0.0)]
+    assert row["success"] == pytest.approx(0.9)
+    assert row["paid_share"] == 1
+    assert row["mean_return"] == pytest.approx(0.9 + 0.1 * 0.5)
+    assert methods_comparison(comparison, frame)["New"]["_per_round_eval"][-1]["pct_paid"] == 1
 
 
 def test_one_seed_says_nothing_of_probability_of_improvement():

@@ -200,7 +200,7 @@ def test_correlations_are_between_credits_as_written(out):
 def test_the_pictures_show_a_win_and_a_loss_of_one_task(out):
     table = pd.read_csv(out / "gallery.csv")
     shown = table.groupby("picture", sort=False)["env_return"].first()
-    assert shown["won"] == 1 and shown["lost"] == 0
+    assert shown["best"] == 1 and shown["worst"] == 0
     pair = table[table["picture"] != "longest"]
     assert pair["task_id"].nunique() == 1
     # Of the groups that were played anew, so that every column has its colours.

@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from report_fixtures import inputs_of, resolved_arm, write_merged_study
+from webshop_fixtures import GOAL_LIST, write_shop
 
+from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.errors import UserError
 from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, read_arms
 from hgrpo.report.draw import draw_all, read_index
-from hgrpo.report.figures.credit import credit_table, scale_of
+from hgrpo.report.figures.credit import credit_table, goal_in, scale_of
 from hgrpo.report.figures.training import moving_average
 from hgrpo.report.inputs import read_inputs
 from hgrpo.report.logs import read_first_turns, read_fits, read_logs, run_of
@@ -226,3 +228,16 @@ def test_arms_keep_colours_apart_and_one_is_the_reference(study):
     untrained = {name: resolved_arm(name) | {"train": False} for name in ("b", "c")}
     with pytest.raises(UserError, match="more than one untrained arm"):
         read_arms({"reference": "a", "methods": untrained})
+
+
+@pytest.mark.parametrize("rich", [False, True])
+def test_a_shop_s_goal_is_read_from_its_search_page(tmp_path, rich):
+    env = WebshopEnv(tmp_path, rich=rich, repeat_instruction=False)
+    seen = env.reset(write_shop(tmp_path)[0])
+    assert goal_in(seen.text) == seen.goal == GOAL_LIST[0].text
+    assert goal_in(env.step("search[mug]").observation.text) == ""
+
+
+def test_other_texts_have_no_goal():
+    assert goal_in("You are in a hall.\n\nYour task is to: find a coin.") == "find a coin."
+    assert goal_in("Instruction: none") == ""

@@ -1,14 +1,19 @@
 """Sessions: what every action does, what it pays, and what survives it."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from webshop_fixtures import GOAL_LIST, write_shop
+from webshop_fixtures import GOAL_LIST, items, write_shop
 
 from hgrpo.envs.base import Task
+from hgrpo.envs.webshop import pages
+from hgrpo.envs.webshop.catalogue import write_catalogue
 from hgrpo.envs.webshop.env import WebshopEnv
+from hgrpo.envs.webshop.session import Session
+from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
 from hgrpo.errors import UserError
 
 HEAD = f"Instruction: [SEP] {GOAL_LIST[0].text} [SEP] Back to Search [SEP] "
@@ -108,6 +113,24 @@ def test_paging_and_going_back(start):
     assert back == first
     (search,) = texts(env, "click[back to search]")
     assert search.startswith("WebShop [SEP]")
+
+
+def test_a_search_lists_fifty_products_on_five_pages(tmp_path):
+    candle = items()[2]
+    stock = [
+        replace(candle, row=row, product=replace(candle.product, asin=f"B0{row:02}"))
+        for row in range(60)
+    ]
+    write_catalogue(tmp_path / CATALOGUE, stock)
+    build_index(tmp_path)
+    session = Session(Shop(tmp_path), GOAL_LIST[0])
+    session.act("search[candle]")
+    listed = []
+    for number in range(1, 7):
+        assert f"Page {number} (Total results: 50)" in pages.text(session.page)
+        listed.append(len(session.listed))
+        session.act("click[next >]")
+    assert listed == [10, 10, 10, 10, 10, 0]
 
 
 def test_tabs_keep_the_choices_and_leaving_loses_them(start):

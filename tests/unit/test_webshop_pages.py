@@ -84,6 +84,34 @@ def test_chosen_options_are_named_at_the_top_last_first():
     assert "  [button] red [button_]\n  [clicked button] blue [clicked button_]\n" in rich
 
 
+def test_choices_are_marked_as_the_original_marks_them():
+    """It looks for the quoted value in its URL, where JSON escapes quotes and what is not ASCII."""
+    options = {"color": ("caf\u00e9", '5"', "red"), "red": ("large", "color")}
+    item = Item(0, Product("B0", "t", "", (), (1.0,), "", "", "", options, ()), 1.0, ())
+    page = pages.item_page("go", item, show_attributes=False)
+
+    def marked(**chosen):
+        lines = pages.rich(page, chosen, ()).splitlines()
+        return [line.split("] ")[1].split(" [")[0] for line in lines if "[clicked" in line]
+
+    assert marked(color="red") == ["red", "color"]
+    assert marked(red="large") == ["red", "large"]
+    assert marked(color="caf\u00e9") == ["color"]
+    assert marked(color='5"') == ["color"]
+    assert marked() == []
+
+
+def test_blank_text_is_ascii_space():
+    head = pages.text(pages.sub_page("go", BOX, "Reviews"))
+    item = Item(
+        0, Product("B0", "t", "", ("\u00a0", "\n", ""), (1.0,), "", "", "", {}, ()), 1.0, ()
+    )
+    page = pages.sub_page("go", item, "Features")
+    # One space stands before each point; with the line break it is dropped.
+    assert [piece.text for piece in page[4:]] == [" \u00a0", " "]
+    assert pages.text(page) == f"{head} [SEP]  [SEP] "
+
+
 def test_sub_pages():
     head = "Instruction: [SEP] go [SEP] Back to Search [SEP] < Prev"
 

@@ -131,6 +131,15 @@ def test_a_fuzzy_score_of_85_is_no_hit():
         (("rose gold",), (("color", "rose gold"),), 1),
         # The choice becomes "tan", of which the pair's text holds no token.
         (("tangerine",), (("color", "tangerine"),), 0),
+        # A person's option is normalised as well: both are "tan".
+        (("tangerine",), ("tangerine",), 1),
+        # A pair's value that is a colour and nothing else is normalised: "blue" meets "blue".
+        (("sky blue",), (("color", "blue"),), 1),
+        # Its name is as good as its value.
+        (("size",), (("size", "large"),), 1),
+        # 2 * 12 letters of 14 + 14 = 85.7, rounded to 86; 2 * 17 of 20 + 20 = 85.0.
+        (("bcdfhjklmnpqrs",), ("bcdfhjklmnpqxy",), 1),
+        (("bcdfhjklmnpqrstvwxyz",), ("bcdfhjklmnpqrstvwccc",), 0),
     ],
 )
 def test_option_hits(chosen, options, hits):
@@ -168,6 +177,23 @@ def test_colours():
             {"wanted_nouns": ("mug", "c", "d", "e", "f")},
             0.25,
         ),
+        # A tenth of the kind, under the same query: 0.1 * 4 / 4, one noun of eleven.
+        (
+            {"nouns": ("mug",)},
+            {"color": "red"},
+            {"wanted_nouns": ("mug", *"abcdefghij")},
+            0.1,
+        ),
+        # One of ten is enough.
+        ({"nouns": ("mug",)}, {"color": "red"}, {"wanted_nouns": ("mug", *"abcdefghi")}, 1.0),
+        # A title without nouns scores 0.2: of the same query it is the kind, else half of it.
+        ({}, {"color": "red"}, {"wanted_nouns": ()}, 1.0),
+        (OTHER, {"color": "red"}, {"wanted_nouns": ()}, 0.5),
+        # The price that was drawn counts, not the range that the page shows.
+        ({"prices": (10.0, 90.0), "price": 25.0}, {"color": "red"}, {}, 1.0),
+        ({"prices": (10.0, 90.0), "price": 31.0}, {"color": "red"}, {}, 0.75),
+        # A person's two options, of which the colour is met: (2 + 1 + 1) / 5.
+        ({}, {"color": "navy blue"}, {"options": ("sky blue", "large")}, 0.8),
         # Another thing altogether: 0.
         ({**OTHER, "nouns": ("pot",)}, {"color": "red"}, {}, 0.0),
         # Without options: (2 + 1) / 3.

@@ -1,6 +1,7 @@
 """Assets and demonstrations of a generated shop, through the commands; and the shoppers."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -76,6 +77,39 @@ def test_demonstrations_play_back(made):
     ceiling, expert = summary["informed"]["all"], summary["success"]["all"]
     assert ceiling["score"] > expert["score"]
     assert "the ceiling: the oracle, which knows the product" in said
+    found = summary["progress"]["expert"]
+    assert found["trajectories"] == 60
+    assert 0 < found["correlation"] < 1
+    assert found["mean_reward"] == pytest.approx(expert["score"])
+    assert f"whole episodes, expert: correlation {found['correlation']:.3f} (60" in said
+    # Of the oracle all are paid 1.
+    assert summary["progress"]["informed"]["correlation"] is None
+    assert "informed: correlation undefined, all alike (40" in said
+
+
+def test_demonstrations_written_as_people_s_come_back_the_same(made, tmp_path):
+    folder, _ = made
+    rows = pq.read_table(folder / "expert/trajectories.parquet").to_pylist()
+    # As the original's imitation file has them: small letters, another price limit.
+    log = tmp_path / "il.jsonl"
+    with log.open("w") as handle:
+        for row in rows:
+            goal = re.sub(r"lower than .* dollars$", "lower than 7.00 dollars", row["goal"])
+            first = f"WebShop\nInstruction: \n{goal}\n[button] Search [button_]\n"
+            actions = [action.lower() for action in row["actions"]]
+            states = [first] + [""] * (len(actions) - 1)
+            handle.write(json.dumps({"states": states, "actions": actions}) + "\n")
+    config = CONFIG | {"expert": {"recorded": str(log)}}
+    assets = ("--assets", str(folder / "assets"))
+    done = command("expert", config, *assets, "--out", str(tmp_path / "expert"))
+    assert done.returncode == 0, done.stderr
+    again = pq.read_table(tmp_path / "expert/trajectories.parquet").to_pylist()
+    kept = {row["goal"] for row in again}
+    assert again == [row | {"source": "human"} for row in rows if row["goal"] in kept]
+    assert len(again) > 30
+    skipped = json.loads((tmp_path / "expert/summary.json").read_text())["skipped"]
+    # The panels have goals that differ in their product alone, and goals are told by their words.
+    assert sum(skipped.values()) == len(rows) - len(again)
 
 
 def test_trajectories_that_pay_little_are_left_out(made, tmp_path):
@@ -98,12 +132,24 @@ def test_trajectories_that_pay_little_are_left_out(made, tmp_path):
             {"products": {"generate": {}, "limit": 5}},
             "products: limit: 5 is read only with `folder`",
         ),
+        (
+            {"products": {"generate": {}, "download": True}},
+            "products: download: True is read only with `folder`",
+        ),
         ({"products": {"folder": "/nowhere"}}, "/nowhere/items_ins_v2.json"),
         ({"panels": {"test": 100_000}}, "goals are too few for the panels asked for"),
         ({"goals": "all"}, "goals: "),
         (
             {"expert": {"knows": "product", "habits": {"patience": 2}}},
             "habits: read only with knows `instruction`",
+        ),
+        (
+            {"expert": {"recorded": "log.jsonl", "habits": {"patience": 2}}},
+            "habits: read only with knows `instruction`, without `recorded`",
+        ),
+        (
+            {"expert": {"recorded": "log.jsonl", "knows": "product"}},
+            "knows: product is read only with a scripted shopper, without `recorded`",
         ),
         ({"name": "webshop2"}, "no environment 'webshop2'; did you mean 'webshop'?"),
     ],

@@ -16,6 +16,11 @@ from hgrpo.envs.base import Task
 INFORMED = "a scripted player that knows where things tend to be"
 
 
+def data_files(config: AlfworldConfig) -> list[dict]:
+    """None: what it reads belongs to the assets."""
+    return []
+
+
 def demonstrate(
     config: AlfworldConfig, assets: Path, panel: list[Task], seed: int, skipped: Counter
 ) -> Iterator[dict]:

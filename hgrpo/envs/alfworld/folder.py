@@ -1,7 +1,6 @@
 """Games that a user already has, in the published layout `<split>/<task>/<trial>/`."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from hgrpo.envs.alfworld.gamefile import TASK_FILE, list_games, read_game
 from hgrpo.envs.alfworld.generator import GameFiles
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
+from hgrpo.envs.user_path import user_path
 from hgrpo.errors import UserError
 
 # What the pipeline and the official loader read; the published files also hold camera poses.
@@ -29,9 +29,7 @@ def collect(
     Raises:
         UserError: a folder is missing, holds a bad file, or has fewer games than `sizes` wants.
     """
-    root = Path(os.path.expandvars(config.folder or "")).expanduser()
-    if "$" in str(root):
-        raise UserError(f"games.folder: {config.folder}: the environment variable is not set")
+    root = user_path(config.folder or "", "games.folder")
     hashes: set[str] = set()
     for split in SPLITS:
         place = root / getattr(config.splits, split)

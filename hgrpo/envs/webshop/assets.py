@@ -10,8 +10,10 @@ from tqdm import tqdm
 from hgrpo.config.env_webshop import PanelsConfig, WebshopConfig
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
+from hgrpo.envs.user_path import user_path
 from hgrpo.envs.webshop import generator, official
 from hgrpo.envs.webshop.catalogue import Catalogue, write_catalogue
+from hgrpo.envs.webshop.data import provide
 from hgrpo.envs.webshop.env import GOALS
 from hgrpo.envs.webshop.goal_list import goal_hash, write_goals
 from hgrpo.envs.webshop.goals import human_goal, in_order, synthetic_goals
@@ -24,14 +26,34 @@ from hgrpo.errors import UserError
 _DATA = "data"
 
 
+def data_files(config: WebshopConfig) -> list[dict]:
+    """Name, size and SHA-256 of each file that `make` will read, fetched if need be.
+
+    None of a generated shop, which follows from config, seed and code.
+
+    Raises:
+        UserError: see `provide`.
+    """
+    if config.products.folder is None:
+        return []
+    products = config.products
+    names = [products.attributes_file, products.items_file]
+    if config.goals != "synthetic":
+        names.append(products.human_file)
+    return [provide(_folder(config) / name, products.download) for name in names]
+
+
 def make(
     config: WebshopConfig, seed: int, out: Path, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
     """Write the shop below `out`, and yield the tasks of its panels, in order.
 
+    Call `data_files` before.
+
     Args:
         seed: of the generated products, and of prices and price limits.
-        skipped: reason -> records or goals that were left out; counted up here.
+        skipped: reason -> records or goals that were left out, or are odd but kept; counted up
+            here.
 
     Raises:
         UserError: a data file is missing or malformed, or there are too few goals for the panels.
@@ -41,7 +63,7 @@ def make(
         folder = out / _DATA
         generator.write(folder, generator.generate(products.generate, seed))
     else:
-        folder = Path(products.folder)
+        folder = _folder(config)
     entries = official.attributes(folder / products.attributes_file)
     sold = official.products(folder / products.items_file, entries, products.limit, skipped)
     sold = tqdm(sold, desc="products", unit="product", mininterval=1)
@@ -51,9 +73,13 @@ def make(
     human: Mapping[str, list[Instruction]] = {}
     if config.goals != "synthetic":
         human = official.human_instructions(folder / products.human_file, skipped)
-    goals = in_order(_goals(catalogue, entries, human, config, seed))
+    goals = in_order(_goals(catalogue, entries, human, config, seed, skipped))
     write_goals(out / GOALS, goals)
     yield from panels(goals, catalogue, config.panels, skipped)
+
+
+def _folder(config: WebshopConfig) -> Path:
+    return user_path(config.products.folder, "products.folder")
 
 
 def _items(
@@ -80,15 +106,22 @@ def _goals(
     human: Mapping[str, list[Instruction]],
     config: WebshopConfig,
     seed: int,
+    skipped: Counter,
 ) -> Iterator[Goal]:
+    left = sum(map(len, human.values()))
+    if config.goals != "human":
+        left += sum(entry.get("instruction") is not None for entry in entries.values())
     for item in catalogue.items():
         asin = item.product.asin
         if config.goals != "human" and asin in entries:
             instruction = official.synthetic_instruction(asin, entries[asin])
             if instruction is not None:
+                left -= 1
                 yield from synthetic_goals(item, instruction, seed)
         for number, instruction in enumerate(human.get(asin, ())):
+            left -= 1
             yield human_goal(item, instruction, seed, number)
+    skipped["instruction left out: its product is not in the shop"] += left
 
 
 def panels(

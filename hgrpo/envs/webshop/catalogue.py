@@ -58,10 +58,11 @@ class Catalogue:
             reader = pa.ipc.open_file(pa.memory_map(str(path)))
         except FileNotFoundError:
             raise UserError(f"{path}: no such catalogue; run the assets stage first") from None
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, OSError) as error:
             raise UserError(f"{path}: not a catalogue ({error})") from None
         if reader.schema != _SCHEMA:
             raise UserError(f"{path}: not a catalogue of this version; run the assets stage again")
+        self._path = path
         self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         self._length = sum(batch.num_rows for batch in self._batches)
         self.item = lru_cache(maxsize=_KEPT)(self.read)
@@ -83,7 +84,16 @@ class Catalogue:
         return pc.sort_indices(asins).to_numpy().astype(np.int32)
 
     def read(self, row: int) -> Item:
-        """The item of a row, read afresh; `item` keeps the most recent ones."""
+        """The item of a row, read afresh; `item` keeps the most recent ones.
+
+        Raises:
+            UserError: there is no such row.
+        """
+        if not 0 <= row < self._length:
+            raise UserError(
+                f"{self._path}: product {row} was asked for, but it holds {self._length}; "
+                "run the assets stage again"
+            )
         # Every batch but the last is full.
         batch, place = divmod(row, _BATCH)
         return _decode(row, self._batches[batch].slice(place, 1).to_pylist()[0])

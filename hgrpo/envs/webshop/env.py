@@ -13,6 +13,7 @@ from hgrpo.envs.webshop.shop import open_shop
 from hgrpo.errors import UserError
 
 GOALS = "goals.arrow"
+_DIGITS = 18  # int() refuses thousands of them
 
 
 @lru_cache(maxsize=2)
@@ -57,7 +58,7 @@ class WebshopEnv:
             UserError: the assets are missing or malformed, or do not hold this task.
         """
         shop = open_shop(self.assets)
-        if not task.path.isdecimal():
+        if not task.path.isdecimal() or len(task.path) > _DIGITS:
             raise UserError(f"{task.task_id}: {task.path!r} is not the number of a goal")
         goal = open_goals(self.assets).goal(int(task.path))
         found = goal_hash(goal, shop.item(goal.row))
@@ -101,20 +102,21 @@ class WebshopEnv:
         """The clicks that the page allows. Searches, which have no end, are not listed."""
         if self._session is None:
             raise RuntimeError("admissible_commands before reset")
-        search = pages.SEARCH.lower()
-        return [f"click[{text}]" for text in self._session.clickables if text != search]
+        return [f"click[{text}]" for text in self._session.clicks]
 
     def situation(self) -> tuple[str, str]:
         """Fingerprints of the page without instruction, with the chosen options, and of its clicks.
 
-        The search page has the search bar as one of its clicks.
+        The product that is open counts as part of the page: the tabs of two products may read
+        alike. The search page has the search bar as one of its clicks.
         """
         if self._session is None:
             raise RuntimeError("situation before reset")
         session = self._session
         texts = [piece.text for piece in session.page if piece.kind != "instruction"]
+        opened = [] if session.item is None else [session.item.product.asin]
         return (
-            fingerprint([*texts, *sorted(session.chosen.items())]),
+            fingerprint([*texts, *opened, *sorted(session.chosen.items())]),
             fingerprint(session.clickables),
         )
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -46,15 +46,21 @@ class GoalList:
             reader = pa.ipc.open_file(pa.memory_map(str(path)))
         except FileNotFoundError:
             raise UserError(f"{path}: no such file of goals; run the assets stage first") from None
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, OSError) as error:
             raise UserError(f"{path}: not a file of goals ({error})") from None
         if reader.schema != _SCHEMA:
             raise UserError(f"{path}: goals of another version; run the assets stage again")
+        self._path = path
         self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         self._length = sum(batch.num_rows for batch in self._batches)
 
     def __len__(self) -> int:
         return self._length
+
+    def texts(self) -> Iterator[str]:
+        """Every goal's text, in the order of their numbers."""
+        for batch in self._batches:
+            yield from batch.column("text").to_pylist()
 
     def goal(self, number: int) -> Goal:
         """The goal of that number, from 0.
@@ -63,7 +69,9 @@ class GoalList:
             UserError: there is none.
         """
         if not 0 <= number < self._length:
-            raise UserError(f"goal {number}: the shop has goals 0 to {self._length - 1}")
+            raise UserError(
+                f"{self._path}: goal {number}: the shop has goals 0 to {self._length - 1}"
+            )
         batch, place = divmod(number, _BATCH)
         (record,) = self._batches[batch].slice(place, 1).to_pylist()
         names, values = record["option_names"], record["option_values"]

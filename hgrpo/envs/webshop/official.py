@@ -12,7 +12,7 @@ from contextlib import closing
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import ijson
 
@@ -23,6 +23,8 @@ _ASIN_LENGTH = 10
 _NO_PRICE = (100.0,)
 _NO_ATTRIBUTES = ("DUMMY_ATTR",)
 _TOP = {b"[": "array", b"{": "object"}
+_DEEPEST = 2000
+_CHUNK = 4096  # bytes; what nests inside one chunk is not seen
 
 
 def products(
@@ -250,15 +252,44 @@ def _phrases(record: dict, key: str, place: str) -> tuple[str, ...]:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "something nested very deeply"
     return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+class _Shallow:
+    """A file as the parser reads it, refused where its brackets nest deeper than data does.
+
+    The parser's memory grows with the square of the depth: 200 kB of brackets would fill 50 GB.
+    Brackets inside texts count as well, so whoever reads sets `open` back after every element.
+    """
+
+    def __init__(self, handle: BinaryIO, path: Path) -> None:
+        self._handle = handle
+        self._path = path
+        self.open = 0
+
+    def read(self, size: int) -> bytes:
+        """The next bytes.
+
+        Raises:
+            UserError: too many brackets are open.
+        """
+        chunk = self._handle.read(size)
+        self.open += sum(map(chunk.count, (b"[", b"{"))) - sum(map(chunk.count, (b"]", b"}")))
+        if self.open > _DEEPEST:
+            raise UserError(f"{self._path}: the JSON is nested more than {_DEEPEST} levels deep")
+        return chunk
 
 
 def _elements(path: Path, top: bytes) -> Iterator:
     """Elements of the file's JSON array (top "["), or (key, value) of its object (top "{").
 
     Raises:
-        UserError: the file cannot be read, its top level is another, or it is not JSON to its end.
+        UserError: the file cannot be read, its top level is another, it is not JSON to its end, or
+            it is nested very deeply.
     """
     number = 0
     try:
@@ -268,14 +299,23 @@ def _elements(path: Path, top: bytes) -> Iterator:
                 begins = f"begins with {first.decode(errors='replace')!r}" if first else "is empty"
                 raise UserError(f"{path}: a JSON {_TOP[top]} was expected; the file {begins}")
             handle.seek(0)
-            stream = ijson.items(handle, "item") if top == b"[" else ijson.kvitems(handle, "")
+            source = _Shallow(handle, path)
+            if top == b"[":
+                stream = ijson.items(source, "item", buf_size=_CHUNK)
+            else:
+                stream = ijson.kvitems(source, "", buf_size=_CHUNK)
             for element in stream:
                 number += 1
+                source.open = 0
                 yield element
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise UserError(
+            f"{path}: after entry {number}: text with half a surrogate pair, which is no character"
+        ) from None
     except ijson.JSONError as error:
         # The parser appends the text around the fault, over several lines.
         reason = re.split(r"\n|\\n", str(error).removeprefix("b'"))[0]

@@ -15,6 +15,7 @@ PREVIOUS, NEXT = "< Prev", "Next >"
 TABS = ("Description", "Features", "Reviews", "Attributes")
 SEPARATOR = " [SEP] "
 _NO_RATING = "N.A."
+_BLANK = " \t\n\f\r"
 
 
 class Piece(NamedTuple):
@@ -119,20 +120,25 @@ def text(page: Page) -> str:
 def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
     """The original's `text_rich` observation.
 
+    It looks a value up in the JSON of the choices, as the original does in its URL: a value that
+    JSON escapes, such as "café", is never marked, and one that is spelt as a chosen option's name
+    is.
+
     Args:
         chosen: option name -> value; a chosen value is marked as clicked and named at the top.
         opened: asins of the products opened since the search page.
     """
-    values, opened = set(chosen.values()), set(opened)
+    choices, opened = json.dumps(dict(chosen)), set(opened)
     lines: list[str] = []
     clicked: list[str] = []
     for piece in page:
         if piece.kind == "button":
             lines.append(f"[button] {piece.text} [button_]")
         elif piece.kind == "option":
-            if piece.text in values:
+            marked = f'"{piece.text}"' in choices
+            if marked:
                 clicked.insert(0, f"You have clicked {piece.text}.")
-            lines.append("  " + _mark(piece.text, piece.text in values))
+            lines.append("  " + _mark(piece.text, marked))
         elif piece.kind == "product":
             lines.append("\n" + _mark(piece.text, piece.text in opened))
         else:
@@ -168,11 +174,12 @@ def _button(label: str) -> Piece:
 def _texts(*texts: str, kind: Literal["instruction", "text"] = "text") -> Page:
     """Pieces of text, without those that the original's HTML parser drops.
 
-    It drops empty text and blank text with a line break, and keeps other blank text as one space.
+    It drops empty text and blank text with a line break, and keeps other blank text as one space;
+    blank is what consists of ASCII spaces.
     """
     pieces = []
     for content in texts:
-        if content.strip():
+        if content.strip(_BLANK):
             pieces.append(Piece(kind, content))
         elif content and "\n" not in content:
             pieces.append(Piece(kind, " "))

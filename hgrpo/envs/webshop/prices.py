@@ -5,11 +5,14 @@ number has another price limit in every process. Here they are named by the prod
 the same task everywhere.
 """
 
+import re
 from collections.abc import Sequence
 
 from hgrpo import streams
 from hgrpo.envs.webshop.records import NO_LIMIT
 
+LIMIT = re.compile(r", and price lower than ([0-9.]+) dollars")
+_AT_END = re.compile(LIMIT.pattern + "$")
 _LIMITS = tuple(10.0 * i for i in range(1, 100))
 _NEXT = 4
 
@@ -37,3 +40,9 @@ def price_limit(price: float, seed: int, *name: object) -> float:
 def limit_text(limit: float) -> str:
     """How an instruction ends that has a price limit."""
     return "" if limit == NO_LIMIT else f", and price lower than {limit:.2f} dollars"
+
+
+def split_limit(text: str) -> tuple[str, float]:
+    """An instruction without its price limit, and the limit in dollars; `NO_LIMIT` without one."""
+    clause = _AT_END.search(text)
+    return (text[: clause.start()], float(clause[1])) if clause else (text, NO_LIMIT)

@@ -1,18 +1,17 @@
 """Recorded sessions played again, to compare engines."""
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.goal_list import GoalList
+from hgrpo.envs.webshop.prices import LIMIT
 from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.shop import Shop
 from hgrpo.errors import UserError
 
-_LIMIT = re.compile(r", and price lower than [0-9.]+ dollars")
 _CLOSE = 1e-9
 
 
@@ -44,6 +43,8 @@ def read_sessions(path: Path) -> Iterator[Recorded]:
         lines = path.read_text().splitlines()
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from None
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield _session(line, number, f"{path}:{number}")
@@ -59,7 +60,7 @@ def _session(line: str, number: int, place: str) -> Recorded:
             [str(text) for text in row["observations"]],
             float(row["reward"]),
         )
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise UserError(f"{place}: not a session ({error})") from None
     except KeyError as error:
         raise UserError(f"{place}: key {error} is missing") from None
@@ -95,14 +96,24 @@ def compare(recorded: Recorded, shop: Shop, goals: GoalList, rich: bool) -> str 
         difference = None if session.bought else _texts(text, _render(session, rich))
         if difference:
             return f"action {turn}, {action!r}: {difference}"
+    if reward_differs(recorded.reward, session):
+        paid = session.bought.total if session.bought else 0.0
+        return f"reward: recorded {recorded.reward}, here {paid} ({session.bought})"
+    return None
+
+
+def reward_differs(recorded: float, session: Session) -> bool:
+    """Whether a recorded reward is another than the session's, on either side of the price limit.
+
+    Args:
+        session: at its end; one that has bought nothing is paid 0.
+    """
     found = session.bought
     paid = found.total if found else 0.0
     asked = len(session.goal.attributes) + len(session.goal.options) + 1
     # What the other side of the price limit would pay.
     swing = 0.0 if found is None else (-1 if found.price_hit else 1) / asked * found.r_type
-    if all(abs(recorded.reward - other) > _CLOSE for other in (paid, paid + swing)):
-        return f"reward: recorded {recorded.reward}, here {paid} ({found})"
-    return None
+    return not any(abs(recorded - other) <= _CLOSE for other in (paid, paid + swing))
 
 
 def _render(session: Session, rich: bool) -> str:
@@ -113,7 +124,7 @@ def _render(session: Session, rich: bool) -> str:
 
 def _texts(recorded: str, ours: str) -> str | None:
     """Where two texts part, price limits aside."""
-    theirs, ours = _LIMIT.sub("", recorded), _LIMIT.sub("", ours)
+    theirs, ours = LIMIT.sub("", recorded), LIMIT.sub("", ours)
     if theirs == ours:
         return None
     pairs = zip(theirs, ours, strict=False)

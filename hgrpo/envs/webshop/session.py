@@ -68,6 +68,15 @@ class Session:
         return self._clickables
 
     @property
+    def clicks(self) -> list[str]:
+        """The texts X of all actions `click[X]` that would be taken, in the page's order.
+
+        Some of what can be clicked cannot be written as an action: as in the original, the search
+        bar, and texts that are empty or hold an opening bracket or a line break.
+        """
+        return [text for text in self.clickables if _parse(f"click[{text}]") == ("click", text)]
+
+    @property
     def has_search_bar(self) -> bool:
         """Whether the page shows a search bar; searching works without."""
         return self._kind == "index"
@@ -90,21 +99,19 @@ class Session:
         """
         if self.bought is not None:
             raise RuntimeError("act after the purchase")
-        match = _ACTION.match(action)
-        if match is None:
-            return False
-        verb, argument = match[1], match[2].lower()
-        if verb == "search":
-            self._search(argument)
-            return True
-        if verb == "click" and argument in self.clickables and argument != pages.SEARCH.lower():
-            self._click(argument, self.clickables[argument])
-            return True
+        match _parse(action):
+            case ("search", words):
+                self._search(words)
+                return True
+            case ("click", text) if text in self.clickables:
+                self._click(text, self.clickables[text])
+                return True
         return False
 
     def _click(self, text: str, piece: pages.Piece) -> None:
-        # The original goes by the text first: an option value "buy now" buys.
-        if text == pages.BUY.lower():
+        # The original goes by the text first: an option value "buy now" buys. Only where no
+        # product is open may the text be a product's.
+        if text == pages.BUY.lower() and self.item is not None:
             self._buy()
         elif text == pages.BACK.lower():
             self._restart()
@@ -114,7 +121,7 @@ class Session:
             self._show_results(self._number - 1)
         elif text == pages.PREVIOUS.lower() and self._kind == "item":
             self._show_results(self._number)
-        elif text in _TABS:
+        elif text in _TABS and self.item is not None:
             self._show("sub", pages.sub_page(self.goal.text, self.item, _TABS[text]))
         else:
             if piece.kind == "product":
@@ -162,3 +169,12 @@ class Session:
     ) -> None:
         self._kind, self._page = kind, page
         self._clickables: dict[str, pages.Piece] | None = None
+
+
+def _parse(action: str) -> tuple[str, str] | None:
+    """Verb and argument, the latter in lower case; None for what is no action on any page."""
+    match = _ACTION.match(action)
+    if match is None:
+        return None
+    verb, argument = match[1], match[2].lower()
+    return None if (verb, argument) == ("click", pages.SEARCH.lower()) else (verb, argument)

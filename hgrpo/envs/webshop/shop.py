@@ -13,24 +13,27 @@ from tqdm import tqdm
 from hgrpo.envs.webshop.catalogue import Catalogue
 from hgrpo.envs.webshop.index import Index, build
 from hgrpo.envs.webshop.records import Item
+from hgrpo.errors import UserError
 
 CATALOGUE, INDEX = "catalogue.arrow", "index"
 _ROWS = "rows.npy"
 _HITS = 50
 _KEPT_QUERIES = 4096
+_COMPARED = 64
 
 
 class Shop:
     """The shop in a folder of assets.
 
     Raises:
-        UserError: the folder holds no catalogue or no index.
+        UserError: the folder holds no catalogue or no index, or they do not belong together.
     """
 
     def __init__(self, folder: Path) -> None:
         self.catalogue = Catalogue(folder / CATALOGUE)
         self._index = Index.load(folder / INDEX)
-        self._rows = np.load(folder / INDEX / _ROWS, mmap_mode="r")
+        self._rows = _rows(folder / INDEX / _ROWS)
+        self._check(folder)
         self.search = lru_cache(maxsize=_KEPT_QUERIES)(self._search)
 
     def item(self, row: int) -> Item:
@@ -40,6 +43,33 @@ class Shop:
     def _search(self, words: str) -> list[int]:
         """Rows of the best 50 hits, best first. Callers must not change the list."""
         return self._rows[self._index.search(words, _HITS)].tolist()
+
+    def _check(self, folder: Path) -> None:
+        """Refuse an index of another catalogue: it would list the wrong products in silence."""
+        sizes = len(self.catalogue), self._index.size, len(self._rows)
+        if len(set(sizes)) > 1:
+            raise UserError(
+                f"{folder}: {CATALOGUE} holds {sizes[0]} products, {INDEX} {sizes[1]} and "
+                f"{INDEX}/{_ROWS} {sizes[2]}; run the assets stage again"
+            )
+        # The table is in the order of asins. Some of its rows tell: all would be slow to read.
+        places = np.linspace(0, sizes[0] - 1, min(sizes[0], _COMPARED)).astype(np.int64)
+        asins = [self.catalogue.read(row).product.asin for row in self._rows[places].tolist()]
+        if asins != sorted(asins):
+            raise UserError(
+                f"{folder}: {INDEX} was made of another {CATALOGUE}; run the assets stage again"
+            )
+
+
+def _rows(path: Path) -> np.ndarray:
+    """The table from documents to rows, int32; UserError where the file is none."""
+    try:
+        rows = np.load(path, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(f"{path}: no table of rows ({error})") from None
+    if rows.dtype != np.int32 or rows.ndim != 1:
+        raise UserError(f"{path}: no table of rows, but {rows.dtype} {list(rows.shape)}")
+    return rows
 
 
 def build_index(folder: Path) -> None:

@@ -17,12 +17,12 @@ import numpy as np
 
 from hgrpo.config.env_webshop import HabitsConfig
 from hgrpo.envs.webshop import pages
-from hgrpo.envs.webshop.records import NO_LIMIT, Item, Product
+from hgrpo.envs.webshop.prices import split_limit
+from hgrpo.envs.webshop.records import Item, Product
 from hgrpo.envs.webshop.session import Session
 
 _LAST_PAGE = 5
 _WORD = re.compile(r"[a-z0-9][a-z0-9.%-]*")
-_LIMIT = re.compile(r", and price lower than ([0-9.]+) dollars$")
 _BRACKETS = str.maketrans("[]", "  ")
 # What instructions say around the things that are asked for.
 _WORDS = """
@@ -53,18 +53,19 @@ class Oracle:
         """The next action; None if search does not find the product."""
         session, target = self._session, self._target
         if session.item is not None:
+            offered = set(session.clicks)
             for name, value in self._asked:
-                piece = session.clickables.get(value)
+                piece = session.clickables[value] if value in offered else None
                 chosen = piece is not None and session.chosen.get(piece.option) == value
                 if piece is not None and not chosen and name in (None, piece.option):
                     return f"click[{value}]"
-            return _click(pages.BUY)
+            return click(pages.BUY)
         if session.has_search_bar:
-            return f"search[{_searchable(target.product.title)}]"
+            return f"search[{searchable(target.product.title)}]"
         if target.row in session.listed:
-            return _click(target.product.asin)
+            return click(target.product.asin)
         if session.number < _LAST_PAGE and session.listed:
-            return _click(pages.NEXT)
+            return click(pages.NEXT)
         return None
 
 
@@ -81,10 +82,7 @@ class Reader:
         self._session = session
         self._knobs = knobs
         self._rng = rng
-        text = session.goal.text.lower()
-        limit = _LIMIT.search(text)
-        self._limit = float(limit[1]) if limit else NO_LIMIT
-        self._text = text[: limit.start()] if limit else text
+        self._text, self._limit = split_limit(session.goal.text.lower())
         self._words = [w for w in _WORD.findall(self._text) if w not in _PHRASES]
         self._matches: dict[str, float] = {}  # of the products opened so far, by asin
         self._done: set[str] = set()  # options and tabs dealt with on the product that is open
@@ -95,11 +93,11 @@ class Reader:
         session = self._session
         if session.has_search_bar:
             kept = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
-            return f"search[{_searchable(' '.join(kept or self._words))}]"
+            return f"search[{searchable(' '.join(kept or self._words))}]"
         if session.item is None:
             return self._open()
         if pages.BUY.lower() not in session.clickables:
-            return _click(pages.PREVIOUS)
+            return click(pages.PREVIOUS)
         return self._on_product(session.item.product)
 
     def _open(self) -> str:
@@ -107,28 +105,29 @@ class Reader:
         session = self._session
         listed = [session.shop.item(row).product for row in session.listed]
         if not listed:
-            return _click(pages.BACK)
+            return click(pages.BACK)
         self._done.clear()
         fresh = [product for product in listed if product.asin not in self._matches]
         if not fresh or len(self._matches) >= self._knobs.patience:
             known = [product for product in listed if product.asin in self._matches]
             if known:
                 self._settled = True
-                return _click(max(known, key=lambda product: self._matches[product.asin]).asin)
+                return click(max(known, key=lambda product: self._matches[product.asin]).asin)
         if self._rng.random() < self._knobs.random_pick:
-            return _click(fresh[self._rng.integers(len(fresh))].asin)
+            return click(fresh[self._rng.integers(len(fresh))].asin)
         affordable = [product for product in fresh if product.prices[0] <= self._limit] or fresh
-        return _click(max(affordable, key=lambda product: self._match(product.title)).asin)
+        return click(max(affordable, key=lambda product: self._match(product.title)).asin)
 
     def _on_product(self, product: Product) -> str:
         """Choose options, look at the features perhaps, and buy or go back."""
         if product.asin not in self._matches:
             self._matches[product.asin] = self._match(_shown(product))
+        offered = set(self._session.clicks)
         for name, values in product.options.items():
             if name in self._done:
                 continue
             self._done.add(name)
-            value = self._named(values)
+            value = self._named([value for value in values if value in offered])
             if value is not None and self._rng.random() >= self._knobs.skip_option:
                 return f"click[{value}]"
         features = pages.TABS[1]
@@ -137,13 +136,13 @@ class Reader:
             if self._rng.random() < self._knobs.look:
                 text = " ".join((_shown(product), *product.bullet_points))
                 self._matches[product.asin] = self._match(text)
-                return _click(features)
+                return click(features)
         content = self._matches[product.asin] >= self._knobs.content_with
         last = len(self._matches) >= self._knobs.patience
         best = self._matches[product.asin] >= max(self._matches.values())
         if content or self._settled or (last and best):
-            return _click(pages.BUY)
-        return _click(pages.PREVIOUS)
+            return click(pages.BUY)
+        return click(pages.PREVIOUS)
 
     def _match(self, text: str) -> float:
         """Share of the instruction's words that stand in a text, a plural's singular included."""
@@ -152,7 +151,7 @@ class Reader:
         text = text.lower()
         return sum(word.removesuffix("s") in text for word in self._words) / len(self._words)
 
-    def _named(self, values: tuple[str, ...]) -> str | None:
+    def _named(self, values: list[str]) -> str | None:
         """The longest of the values that the instruction names."""
         named = [v for v in values if re.search(rf"(?<!\w){re.escape(v)}(?!\w)", self._text)]
         return max(named, key=len, default=None)
@@ -163,11 +162,11 @@ def _shown(product: Product) -> str:
     return " ".join((product.title, *(v for values in product.options.values() for v in values)))
 
 
-def _click(text: str) -> str:
+def click(text: str) -> str:
     """A click on what the page shows; the shop does not mind capitals, and copying is easier."""
     return f"click[{text}]"
 
 
-def _searchable(words: str) -> str:
+def searchable(words: str) -> str:
     """Words as a search can carry them: on one line, without brackets, not empty."""
     return " ".join(words.lower().translate(_BRACKETS).split()) or "product"

@@ -14,8 +14,8 @@ from hgrpo.report.figures.credit import (
     CELL_MUTED,
     COLOURS,
     GAP,
-    GOAL,
     LONGEST,
+    goal_in,
     scale_of,
     strips,
 )
@@ -76,7 +76,7 @@ def pick(
     groups: Sequence[int],
     complete: Sequence[bool],
 ) -> list[tuple[str, int]]:
-    """Trajectories for the gallery, as (title, index): won, lost, longest.
+    """Trajectories for the gallery, as (title, index): best, worst, longest.
 
     The first group with two different returns gives its first best and its first worst trajectory
     of at most `LONGEST` turns; without such a group there is only the longest. The longest is the
@@ -100,7 +100,7 @@ def pick(
         if len(mixed):
             group = mixed[mixed["group"] == mixed["group"].iloc[0]]
             best, worst = group["paid"].idxmax(), group["paid"].idxmin()
-            found = [("won", int(best)), ("lost", int(worst))]
+            found = [("best", int(best)), ("worst", int(worst))]
     preferred = table[table["complete"]] if table["complete"].any() else table
     if len(preferred):
         longest = int(preferred["length"].idxmax())
@@ -232,6 +232,6 @@ def _extremes(shown: pd.DataFrame, labels: Mapping[str, str]) -> str:
 
 
 def _goal(trajectory: Trajectory) -> str:
-    # The goal as the game words it; other environments have no such line.
-    found = GOAL.search(trajectory.turns[0].observation) if trajectory.turns else None
-    return found.group(1).strip() if found else trajectory.goal
+    # As the environment words it, so that both reports say the same.
+    found = goal_in(trajectory.turns[0].observation) if trajectory.turns else ""
+    return found or trajectory.goal

@@ -12,7 +12,15 @@ from matplotlib.figure import Figure
 from hgrpo.report.arms import Arms
 from hgrpo.report.style import PAPER, Drawing, canvas, wrap
 
-GOAL = re.compile(r"Your task is to: (.+)")
+# The goal in an environment's first observation.
+GOALS = (
+    re.compile(r"Your task is to: (.+)"),
+    re.compile(
+        r"WebShop(?: \[SEP\] |\n)Instruction:(?: \[SEP\] | *\n)(.+)"
+        r"(?: \[SEP\] Search|\n\[button\] Search \[button_\]\n)",
+        re.DOTALL,
+    ),
+)
 POSITIVE, NEGATIVE = "#3a86c8", "#e07b00"
 LONGEST = 16  # turns that fit a picture
 KEYS = ["task_id", "rollout"]
@@ -28,8 +36,8 @@ GAP = "\u00a0" * 3  # browsers draw several plain blanks as one
 def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
     """Two or so trajectories of one group with the credit of every arm, one row per turn and arm.
 
-    Chosen, not cherry-picked: the first group, in task order, with a won and a lost rollout (or,
-    without one, the first group); in it the first won and the first lost rollout of at most
+    Chosen, not cherry-picked: the first group, in task order, with two different returns (or,
+    without one, the first group); in it the first best and the first worst rollout of at most
     `LONGEST` turns. An arm that did not play these very actions is left out.
 
     Args:
@@ -47,7 +55,7 @@ def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
     parts = []
     for task_id, rollout in picked:
         script = _trajectory(lead, task_id, rollout)
-        goal = GOAL.search(script["observation"].iloc[0])
+        goal = goal_in(script["observation"].iloc[0])
         for name in named:
             mine = _trajectory(turns[name], task_id, rollout)
             if mine["action"].tolist() != script["action"].tolist():
@@ -55,13 +63,19 @@ def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
             parts.append(
                 mine.assign(
                     method=name,
-                    goal=goal.group(1).strip() if goal else "",
+                    goal=goal,
                     env_return=mine["env_reward"].sum(),
                 )
             )
     table = pd.concat(parts, ignore_index=True)
     columns = [*KEYS, "goal", "env_return", "turn", "observation", "action", "admissible"]
     return table[[*columns, "method", "credit", "advantage"]]
+
+
+def goal_in(observation: str) -> str:
+    """The goal as a first observation words it; empty where it holds none."""
+    found = [match[1].strip() for pattern in GOALS if (match := pattern.search(observation))]
+    return found[0] if found else ""
 
 
 def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
@@ -175,7 +189,7 @@ def scale_of(credit: np.ndarray) -> np.ndarray:
 
 
 def _pick(turns: pd.DataFrame) -> list[tuple[str, int]]:
-    """(task, rollout) of the trajectories to show, a won one before a lost one."""
+    """(task, rollout) of the trajectories to show, the best paid before the worst."""
     rollouts = turns.groupby(KEYS, sort=True).agg(
         env_return=("env_reward", "sum"), length=("turn", "size")
     )

@@ -1,0 +1,198 @@
+"""WebShop: steps, sessions, search and memory of our engine, in one process on one thread.
+
+The shop is that of the rankings in tests/data: 1,000 generated products. A random shopper searches
+for a few words of the instruction where there is nothing to click, and once in ten turns elsewhere;
+otherwise it clicks on anything, up to a purchase or 15 turns. A step is what training asks for: the
+action, the page rendered, progress, and the clicks that it allows, listed. A reset checks the
+task's hash, and lists them too. Counted is process time of the shop, without the shopper's; no
+product or search is cached at the start, and nearly every search is a new one.
+
+The original is not run, as it needs Java and data of its own: its figures are constants, of another
+run than ours.
+"""
+
+import json
+import random
+import re
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from hgrpo.config.env_webshop import WebshopConfig
+from hgrpo.envs.base import Task
+from hgrpo.envs.webshop import assets
+from hgrpo.envs.webshop.env import WebshopEnv
+from hgrpo.envs.webshop.shop import Shop, open_shop
+
+ROOT = Path(__file__).resolve().parent.parent
+RANKINGS = ROOT / "tests/data/webshop_rankings.json"
+# The original's site engine (Yao et al. 2022) on 1,000 products, its slowest and its fastest.
+ORIGINAL_STEPS_PER_S = (20, 38)
+ORIGINAL_RESET_MS = (6, 8)
+
+TURNS, SESSIONS, REPEATS, MANY = 15, 1_000, 5, 10_000
+_SEARCHES = 0.1
+_WORDS = (1, 5)
+_MB = 1e6
+
+
+def measure(folder: Path) -> dict:
+    """All numbers; the shop is made in `folder`."""
+    stored = json.loads(RANKINGS.read_text())["generated"]
+    config = WebshopConfig(
+        name="webshop",
+        products={"generate": stored["config"]},
+        panels={"test": 100, "validation": 100},
+    )
+    tasks = [task for _, task in assets.make(config, stored["seed"], folder, Counter())]
+    rng = random.Random(0)
+    held = memory(folder, tasks, rng)
+    open_shop.cache_clear()
+    rates = [rate(folder, rng.sample(tasks, SESSIONS), rng) for _ in range(REPEATS)]
+    steps, resets = (median(column) for column in zip(*rates, strict=True))
+    return {
+        "products": len(open_shop(folder).catalogue),
+        "sessions": SESSIONS * REPEATS,
+        "steps_per_s": steps,
+        "steps_per_s_range": [min(rates)[0], max(rates)[0]],
+        "reset_ms": 1000 / resets,
+        "original_steps_per_s": ORIGINAL_STEPS_PER_S,
+        "original_reset_ms": ORIGINAL_RESET_MS,
+        "ratio": steps / max(ORIGINAL_STEPS_PER_S),
+        "search": against_lucene(Shop(folder), stored["rankings"]),
+        "memory": held,
+    }
+
+
+class RandomShopper:
+    """Searches for words of the instruction and clicks on anything.
+
+    Args:
+        goal: the instruction.
+        buys: clicks on "Buy Now" as on anything else; if not, its session never ends.
+    """
+
+    def __init__(self, goal: str, rng: random.Random, buys: bool = True) -> None:
+        self._words = re.findall(r"[^\s,\[\]]+", goal)
+        self._rng = rng
+        self._buys = buys
+
+    def act(self, clicks: Sequence[str]) -> str:
+        """The next action, where `clicks` can be taken."""
+        if not self._buys:
+            clicks = [click for click in clicks if click != "click[buy now]"]
+        if clicks and self._rng.random() >= _SEARCHES:
+            return self._rng.choice(clicks)
+        return f"search[{self.query()}]"
+
+    def query(self) -> str:
+        """A few of the instruction's words, in any order."""
+        count = min(self._rng.randint(*_WORDS), len(self._words))
+        return " ".join(self._rng.sample(self._words, count))
+
+
+@dataclass
+class Spent:
+    """Calls of one kind, and the process time that they took."""
+
+    calls: int = 0
+    seconds: float = 0.0
+
+    def call(self, work: Callable, *arguments: object) -> Any:
+        """Do the work and count it."""
+        began = time.process_time()
+        result = work(*arguments)
+        self.seconds += time.process_time() - began
+        self.calls += 1
+        return result
+
+    @property
+    def per_second(self) -> float:
+        """Calls a second."""
+        return self.calls / self.seconds
+
+
+def play(
+    env: WebshopEnv, task: Task, rng: random.Random, steps: Spent, resets: Spent, buys: bool = True
+) -> None:
+    """A session of the random shopper."""
+
+    def reset() -> tuple[str, list[str]]:
+        return env.reset(task).goal, env.admissible_commands()
+
+    def step(action: str) -> tuple[bool, list[str]]:
+        return env.step(action).done, env.admissible_commands()
+
+    goal, clicks = resets.call(reset)
+    shopper = RandomShopper(goal, rng, buys)
+    for _ in range(TURNS):
+        done, clicks = steps.call(step, shopper.act(clicks))
+        if done:
+            break
+
+
+def rate(folder: Path, tasks: Sequence[Task], rng: random.Random) -> tuple[float, float]:
+    """Steps and resets a second over a session of each task."""
+    steps, resets = Spent(), Spent()
+    for task in tasks:
+        play(WebshopEnv(folder), task, rng, steps, resets)
+    return steps.per_second, resets.per_second
+
+
+def against_lucene(shop: Shop, rankings: list) -> dict:
+    """Mean overlap of the first ten, share of the same first one, and time of a new search."""
+    overlaps, firsts, seconds = [], [], []
+    for query, hits in rankings:
+        began = time.process_time()
+        rows = shop.search(query)
+        seconds.append(time.process_time() - began)
+        ours = [shop.item(row).product.asin for row in rows[:10]]
+        theirs = [asin for asin, _ in hits]
+        overlaps.append(len(set(ours) & set(theirs)) / len(theirs) if theirs else float(not ours))
+        firsts.append(ours[:1] == theirs[:1])
+    return {
+        "queries": len(rankings),
+        "top_10_overlap": mean(overlaps),
+        "same_first": sum(firsts) / len(firsts),
+        "p50_ms": 1000 * median(seconds),
+    }
+
+
+def memory(folder: Path, tasks: Sequence[Task], rng: random.Random) -> dict:
+    """Resident memory over sessions one after another, then of as many that are live at once.
+
+    Sessions that are live have played 15 turns and bought nothing.
+    """
+    for number in range(MANY):
+        play(WebshopEnv(folder), rng.choice(tasks), rng, Spent(), Spent())
+        if number == MANY // 10 - 1:
+            early = sum(resident())
+    after = sum(resident())
+    live = [WebshopEnv(folder) for _ in range(MANY)]
+    for env in live:
+        play(env, rng.choice(tasks), rng, Spent(), Spent(), buys=False)
+    return {
+        "sessions": MANY,
+        "after_a_tenth_mb": early / _MB,
+        "after_all_mb": after / _MB,
+        "bytes_per_live_session": (sum(resident()) - after) / len(live),
+    }
+
+
+def resident() -> tuple[int, int]:
+    """Bytes of this process in memory: its own, and of files that it shares with others."""
+    status = Path("/proc/self/status").read_text()
+    own, files = (
+        1024 * int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) for name in ("RssAnon", "RssFile")
+    )
+    return own, files
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        print(json.dumps(measure(Path(scratch))))

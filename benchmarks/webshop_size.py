@@ -1,0 +1,116 @@
+"""A large WebShop: what it takes to make one, and what a process needs that plays in it.
+
+The laptop study's shop with other numbers of products is made by the pipeline's own command, in a
+process of its own: seconds, process seconds and peak memory are that command's, generated data
+files, catalogue, index, goals and panels all told. Then a fresh process opens the shop, plays 100
+sessions as `webshop.py` does, and searches for words of instructions and for whole ones, each once,
+in process time.
+
+Example:
+    python benchmarks/webshop_size.py --products 1000000
+"""
+
+import argparse
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import yaml
+from webshop import ROOT, RandomShopper, Spent, play, resident
+
+from hgrpo.config.stages import as_json
+from hgrpo.envs.panels import read_panels
+from hgrpo.envs.webshop.env import WebshopEnv, open_goals
+from hgrpo.envs.webshop.shop import CATALOGUE, Shop
+
+SESSIONS, QUERIES = 100, 500
+_PARTS = {"data_files": "data", "catalogue": CATALOGUE, "index": "index", "goals": "goals.arrow"}
+
+
+def main() -> None:
+    """Make the shop, open it, and print the numbers as one JSON object."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--products", type=int, default=1_000_000)
+    parser.add_argument("--opened", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.opened is not None:
+        print(json.dumps(opened(args.opened)))
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "assets"
+        numbers = {"products": args.products} | made(args.products, folder)
+        own = [sys.executable, __file__, "--opened", str(folder)]
+        numbers |= json.loads(_run(own).splitlines()[-1])
+    print(json.dumps(numbers))
+
+
+def made(products: int, folder: Path) -> dict:
+    """Time and peak memory of making a shop in `folder`, and the bytes of its parts."""
+    config = yaml.safe_load((ROOT / "configs/envs/webshop-laptop.yaml").read_text())
+    config["products"] = {"generate": {"products": products}}
+    command = [sys.executable, "-m", "hgrpo.cli.assets", "--config", as_json(config)]
+    began = time.perf_counter()
+    _run([*command, "--out", str(folder)])
+    seconds = time.perf_counter() - began
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "seconds": seconds,
+        "process_seconds": used.ru_utime + used.ru_stime,
+        "peak_bytes": 1024 * used.ru_maxrss,
+        "bytes": {name: _size(folder / part) for name, part in _PARTS.items()},
+    }
+
+
+def opened(folder: Path) -> dict:
+    """What a process needs to play in the shop, and how long it searches."""
+    panel = read_panels(folder / "panels.json")["train"]
+    rng = random.Random(0)
+    before = resident()
+    steps, resets = Spent(), Spent()
+    for task in rng.sample(panel, SESSIONS):
+        play(WebshopEnv(folder), task, rng, steps, resets)
+    after = resident()
+    shop, goals = Shop(folder), open_goals(folder)
+    texts = [goals.goal(int(task.path)).text for task in rng.sample(panel, QUERIES)]
+    return {
+        "before_bytes": before,
+        "after_bytes": after,
+        "steps_per_s": steps.per_second,
+        "search_words_ms": _percentiles(shop, [RandomShopper(t, rng).query() for t in texts]),
+        "search_instruction_ms": _percentiles(shop, texts),
+    }
+
+
+def _percentiles(shop: Shop, queries: list[str]) -> dict[str, float]:
+    seconds = []
+    for query in queries:
+        search = Spent()
+        search.call(shop.search, query)
+        seconds.append(search.seconds)
+    low, high = np.percentile(seconds, [50, 95])
+    return {"p50": 1000 * low, "p95": 1000 * high}
+
+
+def _size(path: Path) -> int:
+    return sum(p.stat().st_size for p in [path, *path.rglob("*")] if p.is_file())
+
+
+def _run(command: list[str]) -> str:
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+    )
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""People's trajectories in this shop: the tasks they belong to, and their actions played again."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from hgrpo.envs.base import Task
+from hgrpo.envs.panels import read_panels
+from hgrpo.envs.webshop.env import open_goals
+from hgrpo.envs.webshop.goal_list import GoalList
+from hgrpo.envs.webshop.human import HumanTrajectory
+from hgrpo.envs.webshop.prices import split_limit
+from hgrpo.envs.webshop.session import Session
+from hgrpo.envs.webshop.shopper import click, searchable
+
+_QUOTES = str.maketrans("", "", "\"'")
+
+
+def on_panel(
+    trajectories: Iterable[HumanTrajectory], assets: Path, panel: list[Task], counts: Counter[str]
+) -> list[tuple[HumanTrajectory, Task]]:
+    """The trajectories whose goal is on a panel, with its task, in their order.
+
+    A goal is known by its instruction alone, which has to be no other goal's.
+
+    Args:
+        panel: tasks of the training panel.
+        counts: trajectories left out, by reason; counted up here.
+    """
+    goals = open_goals(assets)
+    trajectories = list(trajectories)
+    numbers = _numbers(goals, {_wording(trajectory.goal) for trajectory in trajectories})
+    tasks = {int(task.path): task for task in panel}
+    panels = read_panels(assets / "panels.json")
+    held_out = {int(task.path): split for split in ("test", "validation") for task in panels[split]}
+    found = []
+    for trajectory in trajectories:
+        candidates = numbers.get(_wording(trajectory.goal), [])
+        task = next((tasks[number] for number in candidates if number in tasks), None)
+        reason = _unfit(goals, candidates, held_out, task)
+        if reason is None:
+            found.append((trajectory, task))
+        else:
+            counts[f"left out: {reason}"] += 1
+    return found
+
+
+def _numbers(goals: GoalList, wordings: set[str]) -> dict[str, list[int]]:
+    """Wording -> numbers of the goals that have it."""
+    numbers: dict[str, list[int]] = {}
+    for number, text in enumerate(goals.texts()):
+        wording = _wording(text)
+        if wording in wordings:
+            numbers.setdefault(wording, []).append(number)
+    return numbers
+
+
+def _wording(instruction: str) -> str:
+    """What two instructions share that differ in price limit, capitals, quotes and blanks alone.
+
+    Limits are drawn anew in every process of the original, whose own imitation learning compares
+    goals like this (`process_goal` of `baseline_models/train_choice_il.py`).
+    """
+    text, _ = split_limit(instruction.strip().lower())
+    return " ".join(text.translate(_QUOTES).split())
+
+
+def _unfit(
+    goals: GoalList, candidates: list[int], held_out: dict[int, str], task: Task | None
+) -> str | None:
+    """Why a trajectory with these goals cannot be used; None if it can."""
+    if not candidates:
+        return "its instruction is not one of this shop's"
+    splits = {held_out[number] for number in candidates if number in held_out}
+    if splits:
+        return f"its goal is on the {min(splits)} panel"
+    if task is None:
+        return "its goal is on no panel"
+    # A goal that stands twice, word for word, is one goal.
+    if len({goals.goal(number) for number in candidates}) > 1:
+        return "its instruction is that of several goals"
+    return None
+
+
+class Replayer:
+    """Plays what a person did, as an agent would write it.
+
+    Clicks are spelt as the page shows them, since a log keeps them in lower case; searches are
+    written as `search[...]` can carry them, without brackets, which finds the same.
+
+    Args:
+        session: at its start.
+        actions: of one `HumanTrajectory`.
+    """
+
+    def __init__(self, session: Session, actions: Sequence[str]) -> None:
+        self._session = session
+        self._actions: Iterator[str] = iter(actions)
+
+    def act(self) -> str | None:
+        """The next action; None after the last."""
+        action = next(self._actions, None)
+        if action is None:
+            return None
+        verb, _, argument = action[:-1].partition("[")
+        if verb == "search":
+            return f"search[{searchable(argument)}]"
+        piece = self._session.clickables.get(argument.lower())
+        return action if piece is None else click(piece.text)

@@ -1,0 +1,187 @@
+"""Official data files of a config: there, fetched from a real server, or missing."""
+
+import hashlib
+import json
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from hgrpo.cli import assets
+from hgrpo.config.env import environment
+from hgrpo.config.env_webshop import CatalogueConfig
+from hgrpo.envs.panels import read_panels
+from hgrpo.envs.webshop import generator
+from hgrpo.envs.webshop.assets import data_files
+from hgrpo.envs.webshop.data import provide
+from hgrpo.errors import UserError
+
+SMALL = {"items_file": "items_shuffle_1000.json", "attributes_file": "items_ins_v2_1000.json"}
+NAMES = ["items_ins_v2_1000.json", "items_shuffle_1000.json"]
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    """A folder that a server offers as the official files, and the paths it was asked for."""
+    from hgrpo.envs.webshop import download
+
+    folder = tmp_path / "shelf"
+    generator.write(folder, generator.generate(CatalogueConfig(products=40), 3))
+    for old, new in (
+        (generator.PRODUCTS_FILE, SMALL["items_file"]),
+        (generator.INSTRUCTIONS_FILE, SMALL["attributes_file"]),
+    ):
+        (folder / old).rename(folder / new)
+    (folder / "all_trajs.zip").write_bytes(b"people")
+    asked: list[str] = []
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            asked.append(self.path)
+
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder))
+    for path in folder.iterdir():
+        if path.name in download.OFFICIAL:
+            url = f"http://127.0.0.1:{server.server_port}/{path.name}"
+            source = download.Source(url, path.stat().st_size, digest(path))
+            monkeypatch.setitem(download.OFFICIAL, path.name, source)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield folder, asked
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def digest(path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def config(**products):
+    settings = {
+        "name": "webshop",
+        "products": {"folder": "$WEBSHOP_DATA", **SMALL} | products,
+        "panels": {"test": 5, "validation": 5},
+    }
+    return environment(settings, "test")
+
+
+def records(folder, names=NAMES) -> list[dict]:
+    return [
+        {"name": n, "size": (folder / n).stat().st_size, "sha256": digest(folder / n)}
+        for n in names
+    ]
+
+
+def make_assets(monkeypatch, env, out) -> dict:
+    words = ["assets", "--config", env.model_dump_json(), "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", words)
+    assets.main()
+    return json.loads((out / "manifest.json").read_text())
+
+
+def test_missing_files_are_fetched_once_and_recorded(shelf, tmp_path, monkeypatch):
+    pytest.importorskip("spacy")
+    folder, asked = shelf
+    kept = tmp_path / "kept"
+    monkeypatch.setenv("WEBSHOP_DATA", str(kept))
+    manifest = make_assets(monkeypatch, config(download=True), tmp_path / "assets")
+    assert sorted(asked) == [f"/{name}" for name in NAMES]
+    assert manifest["data_files"] == records(folder)
+    assert manifest["env"]["products"]["folder"] == "$WEBSHOP_DATA"
+    assert sorted(path.name for path in kept.iterdir()) == NAMES
+    assert len(read_panels(tmp_path / "assets/panels.json")["test"]) == 5
+    again = make_assets(monkeypatch, config(download=True), tmp_path / "again")
+    assert again["panels"] == manifest["panels"]
+    assert len(asked) == len(NAMES)
+
+
+def test_people_s_instructions_are_fetched_where_goals_are_theirs(shelf, tmp_path, monkeypatch):
+    folder, asked = shelf
+    monkeypatch.setenv("WEBSHOP_DATA", str(tmp_path / "kept"))
+    env = config(download=True).model_copy(update={"goals": "both"})
+    assert data_files(env) == records(folder, [*NAMES, "items_human_ins.json"])
+    assert "/items_human_ins.json" in asked
+
+
+def test_another_file_of_an_official_name_is_refused_and_kept(shelf, tmp_path, monkeypatch):
+    _, asked = shelf
+    monkeypatch.setenv("WEBSHOP_DATA", str(tmp_path / "kept"))
+    mine = tmp_path / "kept" / NAMES[0]
+    mine.parent.mkdir()
+    mine.write_text("{}")
+    with pytest.raises(UserError, match=r"products.download: .*_1000.json: 2 bytes, .* expected"):
+        data_files(config(download=True))
+    assert mine.read_text() == "{}"
+    assert not asked
+
+
+def test_a_folder_of_one_s_own_is_recorded_without_the_extra(shelf, monkeypatch):
+    folder, asked = shelf
+    without_extra(monkeypatch)
+    assert data_files(config(folder=str(folder))) == records(folder)
+    changed = folder / NAMES[1]
+    changed.write_text(changed.read_text() + "\n")
+    assert data_files(config(folder=str(folder))) == records(folder)
+    assert not asked
+
+
+def without_extra(monkeypatch) -> None:
+    monkeypatch.delitem(sys.modules, "hgrpo.envs.webshop.download", raising=False)
+    monkeypatch.setitem(sys.modules, "requests", None)
+
+
+def test_fetching_without_the_extra_names_it(tmp_path, monkeypatch):
+    without_extra(monkeypatch)
+    with pytest.raises(UserError, match=r"^products.download: .* \(pip install 'hgrpo\[webshop\]'"):
+        data_files(config(folder=str(tmp_path), download=True))
+
+
+def test_without_a_network_one_line_says_what_to_do(shelf, tmp_path, monkeypatch):
+    from hgrpo.envs.webshop import download
+
+    # Nothing listens there, and the pauses between attempts are not waited for.
+    monkeypatch.setitem(download.OFFICIAL, NAMES[0], download.Source("http://127.0.0.1:9/file"))
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    with pytest.raises(UserError) as caught:
+        data_files(config(folder=str(tmp_path / "kept"), download=True))
+    assert str(caught.value) == (
+        "products.download: http://127.0.0.1:9/file: not fetched in 8 attempts (ConnectionError); "
+        f"is there a network? (a copy from elsewhere can be put at {tmp_path}/kept/{NAMES[0]})"
+    )
+
+
+@pytest.mark.parametrize("download", [True, False])
+def test_a_missing_file_that_cannot_be_fetched_is_named(tmp_path, download):
+    env = config(folder=str(tmp_path), attributes_file="mine.json", download=download)
+    with pytest.raises(UserError, match=rf"^{tmp_path}/mine.json: no such file; `products.downl"):
+        data_files(env)
+
+
+def test_an_unset_variable_is_named(monkeypatch):
+    monkeypatch.delenv("WEBSHOP_DATA", raising=False)
+    with pytest.raises(UserError, match=r"products.folder: \$WEBSHOP_DATA: the environment var"):
+        data_files(config())
+
+
+def test_the_home_folder_is_known(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(UserError, match=rf"^{tmp_path}/shop/items_ins"):
+        data_files(config(folder="~/shop"))
+
+
+def test_a_generated_shop_reads_no_data_files():
+    assert data_files(environment({"name": "webshop", "products": {"generate": {}}}, "test")) == []
+
+
+def test_a_folder_of_trajectories_is_one_entry(tmp_path):
+    folder = tmp_path / "logs"
+    for name, text in (("b/2.jsonl", "22"), ("a.jsonl", "1"), ("b/10.jsonl", "333")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    found = provide(folder, download=False)
+    expected = hashlib.sha256(b"1" + b"333" + b"22").hexdigest()
+    assert found == {"name": "logs", "size": 6, "sha256": expected}

@@ -1,0 +1,114 @@
+"""What search lists is what Lucene lists: against rankings that Lucene gave, kept in a file.
+
+`tests/data/webshop_rankings.json` says how Lucene was asked. Both sides break ties by asin, Lucene
+because the original's searcher sorts so, whatever the order in which documents were indexed; so
+rankings are compared as they are, and no tie is forgiven.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+import pytest
+
+from hgrpo.config.env_webshop import CatalogueConfig
+from hgrpo.envs.webshop import generator, official
+from hgrpo.envs.webshop.catalogue import write_catalogue
+from hgrpo.envs.webshop.index import build
+from hgrpo.envs.webshop.records import Item, Product
+from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
+
+STORED = json.loads(
+    (Path(__file__).resolve().parents[1] / "data/webshop_rankings.json").read_text()
+)
+# Product text that may not be copied into the project.
+SAMPLE = Path(__file__).resolve().parents[3] / "shared/data/webshop_sample"
+
+
+def read(folder: Path) -> list[Product]:
+    entries = official.attributes(folder / "items_ins_v2.json")
+    return list(official.products(folder / "items_shuffle.json", entries, None, Counter()))
+
+
+@pytest.fixture(scope="module", params=["generated", "sample"])
+def case(request, tmp_path_factory) -> tuple[dict, list[Product]]:
+    """Stored rankings, and the products that they are of, in the order of the data files."""
+    stored = STORED[request.param]
+    if request.param == "sample":
+        if not SAMPLE.is_dir():
+            pytest.skip("needs the sample of official products, shared/data/webshop_sample")
+        return stored, read(SAMPLE)
+    folder = tmp_path_factory.mktemp("generated")
+    config = CatalogueConfig(**stored["config"])
+    generator.write(folder, generator.generate(config, stored["seed"]))
+    return stored, read(folder)
+
+
+@pytest.fixture(scope="module")
+def found(case, tmp_path_factory) -> list[list[str]]:
+    """Asins that our shop lists for each stored query, as many as are stored."""
+    stored, products = case
+    folder = tmp_path_factory.mktemp("shop")
+    items = [Item(row, p, p.prices[0], ()) for row, p in enumerate(products)]
+    write_catalogue(folder / CATALOGUE, items)
+    build_index(folder)
+    shop = Shop(folder)
+    return [
+        [shop.item(row).product.asin for row in shop.search(query)[:10]]
+        for query, _ in stored["rankings"]
+    ]
+
+
+def overlap(ours: Sequence[str], theirs: Sequence[str]) -> float:
+    """Share of their products that we list too; where they list none, 1 if we list none."""
+    if not theirs:
+        return float(not ours)
+    return len(set(ours) & set(theirs)) / len(theirs)
+
+
+def test_the_products_are_those_that_lucene_indexed(case):
+    """Fails after an edit of the generator's text: then Lucene has to be asked again."""
+    stored, products = case
+    lines = sorted(f"{product.asin}\t{product.document}\n" for product in products)
+    digest = hashlib.sha256("".join(lines).encode()).hexdigest()
+    assert digest == stored["documents_sha256"]
+
+
+def test_the_stored_rankings_put_search_to_the_test(case):
+    """Most are full, few are empty, and there are ties, with a later asin indexed first."""
+    stored, products = case
+    rankings = [hits for _, hits in stored["rankings"]]
+    row = {product.asin: number for number, product in enumerate(products)}
+    tied = [
+        row[above] > row[below]
+        for hits in rankings
+        for (above, one), (below, other) in pairwise(hits)
+        if one == other
+    ]
+    assert len(rankings) > 100
+    assert mean(len(hits) == 10 for hits in rankings) > 0.5
+    assert mean(not hits for hits in rankings) < 0.05
+    assert len(tied) > 5
+    assert any(tied)
+
+
+def test_the_first_ten_and_the_first_are_lucenes(case, found):
+    stored, _ = case
+    theirs = [[asin for asin, _ in hits] for _, hits in stored["rankings"]]
+    assert mean(map(overlap, found, theirs)) == 1.0
+    assert mean(a[:1] == b[:1] for a, b in zip(found, theirs, strict=True)) == 1.0
+    assert found == theirs
+
+
+def test_scores_are_lucenes_to_the_last_bit(case):
+    stored, products = case
+    index = build(product.document for product in products)
+    for query, hits in stored["rankings"]:
+        documents, scores = index.scores(query)
+        ours = {products[d].asin: s for d, s in zip(documents.tolist(), scores, strict=True)}
+        assert [ours[asin] for asin, _ in hits] == [np.float32(score) for _, score in hits], query
