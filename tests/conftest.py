@@ -1,13 +1,18 @@
-"""Where the project stands, for tests that read its files."""
+"""Where the project stands, for tests that read its files, and how tests run."""
 
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Before anything imports torch: on models this small a second thread costs more than it does, and
 # many times more when another process wants the core.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -148,9 +148,18 @@ def write_study(
         "confidence": 0.95,
     }
     (root / "expert").mkdir()
-    row = {"at_turn_cap": 0.41, "at_expert_cap": 0.6, "score": 0.6}
+    row = {"trajectories": 90, "at_turn_cap": 0.41, "at_expert_cap": 0.6, "score": 0.6}
+    ceiling = {"trajectories": 20, "at_turn_cap": 0.93, "at_expert_cap": 1.0, "score": 1.0}
     (root / "expert/summary.json").write_text(
-        json.dumps({"success": {"all": row}, "skipped": {"no walkthrough": 3}})
+        json.dumps(
+            {
+                "success": {"all": row},
+                "informed": {"all": ceiling},
+                "informed_is": "who knows the house",
+                "informed_panel": "test",
+                "skipped": {"no walkthrough": 3},
+            }
+        )
     )
     (root / "config.yaml").write_text(yaml.safe_dump(_study_file(config), sort_keys=False))
     return FakeStudy(root, config)

@@ -21,6 +21,7 @@ from hgrpo.report import markdown
 
 TABLES = (
     "methods",
+    "scripted",
     "seeds",
     "against_reference",
     "against_sft",

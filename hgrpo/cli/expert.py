@@ -25,7 +25,8 @@ from hgrpo.evaluation.progress import progress_and_reward
 from hgrpo.provenance import provenance
 
 DEMONSTRATORS = {"alfworld": alfworld, "webshop": webshop}
-_CEILING_TASKS = 1000
+# A ceiling is for comparison with what was learnt: it is played where that is tested.
+_CEILING_PANEL, _CEILING_TASKS = "test", 1000
 _SCHEMA = pa.schema(
     [
         ("task_id", pa.string()),
@@ -54,18 +55,21 @@ def main() -> None:
     demonstrator = DEMONSTRATORS[config.name]
     began = time.perf_counter()
     data_files = demonstrator.data_files(config)
-    panel = read_panels(args.assets / "panels.json")["train"]
+    panels = read_panels(args.assets / "panels.json")
     skipped: Counter[str] = Counter()
     with tqdm(
         total=config.expert.trajectories, desc="expert", unit="trajectory", mininterval=1
     ) as bar:
         rows = []
-        for row in demonstrator.demonstrate(config, args.assets, panel, args.seed, skipped):
+        for row in demonstrator.demonstrate(
+            config, args.assets, panels["train"], args.seed, skipped
+        ):
             rows.append(row)
             bar.update()
     if not rows:
         raise UserError(f"{args.assets}: no trajectory could be made: {dict(skipped)}")
-    ceiling = demonstrator.ceiling(config, args.assets, panel[:_CEILING_TASKS], args.seed)
+    tested = panels[_CEILING_PANEL][:_CEILING_TASKS]
+    ceiling = demonstrator.ceiling(config, args.assets, tested, args.seed)
     summary = {
         "trajectories": len(rows),
         "sources": dict(sorted(Counter(row["source"] for row in rows).items())),
@@ -75,6 +79,7 @@ def main() -> None:
         "success": success(rows, config.turn_cap),
         "informed": success(ceiling, config.turn_cap) if ceiling else None,
         "informed_is": demonstrator.INFORMED,
+        "informed_panel": _CEILING_PANEL,
         "progress": {
             "expert": progress_and_reward(rows),
             "informed": progress_and_reward(ceiling),

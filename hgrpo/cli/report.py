@@ -21,6 +21,7 @@ from hgrpo.evaluation.comparison import methods_comparison
 from hgrpo.report.inputs import read_inputs
 from hgrpo.report.page import Page, render
 from hgrpo.report.provenance_rows import provenance_rows, read_mapping
+from hgrpo.report.scripted import scripted_players
 from hgrpo.report.tables import all_tables, write_tables
 
 
@@ -57,6 +58,7 @@ def main() -> None:
     }
     snapshots = {"study": [study]} | {name: [stage] for name, stage in stages.items()}
     snapshots["rl rounds"] = [read_mapping(path) for path in args.snapshots]
+    scripted = scripted_players(stages.get("expert", {}))
     page = Page(
         study=config.get("study", study.get("name", "")),
         description=config.get("description", ""),
@@ -66,10 +68,10 @@ def main() -> None:
         figures=args.figures,
         study_config=study,
         provenance=provenance_rows(snapshots),
-        yardsticks=yardsticks(stages.get("expert", {})),
+        scripted=scripted,
         left_out=left_out(stages),
     )
-    tables = all_tables(inputs)
+    tables = all_tables(inputs) | {"scripted": scripted}
     manifest = methods_comparison(inputs.comparison, inputs.episodes)
     for name, row in manifest.items():
         row["_label"] = inputs.arms.label(name)
@@ -81,25 +83,6 @@ def main() -> None:
     with atomic_file(args.out) as path:
         path.write_text(html, encoding="utf-8")
     print(f"{args.out}: {len(html) / 1e6:.1f} MB")
-
-
-def yardsticks(expert: Mapping) -> list[tuple[str, float, float | None]]:
-    """(text, success, score) of the scripted players, where the expert stage wrote them.
-
-    Success is that within the turn cap; the score, None where every success pays 1 and all else 0,
-    is the mean reward of the whole trajectories.
-    """
-    named = {
-        "success": "the expert that was imitated",
-        "informed": expert.get("informed_is", ""),
-    }
-    found = []
-    for key, text in named.items():
-        row = (expert.get(key) or {}).get("all") or {}
-        if "at_turn_cap" in row:
-            partial = row["score"] > row["at_expert_cap"]
-            found.append((text, row["at_turn_cap"], row["score"] if partial else None))
-    return found
 
 
 def left_out(stages: Mapping[str, Mapping]) -> Sequence[tuple[str, str, int]]:

@@ -20,7 +20,8 @@ def results(tables: Tables) -> str:
     """One line per arm: success at the last round, and its paired differences.
 
     Args:
-        tables: `methods`, `against_reference` and `against_sft` as the report writes them.
+        tables: `methods`, `against_reference` and `against_sft` as the report writes them, and
+            `scripted` where there is one: its players follow the arms.
     """
     reference = tables["against_reference"].set_index("method")
     untrained = tables["against_sft"].set_index("method")
@@ -49,6 +50,18 @@ def results(tables: Tables) -> str:
                 _difference(untrained, row.method),
             ]
         )
+    if "scripted" in tables:
+        for row in tables["scripted"].itertuples():
+            where = "training" if row.panel == "train" else row.panel
+            lines.append(
+                [
+                    f"{row.label}, {where} tasks",
+                    percent(row.success),
+                    *([f"{100 * row.score:.1f}"] if partial else []),
+                    "",
+                    "",
+                ]
+            )
     return _table(lines)
 
 

@@ -6,6 +6,7 @@ from hgrpo.evaluation.designs import alpha_sweep, factorial, uses_turnrd
 
 TABLES = (
     "methods",
+    "scripted",
     "seeds",
     "against_reference",
     "against_sft",

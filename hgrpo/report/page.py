@@ -31,7 +31,7 @@ class Page:
         figures: folder that `draw_all` wrote.
         study_config: the resolved study, printed in full.
         provenance: rows from `provenance_rows`.
-        yardsticks: (text, success, score or None) of scripted players, for scale.
+        scripted: rows from `scripted_players`, for scale.
         left_out: (stage, reason, count) of what earlier stages left out, or kept and noted.
     """
 
@@ -43,7 +43,7 @@ class Page:
     figures: Path
     study_config: Mapping
     provenance: Sequence[tuple[str, list]] = ()
-    yardsticks: Sequence[tuple[str, float, float | None]] = ()
+    scripted: pd.DataFrame = field(default_factory=pd.DataFrame)
     left_out: Sequence[tuple[str, str, int]] = field(default_factory=list)
 
 
@@ -72,6 +72,7 @@ def render(page: Page) -> str:
         comparison=comparison,
         answer=words.answer(comparison, arms),
         results=_results(comparison, arms),
+        scripted=page.scripted.to_dict("records"),
         families=_families(comparison, arms),
         figures=_figures(page.figures),
         credit=_credit_pictures(page.figures, arms),

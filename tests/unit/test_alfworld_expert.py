@@ -84,7 +84,7 @@ def hiding(place: int) -> CompiledGame:
     return CompiledGame(game(house, mission, GOAL, "move"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(HIDING),
     st.sampled_from(HIDING),

@@ -185,7 +185,7 @@ def test_plays_of_one_game_share_nothing():
 
 
 @given(st.integers(0, 2**32), st.sampled_from(["move", "put"]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_one_command_is_admissible_exactly_when_it_is_listed(seed, language):
     rng = random.Random(seed)
     play = started(language=language)
@@ -313,7 +313,7 @@ ATOMS = [
 
 
 @given(formulas(VARIABLES, 3), st.sets(st.sampled_from(ATOMS)), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_compiled_formulas_agree_with_brute_force(formula, atoms, given_place):
     number = {name: i for i, name in enumerate(sorted(KINDS))}
     vocabulary, slots = Vocabulary(), Slots()

@@ -122,9 +122,7 @@ def whole(credit, trajectories):
     assert all(row.dtype == np.float64 and np.isfinite(row).all() for row in credit)
 
 
-@settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(K)), number=st.integers(0, 2))
 def test_credit_follows_a_trajectory_to_its_place_in_the_group(assigner, groups, order, number):
     group = groups[number]

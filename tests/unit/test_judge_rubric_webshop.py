@@ -45,6 +45,8 @@ def score(page, action, result, completed=False):
         (RESULTS, "click[B0A]", item(), 2 + 6 * 4 / 5 + 1),
         (RESULTS, "click[b0b]", item("$50.0", "Clay Pot"), 2 + 6 * 1 / 5 - 1),
         (RESULTS, "click[b0b]", item("$25.0 to $50.0", "Clay Pot"), 2 + 6 * 1 / 5 + 1),
+        # A price that is none says nothing against the limit.
+        (RESULTS, "click[b0b]", item("$..", "Clay Pot"), 2 + 6 * 1 / 5 + 1),
         (item(), "click[red]", CHOSEN, 9),
         (item(), "click[blue]", BLUE, 2),
         (RESULTS, "click[next >]", RESULTS.replace("Page 1", "Page 2"), 3),

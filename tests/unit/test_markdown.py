@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from hgrpo.errors import UserError
-from hgrpo.report import markdown
+from hgrpo.report import markdown, scripted
 
 
 @pytest.fixture
@@ -62,6 +62,21 @@ def test_a_score_stands_beside_success_where_parts_are_paid(tables):
     assert [line.split(" | ")[2].strip() for line in lines] == [
         *("score", "---", "50.0", "60.0", "70.0", "77.5")
     ]
+
+
+def test_scripted_players_follow_the_arms(tables):
+    players = pd.DataFrame(
+        [["the expert", "train", 90, 0.41, 0.6], ["the oracle", "test", 20, 0.9, 0.975]],
+        columns=scripted.COLUMNS,
+    )
+    lines = markdown.results(tables | {"scripted": players}).splitlines()
+    assert lines[-2:] == [
+        "| the expert, training tasks | 41.0\u00a0% |  |  |",
+        "| the oracle, test tasks | 90.0\u00a0% |  |  |",
+    ]
+    methods = tables["methods"].assign(mean_return=[0.5, 0.6, 0.7, 0.7754])
+    lines = markdown.results(tables | {"scripted": players, "methods": methods}).splitlines()
+    assert lines[-1] == "| the oracle, test tasks | 90.0\u00a0% | 97.5 |  |  |"
 
 
 def test_cost_leaves_out_what_no_arm_logged(tables):

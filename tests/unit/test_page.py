@@ -106,8 +106,14 @@ def test_observations_are_escaped(html):
     assert "<plate 1>" not in html
 
 
-def test_yardsticks_left_out_and_provenance_are_on_the_page(html):
-    assert "the expert that was imitated 41.0" in html
+def test_scripted_players_left_out_and_provenance_are_on_the_page(html, page):
+    rows = re.findall(r'class="scripted">(.*?)</tr>', html, re.DOTALL)
+    assert "the expert that was imitated" in rows[0] and "41.0" in rows[0]
+    assert "90 trajectories on training tasks" in rows[0]
+    assert "who knows the house" in rows[1] and "93.0" in rows[1]
+    assert "20 trajectories on test tasks" in rows[1]
+    scripted = pd.read_csv(page.parent / "tables/scripted.csv")
+    assert scripted["success"].tolist() == [0.41, 0.93]
     assert "no walkthrough 3" in html
     assert "0f3c9a1b22d4e857" in html
     assert "rollouts_per_task: 8" in html

@@ -89,7 +89,7 @@ def by_state(graph, values) -> list[np.ndarray]:
 
 @METHOD
 @given(of=groups)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_credit_is_finite_and_has_the_group_s_shape(method, of):
     values = credit(METHODS[method], of)
     assert [row.shape for row in values] == [(len(t.turns),) for t in of.trajectories]
@@ -103,7 +103,7 @@ def test_groups_without_turns(method, members):
 
 
 @given(of=groups)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_1_gigpo_is_its_own_formula(of):
     returns, states = [], []
     for trajectory in of.trajectories:
@@ -121,7 +121,7 @@ def test_1_gigpo_is_its_own_formula(of):
 
 
 @given(of=groups)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_2_crbc_of_depth_0_is_gigpo_averaged_over_actions(of):
     zero = raw({"terms": [CRBC_TERM | {"depth": 0}]})
     averaged = GIGPO["terms"][0] | {"gamma": 0.98, "pool": "action"}
@@ -132,7 +132,7 @@ def test_2_crbc_of_depth_0_is_gigpo_averaged_over_actions(of):
 
 
 @given(of=groups)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_3_crbc_is_grafts_td_error_averaged_over_actions(of):
     td = {"value": "bellman", "gamma": 0.98, "credit": "td"}
     pooled = flat(raw({"terms": [td | {"pool": "action"}]}), of)
@@ -153,7 +153,7 @@ def test_3_crbc_and_graft_agree_only_where_actions_have_one_outcome():
 
 
 @given(of=groups, gae_lambda=st.floats(0, 1))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_4_graph_gae_over_occurrences_adds_nothing(of, gae_lambda):
     extended = GRAFT_TERM | {"gae": "instances", "gae_lambda": gae_lambda}
     found = flat(raw({"terms": [extended]}), of)
@@ -161,7 +161,7 @@ def test_4_graph_gae_over_occurrences_adds_nothing(of, gae_lambda):
 
 
 @given(of=groups)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_5_credits_of_a_state_sum_to_zero(of):
     _, graph = built(of)
     for method in (raw(GRAFT), raw(CRBC), step_only(GIGPO), step_only(GRAPHHCA), step_only(CRBC)):
@@ -170,7 +170,7 @@ def test_5_credits_of_a_state_sum_to_zero(of):
 
 
 @given(of=groups)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_6_credits_telescope(of):
     turns, graph = built(of)
     played = [t for t in of.trajectories if t.turns]
@@ -210,7 +210,7 @@ def test_7_methods_agree_where_a_state_leads_to_two_others():
 
 
 @given(of=groups, order=st.floats(1, 20))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_8_power_mean(of, order):
     turns, graph = built(of)
     mean, powered, most = (
@@ -229,7 +229,7 @@ def test_8_power_mean(of, order):
 
 
 @given(of=groups, depth=st.integers(1, 4), order=st.sampled_from([1, 3]))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_8_finite_depth_of_a_power_mean_is_backups_one_by_one(of, depth, order):
     turns, graph = built(of)
     shares = graph.shares("uniform")
@@ -245,7 +245,7 @@ def test_8_finite_depth_of_a_power_mean_is_backups_one_by_one(of, depth, order):
 
 @METHOD
 @given(members=rollouts, data=st.data())
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_9_order_and_names_do_not_matter(method, members, data):
     straight = credit(METHODS[method], group(*members))
     order = data.draw(st.permutations(range(len(members))))
@@ -260,7 +260,7 @@ def test_9_order_and_names_do_not_matter(method, members, data):
 
 @pytest.mark.parametrize("method", OBSERVED)
 @given(members=seen_rollouts, data=st.data())
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_9_order_does_not_matter_where_ends_are_observed(method, members, data):
     straight = credit(OBSERVED[method], group(*members))
     order = data.draw(st.permutations(range(len(members))))
@@ -272,7 +272,7 @@ def test_9_order_does_not_matter_where_ends_are_observed(method, members, data):
 
 @pytest.mark.parametrize("method", OBSERVED)
 @given(members=st.lists(st.tuples(seen_moves, st.just("success")), min_size=1, max_size=5))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_9_how_ends_are_seen_does_not_matter_where_all_win(method, members):
     plain = {k: v for k, v in OBSERVED[method].items() if k not in ("timeout", "failure")}
     expected = flat(plain, group(*members))
@@ -281,7 +281,7 @@ def test_9_how_ends_are_seen_does_not_matter_where_all_win(method, members):
 
 @pytest.mark.parametrize("method", OBSERVED)
 @given(members=st.lists(st.tuples(seen_moves, st.sampled_from(["failure", "timeout"])), max_size=5))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_10_failures_alone_teach_nothing_where_ends_are_observed(method, members):
     for row in credit(OBSERVED[method], group(*members)):
         assert not row.any()
@@ -289,7 +289,7 @@ def test_10_failures_alone_teach_nothing_where_ends_are_observed(method, members
 
 @METHOD
 @given(members=st.lists(st.tuples(moves, st.sampled_from(["failure", "timeout"])), max_size=5))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_10_failures_alone_teach_nothing(method, members):
     for row in credit(METHODS[method], group(*members)):
         assert not row.any()
@@ -418,7 +418,7 @@ def test_14_without_the_mask_doubled_states_dilute_hgpos_mean():
 
 
 @given(of=groups)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_15_reward_scale(of):
     for method in (GIGPO, G2PO, GRAFT | {"trajectory": {"weight": 1}}):
         # Rewards so large that the 1e-6 beside a deviation does not count: a small one exceeds it
@@ -441,7 +441,7 @@ def test_16_other_groups_change_nothing(method):
 
 
 @given(of=groups)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_17_bounds(of):
     turns, graph = built(of)
     for agg in (1, 4, "max"):

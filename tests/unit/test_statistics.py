@@ -205,7 +205,7 @@ def test_bootstrap_resamples_tasks_together_for_all_seeds():
     assert three == pytest.approx(one, rel=0.06)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.integers(1, 4),
     st.integers(2, 30),

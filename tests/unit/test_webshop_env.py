@@ -308,7 +308,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ACTIONS, st.integers(0, 2))
 def test_any_walk_keeps_the_promises(shop, actions, number):
     """Admissible means listed or a search; progress sums to the potential; pickles play on."""

@@ -181,7 +181,7 @@ def test_asins_fit_the_official_length_in_the_largest_shop():
 
 
 @given(st.integers(0, 2**32), st.integers(2, 10_000_000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_neighbouring_asins_differ_in_the_first_syllable(seed, products):
     names = list(islice(asins(products, seed), 300))
     for start in range(max(1, len(names) - 11)):
@@ -284,7 +284,7 @@ def configs(draw):
 
 
 @given(configs(), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_knob_keeps_its_bounds_and_every_text_is_true(config, seed):
     products = list(generate(config, seed))
     assert len(products) == config.products
@@ -383,7 +383,7 @@ def test_most_attributes_are_told_and_all_bounds_are_reached():
 
 
 @given(configs(), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_families_are_of_one_type_and_share_an_attribute(config, seed):
     for family in islice(families(config, seed), 8):
         assert config.family[0] <= len(family) <= config.family[1]

@@ -186,7 +186,7 @@ WORDS = st.lists(st.sampled_from(SOLD.split()))
 TEXTS = WORDS.map(" ".join) | WORDS.map(lambda words: " ".join(words * 12))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(TEXTS, max_size=40), TEXTS | st.text(), st.integers(1, 50))
 def test_search_finds_what_the_formula_ranks(documents, query, k):
     check_against_brute_force(documents, query, k)
@@ -230,7 +230,7 @@ def folder(saved, tmp_path):
     return Path(shutil.copytree(saved, tmp_path / "index"))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(query=TEXTS)
 def test_a_loaded_index_gives_identical_hits(saved, query):
     fresh, loaded = build(SHOP), Index.load(saved)

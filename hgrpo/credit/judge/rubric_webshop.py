@@ -24,11 +24,11 @@ The first line that fits counts.
 import re
 
 from hgrpo.credit.judge.record import Record
+from hgrpo.envs.webshop.prices import split_limit
 
 _ACTION = re.compile(r"(search|click)\[(.+)\]")
 _WORD = re.compile(r"[a-z0-9][a-z0-9.%-]*")
-_LIMIT = re.compile(r", and price lower than ([0-9.]+) dollars")
-_PRICE = re.compile(r"\$([0-9.]+)")
+_PRICE = re.compile(r"\$([0-9]+(?:\.[0-9]+)?)")
 _TABS = {"description", "features", "reviews", "attributes"}
 _WORDS = """
     a an and any are at buy can color find for get give good have i in is it like looking me
@@ -40,9 +40,7 @@ _PLAIN = frozenset(_WORDS.split())
 
 def webshop(goal: str, record: Record) -> list[float]:
     """Scores of one shopper's trajectory, by the rules above."""
-    limit = _LIMIT.search(goal)
-    most = float(limit[1]) if limit else float("inf")
-    text = _LIMIT.sub("", goal.lower())
+    text, most = split_limit(goal.lower())
     wanted = {word for word in _WORD.findall(text) if word not in _PLAIN}
     results: list[str | None] = [observation for observation, _ in record.turns[1:]]
     tried: set[tuple[str, str]] = set()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from hgrpo import streams
 from hgrpo.envs.webshop.records import NO_LIMIT
 
-LIMIT = re.compile(r", and price lower than ([0-9.]+) dollars")
+LIMIT = re.compile(r", and price lower than ([0-9]+(?:\.[0-9]+)?) dollars")
 _AT_END = re.compile(LIMIT.pattern + "$")
 _LIMITS = tuple(10.0 * i for i in range(1, 100))
 _NEXT = 4
