@@ -6,6 +6,7 @@ as many new tokens, each against its part of the cache.
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 _SUPPORTED = ("qwen2", "llama")
-# Positions by which the cache grows.
-_GROWTH = 128
 # Rows with at most so many new tokens attend in one group, single tokens apart.
 _NARROW = 8
 
@@ -39,7 +38,7 @@ class Decoder:
         self.eps = config.rms_norm_eps
         self._rope = _rope_table(config, self.head_dim, max_length)
         self._weights: dict[str, Tensor] = {}
-        self._keys = self._values = self._cache(0)
+        self._keys, self._values = self._cache(), self._cache()
 
     def load(self, weights: dict[str, Tensor]) -> None:
         """Take weights under the base model's own names."""
@@ -69,22 +68,12 @@ class Decoder:
         fused["norm"] = weights["model.norm.weight"].float().clone()
         self._weights = fused
 
-    def _cache(self, length: int) -> Tensor:
+    def _cache(self) -> Tensor:
         layers = self.config.num_hidden_layers
-        return torch.zeros(layers, self.slots, self.kv_heads, length, self.head_dim)
-
-    def _reserve(self, length: int) -> None:
-        """Make room for `length` positions; conversations rarely need all of `max_length`."""
-        held = self._keys.shape[3]
-        if length <= held:
-            return
-        if length > self.max_length:
-            raise RuntimeError(f"position {length} is beyond the {self.max_length} of the model")
-        room = min(self.max_length, -(-length // _GROWTH) * _GROWTH)
-        for name in ("_keys", "_values"):
-            grown = self._cache(room)
-            grown[:, :, :, :held] = getattr(self, name)
-            setattr(self, name, grown)
+        shape = (layers, self.slots, self.kv_heads, self.max_length, self.head_dim)
+        # numpy asks the system for zeros and touches none: only what conversations reach takes
+        # memory, and nothing is ever moved to a larger place.
+        return torch.from_numpy(np.zeros(shape, dtype=np.float32))
 
     @torch.inference_mode()
     def copy_prefix(self, source: int, targets: list[int], length: int) -> None:
@@ -109,7 +98,9 @@ class Decoder:
             row's new tokens, float32 [rows, hidden size], or None.
         """
         w = self._weights
-        self._reserve(max(s + len(t) for s, t in zip(starts, tokens, strict=True)))
+        longest = max(s + len(t) for s, t in zip(starts, tokens, strict=True))
+        if longest > self.max_length:
+            raise RuntimeError(f"position {longest} is beyond the {self.max_length} of the model")
         groups = self._groups(slots, tokens, starts)
         counts = torch.tensor([len(t) for t in tokens])
         flat = torch.tensor([i for row in tokens for i in row])
