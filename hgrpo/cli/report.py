@@ -71,7 +71,7 @@ def main() -> None:
         scripted=scripted,
         left_out=left_out(stages),
     )
-    tables = all_tables(inputs) | {"scripted": scripted}
+    tables = all_tables(inputs, scripted)
     manifest = methods_comparison(inputs.comparison, inputs.episodes)
     for name, row in manifest.items():
         row["_label"] = inputs.arms.label(name)

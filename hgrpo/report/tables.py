@@ -85,11 +85,16 @@ def logged_extras(table: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def all_tables(inputs: Inputs) -> dict[str, pd.DataFrame]:
-    """Name -> table, for the folder of CSV files; the names are those of `names.table_names`."""
+def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Name -> table, for the folder of CSV files; the names are those of `names.table_names`.
+
+    Args:
+        scripted: rows of `scripted_players`.
+    """
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
     tables = {
         "methods": comparison.methods,
+        "scripted": scripted,
         "seeds": comparison.seeds,
         "against_reference": comparison.against_reference,
         "against_sft": comparison.against_untrained,

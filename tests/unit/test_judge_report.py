@@ -5,6 +5,7 @@ import pytest
 from report_fixtures import inputs_of, shipped, write_merged_study
 
 from hgrpo.config.training import MethodConfig
+from hgrpo.report.scripted import scripted_players
 from hgrpo.report.tables import all_tables, cost, logged_extras
 
 COUNTED = {
@@ -42,7 +43,7 @@ def test_the_cost_table_has_all_that_a_judge_counts(inputs):
 
 
 def test_every_table_of_arms_has_their_labels(inputs):
-    tables = all_tables(inputs)
+    tables = all_tables(inputs, scripted_players({}))
     labels = {name: inputs.arms.label(name) for name in inputs.arms.names}
     assert set(tables["methods"]["method"]) == set(labels)
     for name, table in tables.items():

@@ -25,6 +25,7 @@ from hgrpo.report.figures.training import protocol_comparison
 from hgrpo.report.figures.turnrd import turnrd_table
 from hgrpo.report.logs import read_first_turns, read_fits, read_logs
 from hgrpo.report.names import figure_names, table_names
+from hgrpo.report.scripted import scripted_players
 from hgrpo.report.tables import all_tables, cost
 
 SMALL = {"seeds": (11, 23), "rounds": 2, "n_test": 24, "n_validation": 12, "steps": 2}
@@ -128,14 +129,14 @@ def test_one_arm_alone(tmp_path):
 
 def test_tables_are_those_announced(factorial, sweep):
     for study, extra in ((factorial, {"factorial"}), (sweep, set())):
-        tables = all_tables(inputs_of(study))
+        tables = all_tables(inputs_of(study), scripted_players({}))
         assert list(tables) == table_names(study.config)
         assert {"factorial"} & set(tables) == extra
 
 
 def test_the_table_of_cells_holds_every_arm_with_its_levels(factorial):
     inputs = inputs_of(factorial)
-    table = all_tables(inputs)["factorial"]
+    table = all_tables(inputs, scripted_players({}))["factorial"]
     assert table["method"].tolist() == list(CORNERS[1:])
     assert table["lr"].tolist() == [3e-4, 1e-4] * 2
     success = inputs.comparison.seeds.groupby("method")["success"].mean()
@@ -147,7 +148,8 @@ def test_the_factorial_is_drawn_from_the_effects(factorial, pictures):
     table = pd.read_csv(folder / "factorial.csv")
     assert table["effect"].tolist() == ["credit", "lr", "credit x lr"]
     assert table["label"].iloc[1] == "learning rate: 0.0001\ninstead of 0.0003"
-    cells = all_tables(inputs_of(factorial))["factorial"].set_index("method")["success"]
+    tables = all_tables(inputs_of(factorial), scripted_players({}))
+    cells = tables["factorial"].set_index("method")["success"]
     assert table["difference"].iloc[1] == pytest.approx(
         (cells["flat_K8_lo_guard"] + cells["turnrd_K8_lo_guard"]) / 2
         - (cells["flat_K8_hi_guard"] + cells["turnrd_K8_hi_guard"]) / 2

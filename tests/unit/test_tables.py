@@ -7,6 +7,7 @@ import pytest
 from report_fixtures import inputs_of, write_merged_study
 
 from hgrpo.report.names import TABLES
+from hgrpo.report.scripted import scripted_players
 from hgrpo.report.tables import all_tables, cost, counts, logged_extras, write_tables
 
 
@@ -72,7 +73,7 @@ def test_a_study_without_extra_play_or_calls_has_no_columns_for_them(inputs):
 
 
 def test_every_table_is_written(inputs, tmp_path):
-    tables = all_tables(inputs)
+    tables = all_tables(inputs, scripted_players({}))
     write_tables(tables, tmp_path)
     assert {path.stem for path in tmp_path.iterdir()} == set(TABLES)
     written = pd.read_csv(tmp_path / "against_reference.csv")
