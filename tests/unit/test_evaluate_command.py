@@ -13,7 +13,7 @@ from hgrpo.envs.panels import SPLITS, write_panels
 from hgrpo.errors import UserError
 
 CONFIG = {
-    "env": {"games": {"generate": {}}},
+    "env": {"name": "alfworld", "games": {"generate": {}}},
     "model": {"name": "tiny", "tiny": {}},
     "evaluation": {"test_games": 1, "validation_games": 1},
     "train": True,
