@@ -1,4 +1,4 @@
-"""Success by round, by temperature and by task type: tables that carry no verdict."""
+"""Success and return by round, by temperature, by task type: tables without verdicts."""
 
 from collections.abc import Sequence
 
@@ -25,6 +25,7 @@ def temperature_table(
                 "upper": rate.upper,
                 "n_seeds": rate.n_seeds,
                 "n_tasks": rate.n_tasks,
+                "mean_return": group["env_return"].mean(),
                 "inadmissible_share": group["n_inadmissible"].sum() / group["n_turns"].sum(),
             }
         )
@@ -111,6 +112,7 @@ def task_types(
                     "success": played.success.mean(),
                     "lower": lower,
                     "upper": upper,
+                    "mean_return": group["env_return"].mean(),
                 }
             )
     return pd.DataFrame(rows)

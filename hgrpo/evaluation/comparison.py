@@ -136,12 +136,15 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
             rows.append(_method_row(chosen, method, last[method], temperature, protocol.level))
             played = outcomes(chosen[chosen["panel"] == TEST], method, temperature)
             paired[method, temperature] = played
+            test = chosen[chosen["panel"] == TEST]
+            returns = test.groupby("seed")["env_return"].mean()
             seeds += [
                 {
                     "method": method,
                     "temperature": temperature,
                     "seed": seed,
                     "success": rate,
+                    "mean_return": returns[seed],
                 }
                 for seed, rate in zip(played.seeds, played.success.mean(axis=1), strict=True)
             ]

@@ -145,6 +145,12 @@ def test_a_return_above_0_is_success_to_the_reference_alone():
     assert row["success"] == pytest.approx(0.9)
     assert row["paid_share"] == 1
     assert row["mean_return"] == pytest.approx(0.9 + 0.1 * 0.5)
+    seeds = comparison.seeds.query("method == 'New'")
+    assert (seeds["mean_return"] - seeds["success"]).tolist() == pytest.approx([0.05] * len(seeds))
+    types = comparison.task_types.query("method == 'New'")
+    assert types["mean_return"].tolist() == pytest.approx((types["success"] * 0.5 + 0.5).tolist())
+    still = comparison.temperatures
+    assert still["mean_return"].tolist() == pytest.approx(still["success"].tolist())
     assert methods_comparison(comparison, frame)["New"]["_per_round_eval"][-1]["pct_paid"] == 1
 
 
