@@ -4,6 +4,7 @@
 #   make bakeoff SEEDS="11 23 31"     more seeds; ROUNDS=7, STUDY=<name> likewise
 #   make plan                         jobs by stage, what is cached, what the rest will take
 #   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler)
+#   make bakeoff EXTRAS=webshop       what official WebShop files need; EXTRAS="alfworld webshop"
 #   make bench                        the numbers of docs/benchmarks.md
 #   make lint, make schema            check the code; rewrite configs/schema
 #   make unlock                       after a snakemake that was killed
@@ -26,9 +27,10 @@ STUDY_CONFIG := study=$(STUDY) \
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/laptop $(if $(CORES),--cores $(CORES))
 
 # One stamp per set of extras: a second call installs nothing.
-RUN := .venv/.train-workflow-judge
-TEST := .venv/.train-workflow-judge-test$(addprefix -,$(subst $(space),-,$(strip $(EXTRAS))))
-SLOW := .venv/.train-workflow-judge-test-browser$(addprefix -,$(subst $(space),-,$(strip $(EXTRAS))))
+MORE := $(addprefix -,$(subst $(space),-,$(strip $(EXTRAS))))
+RUN := .venv/.train-workflow-judge$(MORE)
+TEST := .venv/.train-workflow-judge-test$(MORE)
+SLOW := .venv/.train-workflow-judge-test-browser$(MORE)
 LINT := .venv/.dev
 
 .DELETE_ON_ERROR:

@@ -136,7 +136,7 @@ def without_extra(monkeypatch) -> None:
 
 def test_fetching_without_the_extra_names_it(tmp_path, monkeypatch):
     without_extra(monkeypatch)
-    with pytest.raises(UserError, match=r"^products.download: .* \(pip install 'hgrpo\[webshop\]'"):
+    with pytest.raises(UserError, match=r"^products.download: .* \(pip install -e '.\[webshop\]'"):
         data_files(config(folder=str(tmp_path), download=True))
 
 

@@ -31,7 +31,7 @@ def provide(path: Path, download: bool) -> dict[str, str | int]:
         except ImportError as error:
             raise UserError(
                 "products.download: fetching needs requests and tenacity "
-                f"(pip install 'hgrpo[webshop]'): {error}"
+                f"(pip install -e '.[webshop]'): {error}"
             ) from None
         if path.name in OFFICIAL:
             missing = not path.exists()

@@ -31,7 +31,7 @@ def title_nouns(
     except (ImportError, OSError) as error:
         raise UserError(
             f"the nouns of product titles need spaCy and its model {MODEL} "
-            f"(pip install 'hgrpo[webshop]'): {error}"
+            f"(pip install -e '.[webshop]'): {error}"
         ) from None
     kept, parsed = tee(things)
     for thing, document in zip(
