@@ -422,7 +422,7 @@ SWAPS: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "the catalogue for the goals": (
         lambda folder: shutil.copy(folder / CATALOGUE, folder / GOALS),
-        "goals of another version",
+        "not a file of goals of this version",
     ),
     "a smaller catalogue": (
         lambda folder: write_catalogue(folder / CATALOGUE, items()[:5]),

@@ -24,12 +24,13 @@ The first line that fits counts.
 import re
 
 from hgrpo.credit.judge.record import Record
+from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.prices import split_limit
 
 _ACTION = re.compile(r"(search|click)\[(.+)\]")
 _WORD = re.compile(r"[a-z0-9][a-z0-9.%-]*")
 _PRICE = re.compile(r"\$([0-9]+(?:\.[0-9]+)?)")
-_TABS = {"description", "features", "reviews", "attributes"}
+_TABS = {tab.lower() for tab in pages.TABS}
 _WORDS = """
     a an and any are at buy can color find for get give good have i in is it like looking me
     my need of on one please recommend search show size some that the them this to want which

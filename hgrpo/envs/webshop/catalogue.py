@@ -6,17 +6,16 @@ most recent ones are kept, so resident memory follows what is visited, not what 
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hgrpo.envs.webshop.arrow_rows import ArrowRows, write_rows
 from hgrpo.envs.webshop.records import Item, Product
 from hgrpo.errors import UserError
 
-_BATCH = 8192
 _KEPT = 8192
 _TEXTS = pa.list_(pa.string())
 _SCHEMA = pa.schema(
@@ -40,10 +39,7 @@ _SCHEMA = pa.schema(
 
 def write_catalogue(path: Path, items: Iterable[Item]) -> None:
     """Write items, whose rows must count from 0."""
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
-        rest = iter(items)
-        while batch := [_record(item) for item in islice(rest, _BATCH)]:
-            writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=_SCHEMA))
+    write_rows(path, _SCHEMA, map(_record, items))
 
 
 class Catalogue:
@@ -54,33 +50,26 @@ class Catalogue:
     """
 
     def __init__(self, path: Path) -> None:
-        try:
-            reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        except FileNotFoundError:
-            raise UserError(f"{path}: no such catalogue; run the assets stage first") from None
-        except (pa.ArrowInvalid, OSError) as error:
-            raise UserError(f"{path}: not a catalogue ({error})") from None
-        if reader.schema != _SCHEMA:
-            raise UserError(f"{path}: not a catalogue of this version; run the assets stage again")
         self._path = path
-        self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
-        self._length = sum(batch.num_rows for batch in self._batches)
+        self._rows = ArrowRows(path, _SCHEMA, "catalogue")
         self.item = lru_cache(maxsize=_KEPT)(self.read)
 
     def __len__(self) -> int:
-        return self._length
+        return len(self._rows)
 
     def items(self) -> Iterator[Item]:
         """Every item in order, a batch at a time, none of them kept."""
         row = 0
-        for batch in self._batches:
+        for batch in self._rows.batches:
             for record in batch.to_pylist():
                 yield _decode(row, record)
                 row += 1
 
     def by_asin(self) -> np.ndarray:
         """Rows in the order of their asins, int32."""
-        asins = pa.chunked_array([batch.column("asin") for batch in self._batches], pa.string())
+        asins = pa.chunked_array(
+            [batch.column("asin") for batch in self._rows.batches], pa.string()
+        )
         return pc.sort_indices(asins).to_numpy().astype(np.int32)
 
     def read(self, row: int) -> Item:
@@ -89,14 +78,12 @@ class Catalogue:
         Raises:
             UserError: there is no such row.
         """
-        if not 0 <= row < self._length:
+        if not 0 <= row < len(self):
             raise UserError(
-                f"{self._path}: product {row} was asked for, but it holds {self._length}; "
+                f"{self._path}: product {row} was asked for, but it holds {len(self)}; "
                 "run the assets stage again"
             )
-        # Every batch but the last is full.
-        batch, place = divmod(row, _BATCH)
-        return _decode(row, self._batches[batch].slice(place, 1).to_pylist()[0])
+        return _decode(row, self._rows.record(row))
 
 
 def _decode(row: int, record: dict) -> Item:

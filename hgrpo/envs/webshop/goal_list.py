@@ -3,15 +3,14 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
 
+from hgrpo.envs.webshop.arrow_rows import ArrowRows, write_rows
 from hgrpo.envs.webshop.records import Goal, Item
 from hgrpo.errors import UserError
 
-_BATCH = 8192
 _TEXTS = pa.list_(pa.string())
 _SCHEMA = pa.schema(
     [
@@ -28,10 +27,7 @@ _SCHEMA = pa.schema(
 
 def write_goals(path: Path, goals: Iterable[Goal]) -> None:
     """Write goals in their order."""
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
-        rest = iter(goals)
-        while batch := [_record(goal) for goal in islice(rest, _BATCH)]:
-            writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=_SCHEMA))
+    write_rows(path, _SCHEMA, map(_record, goals))
 
 
 class GoalList:
@@ -42,24 +38,15 @@ class GoalList:
     """
 
     def __init__(self, path: Path) -> None:
-        try:
-            reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        except FileNotFoundError:
-            raise UserError(f"{path}: no such file of goals; run the assets stage first") from None
-        except (pa.ArrowInvalid, OSError) as error:
-            raise UserError(f"{path}: not a file of goals ({error})") from None
-        if reader.schema != _SCHEMA:
-            raise UserError(f"{path}: goals of another version; run the assets stage again")
         self._path = path
-        self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
-        self._length = sum(batch.num_rows for batch in self._batches)
+        self._rows = ArrowRows(path, _SCHEMA, "file of goals")
 
     def __len__(self) -> int:
-        return self._length
+        return len(self._rows)
 
     def texts(self) -> Iterator[str]:
         """Every goal's text, in the order of their numbers."""
-        for batch in self._batches:
+        for batch in self._rows.batches:
             yield from batch.column("text").to_pylist()
 
     def goal(self, number: int) -> Goal:
@@ -68,12 +55,9 @@ class GoalList:
         Raises:
             UserError: there is none.
         """
-        if not 0 <= number < self._length:
-            raise UserError(
-                f"{self._path}: goal {number}: the shop has goals 0 to {self._length - 1}"
-            )
-        batch, place = divmod(number, _BATCH)
-        (record,) = self._batches[batch].slice(place, 1).to_pylist()
+        if not 0 <= number < len(self):
+            raise UserError(f"{self._path}: goal {number}: the shop has goals 0 to {len(self) - 1}")
+        record = self._rows.record(number)
         names, values = record["option_names"], record["option_values"]
         options = tuple(values) if names is None else tuple(zip(names, values, strict=True))
         return Goal(

@@ -1,0 +1,53 @@
+"""Rows of an Arrow file that all processes map instead of loading."""
+
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+
+from hgrpo.errors import UserError
+
+_BATCH = 8192
+
+
+def write_rows(path: Path, schema: pa.Schema, records: Iterable[dict]) -> None:
+    """Write records in their order, a batch at a time."""
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        rest = iter(records)
+        while batch := list(islice(rest, _BATCH)):
+            writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=schema))
+
+
+class ArrowRows:
+    """Records by row.
+
+    Args:
+        path: a file that `write_rows` wrote.
+        schema: what it was written with.
+        what: what the file is, for messages.
+
+    Raises:
+        UserError: the file is missing, is none of Arrow's, or has another schema.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, what: str) -> None:
+        try:
+            reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        except FileNotFoundError:
+            raise UserError(f"{path}: no such {what}; run the assets stage first") from None
+        except (pa.ArrowInvalid, OSError) as error:
+            raise UserError(f"{path}: not a {what} ({error})") from None
+        if reader.schema != schema:
+            raise UserError(f"{path}: not a {what} of this version; run the assets stage again")
+        self.batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        self._length = sum(batch.num_rows for batch in self.batches)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def record(self, row: int) -> dict:
+        """The record of a row from 0 to the length less 1."""
+        # Every batch but the last is full.
+        batch, place = divmod(row, _BATCH)
+        return self.batches[batch].slice(place, 1).to_pylist()[0]
