@@ -40,7 +40,7 @@ def _within(least: int, most: int) -> AfterValidator:
 class CatalogueConfig(Strict):
     """Products and instructions generated in the published format; every bound is inclusive."""
 
-    products: int = Field(3000, gt=0, le=10_000_000, description="products in the shop")
+    products: int = Field(2000, gt=0, le=10_000_000, description="products in the shop")
     departments: Annotated[tuple[Department, ...], AfterValidator(distinct)] = Field(
         DEPARTMENTS, description="departments that sell something"
     )

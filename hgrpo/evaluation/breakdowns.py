@@ -48,7 +48,9 @@ def rounds(episodes: pd.DataFrame, order: Sequence[str], level: float) -> pd.Dat
     greedy = episodes[episodes["temperature"] == GREEDY]
     rows = []
     for (method, round_index, panel), group in greedy.groupby(["method", "round", "panel"]):
-        rate = statistics.rate_interval(outcomes(group, method, GREEDY).success, level)
+        played = outcomes(group, method, GREEDY)
+        rate = statistics.rate_interval(played.success, level)
+        paid = statistics.mean_interval(played.returns, level)
         rows.append(
             {
                 "method": method,
@@ -57,7 +59,9 @@ def rounds(episodes: pd.DataFrame, order: Sequence[str], level: float) -> pd.Dat
                 "success": rate.mean,
                 "lower": rate.lower,
                 "upper": rate.upper,
-                "mean_return": group["env_return"].mean(),
+                "mean_return": paid.mean,
+                "return_lower": paid.lower,
+                "return_upper": paid.upper,
                 "mean_turns": group["n_turns"].mean(),
                 "inadmissible_share": group["n_inadmissible"].sum() / group["n_turns"].sum(),
             }

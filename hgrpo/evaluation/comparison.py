@@ -8,6 +8,7 @@ each a family of paired comparisons (same seeds, same tasks) with Holm's correct
    the one with the highest VALIDATION success (ties: the lower one). A policy can gain success
    merely by sampling more sharply; only what exceeds this is learning.
 
+Returns are compared likewise where an episode can pay a part: with intervals, without verdicts.
 The best of all rounds is computed as well, because it is what other papers print, and is never
 used for a verdict.
 """
@@ -247,6 +248,7 @@ def _method_row(
     test = chosen[chosen["panel"] == TEST]
     played = outcomes(test, method, temperature)
     rate = statistics.rate_interval(played.success, level)
+    paid = statistics.mean_interval(played.returns, level)
     validation = chosen[chosen["panel"] == VALIDATION]["success"]
     turns = test["n_turns"].sum()
     return {
@@ -259,7 +261,9 @@ def _method_row(
         "lower": rate.lower,
         "upper": rate.upper,
         "validation_success": validation.mean() if len(validation) else np.nan,
-        "mean_return": test["env_return"].mean(),
+        "mean_return": paid.mean,
+        "return_lower": paid.lower,
+        "return_upper": paid.upper,
         "paid_share": _paid(test),
         "mean_progress": test["final_progress"].mean(),
         "mean_turns": test["n_turns"].mean(),
@@ -290,6 +294,7 @@ def _family(
         mine = paired[method, GREEDY]
         _check_pairs(method, mine, baseline[0], theirs)
         estimate = statistics.difference_interval(mine.success, theirs.success, protocol.level)
+        paid = statistics.mean_interval(mine.returns - theirs.returns, protocol.level)
         rng = streams.generator("bootstrap", method, *baseline)
         lower, upper = statistics.bootstrap_interval(
             mine.success - theirs.success, rng, protocol.replicates, protocol.level
@@ -317,6 +322,9 @@ def _family(
                 "minimum_detectable_effect": statistics.minimum_detectable_effect(
                     estimate, len(methods), level=protocol.level
                 ),
+                "return_difference": paid.mean,
+                "return_lower": paid.lower,
+                "return_upper": paid.upper,
             }
         )
         for seed, ours, other in zip(mine.seeds, mine.success, theirs.success, strict=True):

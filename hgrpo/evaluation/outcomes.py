@@ -1,4 +1,4 @@
-"""Successes of one arm at one round and temperature, as a table of seeds and tasks."""
+"""What one arm reached at one round and temperature, as tables of seeds and tasks."""
 
 from dataclasses import dataclass
 
@@ -13,9 +13,15 @@ TEST, VALIDATION = "test", "validation"
 
 @dataclass(frozen=True)
 class Outcomes:
-    """`success` is a table [seeds, tasks] of zeros and ones; both axes are sorted."""
+    """Tables [seeds, tasks], both axes sorted.
+
+    Attributes:
+        success: zeros and ones.
+        returns: what the environment paid.
+    """
 
     success: np.ndarray
+    returns: np.ndarray
     seeds: list[int]
     tasks: list[str]
 
@@ -32,12 +38,20 @@ def select(
 
 
 def outcomes(chosen: pd.DataFrame, method: str, temperature: float) -> Outcomes:
-    """The table of episodes that differ in seed and task only.
+    """The tables of episodes that differ in seed and task only.
 
     Raises:
         UserError: there are none.
     """
     if chosen.empty:
         raise UserError(f"{method}: no episodes at temperature {temperature:g} to compare")
-    table = chosen.pivot(index="seed", columns="task_id", values="success").sort_index()
-    return Outcomes(table.to_numpy(dtype=float), list(table.index), list(table.columns))
+    success, returns = (
+        chosen.pivot(index="seed", columns="task_id", values=column).sort_index()
+        for column in ("success", "env_return")
+    )
+    return Outcomes(
+        success.to_numpy(dtype=float),
+        returns.to_numpy(dtype=float),
+        list(success.index),
+        list(success.columns),
+    )

@@ -137,6 +137,18 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
     return Estimate(mean, min(lower, mean), max(upper, mean), error, freedom, seeds, tasks)
 
 
+def mean_interval(values: np.ndarray, level: float = LEVEL) -> Estimate:
+    """Mean of a crossed table [seeds, tasks] of any numbers, and its t interval.
+
+    For returns and their paired differences, which are not counts: no pseudo-tasks, no bounds.
+    """
+    values = _table(values)
+    error, freedom = two_level_variance(values)
+    mean = float(values.mean())
+    half = error * stats.t.ppf((1 + level) / 2, freedom)
+    return Estimate(mean, mean - half, mean + half, error, freedom, *values.shape)
+
+
 def wilson_interval(successes: float, trials: float, tails: float = ALPHA) -> tuple[float, float]:
     """Wilson's score interval of a proportion; counts may be effective, not whole, numbers.
 

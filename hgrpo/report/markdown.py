@@ -45,7 +45,7 @@ def results(tables: Tables) -> str:
             [
                 name,
                 rate(row),
-                *([f"{100 * row.mean_return:.1f}"] if partial else []),
+                *([_score(row)] if partial else []),
                 "reference" if row.method == ours else _difference(reference, row.method),
                 _difference(untrained, row.method),
             ]
@@ -141,6 +141,12 @@ def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
 def rate(row: tuple) -> str:
     """`74.3 % (70.3 % to 78.0 %)` of a row with success, lower and upper."""
     return f"{percent(row.success)} ({percent(row.lower)} to {percent(row.upper)})"
+
+
+def _score(row: tuple) -> str:
+    """`54.1 (52.0 to 56.2)` of a row with the mean return and its interval."""
+    ends = f"{100 * row.return_lower:.1f} to {100 * row.return_upper:.1f}"
+    return f"{100 * row.mean_return:.1f} ({ends})"
 
 
 def _difference(table: pd.DataFrame, method: str) -> str:

@@ -96,10 +96,10 @@ def save(drawing: Drawing, folder: Path) -> None:
     drawing.data.to_csv(folder / f"{drawing.name}.csv", index=False, lineterminator="\n")
 
 
-def percent_axis(axis: matplotlib.axis.Axis) -> None:
-    """Show fractions as percent, with ticks that need no decimals."""
+def percent_axis(axis: matplotlib.axis.Axis, symbol: str = " %") -> None:
+    """Show fractions as percent, or as points with symbol "", with ticks without decimals."""
     axis.set_major_locator(matplotlib.ticker.MaxNLocator("auto", steps=[1, 2, 5, 10]))
-    axis.set_major_formatter(matplotlib.ticker.PercentFormatter(1, decimals=0, symbol=" %"))
+    axis.set_major_formatter(matplotlib.ticker.PercentFormatter(1, decimals=0, symbol=symbol))
 
 
 def log_axis(axis: matplotlib.axis.YAxis) -> None:

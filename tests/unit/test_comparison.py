@@ -152,6 +152,18 @@ def test_a_return_above_0_is_success_to_the_reference_alone():
     still = comparison.temperatures
     assert still["mean_return"].tolist() == pytest.approx(still["success"].tolist())
     assert methods_comparison(comparison, frame)["New"]["_per_round_eval"][-1]["pct_paid"] == 1
+    assert row["return_lower"] < row["mean_return"] < row["return_upper"] <= 1
+    against = comparison.against_untrained.set_index("method").loc["New"]
+    # Half a point for every failure is worth nothing in successes.
+    rival = comparison.methods.set_index(["method", "temperature"]).loc[
+        ("SFTOnly", comparison.best_temperature), "mean_return"
+    ]
+    assert against["return_difference"] == pytest.approx(row["mean_return"] - rival)
+    assert against["return_lower"] < against["return_difference"] < against["return_upper"]
+    rounds = comparison.rounds.query("method == 'New' and panel == 'test'").iloc[-1]
+    assert rounds[["mean_return", "return_lower", "return_upper"]].tolist() == pytest.approx(
+        row[["mean_return", "return_lower", "return_upper"]].tolist()
+    )
 
 
 def test_one_seed_says_nothing_of_probability_of_improvement():

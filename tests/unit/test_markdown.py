@@ -22,7 +22,12 @@ def tables():
                 {"method": "flat", "label": "flat GRPO", "temperature": 0.0, "success": 0.4},
                 {"method": "A", "label": "arm A", "temperature": 0.0, "success": 0.421},
             ]
-        ).assign(mean_return=lambda table: table["success"], **interval),
+        ).assign(
+            mean_return=lambda table: table["success"],
+            return_lower=0.2,
+            return_upper=0.875,
+            **interval,
+        ),
         "against_reference": pd.DataFrame(
             [{"method": "A", "baseline": "flat", "verdict": "inconclusive"} | difference]
         ),
@@ -60,7 +65,8 @@ def test_a_score_stands_beside_success_where_parts_are_paid(tables):
     methods = tables["methods"].assign(mean_return=[0.5, 0.6, 0.7, 0.7754])
     lines = markdown.results(tables | {"methods": methods}).splitlines()
     assert [line.split(" | ")[2].strip() for line in lines] == [
-        *("score", "---", "50.0", "60.0", "70.0", "77.5")
+        *("score", "---"),
+        *(f"{score} (20.0 to 87.5)" for score in ("50.0", "60.0", "70.0", "77.5")),
     ]
 
 

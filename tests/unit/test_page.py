@@ -38,6 +38,37 @@ def html(page):
     return page.read_text()
 
 
+@pytest.fixture(scope="module")
+def paid_in_part(tmp_path_factory):
+    """The page's folder of a study whose failures pay a quarter."""
+    root = tmp_path_factory.mktemp("parts")
+    study = write_study(root, seeds=(11, 23), rounds=2, steps=3, **PANELS)
+    for path in study.files("eval/*/*/*/episodes.parquet"):
+        frame = pd.read_parquet(path)
+        frame["env_return"] = 0.25 + 0.75 * frame["success"]
+        frame.to_parquet(path, index=False)
+    return build_report(study).parent
+
+
+def test_scores_stand_beside_successes_where_parts_are_paid(paid_in_part):
+    html = (paid_in_part / "report.html").read_text()
+    row = pd.read_csv(paid_in_part / "tables/methods.csv").iloc[-1]
+    assert row["mean_return"] == pytest.approx(0.25 + 0.75 * row["success"])
+    lower, upper = (round(100 * row[f"return_{end}"], 1) for end in ("lower", "upper"))
+    assert f">{round(100 * row['mean_return'], 1)}<small>{lower} to {upper}</small>" in html
+    against = pd.read_csv(paid_in_part / "tables/against_reference.csv").iloc[0]
+    assert against["return_difference"] == pytest.approx(0.75 * against["difference"])
+    ends = [words.points(against[f"return_{end}"]) for end in ("difference", "lower", "upper")]
+    assert f"{ends[0]} ({ends[1]} to {ends[2]})</td>" in html
+    svg = (paid_in_part / "figures/learning_curves.svg").read_text()
+    assert "greedy score on the test panel" in svg and "greedy success on the test panel" in svg
+
+
+def test_no_scores_where_success_is_all_that_pays(html, page):
+    assert 'data-label="score"' not in html and "Score, difference" not in html
+    assert "greedy score" not in (page.parent / "figures/learning_curves.svg").read_text()
+
+
 class Tags(HTMLParser):
     """Collects every tag with its attributes, and complains of tags left open."""
 

@@ -44,6 +44,22 @@ def test_difference_interval_by_hand():
     assert estimate.mean - estimate.lower == pytest.approx(half)
 
 
+def test_mean_interval_by_hand():
+    # Seed means 0.5 and 0.3, task means 0.8, 0.4 and 0: variances 0.02 / 2 and 0.16 / 3.
+    found = statistics.mean_interval([[0.9, 0.6, 0.0], [0.7, 0.2, 0.0]])
+    error = (0.01 + 0.16 / 3) ** 0.5
+    freedom = error**4 / (0.01**2 / 1 + (0.16 / 3) ** 2 / 2)
+    half = error * stats.t.ppf(0.975, freedom)
+    assert found.mean == pytest.approx(0.4)
+    assert (found.lower, found.upper) == pytest.approx((0.4 - half, 0.4 + half))
+    assert (found.n_seeds, found.n_tasks) == (2, 3)
+
+
+def test_the_mean_of_equal_values_has_no_width():
+    found = statistics.mean_interval([[0.5, 0.5], [0.5, 0.5]])
+    assert (found.lower, found.mean, found.upper) == (0.5, 0.5, 0.5)
+
+
 def test_identical_policies_keep_a_width_and_are_inconclusive():
     same = np.tile([1.0, 0.0, 1.0, 1.0], (3, 25))
     estimate = statistics.difference_interval(same, same)

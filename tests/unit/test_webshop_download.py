@@ -254,8 +254,8 @@ def test_without_a_network_one_sentence_says_so(monkeypatch, tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
-        with pytest.raises(UserError, match=rf"^{url}: not fetched in 2 .*is there a network\?$"):
-            fetch(url, tmp_path / "f", attempts=2, pause_s=0.001)
+        with pytest.raises(UserError, match=rf"^{url}: not fetched in 3 .*is there a network\?$"):
+            fetch(url, tmp_path / "f", pause_s=0.001)
     assert names(tmp_path) == []
 
 

@@ -25,24 +25,18 @@ import re
 
 from hgrpo.credit.judge.record import Record
 from hgrpo.envs.webshop import pages
+from hgrpo.envs.webshop.instruction_words import PLAIN, words
 from hgrpo.envs.webshop.prices import split_limit
 
 _ACTION = re.compile(r"(search|click)\[(.+)\]")
-_WORD = re.compile(r"[a-z0-9][a-z0-9.%-]*")
 _PRICE = re.compile(r"\$([0-9]+(?:\.[0-9]+)?)")
 _TABS = {tab.lower() for tab in pages.TABS}
-_WORDS = """
-    a an and any are at buy can color find for get give good have i in is it like looking me
-    my need of on one please recommend search show size some that the them this to want which
-    with would you
-"""
-_PLAIN = frozenset(_WORDS.split())
 
 
 def webshop(goal: str, record: Record) -> list[float]:
     """Scores of one shopper's trajectory, by the rules above."""
     text, most = split_limit(goal.lower())
-    wanted = {word for word in _WORD.findall(text) if word not in _PLAIN}
+    wanted = set(words(text)) - PLAIN
     results: list[str | None] = [observation for observation, _ in record.turns[1:]]
     tried: set[tuple[str, str]] = set()
     scores = []
@@ -83,5 +77,5 @@ def _effect(
 
 def _match(wanted: set[str], text: str, goal: str) -> float:
     """Share of the wanted words in a text, from which the instruction itself was taken out."""
-    words = set(_WORD.findall(text.lower().replace(goal, " ")))
-    return len(wanted & words) / len(wanted) if wanted else 0.0
+    seen = set(words(text.lower().replace(goal, " ")))
+    return len(wanted & seen) / len(wanted) if wanted else 0.0

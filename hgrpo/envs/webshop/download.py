@@ -8,16 +8,18 @@ places agree on; where there is none, a receipt records what came.
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 import requests
 from tenacity import (
+    RetryCallState,
     Retrying,
     retry_if_exception_type,
     stop_after_attempt,
+    stop_any,
     wait_exponential,
     wait_random,
 )
@@ -28,6 +30,8 @@ from hgrpo.errors import UserError
 # What is lost of a chunk when the line is cut in it.
 _CHUNK = 1 << 16
 _LONGEST_PAUSE_S = 60.0
+# A line that drops comes back in minutes; where none was ever reached there is none.
+_ATTEMPTS_WITHOUT_NETWORK = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,8 @@ def fetch(
         destination: the file to write; its folder is made.
         sha256: expected checksum, hex; None takes that of `OFFICIAL`, or checks none.
         size: expected bytes; None likewise.
-        attempts: requests in all. Between them the pause doubles from `pause_s`, with jitter.
+        attempts: requests in all, 3 at most while nothing answers and nothing has come.
+            Between them the pause doubles from `pause_s`, with jitter.
         timeout_s: how long the server may be silent.
 
     Raises:
@@ -130,7 +135,7 @@ def fetch(
         return _receipt(destination, destination, source, "remove it to fetch it again")
     part = _Part(destination)
     retrying = Retrying(
-        stop=stop_after_attempt(attempts),
+        stop=stop_any(stop_after_attempt(attempts), _without_network(part)),
         retry=retry_if_exception_type(_PassingError),
         wait=wait_exponential(pause_s, max=_LONGEST_PAUSE_S) + wait_random(0, pause_s),
         reraise=True,
@@ -145,7 +150,8 @@ def fetch(
             part.discard()
             rest = "; is there a network?" if error.unreachable else ""
         raise UserError(
-            f"{source.url}: not fetched in {attempts} attempts ({error}){rest}"
+            f"{source.url}: not fetched in {retrying.statistics['attempt_number']} attempts "
+            f"({error}){rest}"
         ) from None
     except OSError as error:
         raise UserError(f"{part.path}: cannot be written ({error.strerror or error})") from None
@@ -164,6 +170,16 @@ class _PassingError(Exception):
     def __init__(self, message: str, unreachable: bool = False):
         super().__init__(message)
         self.unreachable = unreachable
+
+
+def _without_network(part: "_Part") -> Callable[[RetryCallState], bool]:
+    """Whether to give up since nothing was ever reached."""
+
+    def stop(state: RetryCallState) -> bool:
+        unreachable = state.outcome.exception().unreachable
+        return unreachable and not part.size and state.attempt_number >= _ATTEMPTS_WITHOUT_NETWORK
+
+    return stop
 
 
 class _Part:

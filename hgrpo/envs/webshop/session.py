@@ -87,6 +87,11 @@ class Session:
         return self._number
 
     @property
+    def last_page(self) -> int:
+        """Number of the last page of results with products on it; 0 without any."""
+        return -(-len(self._hits) // PAGE_SIZE)
+
+    @property
     def listed(self) -> list[int]:
         """Rows of the products on the page of results; empty on other pages."""
         return self._on_page() if self._kind == "results" else []

@@ -17,21 +17,15 @@ import numpy as np
 
 from hgrpo.config.env_webshop import HabitsConfig
 from hgrpo.envs.webshop import pages
+from hgrpo.envs.webshop.instruction_words import PLAIN, words
 from hgrpo.envs.webshop.prices import split_limit
 from hgrpo.envs.webshop.records import Item, Product
 from hgrpo.envs.webshop.session import Session
 
-_LAST_PAGE = 5
-_WORD = re.compile(r"[a-z0-9][a-z0-9.%-]*")
 _BRACKETS = str.maketrans("[]", "  ")
 # What instructions say around the things that are asked for.
-_WORDS = """
-    a an and any are at buy can find for get give good have i i'd i'm in is it like looking me
-    my need of on one or please recommend search show some something that the them these this
-    to want which with would you am be has let's shop help color size flavor name scent
-    material style pack
-"""
-_PHRASES = frozenset(_WORDS.split())
+_MORE = "or something these am be has shop help flavor name scent material style pack"
+_PHRASES = PLAIN | set(_MORE.split())
 
 
 class Oracle:
@@ -64,7 +58,7 @@ class Oracle:
             return f"search[{searchable(target.product.title)}]"
         if target.row in session.listed:
             return click(target.product.asin)
-        if session.number < _LAST_PAGE and session.listed:
+        if session.number < session.last_page:
             return click(pages.NEXT)
         return None
 
@@ -83,7 +77,7 @@ class Reader:
         self._knobs = knobs
         self._rng = rng
         self._text, self._limit = split_limit(session.goal.text.lower())
-        self._words = [w for w in _WORD.findall(self._text) if w not in _PHRASES]
+        self._words = [w for w in words(self._text) if w not in _PHRASES]
         self._matches: dict[str, float] = {}  # of the products opened so far, by asin
         self._done: set[str] = set()  # options and tabs dealt with on the product that is open
         self._settled = False  # the product that is open is the one to buy
@@ -167,6 +161,6 @@ def click(text: str) -> str:
     return f"click[{text}]"
 
 
-def searchable(words: str) -> str:
+def searchable(text: str) -> str:
     """Words as a search can carry them: on one line, without brackets, not empty."""
-    return " ".join(words.lower().translate(_BRACKETS).split()) or "product"
+    return " ".join(text.lower().translate(_BRACKETS).split()) or "product"

@@ -1,4 +1,7 @@
-"""Greedy test success against rounds and against what was spent."""
+"""Greedy test success against rounds and against what was spent; scores against rounds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -29,54 +32,82 @@ BUDGETS = {
 }
 
 
+@dataclass(frozen=True)
+class Measure:
+    """What a learning curve shows: columns of the table of rounds, its name and its unit."""
+
+    column: str
+    lower: str
+    upper: str
+    name: str
+    unit: str
+
+
+SUCCESS = Measure("success", "lower", "upper", "success", " %")
+SCORE = Measure("mean_return", "return_lower", "return_upper", "score", "")
+
+
 def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
-    """Greedy test success after every round; thin lines are seeds, bars the last intervals."""
+    """Greedy test success after every round, and the score where an episode can pay a part.
+
+    Thin lines are seeds, bars the last intervals. Many arms have a panel each, of success alone.
+    """
     table = _with_start(comparison, arms)
     many = len(arms.trained) > MANY
-    figure = (_panel_each if many else _together)(table, comparison, arms)
+    measures = [SUCCESS, *([SCORE] if comparison.partial and not many else [])]
+    figure = (
+        _panel_each(table, comparison, arms)
+        if many
+        else _together(table, comparison, arms, measures)
+    )
     apart = f" {arms.label(arms.reference)} is drawn thin in every panel." if many else ""
+    score = " The score is 100 times the mean return." if SCORE in measures else ""
     return Drawing(
         "learning_curves",
         "learning",
         "Learning curves",
-        f"Greedy success on the {comparison.n_test} test tasks after every round; thin lines are "
-        f"single seeds. Only the last round is the endpoint: bars beside it are "
-        f"{percent(comparison.protocol.level, 0)} intervals.{apart}",
-        _said(table, arms),
+        f"Greedy {' and '.join(m.name for m in measures)} on the {comparison.n_test} test tasks "
+        f"after every round; thin lines are single seeds. Only the last round is the endpoint: "
+        f"bars beside it are {percent(comparison.protocol.level, 0)} intervals.{score}{apart}",
+        " ".join(_said(table, arms, measure) for measure in measures),
         figure,
         table,
     )
 
 
-def _together(table: pd.DataFrame, comparison: Comparison, arms: Arms) -> Figure:
+def _together(
+    table: pd.DataFrame, comparison: Comparison, arms: Arms, measures: Sequence[Measure]
+) -> Figure:
     """All arms on one set of axes, named at the ends of their lines, or below if that is tight."""
-    figure, axes = canvas(height=3.6)
-    ax = axes[0, 0]
+    figure, axes = canvas(len(measures), height=3.6 * len(measures), sharex=True)
     shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.05 + 0.2
-    ends = []
-    for shift, name in zip(shifts, arms.trained, strict=True):
-        arm, mine = arms[name], table[table["method"] == name]
-        _draw_seeds(ax, comparison, arm)
-        _draw_last(ax, mine, arm, shift)
-        ax.plot(
-            mine["round"],
-            mine["success"],
-            color=arm.colour,
-            marker=arm.marker,
-            markersize=5,
-            label=arm.label,
-        )
-        ends.append((wrap(arm.label), *mine[["round", "success"]].iloc[-1], arm.colour))
-    ends += _untrained_line(ax, comparison, arms)
-    ax.set_xlabel("round")
-    ax.set_ylabel("greedy success on the test panel")
-    ax.set_xticks(sorted(table["round"].unique()))
-    percent_axis(ax.yaxis)
-    ax.spines[["top", "right"]].set_visible(False)
-    if crowded([text for text, *_ in ends]):
-        legend_below(figure, ax.get_legend_handles_labels()[0])
-    else:
-        label_ends(ax, ends)
+    tight = False
+    for ax, measure in zip(axes.flat, measures, strict=True):
+        ends = []
+        for shift, name in zip(shifts, arms.trained, strict=True):
+            arm, mine = arms[name], table[table["method"] == name]
+            _draw_seeds(ax, comparison, arm, measure)
+            _draw_last(ax, mine, arm, shift, measure)
+            ax.plot(
+                mine["round"],
+                mine[measure.column],
+                color=arm.colour,
+                marker=arm.marker,
+                markersize=5,
+                label=arm.label,
+            )
+            ends.append((wrap(arm.label), *mine[["round", measure.column]].iloc[-1], arm.colour))
+        ends += _untrained_line(ax, comparison, arms, measure)
+        ax.set_ylabel(f"greedy {measure.name} on the test panel")
+        percent_axis(ax.yaxis, measure.unit)
+        ax.spines[["top", "right"]].set_visible(False)
+        tight = crowded([text for text, *_ in ends])
+        if not tight:
+            label_ends(ax, ends)
+    axes[0, 0].set_xticks(sorted(table["round"].unique()))
+    axes[-1, 0].set_xlabel("round")
+    if tight:
+        legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
     return figure
 
 
@@ -89,12 +120,12 @@ def _panel_each(table: pd.DataFrame, comparison: Comparison, arms: Arms) -> Figu
     reference = table[table["method"] == arms.reference]
     for ax, name, title in zip(axes.flat, arms.trained, titles, strict=False):
         arm, mine = arms[name], table[table["method"] == name]
-        _draw_seeds(ax, comparison, arm)
-        _draw_last(ax, mine, arm, 0.2)
+        _draw_seeds(ax, comparison, arm, SUCCESS)
+        _draw_last(ax, mine, arm, 0.2, SUCCESS)
         own = arms[arms.reference].colour
         ax.plot(reference["round"], reference["success"], color=own, linewidth=0.9)
         ax.plot(mine["round"], mine["success"], color=arm.colour, marker=arm.marker, markersize=4)
-        _untrained_line(ax, comparison, arms)
+        _untrained_line(ax, comparison, arms, SUCCESS)
         ax.set_title(title, fontsize=8.5, fontweight="normal", color=arm.colour)
         label_ends(ax, [(percent(mine["success"].iloc[-1], 0), 0, mine["success"].iloc[-1], INK)])
         ax.tick_params(labelsize=8)
@@ -108,21 +139,22 @@ def _panel_each(table: pd.DataFrame, comparison: Comparison, arms: Arms) -> Figu
     return figure
 
 
-def _draw_seeds(ax: Axes, comparison: Comparison, arm: Arm) -> None:
+def _draw_seeds(ax: Axes, comparison: Comparison, arm: Arm, measure: Measure) -> None:
     """A thin line for every seed, where there are several."""
     runs = comparison.rounds_by_seed
     runs = runs[(runs["method"] == arm.name) & (runs["panel"] == TEST)]
     if runs["seed"].nunique() > 1:
         for _, run in runs.groupby("seed"):
-            ax.plot(run["round"], run["success"], color=arm.colour, alpha=0.3, linewidth=0.8)
+            values = run[measure.column]
+            ax.plot(run["round"], values, color=arm.colour, alpha=0.3, linewidth=0.8)
 
 
-def _draw_last(ax: Axes, mine: pd.DataFrame, arm: Arm, shift: float) -> None:
+def _draw_last(ax: Axes, mine: pd.DataFrame, arm: Arm, shift: float, measure: Measure) -> None:
     """The interval of the last round, beside it."""
     last = mine.iloc[-1]
     ax.plot(
         [last["round"] + shift] * 2,
-        [last["lower"], last["upper"]],
+        [last[measure.lower], last[measure.upper]],
         color=arm.colour,
         alpha=0.5,
         linewidth=2.5,
@@ -150,7 +182,7 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
                 markersize=5,
                 label=arm.label,
             )
-        _untrained_line(ax, comparison, arms)
+        _untrained_line(ax, comparison, arms, SUCCESS)
         ax.set_xlabel(label)
         ax.set_ylabel("test success")
         percent_axis(ax.yaxis)
@@ -188,9 +220,9 @@ def _with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms) -> list:
+def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measure) -> list:
     """A level line at the SFT policy's best temperature; returns its name for `label_ends`."""
-    level = untrained_level(comparison, arms)
+    level = untrained_level(comparison, arms, measure.column)
     if level is None:
         return []
     name = f"{arms.label(arms.untrained)},\n{temperature_name(comparison.best_temperature)}"
@@ -198,22 +230,23 @@ def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms) -> list:
     return [(name, 0, level, MUTED)]
 
 
-def untrained_level(comparison: Comparison, arms: Arms) -> float | None:
-    """Test success of the SFT policy at its best temperature; None without such an arm."""
+def untrained_level(comparison: Comparison, arms: Arms, column: str = "success") -> float | None:
+    """The SFT policy's test success, or another column, at its best temperature, if it played."""
     rows = comparison.methods
     rows = rows[
         (rows["method"] == arms.untrained) & (rows["temperature"] == comparison.best_temperature)
     ]
-    return rows["success"].iloc[0] if len(rows) else None
+    return rows[column].iloc[0] if len(rows) else None
 
 
-def _said(table: pd.DataFrame, arms: Arms) -> str:
+def _said(table: pd.DataFrame, arms: Arms, measure: Measure) -> str:
     lines = []
     for name in arms.trained:
         mine = table[table["method"] == name]
         first, last = mine.iloc[0], mine.iloc[-1]
         lines.append(
-            f"{arms.label(name)} from {percent(first['success'])} at round {first['round']} to "
-            f"{percent(last['success'])} at round {last['round']}"
+            f"{arms.label(name)} from {100 * first[measure.column]:.1f}{measure.unit} at round "
+            f"{first['round']} to {100 * last[measure.column]:.1f}{measure.unit} at round "
+            f"{last['round']}"
         )
-    return f"Greedy test success: {'; '.join(lines)}."
+    return f"Greedy test {measure.name}: {'; '.join(lines)}."

@@ -1,0 +1,16 @@
+"""The words of an instruction or a page, and those that any instruction has."""
+
+import re
+
+_WORD = re.compile(r"[a-z0-9][a-z0-9.%-]*")
+_WORDS = """
+    a an and any are at buy can color find for get give good have i in is it like looking me
+    my need of on one please recommend search show size some that the them this to want which
+    with would you
+"""
+PLAIN = frozenset(_WORDS.split())
+
+
+def words(text: str) -> list[str]:
+    """Words of a lower-case text, in its order."""
+    return _WORD.findall(text)
