@@ -169,6 +169,7 @@ def effects_of(square, success, level=0.95):
             "temperature": 0.0,
             "task_id": f"task {task}",
             "success": bool(won),
+            "env_return": float(won),
         }
         for arm, table in success.items()
         for (seed, task), won in np.ndenumerate(table)
