@@ -1,9 +1,15 @@
 """The offline rubric's table for WebShop, line by line."""
 
+from collections import Counter
+
 import pytest
 
+from hgrpo.config.env_webshop import CatalogueConfig, WebshopConfig
 from hgrpo.credit.judge.record import Record
 from hgrpo.credit.judge.rubric_webshop import webshop
+from hgrpo.envs.webshop import assets
+from hgrpo.envs.webshop.env import WebshopEnv
+from hgrpo.envs.webshop.shopper import Oracle
 
 GOAL = "Find me leak proof travel mugs with color: red, and price lower than 30.00 dollars"
 # Wanted: leak proof travel mugs red. "with" and "color" belong to any instruction.
@@ -21,7 +27,7 @@ def item(price="$5.0", title="Leak Proof Travel Box"):
     )
 
 
-# Another page for every choice, as `text_rich` shows it.
+# In `text_rich` a choice shows; in `text` the page stays as it was.
 CHOSEN = "You have clicked red. [SEP] " + item()
 BLUE = "You have clicked blue. [SEP] " + item()
 
@@ -49,6 +55,13 @@ def score(page, action, result, completed=False):
         (RESULTS, "click[b0b]", item("$..", "Clay Pot"), 2 + 6 * 1 / 5 + 1),
         (item(), "click[red]", CHOSEN, 9),
         (item(), "click[blue]", BLUE, 2),
+        (item(), "click[red]", item(), 9),
+        (item(), "click[blue]", item(), 2),
+        # The option's name, which the instruction names too, and what is no option.
+        (item(), "click[color]", item(), 2),
+        (item(), "click[leak proof travel box]", item(), 0),
+        (item(), "click[green]", item(), 0),
+        (RESULTS, "click[red]", RESULTS, 0),
         (RESULTS, "click[next >]", RESULTS.replace("Page 1", "Page 2"), 3),
         (item(), "click[description]", "Back to Search [SEP] < Prev [SEP] A box.", 3),
         (item(), "click[< prev]", RESULTS, 2),
@@ -73,6 +86,38 @@ def test_a_repetition_scores_1():
     turns = [(START, "search[box]"), (RESULTS, "click[back to search]"), (START, "search[box]")]
     scores = webshop(GOAL, Record([*turns, (RESULTS, "end")]))
     assert scores[:3] == [pytest.approx(5.6), 2, 1]
+
+
+def test_an_option_chosen_twice_scores_1_and_at_the_end_9():
+    turns = [(item(), "click[red]"), (item(), "click[red]"), (item(), "click[red]")]
+    assert webshop(GOAL, Record(turns)) == [9, 1, 1]
+    assert webshop(GOAL, Record(turns[:1])) == [9]
+
+
+@pytest.mark.parametrize("observation", ["text", "text_rich"])
+def test_every_option_that_the_oracle_chooses_is_seen(tmp_path, observation):
+    """On pages of the real engine, in both renderings."""
+    catalogue = CatalogueConfig(products=60, option_names=(1, 2))
+    config = WebshopConfig(
+        name="webshop",
+        products={"generate": catalogue},
+        panels={"test": 20, "validation": 2},
+    )
+    tasks = [task for split, task in assets.make(config, 3, tmp_path, Counter()) if split == "test"]
+    env = WebshopEnv(tmp_path, rich=observation == "text_rich")
+    chosen = 0
+    for task in tasks:
+        seen = env.reset(task)
+        oracle, turns, step = Oracle(env.session), [], None
+        while step is None or not step.done:
+            page, action = (step.observation if step else seen).text, oracle.act()
+            step = env.step(action)
+            turns.append((page, action))
+        scores = webshop(seen.goal, Record(turns, completed=True))
+        for (_, action), score in zip(turns[2:-1], scores[2:-1], strict=True):
+            assert score == 9, (seen.goal, action)
+            chosen += 1
+    assert chosen > 10
 
 
 def test_a_goal_without_words_of_its_own():

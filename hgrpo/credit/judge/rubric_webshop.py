@@ -1,20 +1,22 @@
 """The offline rubric's rules for WebShop.
 
-A turn's effect is read from the next turn's observation. "Wanted words" are the words of the
+A turn's effect is read from the next turn's observation; that of choosing an option, which pages in
+plain text do not show, from the page that offers it. "Wanted words" are the words of the
 instruction, without its price limit and without words that any instruction has; a text's match is
 the share of them that it holds.
 
 score  turn
 -----  ----
-    0  the page stays as it was, or no action
+    0  no action, or the page stays as it was and the action was no option
     1  the same action on the same page as before
+    9  choosing an option value that the instruction names
+    2  choosing another one, or clicking on an option's name, which reads like a value
    10  the purchase that completes the task
 3 to 8  another purchase: 3 + 5 x match of the product's page
     2  the last turn otherwise: its effect is not shown
 2 to 8  a search: 2 + 6 x the best match of a title listed
 1 to 9  opening a product: 2 + 6 x match of its page, and one more if within the price limit, one
         less if above
-    9  choosing an option value that the instruction names
     3  the next page of results; a product's description, features, reviews or attributes
     2  everything else that has an effect
 
@@ -30,6 +32,8 @@ from hgrpo.envs.webshop.prices import split_limit
 
 _ACTION = re.compile(r"(search|click)\[(.+)\]")
 _PRICE = re.compile(r"\$([0-9]+(?:\.[0-9]+)?)")
+_PIECES = re.compile(r" \[sep\] |\n")
+_PREVIOUS = pages.PREVIOUS.lower()
 _TABS = {tab.lower() for tab in pages.TABS}
 
 
@@ -45,7 +49,9 @@ def webshop(goal: str, record: Record) -> list[float]:
         parsed = _ACTION.match(action)
         repeated = (page, action) in tried
         tried.add((page, action))
-        if parsed is None or result == page:
+        if parsed is not None and _offers(page, *parsed.groups()):
+            scores.append(1.0 if repeated else 9.0 if _names(text, parsed[2]) else 2.0)
+        elif parsed is None or result == page:
             scores.append(0.0)
         elif result is None:
             bought = action == "click[buy now]"
@@ -63,16 +69,32 @@ def _effect(
 ) -> float:
     """Score of an action that changed the page to `result`."""
     if verb == "search":
-        pieces = re.split(r" \[SEP\] |\n", result)
+        pieces = _PIECES.split(result.lower())
         return 2 + 6 * max(_match(wanted, piece, goal) for piece in pieces)
     if "buy now" in result.lower() and argument not in result.lower():
         price = _PRICE.search(result.partition("Price:")[2])
         affordable = price is None or float(price[1]) <= most
         return 2 + 6 * _match(wanted, result, goal) + (1 if affordable else -1)
     if "buy now" in result.lower():
-        named = re.search(rf"(?<!\w){re.escape(argument)}(?!\w)", goal) is not None
-        return 9.0 if named else 2.0
+        return 9.0 if _names(goal, argument) else 2.0
     return 3.0 if argument == "next >" or argument in _TABS else 2.0
+
+
+def _offers(page: str, verb: str, argument: str) -> bool:
+    """Whether a product's page in plain text lists a text among its options.
+
+    They stand between the way back and the title, which the price follows.
+    """
+    pieces = [piece.strip() for piece in _PIECES.split(page.lower())]
+    price = next((i for i, piece in enumerate(pieces) if piece.startswith("price:")), None)
+    if verb != "click" or price is None or _PREVIOUS not in pieces[:price]:
+        return False
+    return argument in pieces[pieces.index(_PREVIOUS) + 1 : price - 1]
+
+
+def _names(goal: str, value: str) -> bool:
+    """Whether the instruction names an option's value; "color:" names an option, not a value."""
+    return re.search(rf"(?<!\w){re.escape(value)}(?![\w:])", goal) is not None
 
 
 def _match(wanted: set[str], text: str, goal: str) -> float:
