@@ -5,6 +5,7 @@ Example:
 """
 
 import argparse
+import json
 import os
 import re
 import resource
@@ -30,7 +31,7 @@ def main() -> None:
     )
     parser.add_argument("--jobs", type=int, default=10_000)
     jobs, seconds, megabytes = measure(parser.parse_args().jobs)
-    print(f"{jobs} jobs: {seconds:.1f} s, peak {megabytes:.0f} MB")
+    print(json.dumps({"jobs": jobs, "seconds": seconds, "megabytes": megabytes}))
 
 
 def measure(jobs: int) -> tuple[int, float, float]:

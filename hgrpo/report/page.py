@@ -18,7 +18,7 @@ from hgrpo.report.svg import inline, whisker
 from hgrpo.report.tables import cost, counts, logged_extras
 
 SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇", "one seed": "·"}
-OBSERVATION = 160  # characters of an observation shown under an action
+OBSERVATION = 400  # characters of an observation shown under an action
 
 
 @dataclass
@@ -76,6 +76,7 @@ def render(page: Page) -> str:
         families=_families(comparison, arms),
         figures=_figures(page.figures),
         credit=_credit_pictures(page.figures, arms),
+        learnt_credit=any(arms[name].credit == "turnrd" for name in arms.trained),
         counts=counts(comparison, page.logs, arms).to_dict("records"),
         cost=spent.to_dict("records"),
         extras=logged_extras(spent),

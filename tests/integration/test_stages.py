@@ -286,3 +286,16 @@ def test_a_second_process_on_the_same_round_is_refused(study, tmp_path):
     options = study.round_options(tmp_path / "round")
     with locked_scratch(options["scratch"], "other"):
         assert "another process" in one_line_error(study.run("rl_round", **options))
+
+
+def test_demonstrations_that_the_model_cannot_read_are_refused(study, tmp_path):
+    base = tmp_path / "base"
+    shutil.copytree(study.root / "base", base)
+    settings = json.loads((base / "config.json").read_text())
+    (base / "config.json").write_text(json.dumps(settings | {"max_position_embeddings": 60}))
+    out = tmp_path / "sft"
+    done = study.run("sft", base=base, expert=study.root / "expert", out=out)
+    assert "trajectories are longer than the 60 tokens that model tiny reads" in one_line_error(
+        done
+    )
+    assert not out.exists()

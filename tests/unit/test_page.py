@@ -64,6 +64,17 @@ def test_scores_stand_beside_successes_where_parts_are_paid(paid_in_part):
     assert "greedy score on the test panel" in svg and "greedy success on the test panel" in svg
 
 
+def test_credit_before_a_first_fit_is_called_that(tmp_path_factory, html):
+    root = tmp_path_factory.mktemp("fits")
+    arms = ("SFTOnly", "flatGRPO", "TurnRDV2")
+    settings = {name: resolved_arm(name) for name in arms}
+    settings["TurnRDV2"]["credit"] = {"kind": "turnrd", "settings": {}}
+    said = "TurnRD is fitted after a round, so here it knows nothing yet"
+    assert said not in html
+    study = write_study(root, seeds=(11,), rounds=1, steps=3, settings=settings, **PANELS)
+    assert said in build_report(study).read_text()
+
+
 def test_no_scores_where_success_is_all_that_pays(html, page):
     assert 'data-label="score"' not in html and "Score, difference" not in html
     assert "greedy score" not in (page.parent / "figures/learning_curves.svg").read_text()

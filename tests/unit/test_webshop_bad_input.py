@@ -500,8 +500,11 @@ def test_a_task_that_is_no_goal_leaves_other_sessions_alone(whole, path, message
     ("content", "message"),
     [
         (b"\xff\xfe", "log: cannot be read"),
-        (b"[" * 100_000, "log:1: not a session"),
-        (b'{"goal": "x", "actions": [], "observations": [], "reward": 0}', "log:1: not a session"),
+        (b"[" * 100_000, "log:1: Invalid JSON"),
+        (
+            b'{"goal": "x", "actions": [], "observations": [], "reward": 0}',
+            "log:1: goal: Input should be",
+        ),
     ],
 )
 def test_a_log_that_is_none_is_named(tmp_path, content, message):

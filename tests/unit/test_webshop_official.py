@@ -90,6 +90,16 @@ def test_prices(tmp_path, pricing, prices):
     assert one(tmp_path, pricing=pricing)[0].prices == prices
 
 
+@pytest.mark.parametrize(
+    ("pricing", "odd"),
+    [("$5.00", 0), ("$1,299.00 to $1,399.50", 0), ("$-5.00", 1), ("$1e3", 1), ("$5 or so", 1)],
+)
+def test_prices_that_are_no_plain_numbers_are_counted(tmp_path, pricing, odd):
+    _, counts = load(tmp_path, [MUG | {"pricing": pricing}])
+    name = "product with a price that is no plain number: its digits and dots are kept"
+    assert counts[name] == odd
+
+
 def test_a_product_without_the_key_pricing_costs_a_hundred(tmp_path):
     record = {key: value for key, value in MUG.items() if key != "pricing"}
     (product,), counts = load(tmp_path, [record])

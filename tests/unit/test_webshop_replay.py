@@ -99,17 +99,49 @@ def test_the_first_difference_is_named(tmp_path, assets, change, message):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("{", "log.jsonl:1: not a session"),
-        ("[]", "log.jsonl:1: not a session"),
-        ({"goal": 0, "actions": [], "observations": []}, "key 'reward' is missing"),
+        ("{", "log.jsonl:1: Invalid JSON"),
+        ("[]", "log.jsonl:1: Input should be an object"),
+        ("\n", "log.jsonl: no sessions in it"),
+        ({"goal": 0, "actions": [], "observations": []}, "reward: Field required"),
+        ({"goal": 1.7, "actions": [], "observations": [], "reward": 0}, "goal: Input should be a"),
+        ('{"goal": Infinity, "actions": [], "observations": [], "reward": 0}', "goal: Input sho"),
+        (
+            {"goal": 0, "actions": "search[mug]", "observations": [], "reward": 0},
+            "actions: Input should be a valid array",
+        ),
+        (
+            {"goal": 0, "actions": ["x"], "observations": [None], "reward": 0},
+            "observations.0: Input should be a valid string",
+        ),
         (
             {"goal": 0, "actions": [], "observations": ["a", "b"], "reward": 0},
             "0 actions go with as many observations or one more, not with 2",
         ),
-        ({"goal": 7, "actions": [], "observations": [], "reward": 0}, "goals 0 to 2"),
+        (
+            {"goal": 7, "actions": [], "observations": [], "reward": 0},
+            "line 1: goal 7: the shop has goals 0 to 2",
+        ),
     ],
 )
 def test_bad_logs(tmp_path, assets, row, message):
     done = replay(tmp_path, assets, [row])
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_lines_end_where_json_s_do_and_a_byte_order_mark_is_no_text(tmp_path, assets):
+    row = recording(assets)
+    odd = row | {"actions": ["search[\u2028]"], "observations": row["observations"][:1] * 2}
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps(row | {"more": 1}, ensure_ascii=False) + "\n", encoding="utf-8-sig")
+    command = [sys.executable, "-m", "hgrpo.cli.webshop_replay", str(log), "--assets"]
+    done = subprocess.run([*command, str(assets[0])], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    log.write_text(json.dumps(odd, ensure_ascii=False) + "\n")
+    done = subprocess.run([*command, str(assets[0])], capture_output=True, text=True)
+    assert done.returncode == 1 and "action 1" in done.stdout, done.stderr
+
+
+def test_a_log_of_the_other_mode_is_known(tmp_path, assets):
+    done = replay(tmp_path, assets, [recording(assets)], "--rich")
+    assert done.returncode == 1 and "(it is that of the other mode: see --rich)" in done.stdout

@@ -185,12 +185,19 @@ def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, .
         return _NO_PRICE
     if not isinstance(pricing, str):
         raise UserError(f"{place}: pricing: text was expected, not {_shown(pricing)}")
-    prices = tuple(_dollars(part) for part in pricing.split("$")[1:])
+    parts = pricing.split("$")[1:]
+    prices = tuple(map(_dollars, parts))
     if not prices or not all(map(math.isfinite, prices)):
         raise UserError(f'{place}: pricing: no number after "$" in {_shown(pricing)}')
     if len(prices) > 2:
         counts["product with more than two prices: the first two are kept"] += 1
+    if not all(map(_PLAIN_PRICE.fullmatch, parts)):
+        counts["product with a price that is no plain number: its digits and dots are kept"] += 1
     return prices[:2]
+
+
+# Perhaps with what stands before the next price.
+_PLAIN_PRICE = re.compile(r"\s*\d[\d,]*(\.\d+)?\s*(to|-|,)?\s*")
 
 
 def _dollars(text: str) -> float:

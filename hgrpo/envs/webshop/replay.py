@@ -1,9 +1,10 @@
 """Recorded sessions played again, to compare engines."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import BaseModel, FiniteFloat, StrictInt, StrictStr, ValidationError
 
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.goal_list import GoalList
@@ -13,11 +14,19 @@ from hgrpo.envs.webshop.shop import Shop
 from hgrpo.errors import UserError
 
 _CLOSE = 1e-9
+_OTHER_MODE = " (it is that of the other mode: see --rich)"
+
+
+class _Session(BaseModel):
+    goal: StrictInt
+    actions: list[StrictStr]
+    observations: list[StrictStr]
+    reward: FiniteFloat
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """One recorded session.
+    """One recorded session. Other keys of its line are not read.
 
     Attributes:
         line: of the file, from 1.
@@ -40,11 +49,14 @@ def read_sessions(path: Path) -> Iterator[Recorded]:
         UserError: the file is missing, or a line is no session.
     """
     try:
-        lines = path.read_text().splitlines()
+        # Not splitlines: JSON may hold other line ends as they are. A byte-order mark is no text.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read ({error})") from None
+    if not any(line.strip() for line in lines):
+        raise UserError(f"{path}: no sessions in it")
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield _session(line, number, f"{path}:{number}")
@@ -52,18 +64,11 @@ def read_sessions(path: Path) -> Iterator[Recorded]:
 
 def _session(line: str, number: int, place: str) -> Recorded:
     try:
-        row = json.loads(line)
-        recorded = Recorded(
-            number,
-            int(row["goal"]),
-            [str(action) for action in row["actions"]],
-            [str(text) for text in row["observations"]],
-            float(row["reward"]),
-        )
-    except (ValueError, TypeError, RecursionError) as error:
-        raise UserError(f"{place}: not a session ({error})") from None
-    except KeyError as error:
-        raise UserError(f"{place}: key {error} is missing") from None
+        recorded = Recorded(line=number, **_Session.model_validate_json(line).model_dump())
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise UserError(f"{place}: {f'{key}: ' if key else ''}{first['msg']}") from None
     spare = len(recorded.observations) - len(recorded.actions)
     if spare not in (0, 1):
         raise UserError(
@@ -82,12 +87,18 @@ def compare(recorded: Recorded, shop: Shop, goals: GoalList, rich: bool) -> str 
     Raises:
         UserError: there is no such goal.
     """
+    if not 0 <= recorded.goal < len(goals):
+        raise UserError(
+            f"line {recorded.line}: goal {recorded.goal}: the shop has goals 0 to {len(goals) - 1}"
+        )
     session = Session(shop, goals.goal(recorded.goal))
     expected = list(recorded.observations)
     if len(expected) > len(recorded.actions):
-        difference = _texts(expected.pop(0), _render(session, rich))
+        first = expected.pop(0)
+        difference = _texts(first, _render(session, rich))
         if difference:
-            return f"first page: {difference}"
+            other = "" if _texts(first, _render(session, not rich)) else _OTHER_MODE
+            return f"first page: {difference}{other}"
     for turn, (action, text) in enumerate(zip(recorded.actions, expected, strict=True), 1):
         if session.bought is not None:
             return f"action {turn}: {action!r} comes after the purchase"

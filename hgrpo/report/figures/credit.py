@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from matplotlib.figure import Figure
 from hgrpo.report.arms import Arms
 from hgrpo.report.style import PAPER, Drawing, canvas, wrap
 
+_TITLE = 130  # characters of a title, of which a shopper's goal may be longer
 # The goal in an environment's first observation.
 GOALS = (
     re.compile(r"Your task is to: (.+)"),
@@ -130,7 +132,9 @@ def strips(
             fontsize=8 if numbered else 6.5,
             rotation=0 if abreast else 90,
         )
-        ax.set_title(wrap(title, 36), fontsize=9)
+        # Flush right: the room for the actions, on the left, is room for a long goal too.
+        shown = shorten(title, _TITLE, placeholder=" ...")
+        ax.set_title(wrap(shown, 46), fontsize=9, loc="right")
     return figure
 
 
