@@ -59,7 +59,7 @@ def main() -> None:
         False,
     )
     too_long = long_train + long_validation
-    if too_long >= len(train) + len(validation):
+    if too_long and too_long >= len(train) + len(validation):
         raise UserError(
             f"{args.expert}: {too_long} of {too_long + len(train) + len(validation)} trajectories "
             f"are longer than the {longest} tokens that model {model.name} reads; take a model "

@@ -299,3 +299,12 @@ def test_demonstrations_that_the_model_cannot_read_are_refused(study, tmp_path):
         done
     )
     assert not out.exists()
+
+
+def test_no_demonstrations_are_too_few_not_too_long(study, tmp_path):
+    expert = tmp_path / "expert"
+    expert.mkdir()
+    rows = pd.read_parquet(study.root / "expert/trajectories.parquet").head(0)
+    rows.to_parquet(expert / "trajectories.parquet")
+    done = study.run("sft", base=study.root / "base", expert=expert, out=tmp_path / "sft")
+    assert "0 trajectories are too few to hold any out" in one_line_error(done)

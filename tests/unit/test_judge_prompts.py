@@ -86,6 +86,6 @@ def test_another_prompt_is_another_version():
         for n, variant in ((1, "trajectory"), (2, "group"))
     ]
     text = json.dumps([[built.messages, built.response_format] for built in shown])
-    known = {"2": "73ea1ec6e245f5a5"}
+    known = {"3": "1fedf29b80011bc5"}
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     assert known.get(PROMPT_VERSION) == digest, "raise PROMPT_VERSION, and note its digest here"

@@ -119,7 +119,7 @@ def test_the_first_difference_is_named(tmp_path, assets, change, message):
         ),
         (
             {"goal": 7, "actions": [], "observations": [], "reward": 0},
-            "line 1: goal 7: the shop has goals 0 to 2",
+            "goals.arrow: goal 7: the shop has goals 0 to 2",
         ),
     ],
 )
@@ -145,3 +145,9 @@ def test_lines_end_where_json_s_do_and_a_byte_order_mark_is_no_text(tmp_path, as
 def test_a_log_of_the_other_mode_is_known(tmp_path, assets):
     done = replay(tmp_path, assets, [recording(assets)], "--rich")
     assert done.returncode == 1 and "(it is that of the other mode: see --rich)" in done.stdout
+
+
+def test_a_goal_that_there_is_not_is_named_with_its_line(tmp_path, assets):
+    row = recording(assets)
+    done = replay(tmp_path, assets, [row, row | {"goal": 7}])
+    assert done.returncode == 2 and "error: line 2: " in done.stderr

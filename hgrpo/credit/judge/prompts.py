@@ -13,7 +13,7 @@ from hgrpo.agent.trajectory import Trajectory
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.errors import UserError
 
-PROMPT_VERSION = "2"
+PROMPT_VERSION = "3"
 """Part of the cache's key: raise it with any change to what a judge is sent."""
 
 PRIMERS = {
@@ -28,9 +28,9 @@ PRIMERS = {
         "The game is a web shop in text (WebShop). The agent searches, opens products, chooses "
         "options and buys one. Informative searches, opening a product that matches the "
         "instruction, choosing the options asked for and buying the match count for more than "
-        "redundant navigation, and that for more than actions without effect. A product's page "
-        "looks the same before and after an option is chosen: a click on a value that it offers "
-        "has its effect all the same."
+        "redundant navigation, and that for more than actions without effect. In plain text "
+        "a product's page looks the same before and after an option is chosen: a click on a value "
+        "that it offers has its effect all the same."
     ),
 }
 

@@ -87,11 +87,11 @@ def compare(recorded: Recorded, shop: Shop, goals: GoalList, rich: bool) -> str 
     Raises:
         UserError: there is no such goal.
     """
-    if not 0 <= recorded.goal < len(goals):
-        raise UserError(
-            f"line {recorded.line}: goal {recorded.goal}: the shop has goals 0 to {len(goals) - 1}"
-        )
-    session = Session(shop, goals.goal(recorded.goal))
+    try:
+        goal = goals.goal(recorded.goal)
+    except UserError as error:
+        raise UserError(f"line {recorded.line}: {error}") from None
+    session = Session(shop, goal)
     expected = list(recorded.observations)
     if len(expected) > len(recorded.actions):
         first = expected.pop(0)
