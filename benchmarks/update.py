@@ -14,7 +14,7 @@ import torch
 from laptop import Laptop, prepare
 from transformers.utils import logging
 
-from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logits, token_logprobs
+from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 
 TRAJECTORIES, TURNS, REPLY, REPEATS, BUDGET = 64, 12, 12, 3, 2048
 
@@ -33,8 +33,8 @@ def measure(laptop: Laptop) -> dict:
         for part in micro_batches([len(ids) for ids, _ in sequences], BUDGET):
             batch = make_batch([sequences[i][0] for i in part], [sequences[i][1] for i in part])
             with torch.autocast("cpu", dtype=torch.bfloat16):
-                logits = sampled_logits(policy.causal_lm, batch)
-            loss = token_logprobs(logits, batch).sum()
+                logprobs, _ = sampled_logprobs(policy.causal_lm, batch)
+            loss = logprobs.sum()
             loss.backward()
             total += float(loss.detach())
         return time.process_time() - began, total

@@ -1,8 +1,8 @@
 """Config of the base model: how it is obtained and how it is adapted."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from hgrpo.config.strict import Strict
 
@@ -51,3 +51,24 @@ class ModelConfig(Strict):
         "bfloat16",
         description="autocast type of training passes; master weights stay float32",
     )
+    base_dtype: Literal["float32", "bfloat16"] = Field(
+        "float32", description="type that the frozen base of `adapt: lora` is kept in"
+    )
+    attention: Literal["eager", "sdpa", "flash_attention_2"] = Field(
+        "eager", description="attention of training passes; eager is fastest for a tiny model"
+    )
+    gradient_checkpointing: bool = Field(
+        False, description="layers are computed again in the backward pass, to save memory"
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto", description="where the model trains and plays; auto: a GPU where there is one"
+    )
+
+    @model_validator(mode="after")
+    def _trained_weights_are_whole(self) -> Self:
+        if self.adapt == "full" and self.base_dtype != "float32":
+            raise ValueError(
+                f"base_dtype: {self.base_dtype!r}: with adapt `full` the base is what is trained, "
+                "and small updates are lost in it"
+            )
+        return self

@@ -11,10 +11,10 @@ from hgrpo.learning.optimisers import clip_gradients, set_lr, warmup_linear
 from hgrpo.policy.logprobs import (
     make_batch,
     micro_batches,
-    sampled_logits,
-    token_logprobs,
+    sampled_logprobs,
 )
 from hgrpo.policy.policy import Policy
+from hgrpo.policy.precision import cast
 from hgrpo.streams import generator
 
 _MAX_GRAD_NORM = 1.0
@@ -112,7 +112,7 @@ def _accumulate(policy: Policy, batch: list[Example], settings: ImitationSetting
 def _logprobs(
     policy: Policy, examples: list[Example], autocast: torch.dtype | None
 ) -> torch.Tensor:
-    batch = make_batch([e.token_ids for e in examples], [e.spans for e in examples])
-    with torch.autocast("cpu", dtype=autocast or torch.bfloat16, enabled=autocast is not None):
-        logits = sampled_logits(policy.causal_lm, batch)
-    return token_logprobs(logits, batch)
+    spans = [e.spans for e in examples]
+    batch = make_batch([e.token_ids for e in examples], spans, policy.device)
+    with cast(policy.device, autocast):
+        return sampled_logprobs(policy.causal_lm, batch)[0]

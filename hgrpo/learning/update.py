@@ -22,11 +22,10 @@ from hgrpo.policy.logprobs import (
     SequenceBatch,
     make_batch,
     micro_batches,
-    sampled_logits,
-    token_entropies,
-    token_logprobs,
+    sampled_logprobs,
 )
 from hgrpo.policy.policy import Policy
+from hgrpo.policy.precision import cast
 
 # A penalty that is off is still watched, on every so many-th trajectory of the batch: a forward
 # pass of the reference over all of them would be a fifth of the update.
@@ -97,10 +96,10 @@ class Learner:
     def _score_reference(self, sequences: Sequence[TrainingSequence]) -> None:
         for part in self._micro(sequences):
             chosen = [sequences[i] for i in part]
-            batch = _pad(chosen)
+            batch = self._pad(chosen)
             with self.policy.reference() as reference, self._cast():
-                logits = sampled_logits(reference, batch)
-            logprobs = token_logprobs(logits, batch, self.training.temperature)
+                logprobs, _ = sampled_logprobs(reference, batch, self.training.temperature)
+            logprobs = logprobs.cpu()
             for sequence, values in zip(
                 chosen, logprobs.split([len(s.behaviour) for s in chosen]), strict=True
             ):
@@ -118,7 +117,7 @@ class Learner:
             weight = torch.cat([weights[i] for i in part])
             behaviour = torch.cat([s.behaviour for s in chosen])
             advantages = torch.cat([s.advantages for s in chosen])
-            logprobs, entropy = self._logprobs(_pad(chosen))
+            logprobs, entropy = self._logprobs(chosen)
             policy_terms = ppo_clip(
                 logprobs, behaviour, advantages, training.clip_low, training.clip_high
             )
@@ -162,25 +161,26 @@ class Learner:
     def _micro(self, sequences: Sequence[TrainingSequence]) -> list[list[int]]:
         return micro_batches([len(s.token_ids) for s in sequences], self.training.microbatch_tokens)
 
-    def _logprobs(self, batch: SequenceBatch) -> tuple[Tensor, Tensor]:
+    def _logprobs(self, chosen: Sequence[TrainingSequence]) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and entropies on the CPU, where the objectives are computed."""
         with self._cast():
-            logits = sampled_logits(self.policy.causal_lm, batch)
-        entropy = token_entropies(logits.detach(), self.training.temperature)
-        return token_logprobs(logits, batch, self.training.temperature), entropy
+            logprobs, entropy = sampled_logprobs(
+                self.policy.causal_lm, self._pad(chosen), self.training.temperature, entropies=True
+            )
+        return logprobs.cpu(), entropy.cpu()
+
+    def _pad(self, sequences: Sequence[TrainingSequence]) -> SequenceBatch:
+        spans = [s.spans for s in sequences]
+        return make_batch([s.token_ids for s in sequences], spans, self.policy.device)
 
     def _cast(self) -> torch.autocast:
-        enabled = self.autocast is not None
-        return torch.autocast("cpu", dtype=self.autocast or torch.bfloat16, enabled=enabled)
+        return cast(self.policy.device, self.autocast)
 
 
 def _observed_kl(sequences: Sequence[TrainingSequence]) -> float:
     """Mean k3 per token of the policy that played, to the reference."""
     behaviour = torch.cat([s.behaviour for s in sequences])
     return float(kl_k3(behaviour, torch.cat([s.reference for s in sequences])).mean())
-
-
-def _pad(sequences: Sequence[TrainingSequence]) -> SequenceBatch:
-    return make_batch([s.token_ids for s in sequences], [s.spans for s in sequences])
 
 
 def _split(order: Sequence[int], parts: int) -> list[Sequence[int]]:

@@ -1,16 +1,25 @@
-"""Log-probabilities of whole trajectories: one sequence each, padded into micro-batches."""
+"""Log-probabilities of whole trajectories: one sequence each, padded into micro-batches.
+
+Logits are made where a token was sampled, a chunk of tokens at a time, and a chunk's are made again
+in the backward pass: those of a large vocabulary are never held for a whole micro-batch.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _MULTIPLE = 16
+# Logits held at a time: 256 MB of float32.
+_LOGITS = 2**26
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,9 @@ class SequenceBatch:
 
 
 def make_batch(
-    sequences: Sequence[Sequence[int]], spans: Sequence[Sequence[tuple[int, int]]]
+    sequences: Sequence[Sequence[int]],
+    spans: Sequence[Sequence[tuple[int, int]]],
+    device: torch.device | None = None,
 ) -> SequenceBatch:
     """Pad sequences to the longest; `spans` are the [start, end) sampled parts of each."""
     longest = _rounded(max(len(sequence) for sequence in sequences))
@@ -40,32 +51,54 @@ def make_batch(
         for start, end in parts:
             rows.extend([row] * (end - start))
             columns.extend(range(start, end))
-    return SequenceBatch(token_ids, torch.tensor(rows), torch.tensor(columns))
+    return SequenceBatch(
+        token_ids.to(device), torch.tensor(rows).to(device), torch.tensor(columns).to(device)
+    )
 
 
-def sampled_logits(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
-    """Logits, float32 [N, vocabulary], that predict each sampled token.
+def sampled_logprobs(
+    model: "PreTrainedModel",
+    batch: SequenceBatch,
+    temperature: float = 1.0,
+    entropies: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """What the model gives each sampled token, and how sure it was there.
 
     Padding is on the right and attention is causal, so no sampled token ever sees it: no padding
-    mask is needed, and the vocabulary projection runs only where a token was sampled.
+    mask is needed.
+
+    Returns:
+        Log-probabilities [N] under softmax(logits / temperature), and if asked for the entropies
+        [N] of the same, in nats, without gradient. Float32.
     """
     hidden = model.model(input_ids=batch.token_ids, use_cache=False).last_hidden_state
     # In float32 also under autocast: what rounds here goes straight into the importance ratios.
     with torch.autocast(hidden.device.type, enabled=False):
-        return model.lm_head(hidden[batch.rows, batch.columns - 1].float())
+        states = hidden[batch.rows, batch.columns - 1].float()
+        chosen = batch.token_ids[batch.rows, batch.columns]
+        weight = model.lm_head.weight
+        size = max(1, _LOGITS // weight.shape[0])
+        if len(chosen) <= size:
+            return _chosen_logprobs(states, weight, chosen, temperature, entropies)
+        parts = [
+            checkpoint(_chosen_logprobs, *part, temperature, entropies, use_reentrant=False)
+            for part in zip(states.split(size), repeat(weight), chosen.split(size))
+        ]
+    logprobs, spreads = zip(*parts, strict=True)
+    return torch.cat(logprobs), torch.cat(spreads) if entropies else None
 
 
-def token_logprobs(logits: Tensor, batch: SequenceBatch, temperature: float = 1.0) -> Tensor:
-    """Log-probability [N] of each sampled token under softmax(logits / temperature)."""
-    scaled = logits / temperature
-    chosen = batch.token_ids[batch.rows, batch.columns]
-    picked = scaled.gather(1, chosen[:, None]).squeeze(1)
-    return picked - torch.logsumexp(scaled, dim=1)
+def _chosen_logprobs(
+    states: Tensor, weight: Tensor, chosen: Tensor, temperature: float, entropies: bool
+) -> tuple[Tensor, Tensor | None]:
+    scaled = F.linear(states, weight.float()) / temperature
+    logprobs = scaled.gather(1, chosen[:, None]).squeeze(1) - torch.logsumexp(scaled, dim=1)
+    return logprobs, token_entropies(scaled.detach()) if entropies else None
 
 
-def token_entropies(logits: Tensor, temperature: float = 1.0) -> Tensor:
-    """Entropy [N], in nats, of softmax(logits / temperature)."""
-    logp = torch.log_softmax(logits / temperature, dim=1)
+def token_entropies(logits: Tensor) -> Tensor:
+    """Entropy [N], in nats, of softmax(logits)."""
+    logp = torch.log_softmax(logits, dim=1)
     return -(logp.exp() * logp).sum(1)
 
 

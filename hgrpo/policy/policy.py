@@ -18,6 +18,7 @@ from transformers import AutoConfig
 from hgrpo.agent.tokenizer import load_tokenizer
 from hgrpo.config.model import ModelConfig
 from hgrpo.errors import UserError
+from hgrpo.policy.precision import chosen_device
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
@@ -32,16 +33,21 @@ class Policy:
 
     With `adapt: lora` the adapter is PEFT's; the reference policy is a second adapter on the same
     base. With `adapt: full` the adapter holds every weight, and the reference is a second model.
-    Dropout is off: the model is always in eval mode, gradients flow all the same.
+    Dropout is off: every rate is 0, and the model is in eval mode, where gradients flow all the
+    same. (With gradient checkpointing it is in training mode, as transformers wants it then.)
     """
 
     def __init__(self, model: nn.Module, config: ModelConfig, base_folder: Path):
-        self.model = model.eval()
+        self.device = chosen_device(config)
+        self.model = model.to(self.device).eval()
         self.config = config
         self.base_folder = Path(base_folder)
         self.tokenizer = load_tokenizer(base_folder)
         self.lora = config.adapt == "lora"
         self._reference: nn.Module | None = None
+        if config.gradient_checkpointing:
+            self.model.train()
+            self.causal_lm.activation_checkpointing_enable({"use_reentrant": False})
 
     @property
     def causal_lm(self) -> "PreTrainedModel":
@@ -86,7 +92,8 @@ class Policy:
             self.model.load_adapter(str(adapter), adapter_name=_REFERENCE, is_trainable=False)
             self.model.set_adapter(_TRAINED)
         else:
-            self._reference = _load_full(Path(adapter)).eval().requires_grad_(False)
+            reference = _load_full(Path(adapter), self.config).to(self.device)
+            self._reference = reference.eval().requires_grad_(False)
 
     def save_adapter(self, folder: Path) -> None:
         """Write the trained part to `folder`: PEFT's format, or a full Hugging Face folder."""
@@ -120,9 +127,10 @@ class Policy:
                 tensor.copy_(state[name])
 
     def merged_weights(self) -> dict[str, Tensor]:
-        """Plain weights of the base architecture with the adapter folded in, float32 sums.
+        """Plain weights of the base architecture with the adapter folded in.
 
-        Keys are the base model's own names; what is not adapted is shared, not copied.
+        Keys are the base model's own names. What is adapted is float32, since small updates would
+        be lost in less; what is not is shared, not copied.
         """
         if not self.lora:
             return {name: tensor.detach() for name, tensor in self.model.state_dict().items()}
@@ -136,7 +144,7 @@ class Policy:
             value = tensor.detach()
             if plain.endswith(".weight") and hasattr(owner, "get_delta_weight"):
                 delta = owner.get_delta_weight(_TRAINED).detach()
-                value = (value.float() + delta.float()).to(value.dtype)
+                value = value.float() + delta.float()
             weights[plain] = value
         return weights
 
@@ -148,6 +156,7 @@ class SavedPolicy:
     architecture: "PretrainedConfig"
     tokenizer: Tokenizer
     weights: dict[str, Tensor]
+    device: torch.device
 
     def merged_weights(self) -> dict[str, Tensor]:
         """Plain weights under the base model's own names."""
@@ -164,7 +173,7 @@ def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | Save
         return load_policy(config, base, adapter)
     weights = _check_adapter(adapter, lora=False)
     architecture = AutoConfig.from_pretrained(str(adapter), local_files_only=True)
-    return SavedPolicy(architecture, load_tokenizer(base), weights)
+    return SavedPolicy(architecture, load_tokenizer(base), weights, chosen_device(config))
 
 
 def load_policy(config: ModelConfig, base: Path, adapter: Path | None = None) -> Policy:
@@ -174,11 +183,11 @@ def load_policy(config: ModelConfig, base: Path, adapter: Path | None = None) ->
         UserError: a folder or file is missing, corrupted, or of the other kind of adaptation.
     """
     if config.adapt == "full":
-        return Policy(_load_full(Path(adapter or base)), config, base)
+        return Policy(_load_full(Path(adapter or base), config), config, base)
     # Importing peft takes seconds, and full tuning has no use for it.
     import peft
 
-    model = _load_full(Path(base))
+    model = _load_full(Path(base), config)
     if adapter is None:
         lora = peft.LoraConfig(
             r=config.lora.rank,
@@ -193,17 +202,19 @@ def load_policy(config: ModelConfig, base: Path, adapter: Path | None = None) ->
     return Policy(model, config, base)
 
 
-def _load_full(folder: Path) -> "PreTrainedModel":
+def _load_full(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
     # Importing the models takes seconds, and playing has no use for them.
     from transformers import AutoModelForCausalLM
 
     _check_adapter(folder, lora=False)
     config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
+    config.attention_dropout = 0.0
     return AutoModelForCausalLM.from_pretrained(
         str(folder),
         config=config,
-        dtype=torch.float32,
-        attn_implementation="eager",
+        dtype=getattr(torch, settings.base_dtype),
+        attn_implementation=settings.attention,
+        use_safetensors=True,
         local_files_only=True,
     )
 

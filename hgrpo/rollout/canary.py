@@ -2,7 +2,7 @@
 
 import torch
 
-from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
+from hgrpo.policy.logprobs import make_batch, sampled_logprobs
 from hgrpo.policy.policy import Policy
 from hgrpo.rollout.engine import Request, RolloutEngine
 from hgrpo.streams import generator
@@ -31,11 +31,11 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> None:
     batch = make_batch(
         [prefix + reply.token_ids],
         [[(len(prefix), len(prefix) + len(reply.token_ids))]],
+        policy.device,
     )
     with torch.no_grad():
-        logits = sampled_logits(policy.causal_lm, batch)
-    expected = token_logprobs(logits, batch, engine.sampling.temperature or 1.0)
-    difference = float((expected - torch.tensor(reply.logprobs)).abs().max())
+        expected, _ = sampled_logprobs(policy.causal_lm, batch, engine.sampling.temperature or 1.0)
+    difference = float((expected.cpu() - torch.tensor(reply.logprobs)).abs().max())
     if not difference <= _TOLERANCE:
         raise RuntimeError(
             f"sync canary: engine and trainer differ by {difference:.2e} in log-probability "

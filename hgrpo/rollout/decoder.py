@@ -24,7 +24,14 @@ _NARROW = 8
 class Decoder:
     """The model's weights as plain tensors, and a cache of `slots` rows of up to `max_length`."""
 
-    def __init__(self, config: "PretrainedConfig", slots: int, max_length: int):
+    def __init__(
+        self,
+        config: "PretrainedConfig",
+        slots: int,
+        max_length: int,
+        device: torch.device,
+        dtype: torch.dtype = torch.float32,
+    ):
         if config.model_type not in _SUPPORTED:
             raise UserError(
                 f"model_type {config.model_type!r}: the torch engine runs {', '.join(_SUPPORTED)}"
@@ -36,7 +43,9 @@ class Decoder:
         self.kv_heads = config.num_key_value_heads
         self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.eps = config.rms_norm_eps
-        self._rope = _rope_table(config, self.head_dim, max_length)
+        self.device, self.dtype = device, dtype
+        cos, sin = _rope_table(config, self.head_dim, max_length)
+        self._rope = cos.to(device, dtype), sin.to(device, dtype)
         self._weights: dict[str, Tensor] = {}
         self._keys, self._values = self._cache(), self._cache()
 
@@ -49,28 +58,32 @@ class Decoder:
             for name, parts in (("qkv", ("q", "k", "v")), ("gate_up", ("gate", "up"))):
                 block = "self_attn" if name == "qkv" else "mlp"
                 keys = [f"{prefix}.{block}.{part}_proj" for part in parts]
-                fused[f"{layer}.{name}"] = torch.cat([weights[f"{k}.weight"] for k in keys]).float()
+                fused[f"{layer}.{name}"] = self._own(*(weights[f"{k}.weight"] for k in keys))
                 if f"{keys[0]}.bias" in weights:
-                    fused[f"{layer}.{name}.bias"] = torch.cat(
-                        [weights[f"{k}.bias"] for k in keys]
-                    ).float()
+                    fused[f"{layer}.{name}.bias"] = self._own(*(weights[f"{k}.bias"] for k in keys))
             for name, key in (
                 ("o", "self_attn.o_proj"),
                 ("down", "mlp.down_proj"),
                 ("norm1", "input_layernorm"),
                 ("norm2", "post_attention_layernorm"),
             ):
-                fused[f"{layer}.{name}"] = weights[f"{prefix}.{key}.weight"].float().clone()
-        embedding = weights["model.embed_tokens.weight"].float().clone()
+                fused[f"{layer}.{name}"] = self._own(weights[f"{prefix}.{key}.weight"])
+        embedding = self._own(weights["model.embed_tokens.weight"])
         fused["embed"] = embedding
         tied = self.config.tie_word_embeddings
-        fused["head"] = embedding if tied else weights["lm_head.weight"].float().clone()
-        fused["norm"] = weights["model.norm.weight"].float().clone()
+        fused["head"] = embedding if tied else self._own(weights["lm_head.weight"])
+        fused["norm"] = self._own(weights["model.norm.weight"])
         self._weights = fused
+
+    def _own(self, *weights: Tensor) -> Tensor:
+        """A copy of weights, one under the other, where and as the decoder computes."""
+        return torch.cat([weight.to(self.device, self.dtype) for weight in weights])
 
     def _cache(self) -> Tensor:
         layers = self.config.num_hidden_layers
         shape = (layers, self.slots, self.kv_heads, self.max_length, self.head_dim)
+        if self.device.type != "cpu" or self.dtype != torch.float32:
+            return torch.zeros(shape, device=self.device, dtype=self.dtype)
         # numpy asks the system for zeros and touches none: only what conversations reach takes
         # memory, and nothing is ever moved to a larger place.
         return torch.from_numpy(np.zeros(shape, dtype=np.float32))
@@ -94,8 +107,8 @@ class Decoder:
             sums: whether the hidden states are wanted too.
 
         Returns:
-            Logits, float32 [rows, vocabulary]; and the last layer's hidden states summed over each
-            row's new tokens, float32 [rows, hidden size], or None.
+            Logits [rows, vocabulary], on the decoder's device; and the last layer's hidden states
+            summed over each row's new tokens [rows, hidden size], on the CPU, or None. Float32.
         """
         w = self._weights
         longest = max(s + len(t) for s, t in zip(starts, tokens, strict=True))
@@ -108,7 +121,8 @@ class Decoder:
         row_of = torch.repeat_interleave(torch.arange(len(tokens)), counts)
         within = torch.arange(len(flat)) - (ends - counts)[row_of]
         positions = torch.tensor(starts)[row_of] + within
-        places = self._places(torch.tensor(slots)[row_of], positions)
+        places = self._places(torch.tensor(slots)[row_of], positions).to(self.device)
+        flat, ends, row_of, positions = (t.to(self.device) for t in (flat, ends, row_of, positions))
         cos, sin = self._rope[0][positions, None], self._rope[1][positions, None]
         x = w["embed"][flat]
         q_size, kv_size = self.heads * self.head_dim, self.kv_heads * self.head_dim
@@ -133,10 +147,11 @@ class Decoder:
             x = x + F.linear(F.silu(gate) * up, w[f"{layer}.down"])
         if not sums:
             last = F.rms_norm(x[ends - 1], (x.shape[-1],), w["norm"], self.eps)
-            return F.linear(last, w["head"]), None
+            return F.linear(last, w["head"]).float(), None
         x = F.rms_norm(x, (x.shape[-1],), w["norm"], self.eps)
-        total = x.new_zeros(len(tokens), x.shape[-1]).index_add_(0, row_of, x)
-        return F.linear(x[ends - 1], w["head"]), total
+        total = torch.zeros(len(tokens), x.shape[-1], device=self.device)
+        total.index_add_(0, row_of, x.float())
+        return F.linear(x[ends - 1], w["head"]).float(), total.cpu()
 
     def _places(self, slots: Tensor, positions: Tensor) -> Tensor:
         """Rows of a layer's cache, seen as [rows, head dim], for each token's key heads."""
@@ -162,7 +177,8 @@ class Decoder:
                 [offsets[r] for r in rows],
                 [lengths[r] for r in rows],
                 [starts[r] for r in rows],
-                self.slots,
+                self.device,
+                self.dtype,
             )
             for rows in buckets.values()
         ]
@@ -177,7 +193,8 @@ class _AttentionGroup:
         offsets: list[int],
         lengths: list[int],
         starts: list[int],
-        total_slots: int,
+        device: torch.device,
+        dtype: torch.dtype,
     ):
         low, high = min(slots), max(slots) + 1
         # Nearly all rows of a range: attending over the whole range, idle rows included, is
@@ -185,19 +202,22 @@ class _AttentionGroup:
         self.dense = len(slots) * 2 >= high - low
         rows = high - low if self.dense else len(slots)
         place = torch.tensor(slots) - low if self.dense else torch.arange(len(slots))
-        self.cache_rows = (low, high) if self.dense else torch.tensor(slots)
+        self.cache_rows = (low, high) if self.dense else torch.tensor(slots, device=device)
         widest = max(lengths)
         lengths_t, starts_t = torch.tensor(lengths), torch.tensor(starts)
         self.span = int((lengths_t + starts_t).max())
         row_of = torch.repeat_interleave(torch.arange(len(slots)), lengths_t)
         within = torch.arange(len(row_of)) - (lengths_t.cumsum(0) - lengths_t)[row_of]
-        self.packed = torch.tensor(offsets)[row_of] + within
-        self.shape = (rows, widest)
-        self.padded = place[row_of] * widest + within
+        padded = place[row_of] * widest + within
         visible = torch.zeros(rows * widest, dtype=torch.long)
-        visible[self.padded] = starts_t[row_of] + within
-        hidden = torch.arange(self.span) > visible.view(rows, widest, 1)
-        self.bias = torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf"))[:, None]
+        visible[padded] = starts_t[row_of] + within
+        self.shape = (rows, widest)
+        self.packed = (torch.tensor(offsets)[row_of] + within).to(device)
+        self.padded = padded.to(device)
+        seen = torch.arange(self.span, device=device)
+        hidden = seen > visible.view(rows, widest, 1).to(device)
+        bias = torch.zeros(hidden.shape, device=device, dtype=dtype)
+        self.bias = bias.masked_fill_(hidden, float("-inf"))[:, None]
 
     def _part(self, cache: Tensor) -> Tensor:
         """This group's rows of a layer's keys or values, [rows, heads, span, dim]."""

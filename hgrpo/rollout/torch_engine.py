@@ -31,7 +31,7 @@ class _Row:
 
 
 class TorchEngine:
-    """See `RolloutEngine`. Runs in float32 on the CPU, one token a row and step."""
+    """See `RolloutEngine`. Runs in float32 where the policy is, one token a row and step."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class TorchEngine:
         self.end_id = end_id
         config = policy.architecture
         self.max_length = config.max_position_embeddings
-        self._decoder = Decoder(config, capacity, self.max_length)
+        self._decoder = Decoder(config, capacity, self.max_length, policy.device)
         self._rows: dict[int, _Row] = {}
         self._active: dict[int, _Row] = {}
         self._free = list(range(capacity))
@@ -187,7 +187,8 @@ def draw(
         tokens = logp.argmax(-1)
     else:
         cumulative = logp.double().exp().cumsum(-1)
-        target = torch.from_numpy(uniform(streams, positions)) * cumulative[:, -1]
+        drawn = torch.from_numpy(uniform(streams, positions)).to(logits.device)
+        target = drawn * cumulative[:, -1]
         tokens = torch.searchsorted(cumulative, target[:, None], right=True).squeeze(1)
         tokens = tokens.clamp_(max=logits.shape[-1] - 1)
     return tokens.tolist(), logp.gather(1, tokens[:, None]).squeeze(1).tolist()

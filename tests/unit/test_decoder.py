@@ -18,7 +18,7 @@ def policy(tmp_path_factory):
 
 
 def test_a_position_beyond_the_cache_is_refused(policy):
-    decoder = Decoder(policy.architecture, 1, 4)
+    decoder = Decoder(policy.architecture, 1, 4, policy.device)
     decoder.load(policy.merged_weights())
     decoder.forward([0], [[5, 6, 7, 8]], [0])
     with pytest.raises(RuntimeError, match="position 5 is beyond the 4"):
@@ -29,7 +29,7 @@ def test_a_position_beyond_the_cache_is_refused(policy):
 def test_room_that_no_conversation_reaches_takes_no_memory(policy):
     before = resident()
     # 1.1 GB, were it all touched.
-    decoder = Decoder(policy.architecture, 256, 16_384)
+    decoder = Decoder(policy.architecture, 256, 16_384, policy.device)
     decoder.load(policy.merged_weights())
     decoder.forward([0, 1], [[5, 6, 7], [5, 6]], [0, 0])
     decoder.copy_prefix(0, [2, 3], 3)

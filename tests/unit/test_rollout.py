@@ -5,7 +5,7 @@ from hall import MAX_TOKENS, TURN_CAP, collect
 from tiny_policy import HallEnv, hall_tasks, make_policy
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
+from hgrpo.policy.logprobs import make_batch, sampled_logprobs
 from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Request, Sampling
@@ -51,7 +51,7 @@ def test_recorded_logprobs_are_the_trainers(tmp_path, adapt, kv_heads, temperatu
         [[turn.span for turn in t.turns] for t in trajectories],
     )
     with torch.no_grad():
-        logprobs = token_logprobs(sampled_logits(policy.causal_lm, batch), batch, temperature)
+        logprobs, _ = sampled_logprobs(policy.causal_lm, batch, temperature)
     recorded = torch.tensor([x for t in trajectories for x in t.behaviour_logprobs])
     assert (logprobs - recorded).abs().max() < 1e-4
 

@@ -14,6 +14,7 @@ from hgrpo.credit.make import make_assigner
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.update import Learner
+from hgrpo.policy.logprobs import make_batch
 
 TRAINING = TrainingConfig(
     rollouts_per_task=8, minibatches=1, kl=KlConfig(init=0.1), max_grad_norm=1e9
@@ -106,15 +107,19 @@ def test_batch_order_does_not_change_the_gradient(setting):
 
 def test_gradient_is_that_of_the_textbook_loss(setting):
     """One padded forward pass, the loss written out, against the micro-batched learner."""
-    from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
-
     policy, groups = setting
     batch = sequences(groups, FLAT)
     moved, _ = gradient(policy, batch)
     padded = make_batch([s.token_ids for s in batch], [s.spans for s in batch])
-    logprobs = token_logprobs(sampled_logits(policy.causal_lm, padded), padded)
+
+    def written_out(model):
+        logp = model(input_ids=padded.token_ids).logits.float().log_softmax(-1)
+        chosen = padded.token_ids[padded.rows, padded.columns]
+        return logp[padded.rows, padded.columns - 1, chosen]
+
+    logprobs = written_out(policy.causal_lm)
     with torch.no_grad(), policy.reference() as reference:
-        anchored = token_logprobs(sampled_logits(reference, padded), padded)
+        anchored = written_out(reference)
     advantages = torch.cat([s.advantages for s in batch])
     ratio = (logprobs - torch.cat([s.behaviour for s in batch])).exp()
     surrogate = torch.min(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages).mean()

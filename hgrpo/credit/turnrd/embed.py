@@ -40,10 +40,14 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
     end_id = Conversation(policy.tokenizer).end_id
     found: list[np.ndarray | None] = [None] * len(trajectories)
     for part in micro_batches([len(t.token_ids) for t in trajectories], _TOKEN_BUDGET):
-        batch = make_batch([trajectories[i].token_ids for i in part], [[] for _ in part])
-        hidden = policy.causal_lm.model(
-            input_ids=batch.token_ids, use_cache=False
-        ).last_hidden_state.float()
+        batch = make_batch(
+            [trajectories[i].token_ids for i in part], [[] for _ in part], policy.device
+        )
+        hidden = (
+            policy.causal_lm.model(input_ids=batch.token_ids, use_cache=False)
+            .last_hidden_state.float()
+            .cpu()
+        )
         for row, index in enumerate(part):
             spans = [turn.span for turn in trajectories[index].turns]
             ranges = turn_ranges(spans, trajectories[index].token_ids, end_id)
@@ -55,6 +59,6 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
 @torch.inference_mode()
 def goal_embedding(policy: Policy, conversation: Conversation, goal: str) -> np.ndarray:
     """Float32 [D], the mean hidden state over the goal sentence read as an opening."""
-    tokens = torch.tensor([conversation.opening(goal)])
+    tokens = torch.tensor([conversation.opening(goal)], device=policy.device)
     hidden = policy.causal_lm.model(input_ids=tokens, use_cache=False).last_hidden_state
-    return hidden[0].float().mean(0).numpy()
+    return hidden[0].float().mean(0).cpu().numpy()
