@@ -1,0 +1,112 @@
+"""Show where every run of a study stands: round, step, reward, KL, success, time left.
+
+It reads what the rounds write after every step, on any machine that sees the results folder, and
+writes nothing. Reward, success, KL and dead groups are those of the newest training step, `test` is
+greedy success on the test panel after the last round evaluated, and time left is that of the run's
+own steps to come, without evaluations.
+
+Examples:
+  python -m hgrpo.cli.monitor results/bakeoff              # until every run is done, or Ctrl-C
+  python -m hgrpo.cli.monitor results/bakeoff --once
+"""
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from hgrpo.cli.entry import run
+from hgrpo.report.progress import RunProgress, study_progress
+
+_COLUMNS = (
+    *("arm", "seed", "round", "step", "reward", "success", "KL", "dead", "test"),
+    *("last step", "time left"),
+)
+_WIDTH = 120  # of a table that is written to a file
+
+
+def main() -> None:
+    """Parse the arguments and show the table, again and again."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("results", type=Path, help="folder of the study, results/<study>")
+    parser.add_argument("--once", action="store_true", help="print the table and end")
+    parser.add_argument("--every", type=float, default=5.0, metavar="SECONDS", help="default 5")
+    args = parser.parse_args()
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_WIDTH)
+    if args.once or not console.is_terminal:
+        console.print(table(study_progress(args.results)))
+        return
+    with Live(console=console, auto_refresh=False) as live:
+        while True:
+            runs = study_progress(args.results)
+            live.update(table(runs), refresh=True)
+            if all(found.done for found in runs):
+                return
+            time.sleep(args.every)
+
+
+def table(runs: Sequence[RunProgress]) -> Group:
+    """The runs as a table, and a line that sums them up."""
+    shown = Table(*_COLUMNS, box=None, pad_edge=False, header_style="bold")
+    for column in shown.columns:
+        column.no_wrap = True
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    for found in runs:
+        shown.add_row(*cells(found), style="dim" if found.done else "")
+    done = sum(found.finished for found in runs)
+    total = sum(found.rounds for found in runs)
+    left = [found.left_s for found in runs]
+    known = all(seconds is not None for seconds in left)
+    work = f", {duration(sum(left))} of steps to come" if known and done < total else ""
+    return Group(shown, Text(f"{done} of {total} rounds finished{work}"))
+
+
+def cells(found: RunProgress) -> list[str]:
+    """One row of the table."""
+    row = found.row
+    number = min(found.finished + 1, found.rounds)
+    if found.done:
+        step = "done"
+    elif found.step is None:
+        step = "waiting"
+    else:
+        step = f"{found.step}/{found.steps}"
+    return [
+        found.method,
+        str(found.seed),
+        f"{number}/{found.rounds}",
+        step,
+        _shown(row.get("mean_reward"), "{:.3f}"),
+        _shown(row.get("success_rate"), "{:.1%}"),
+        _shown(row.get("observed_kl"), "{:.4f}"),
+        f"{row['dead_groups']}/{row['n_groups']}" if row else "",
+        _shown(found.test_success, "{:.1%}"),
+        "" if found.done or found.heard_s is None else f"{duration(found.heard_s)} ago",
+        "" if found.done else "?" if found.left_s is None else duration(found.left_s),
+    ]
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `12 min`, `3 h 05 min`."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "" if value is None else form.format(value)
+
+
+if __name__ == "__main__":
+    run(main)
