@@ -51,8 +51,40 @@ class RunProgress:
         return None if self.seconds is None else left * self.seconds
 
 
-def study_progress(results: Path) -> list[RunProgress]:
-    """Every trained run of a study, in the order of its arms and seeds.
+@dataclass(frozen=True)
+class RunPlan:
+    """What one arm and seed is to do: so many rounds of so many steps."""
+
+    method: str
+    seed: int
+    rounds: int
+    steps: int
+
+    @property
+    def home(self) -> Path:
+        """The run's folder, below those of the stages."""
+        return Path(self.method) / f"seed_{self.seed}"
+
+
+@dataclass(frozen=True)
+class RunLog:
+    """What one run has logged.
+
+    Attributes:
+        rows: of all steps so far, the unfinished round's included.
+        finished: rounds.
+        step: finished steps of the round in hand; None if it has not begun.
+        newest: the file that was written last; None before the first step.
+    """
+
+    rows: list[dict]
+    finished: int
+    step: int | None
+    newest: Path | None
+
+
+def trained_runs(results: Path) -> list[RunPlan]:
+    """Every trained run of a study, the reference arm first.
 
     Args:
         results: the study's folder, with its config.yaml.
@@ -66,13 +98,18 @@ def study_progress(results: Path) -> list[RunProgress]:
         arms = [name for name, arm in config["methods"].items() if arm["train"]]
         arms.sort(key=lambda name: name != config["reference"])
         rounds, seeds = config["rounds"], config["seeds"]
-        steps = {name: _steps(config, name) for name in arms}
+        return [
+            RunPlan(name, seed, rounds, _steps(config, name)) for name in arms for seed in seeds
+        ]
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; results/<study> was expected") from None
     except (yaml.YAMLError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path}: not the configuration of a study") from None
-    found = [_run(results, name, seed, rounds, steps[name]) for name in arms for seed in seeds]
-    return _with_durations(found)
+
+
+def study_progress(results: Path) -> list[RunProgress]:
+    """Where every trained run of a study stands; arguments and errors as for `trained_runs`."""
+    return _with_durations([_progress(results, plan) for plan in trained_runs(results)])
 
 
 def _steps(config: dict, method: str) -> int:
@@ -80,25 +117,37 @@ def _steps(config: dict, method: str) -> int:
     return own.get("steps_per_round", config["training"]["steps_per_round"])
 
 
-def _run(results: Path, method: str, seed: int, rounds: int, steps: int) -> RunProgress:
-    home = Path(method) / f"seed_{seed}"
-    logs = [results / "rl" / home / f"round_{r}" / "train_log.json" for r in range(1, rounds + 1)]
+def run_log(results: Path, plan: RunPlan) -> RunLog:
+    """Everything a run has logged: finished rounds, and the steps of the one in hand."""
+    folder = results / "rl" / plan.home
+    logs = [folder / f"round_{number}" / "train_log.json" for number in range(1, plan.rounds + 1)]
     written = [path for path in logs if path.exists()]
     rows = [row for path in written for row in json.loads(path.read_text())["rows"]]
     newest = written[-1] if written else None
     step = None
-    if len(written) < rounds:
-        scratch = results / "scratch" / home
-        current = _current(scratch, len(written) + 1)
+    if len(written) < plan.rounds:
+        current = _current(results / "scratch" / plan.home, len(written) + 1)
         if current is not None:
             own = _rows(current)
             step, rows, newest = len(own), rows + own, current if own else newest
-    heard = time.time() - newest.stat().st_mtime if newest else None
-    seconds = sum(row["elapsed_s"] for row in rows) / len(rows) if rows else None
-    last = rows[-1] if rows else {}
-    success = _test_success(results / "eval" / home)
+    return RunLog(rows, len(written), step, newest)
+
+
+def _progress(results: Path, plan: RunPlan) -> RunProgress:
+    log = run_log(results, plan)
+    heard = time.time() - log.newest.stat().st_mtime if log.newest else None
+    mean = sum(row["elapsed_s"] for row in log.rows) / len(log.rows) if log.rows else None
     return RunProgress(
-        method, seed, rounds, len(written), steps, step, last, heard, seconds, success
+        plan.method,
+        plan.seed,
+        plan.rounds,
+        log.finished,
+        plan.steps,
+        log.step,
+        log.rows[-1] if log.rows else {},
+        heard,
+        mean,
+        _test_success(results / "eval" / plan.home),
     )
 
 

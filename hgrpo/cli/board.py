@@ -1,0 +1,44 @@
+"""Send a study's training logs to TensorBoard or Weights & Biases, while it runs or afterwards.
+
+It reads results/<study> and changes nothing there. Steps count on over the rounds of a run. W&B is
+asked by its own settings: `WANDB_MODE=offline` writes to a folder, WANDB_API_KEY names an account.
+
+Examples:
+  python -m hgrpo.cli.board results/bakeoff --tensorboard boards && tensorboard --logdir boards
+  python -m hgrpo.cli.board results/bakeoff --wandb my-project --follow 30
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+from hgrpo.cli.entry import run
+from hgrpo.errors import UserError
+from hgrpo.report.board import Board
+
+
+def main() -> None:
+    """Parse the arguments and send."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("results", type=Path, help="folder of the study, results/<study>")
+    parser.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="write event files here")
+    parser.add_argument("--wandb", metavar="PROJECT", help="send to this project")
+    parser.add_argument(
+        "--follow", type=float, metavar="SECONDS", help="look again until every run is done"
+    )
+    args = parser.parse_args()
+    if args.tensorboard is None and args.wandb is None:
+        raise UserError("give --tensorboard FOLDER, --wandb PROJECT, or both")
+    board = Board(args.results, args.tensorboard, args.wandb)
+    try:
+        while board.send() and args.follow:
+            time.sleep(args.follow)
+    finally:
+        sent = board.close()
+    print(f"{sent} steps sent")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,133 @@
+"""Training logs for other people's dashboards: TensorBoard event files, or Weights & Biases runs.
+
+Rounds write their own logs and know of neither; these writers read those logs, so that a dashboard
+that is away cannot stop a run, and a study that has ended can still be shown.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Protocol
+
+from hgrpo.errors import UserError
+from hgrpo.report.progress import RunPlan, run_log, trained_runs
+
+# Where a row is, rather than what was measured.
+_PLACES = ("step", "round")
+
+
+class Writer(Protocol):
+    """Takes the scalars of one run, step by step."""
+
+    def write(self, step: int, scalars: dict[str, float]) -> None:
+        """Add the scalars of a step; steps count on over rounds."""
+        ...
+
+    def close(self) -> None:
+        """Write out what is buffered."""
+        ...
+
+
+class TensorBoardRun:
+    """An event folder of its own; events of an earlier call are superseded."""
+
+    def __init__(self, folder: Path):
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise UserError(
+                "--tensorboard: the package tensorboard is missing; install the extra `board`"
+            ) from None
+        self._writer = SummaryWriter(str(folder), purge_step=0)
+
+    def write(self, step: int, scalars: dict[str, float]) -> None:
+        """See `Writer`."""
+        for name, value in scalars.items():
+            self._writer.add_scalar(name, value, step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """See `Writer`."""
+        self._writer.close()
+
+
+class WandbRun:
+    """A W&B run under a name of its own; the same run of the same study goes on where it was."""
+
+    def __init__(self, project: str, study: str, plan: RunPlan, identity: str):
+        try:
+            import wandb
+        except ImportError:
+            raise UserError(
+                "--wandb: the package wandb is missing; install the extra `board`"
+            ) from None
+        name = f"{plan.method}-seed_{plan.seed}"
+        self._run = wandb.init(
+            project=project,
+            group=study,
+            name=f"{study}-{name}",
+            id=hashlib.sha256(f"{identity}/{name}".encode()).hexdigest()[:16],
+            resume="allow",
+            reinit="create_new",
+            config={"study": study, "method": plan.method, "seed": plan.seed},
+        )
+
+    def write(self, step: int, scalars: dict[str, float]) -> None:
+        """See `Writer`."""
+        self._run.log(scalars, step=step)
+
+    def close(self) -> None:
+        """See `Writer`."""
+        self._run.finish()
+
+
+class Board:
+    """Sends what the runs of a study log to writers, each row once."""
+
+    def __init__(self, results: Path, tensorboard: Path | None, wandb: str | None):
+        self._results = results
+        self._tensorboard, self._wandb = tensorboard, wandb
+        self._plans = trained_runs(results)
+        self._identity = (results / "config.yaml").read_text()
+        self._writers: dict[Path, list[Writer]] = {}
+        self._written = {plan.home: 0 for plan in self._plans}
+
+    def send(self) -> bool:
+        """Send the rows that are new; whether any run is unfinished."""
+        unfinished = False
+        for plan in self._plans:
+            log = run_log(self._results, plan)
+            unfinished |= log.finished < plan.rounds
+            first = self._written[plan.home]
+            for step, row in enumerate(log.rows[first:], first):
+                for writer in self._of(plan):
+                    writer.write(step, scalars(row))
+            self._written[plan.home] = max(first, len(log.rows))
+        return unfinished
+
+    def close(self) -> int:
+        """Close all writers; how many rows were sent."""
+        for writers in self._writers.values():
+            for writer in writers:
+                writer.close()
+        return sum(self._written.values())
+
+    def _of(self, plan: RunPlan) -> list[Writer]:
+        """The run's writers, made when its first row is there."""
+        if plan.home not in self._writers:
+            study = self._results.resolve().name
+            made: list[Writer] = []
+            if self._tensorboard is not None:
+                made.append(TensorBoardRun(self._tensorboard / study / plan.home))
+            if self._wandb is not None:
+                made.append(WandbRun(self._wandb, study, plan, self._identity))
+            self._writers[plan.home] = made
+        return self._writers[plan.home]
+
+
+def scalars(row: dict) -> dict[str, float]:
+    """What was measured in a log row; what was not (None) is left out."""
+    return {
+        name: float(value)
+        for name, value in row.items()
+        if name not in _PLACES and isinstance(value, int | float) and not isinstance(value, bool)
+    }

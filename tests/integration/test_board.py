@@ -1,0 +1,89 @@
+"""Logs in TensorBoard's and W&B's own files, read back by their own readers."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from hgrpo.report.board import scalars
+
+pytestmark = pytest.mark.slow
+ROWS = [
+    {"step": 0, "round": 1, "mean_reward": 0.25, "grad_norm": None, "dead_groups": 3},
+    {"step": 1, "round": 1, "mean_reward": 0.5, "grad_norm": 1.5, "dead_groups": 2},
+    {"step": 0, "round": 2, "mean_reward": 0.75, "grad_norm": 0.5, "dead_groups": 0},
+]
+
+
+@pytest.fixture
+def results(tmp_path):
+    """A study of one run, one round finished and the next begun."""
+    folder = tmp_path / "results/mine"
+    config = {
+        "methods": {"flatGRPO": {"train": True}},
+        "reference": "flatGRPO",
+        "training": {"steps_per_round": 2},
+        "rounds": 2,
+        "seeds": [11],
+    }
+    done = folder / "rl/flatGRPO/seed_11/round_1/train_log.json"
+    begun = folder / "scratch/flatGRPO/seed_11/round_2-a/key/step_00000/rows.json"
+    for path in (done, begun):
+        path.parent.mkdir(parents=True)
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    done.write_text(json.dumps({"rows": [row | {"elapsed_s": 1.0} for row in ROWS[:2]]}))
+    begun.write_text(json.dumps([ROWS[2] | {"elapsed_s": 1.0}]))
+    return folder
+
+
+def board(results, *arguments, **environment):
+    command = [sys.executable, "-m", "hgrpo.cli.board", str(results), *map(str, arguments)]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=results.parents[1],
+        env=os.environ | environment,
+        check=False,
+    )
+
+
+def test_tensorboard_reads_every_row_once(results, tmp_path):
+    reading = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator", reason="needs the board extra"
+    )
+    for _ in range(2):  # a second call supersedes the first
+        done = board(results, "--tensorboard", tmp_path / "boards")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "3 steps sent\n"
+    events = reading.EventAccumulator(str(tmp_path / "boards/mine/flatGRPO/seed_11")).Reload()
+    assert set(events.Tags()["scalars"]) == {"mean_reward", "grad_norm", "dead_groups", "elapsed_s"}
+    assert [(e.step, e.value) for e in events.Scalars("mean_reward")] == [
+        *((0, 0.25), (1, 0.5), (2, 0.75))
+    ]
+    assert [(e.step, e.value) for e in events.Scalars("grad_norm")] == [(1, 1.5), (2, 0.5)]
+
+
+def test_wandb_without_a_network(results, tmp_path):
+    pytest.importorskip("wandb", reason="needs the board extra")
+    done = board(results, "--wandb", "project", WANDB_MODE="offline", WANDB_SILENT="true")
+    assert done.returncode == 0, done.stderr
+    assert "3 steps sent" in done.stdout
+    files = list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
+    assert len(files) == 1
+    content = files[0].read_bytes()
+    assert b"mean_reward" in content and b"mine-flatGRPO-seed_11" in content
+
+
+def test_a_board_must_be_named(results):
+    done = board(results)
+    assert done.returncode == 2
+    assert done.stderr == "error: give --tensorboard FOLDER, --wandb PROJECT, or both\n"
+
+
+def test_only_measurements_are_sent():
+    row = {"step": 3, "round": 1, "a": 1, "b": 0.5, "c": None, "d": True, "e": "text"}
+    assert scalars(row) == {"a": 1.0, "b": 0.5}
