@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from hgrpo.config.bounds import Bounds, Share, distinct
-from hgrpo.config.strict import Strict
+from hgrpo.config.strict import Strict, refuse_unread
 
 Room = Literal["kitchen", "bedroom", "bathroom"]
 TaskType = Literal[
@@ -63,6 +63,14 @@ class GenerateConfig(Strict):
     habits: HabitConfig = Field(HabitConfig(), description="where things usually lie")
 
 
+class SplitSizes(Strict):
+    """Games of each split that are to be there."""
+
+    train: int = Field(gt=0, description="training games")
+    validation: int = Field(gt=0, description="validation games")
+    test: int = Field(gt=0, description="test games")
+
+
 class SplitFolders(Strict):
     """Folder of each split below `folder`."""
 
@@ -79,12 +87,22 @@ class GamesConfig(Strict):
         description="games in the published layout, e.g. $ALFWORLD_DATA/json_2.1.1",
     )
     splits: SplitFolders = Field(SplitFolders(), description="split folders below `folder`")
+    download: bool = Field(
+        False, description="the published games are fetched into `folder` if it has none"
+    )
+    expected: SplitSizes | None = Field(
+        None,
+        description="playable games that `folder` is to have in each split; another number is an "
+        "error, since scores on other games compare with nothing",
+    )
     generate: GenerateConfig | None = Field(None, description="settings of the generator")
 
     @model_validator(mode="after")
     def _one_source(self) -> "GamesConfig":
         if (self.folder is None) == (self.generate is None):
             raise ValueError("give either `folder` or `generate`, and not both")
+        if self.generate is not None:
+            refuse_unread(self, ("download", False, "`folder`"), ("expected", False, "`folder`"))
         return self
 
 

@@ -13,9 +13,11 @@ from hgrpo.cli import assets
 from hgrpo.config.env import environment
 from hgrpo.config.env_webshop import CatalogueConfig
 from hgrpo.envs.panels import read_panels
+from hgrpo.envs.source import Source
 from hgrpo.envs.webshop import generator
 from hgrpo.envs.webshop.assets import data_files
 from hgrpo.envs.webshop.data import provide
+from hgrpo.envs.webshop.official_sources import OFFICIAL
 from hgrpo.errors import UserError
 
 SMALL = {"items_file": "items_shuffle_1000.json", "attributes_file": "items_ins_v2_1000.json"}
@@ -25,8 +27,6 @@ NAMES = ["items_ins_v2_1000.json", "items_shuffle_1000.json"]
 @pytest.fixture
 def shelf(tmp_path, monkeypatch):
     """A folder that a server offers as the official files, and the paths it was asked for."""
-    from hgrpo.envs.webshop import download
-
     folder = tmp_path / "shelf"
     generator.write(folder, generator.generate(CatalogueConfig(products=40), 3))
     for old, new in (
@@ -44,10 +44,10 @@ def shelf(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder))
     for path in folder.iterdir():
-        if path.name in download.OFFICIAL:
+        if path.name in OFFICIAL:
             url = f"http://127.0.0.1:{server.server_port}/{path.name}"
-            source = download.Source(url, path.stat().st_size, digest(path))
-            monkeypatch.setitem(download.OFFICIAL, path.name, source)
+            source = Source(url, path.stat().st_size, digest(path))
+            monkeypatch.setitem(OFFICIAL, path.name, source)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield folder, asked
@@ -130,7 +130,7 @@ def test_a_folder_of_one_s_own_is_recorded_without_the_extra(shelf, monkeypatch)
 
 
 def without_extra(monkeypatch) -> None:
-    monkeypatch.delitem(sys.modules, "hgrpo.envs.webshop.download", raising=False)
+    monkeypatch.delitem(sys.modules, "hgrpo.envs.fetch", raising=False)
     monkeypatch.setitem(sys.modules, "requests", None)
 
 
@@ -141,10 +141,8 @@ def test_fetching_without_the_extra_names_it(tmp_path, monkeypatch):
 
 
 def test_without_a_network_one_line_says_what_to_do(shelf, tmp_path, monkeypatch):
-    from hgrpo.envs.webshop import download
-
     # Nothing listens there, and the pauses between attempts are not waited for.
-    monkeypatch.setitem(download.OFFICIAL, NAMES[0], download.Source("http://127.0.0.1:9/file"))
+    monkeypatch.setitem(OFFICIAL, NAMES[0], Source("http://127.0.0.1:9/file"))
     monkeypatch.setattr("time.sleep", lambda _: None)
     with pytest.raises(UserError) as caught:
         data_files(config(folder=str(tmp_path / "kept"), download=True))

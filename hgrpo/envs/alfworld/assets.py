@@ -8,18 +8,26 @@ from tqdm import tqdm
 
 from hgrpo.config.env_alfworld import AlfworldConfig
 from hgrpo.envs.alfworld import folder, generator
+from hgrpo.envs.alfworld.download import fetch_games
 from hgrpo.envs.alfworld.gamefile import compile_game, content_hash
 from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
+from hgrpo.envs.user_path import user_path
 from hgrpo.errors import UserError
 
 _LANGUAGE = {"move": '"move {o} to {r}"', "put": '"put {o} in/on {r}"'}
 
 
 def data_files(config: AlfworldConfig) -> list[dict]:
-    """None: every game carries its own hash, in the panels."""
-    return []
+    """The archives that the games were unpacked from; every game's own hash is in the panels.
+
+    Raises:
+        UserError: games are to be fetched and cannot be.
+    """
+    if not config.games.download:
+        return []
+    return fetch_games(user_path(config.games.folder or "", "games.folder"))
 
 
 def make(

@@ -27,7 +27,8 @@ def collect(
     reset, and those whose content came before.
 
     Raises:
-        UserError: a folder is missing, holds a bad file, or has fewer games than `sizes` wants.
+        UserError: a folder is missing, holds a bad file, has fewer games than `sizes` wants, or
+            another number than the config expects.
     """
     root = user_path(config.folder or "", "games.folder")
     hashes: set[str] = set()
@@ -37,6 +38,7 @@ def collect(
             raise UserError(f"games.splits.{split}: no such folder: {place}")
         listing = list_games(place)
         skipped.update(listing.skipped.values())
+        _check_number(config, split, place, len(listing.tasks), Counter(listing.skipped.values()))
         fresh = {task.content_hash: task for task in listing.tasks}
         fresh = {digest: task for digest, task in fresh.items() if digest not in hashes}
         skipped["same content as another game"] += len(listing.tasks) - len(fresh)
@@ -47,6 +49,19 @@ def collect(
             raise UserError(f"panels.{split}: {wanted} games are wanted, {place} has {len(panel)}")
         for task in panel[:wanted]:
             yield split, _files(place / task.path, task.path)
+
+
+def _check_number(
+    config: GamesConfig, split: str, place: Path, found: int, skipped: Counter
+) -> None:
+    """Raise UserError unless a split has as many playable games as it is to have."""
+    expected = getattr(config.expected, split, found)
+    if found != expected:
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(skipped.items()))
+        raise UserError(
+            f"games.expected.{split}: {expected} games were expected, {place} has {found}"
+            + (f" (left out: {reasons})" if reasons else "")
+        )
 
 
 def _in_turn(tasks: list[Task], name: tuple) -> list[Task]:

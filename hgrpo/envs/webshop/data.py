@@ -3,6 +3,7 @@
 import hashlib
 from pathlib import Path
 
+from hgrpo.envs.webshop.official_sources import OFFICIAL
 from hgrpo.errors import UserError
 
 
@@ -27,7 +28,7 @@ def provide(path: Path, download: bool) -> dict[str, str | int]:
     if download:
         # Here, since they come with an extra of the install.
         try:
-            from hgrpo.envs.webshop.download import OFFICIAL, fetch
+            from hgrpo.envs.fetch import fetch
         except ImportError as error:
             raise UserError(
                 "products.download: fetching needs requests and tenacity "
@@ -36,7 +37,7 @@ def provide(path: Path, download: bool) -> dict[str, str | int]:
         if path.name in OFFICIAL:
             missing = not path.exists()
             try:
-                receipt = fetch(path.name, path)
+                receipt = fetch(OFFICIAL[path.name], path)
             except UserError as error:
                 place = f" (a copy from elsewhere can be put at {path})" if missing else ""
                 raise UserError(f"products.download: {error}{place}") from None

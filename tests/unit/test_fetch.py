@@ -10,7 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from hgrpo.envs.webshop.download import OFFICIAL, Receipt, fetch
+from hgrpo.envs.fetch import Receipt, fetch
+from hgrpo.envs.source import Source
+from hgrpo.envs.webshop.official_sources import OFFICIAL
 from hgrpo.errors import UserError
 
 CONTENT = bytes(range(256)) * 2048
@@ -86,8 +88,9 @@ def shelf(monkeypatch):
     thread.join()
 
 
-def get(shelf, path, **kwargs) -> Receipt:
-    return fetch(shelf.url, path, **({"attempts": 3, "pause_s": 0.001, "timeout_s": 5} | kwargs))
+def get(shelf, path, size=None, sha256=None, **kwargs) -> Receipt:
+    options = {"attempts": 3, "pause_s": 0.001, "timeout_s": 5} | kwargs
+    return fetch(Source(shelf.url, size, sha256), path, **options)
 
 
 def names(folder) -> list[str]:
@@ -103,7 +106,7 @@ def test_a_file_comes_whole_and_is_recorded(shelf, tmp_path):
 
 def test_after_a_cut_only_the_rest_is_asked_for(shelf, tmp_path):
     shelf.cuts = [200_000]
-    receipt = get(shelf, tmp_path / "f", sha256=DIGEST.upper(), size=len(CONTENT))
+    receipt = get(shelf, tmp_path / "f", sha256=DIGEST, size=len(CONTENT))
     assert (tmp_path / "f").read_bytes() == CONTENT
     assert receipt.sha256 == DIGEST
     first, second = shelf.asked
@@ -255,21 +258,21 @@ def test_without_a_network_one_sentence_says_so(monkeypatch, tmp_path):
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
         with pytest.raises(UserError, match=rf"^{url}: not fetched in 3 .*is there a network\?$"):
-            fetch(url, tmp_path / "f", pause_s=0.001)
+            fetch(Source(url), tmp_path / "f", pause_s=0.001)
     assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("items.json", "neither an address nor one of items_shuffle.json"),
+        ("items.json", "not an address"),
         ("ftp://127.0.0.1/f", "not an address"),
         ("http://", "not an address"),
     ],
 )
 def test_an_address_that_is_none(tmp_path, address, message):
     with pytest.raises(UserError, match=f"^{address}: {message}"):
-        fetch(address, tmp_path / "f")
+        fetch(Source(address), tmp_path / "f")
 
 
 def test_the_destination_must_be_a_file_that_can_be_written(shelf, tmp_path):
@@ -291,4 +294,4 @@ def test_the_table_has_addresses_and_whole_checksums():
 def test_a_name_of_the_table_brings_its_checks(tmp_path):
     (tmp_path / "items_human_ins.json").write_text(json.dumps({}))
     with pytest.raises(UserError, match=r"2 bytes, 5137548 were expected"):
-        fetch("items_human_ins.json", tmp_path / "items_human_ins.json")
+        fetch(OFFICIAL["items_human_ins.json"], tmp_path / "items_human_ins.json")

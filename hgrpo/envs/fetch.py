@@ -1,9 +1,4 @@
-"""Fetching the official files: resumable, checked, and never mistaking a web page for data.
-
-Addresses: `setup.sh` of princeton-nlp/WebShop, and issues 14 and 21 there for the trajectories.
-The project publishes no checksums. Those below are what copies of the Drive files in other public
-places agree on; where there is none, a receipt records what came.
-"""
+"""Fetching official data files: resumable, checked, and never mistaking a web page for data."""
 
 import hashlib
 import json
@@ -25,6 +20,7 @@ from tenacity import (
 )
 from tqdm import tqdm
 
+from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
 
 # What is lost of a chunk when the line is cut in it.
@@ -32,15 +28,6 @@ _CHUNK = 1 << 16
 _LONGEST_PAUSE_S = 60.0
 # A line that drops comes back in minutes; where none was ever reached there is none.
 _ATTEMPTS_WITHOUT_NETWORK = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a file is, and what it should be where that is known; `size` in bytes."""
-
-    url: str
-    size: int | None = None
-    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,52 +40,9 @@ class Receipt:
     sha256: str
 
 
-def _drive(identifier: str) -> str:
-    # `confirm` answers the question that Drive asks before it hands out a large file.
-    return (
-        f"https://drive.usercontent.google.com/download?id={identifier}&export=download&confirm=t"
-    )
-
-
-OFFICIAL = {
-    "items_shuffle.json": Source(
-        _drive("1A2whVgOO0euk5O13n2iYDM0bQRkkRduB"),
-        5_479_720_229,
-        "2ef591d65df3af89e972ab72468eb82cbf124d876552d9f3678667edd620a6c8",
-    ),
-    "items_ins_v2.json": Source(
-        _drive("1s2j6NgHljiZzQNL3veZaAiyW_qDEgBNi"),
-        186_295_270,
-        "1d36af476bdb8f82a5da62bd8acdabe54cd8de2fa84010d37da5c4890feb447e",
-    ),
-    "items_shuffle_1000.json": Source(
-        _drive("1EgHdxQ_YxqIQlvvq5iKlCrkEKR6-j0Ib"),
-        4_467_013,
-        "30a4765c3a327af72d9a9a95a6b2486d516f0fa1d3ecd83681901ce82a21b269",
-    ),
-    "items_ins_v2_1000.json": Source(
-        _drive("1IduG0xl544V_A_jv3tHXC0kyFi7PnyBu"),
-        147_099,
-        "f88a36314a397b53b3d9c3fa5878e5f7b26d35019a51ec83fbedeca61a948f6f",
-    ),
-    "items_human_ins.json": Source(
-        _drive("14Kb5SPBk_jfdLZ_CDBNitW98QLDlKR5O"),
-        5_137_548,
-        "cf78667548a71786e1d9049c24b802e48e1084ad4bb021cae56ce1f6d96954a3",
-    ),
-    "all_trajs.zip": Source(_drive("1GWC8UlUzfT9PRTRxgYOwuKSJp4hyV1dp")),
-    "il_trajs_finalized_images.zip": Source(
-        "https://github.com/princeton-nlp/WebShop/raw/master/"
-        "baseline_models/data/il_trajs_finalized_images.zip"
-    ),
-}
-
-
 def fetch(
-    name_or_url: str,
+    source: Source,
     destination: Path,
-    sha256: str | None = None,
-    size: int | None = None,
     *,
     attempts: int = 8,
     pause_s: float = 1.0,
@@ -111,10 +55,8 @@ def fetch(
     server gave it an ETag or a date to ask by, or the checksum will tell.
 
     Args:
-        name_or_url: a name of `OFFICIAL`, or an address.
+        source: where it is, and its size and checksum where they are known.
         destination: the file to write; its folder is made.
-        sha256: expected checksum, hex; None takes that of `OFFICIAL`, or checks none.
-        size: expected bytes; None likewise.
         attempts: requests in all, 3 at most while nothing answers and nothing has come.
             Between them the pause doubles from `pause_s`, with jitter.
         timeout_s: how long the server may be silent.
@@ -123,12 +65,6 @@ def fetch(
         UserError: there is no network, the server refuses or sends a web page, the file differs
             from what is expected, or it cannot be written.
     """
-    source = OFFICIAL.get(name_or_url, Source(name_or_url))
-    source = Source(
-        source.url, size or source.size, (sha256 or source.sha256 or "").lower() or None
-    )
-    if "://" not in source.url:
-        raise UserError(f"{name_or_url}: neither an address nor one of {', '.join(OFFICIAL)}")
     if destination.is_dir():
         raise UserError(f"{destination}: a file's path was expected, this is a folder")
     if destination.exists():
@@ -236,7 +172,11 @@ def _request(source: Source, part: _Part, timeout_s: float) -> None:
     try:
         with requests.get(source.url, headers=headers, stream=True, timeout=timeout_s) as response:
             _receive(response, source, part)
-    except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema) as error:
+    except (
+        requests.exceptions.InvalidURL,
+        requests.exceptions.InvalidSchema,
+        requests.exceptions.MissingSchema,
+    ) as error:
         raise UserError(f"{source.url}: not an address ({error})") from None
     except requests.exceptions.RequestException as error:
         unreachable = isinstance(error, requests.exceptions.ConnectionError)

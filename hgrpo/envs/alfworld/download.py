@@ -1,0 +1,86 @@
+"""The published games, fetched into a folder in the published layout.
+
+Addresses: `alfworld-download` of the package alfworld 0.4.2. The games and the goals' annotations
+are two archives, both with the layout `json_2.1.1/<split>/<task>/<trial>/`. There are no published
+checksums: what came is noted in a receipt beside the games. Of the archives only those two kinds of
+files are unpacked, and only into the layout.
+"""
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+from tqdm import tqdm
+
+from hgrpo.envs.source import Source
+from hgrpo.errors import UserError
+
+_RELEASES = "https://github.com/alfworld/alfworld/releases/download"
+ARCHIVES = {
+    "tw-pddl.zip": Source(f"{_RELEASES}/0.4.0/json_2.1.2_tw-pddl.zip"),
+    "json.zip": Source(f"{_RELEASES}/0.2.2/json_2.1.1_json.zip"),
+}
+RECEIPT = "downloaded.json"
+_WANTED = re.compile(
+    r"json_2\.1\.1/(?P<path>(?:train|valid_seen|valid_unseen)/[^/]+/[^/]+"
+    r"/(?:game\.tw-pddl|traj_data\.json))"
+)
+
+
+def fetch_games(root: Path) -> list[dict]:
+    """See to it that there are games in `root`; name, size and SHA-256 of the archives they are of.
+
+    The archives stay beside the games until all is unpacked, so that a call that was cut off goes
+    on. Games that somebody else put there are left alone, and nothing is known of their archives.
+
+    Raises:
+        UserError: there is no network, or an archive is none.
+    """
+    receipt = root / RECEIPT
+    if receipt.exists():
+        return json.loads(receipt.read_text())
+    unpacking = any((root / name).exists() for name in ARCHIVES)
+    if not unpacking and any(root.glob("*/*/*/game.tw-pddl")):
+        return []
+    try:
+        from hgrpo.envs.fetch import fetch
+    except ImportError as error:
+        raise UserError(
+            "games.download: fetching needs requests and tenacity (pip install -e '.[webshop]'): "
+            f"{error}"
+        ) from None
+    found = []
+    for name, source in ARCHIVES.items():
+        try:
+            came = fetch(source, root / name)
+        except UserError as error:
+            raise UserError(f"games.download: {error}") from None
+        found.append({"name": source.url, "size": came.size, "sha256": came.sha256})
+    for name in ARCHIVES:
+        _unpack(root / name, root)
+    receipt.write_text(json.dumps(found, indent=1) + "\n")
+    for name in ARCHIVES:
+        (root / name).unlink()
+    return found
+
+
+def _unpack(archive: Path, root: Path) -> None:
+    """Unpack games and annotations, under the names of the layout and no others."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            members = {
+                member: match["path"]
+                for member in opened.namelist()
+                if (match := _WANTED.fullmatch(member))
+            }
+            if not members:
+                raise UserError(f"{archive}: no games of json_2.1.1 in it; remove it to try again")
+            for member, path in tqdm(
+                members.items(), desc=archive.name, unit="file", mininterval=1
+            ):
+                target = root / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(opened.read(member))
+    except zipfile.BadZipFile as error:
+        raise UserError(f"{archive}: not a zip archive ({error}); remove it to try again") from None

@@ -1,0 +1,177 @@
+"""The published games from a real server on this machine: unpacked, counted, and nothing else."""
+
+import io
+import json
+import threading
+import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from hgrpo.cli import assets
+from hgrpo.config.env import environment
+from hgrpo.config.env_alfworld import GamesConfig
+from hgrpo.envs.alfworld import download
+from hgrpo.envs.alfworld.download import ARCHIVES, RECEIPT, fetch_games
+from hgrpo.envs.source import Source
+from hgrpo.errors import UserError
+
+SIZES = {"train": 6, "valid_seen": 3, "valid_unseen": 2}
+EXPECTED = {"train": 6, "validation": 3, "test": 2}
+
+
+@pytest.fixture(scope="module")
+def games(tmp_path_factory):
+    """Generated games, below the published names of the splits."""
+    folder = tmp_path_factory.mktemp("made")
+    sizes = {"train": 6, "validation": 3, "test": 2}
+    made = {"name": "alfworld", "games": {"generate": {}}, "panels": sizes, "grammar": "put"}
+    run_assets(made, folder / "assets")
+    for old, new in zip(("train", "validation", "test"), SIZES, strict=True):
+        (folder / "assets/games" / old).rename(folder / new)
+    return folder
+
+
+def run_assets(config, out):
+    with pytest.MonkeyPatch.context() as patch:
+        arguments = ["assets", "--config", json.dumps({"env": config}), "--out", str(out)]
+        patch.setattr("sys.argv", arguments)
+        assets.main()
+
+
+@pytest.fixture
+def shelf(games, tmp_path, monkeypatch):
+    """A folder of the two archives that a server offers, and the paths it was asked for."""
+    folder = tmp_path / "shelf"
+    folder.mkdir()
+    content = {"tw-pddl.zip": "game.tw-pddl", "json.zip": "traj_data.json"}
+    for archive, kind in content.items():
+        with zipfile.ZipFile(folder / archive, "w") as opened:
+            for split in SIZES:
+                for path in sorted((games / split).glob(f"*/*/{kind}")):
+                    opened.write(path, f"json_2.1.1/{path.relative_to(games)}")
+    asked = []
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            asked.append(self.path)
+
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder))
+    for name in content:
+        url = f"http://127.0.0.1:{server.server_port}/{name}"
+        monkeypatch.setitem(ARCHIVES, name, Source(url))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield folder, asked
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def official(root, **changes):
+    games = {"folder": str(root), "download": True, "expected": EXPECTED} | changes
+    panels = dict.fromkeys(EXPECTED)
+    return {"name": "alfworld", "grammar": "put", "games": games, "panels": panels}
+
+
+def test_the_assets_stage_fetches_counts_and_notes_what_came(shelf, games, tmp_path):
+    root = tmp_path / "data/json_2.1.1"
+    run_assets(official(root), tmp_path / "assets")
+    unpacked = sorted(p.relative_to(root) for p in root.rglob("*") if p.is_file())
+    expected = [p.relative_to(games) for s in SIZES for p in (games / s).rglob("*") if p.is_file()]
+    assert unpacked == sorted([*expected, Path(RECEIPT)])
+    manifest = json.loads((tmp_path / "assets/manifest.json").read_text())
+    assert [row["name"] for row in manifest["data_files"]] == [s.url for s in ARCHIVES.values()]
+    assert all(len(row["sha256"]) == 64 and row["size"] > 0 for row in manifest["data_files"])
+    assert {split: row["tasks"] for split, row in manifest["panels"].items()} == EXPECTED
+    # A second study asks the server for nothing.
+    _, asked = shelf
+    before = list(asked)
+    run_assets(official(root), tmp_path / "again")
+    again = json.loads((tmp_path / "again/manifest.json").read_text())
+    assert again["data_files"] == manifest["data_files"] and asked == before
+
+
+def test_a_call_that_was_cut_off_goes_on(shelf, tmp_path, monkeypatch):
+    root = tmp_path / "data"
+    made = download._unpack
+
+    def cut(archive, target):
+        if archive.name == "json.zip":
+            raise KeyboardInterrupt
+        made(archive, target)
+
+    monkeypatch.setattr(download, "_unpack", cut)
+    with pytest.raises(KeyboardInterrupt):
+        fetch_games(root)
+    assert not (root / RECEIPT).exists()
+    monkeypatch.setattr(download, "_unpack", made)
+    assert len(fetch_games(root)) == 2
+    assert len(list(root.glob("*/*/*/traj_data.json"))) == 11
+
+
+def test_games_of_somebody_else_are_left_alone(shelf, games):
+    _, asked = shelf
+    assert fetch_games(games) == [] and asked == []
+
+
+def test_another_number_of_games_is_refused(games, tmp_path):
+    config = official(games, download=False, expected=EXPECTED | {"validation": 4})
+    message = rf"games\.expected\.validation: 4 games were expected, {games}/valid_seen has 3"
+    with pytest.raises(UserError, match=message):
+        run_assets(config, tmp_path / "assets")
+    assert not (tmp_path / "assets").exists()
+
+
+def test_names_outside_the_layout_are_not_unpacked(shelf, tmp_path):
+    folder, _ = shelf
+    bad = ("../outside", "/abs", "json_2.1.1/train/../../a/game.tw-pddl", "json_2.1.1/train/x.pkl")
+    with zipfile.ZipFile(folder / "json.zip", "a") as opened:
+        for name in bad:
+            opened.writestr(name, "bad")
+    root = tmp_path / "deep/data"
+    fetch_games(root)
+    found = [p for p in tmp_path.rglob("*") if p.is_file() and "shelf" not in p.parts]
+    assert {p.name for p in found} == {"game.tw-pddl", "traj_data.json", RECEIPT}
+    assert all(p.read_bytes() != b"bad" for p in found)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"no zip", "not a zip archive"), (None, "no games of json_2.1.1")]
+)
+def test_an_archive_that_is_none(shelf, tmp_path, content, message):
+    folder, _ = shelf
+    if content is None:
+        empty = io.BytesIO()
+        zipfile.ZipFile(empty, "w").close()
+        content = empty.getvalue()
+    (folder / "tw-pddl.zip").write_bytes(content)
+    with pytest.raises(UserError, match=rf"tw-pddl\.zip: {message}"):
+        fetch_games(tmp_path / "data")
+
+
+def test_without_a_network(tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    monkeypatch.setitem(ARCHIVES, "tw-pddl.zip", Source("http://127.0.0.1:9/games"))
+    with pytest.raises(UserError, match=r"^games\.download: http.*is there a network\?$"):
+        fetch_games(tmp_path / "data")
+
+
+def test_the_shipped_config_wants_the_published_numbers(project):
+    shipped = yaml.safe_load((project / "configs/envs/alfworld-official.yaml").read_text())
+    config = environment(shipped, "shipped")
+    sizes = config.games.expected
+    assert (sizes.train, sizes.validation, sizes.test) == (3553, 140, 134)
+    assert config.games.download and config.panels.test is None
+    assert environment(shipped | {"grammar": "move"}, "moved").grammar == "move"
+
+
+def test_generated_games_are_not_counted_or_fetched():
+    with pytest.raises(ValidationError, match="download: True is read only with `folder`"):
+        GamesConfig(generate={}, download=True)
