@@ -1,0 +1,263 @@
+"""A study under real faults, and the documented recovery: the artefacts are those of a calm run.
+
+Environments live inside the process that trains, so killing that one is killing them. Jobs on Slurm
+are killed in tests/slurm.
+"""
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+pytestmark = pytest.mark.slow
+
+STUDY = Path("results/chaos")
+PLAYED = ("rl", "eval", "report", "scratch", "cache")
+TRAINER = "hgrpo.cli.rl_round"
+
+
+class Checkout:
+    """A copy of the project with the study `chaos`."""
+
+    def __init__(self, root):
+        self.root = root
+
+    def start(self, *arguments, **options):
+        command = [sys.executable, "-m", "snakemake", *arguments, "--config", "study=chaos"]
+        return subprocess.Popen(
+            command,
+            cwd=self.root,
+            env=os.environ | {"PYTHONPATH": str(self.root), "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            **options,
+        )
+
+    def run(self, *arguments):
+        process = self.start(*arguments)
+        said, _ = process.communicate(timeout=300)
+        return process.returncode, said
+
+    def finish(self):
+        code, said = self.run()
+        assert code == 0, said
+
+    def jobs(self, name=TRAINER):
+        """Ids of the processes of this checkout that run a command."""
+        found = []
+        for place in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (place / "cmdline").read_bytes().split(b"\0")
+                here = (place / "cwd").resolve() == self.root
+            except OSError:
+                continue
+            if here and name.encode() in words:
+                found.append(int(place.name))
+        return found
+
+    def await_job(self, process):
+        """Return the id of a trainer of a running study, as soon as there is one."""
+        while process.poll() is None:
+            if found := self.jobs():
+                return found[0]
+            time.sleep(0.02)
+        raise AssertionError(process.stdout.read())
+
+    def kill_a_job(self, process):
+        """Kill a trainer of a running study; rounds follow one another, so there is another."""
+        while True:
+            try:
+                os.kill(self.await_job(process), signal.SIGKILL)
+                return
+            except ProcessLookupError:
+                continue
+
+    def artefacts(self):
+        """Everything that a study's numbers rest on: weights as bytes, tables as rows."""
+        home = self.root / STUDY
+        found = {}
+        for path in sorted(home.rglob("*")):
+            name = str(path.relative_to(home))
+            if path.suffix == ".safetensors":
+                found[name] = path.read_bytes()
+            elif path.suffix == ".parquet" and not name.startswith("scratch"):
+                found[name] = pd.read_parquet(path).to_json()
+            elif path.suffix == ".csv" and path.parent.name == "tables" and path.stem != "cost":
+                found[name] = path.read_text()
+        return found
+
+
+@contextmanager
+def served(port):
+    """The judge that one arm asks, at an address of its own."""
+    command = [sys.executable, "-m", "hgrpo.cli.judge_server", "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert "judge server" in process.stdout.readline()
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def calm(project, tmp_path_factory, port):
+    """The study, run without disturbance."""
+    root = tmp_path_factory.mktemp("calm").resolve()
+    shutil.copy(project / "Snakefile", root)
+    skip = shutil.ignore_patterns("__pycache__")
+    for part in ("rules", "profiles", "configs", "hgrpo"):
+        shutil.copytree(project / part, root / part, symlinks=True, ignore=skip)
+    judged = {
+        "name": "Judged",
+        "alpha": 0.5,
+        "credit": {
+            "kind": "judge",
+            "model": "offline-rubric",
+            "base_url": f"http://127.0.0.1:{port}/v1",
+            "api_key_env": None,
+            "retries": 1,
+            "backoff_s": 0.05,
+            "fallback_limit": 0.0,
+        },
+    }
+    study = {
+        "name": "chaos",
+        "env": "alfworld-smoke",
+        "model": "tiny",
+        "methods": ["flatGRPO", "Judged"],
+        "seeds": [11],
+        "rounds": 2,
+        "training": {"steps_per_round": 3, "tasks_per_step": 6, "rollouts_per_task": 4},
+        "sft": {"epochs": 1, "batch_trajectories": 16, "validation_share": 0.1},
+        "evaluation": {"test_games": 16, "validation_games": 8, "bootstrap": 200},
+    }
+    (root / "configs/methods/Judged.yaml").write_text(yaml.safe_dump(judged))
+    (root / "configs/studies/chaos.yaml").write_text(yaml.safe_dump(study))
+    checkout = Checkout(root)
+    with served(port):
+        checkout.finish()
+    return checkout
+
+
+@pytest.fixture
+def judge(port):
+    with served(port) as process:
+        yield process
+
+
+@pytest.fixture
+def checkout(calm, tmp_path):
+    """A copy of the calm run whose rounds are still to be played."""
+    root = (tmp_path / "copy").resolve()
+    shutil.copytree(calm.root, root, symlinks=True)
+    for part in PLAYED:
+        shutil.rmtree(root / STUDY / part, ignore_errors=True)
+    copied = Checkout(root)
+    yield copied
+    for name in (TRAINER, "snakemake"):
+        for job in copied.jobs(name):
+            os.kill(job, signal.SIGKILL)
+
+
+def round_seconds(calm):
+    """Mean duration of a round of the calm run."""
+    files = (calm.root / STUDY / "benchmarks/rl_round").glob("*.jsonl")
+    seconds = [float(pd.read_json(path, lines=True)["s"].iloc[0]) for path in files]
+    return sum(seconds) / len(seconds)
+
+
+@pytest.mark.parametrize("draw", range(3))
+def test_the_trainer_is_killed(calm, checkout, judge, draw):
+    process = checkout.start()
+    checkout.await_job(process)
+    time.sleep(random.Random(draw).uniform(0, round_seconds(calm)))
+    checkout.kill_a_job(process)
+    process.communicate(timeout=300)
+    assert process.returncode != 0
+    checkout.finish()
+    assert checkout.artefacts() == calm.artefacts()
+
+
+@pytest.mark.parametrize("draw", range(2))
+def test_snakemake_itself_is_killed(calm, checkout, judge, draw):
+    process = checkout.start()
+    checkout.await_job(process)
+    time.sleep(random.Random(draw).uniform(0, round_seconds(calm)))
+    process.kill()
+    process.communicate(timeout=300)
+    orphans = checkout.jobs()
+    code, said = checkout.run()
+    assert code != 0 and "unlock" in said.lower()
+    assert checkout.run("--unlock")[0] == 0
+    if orphans:
+        code, said = checkout.run()
+        # Either the orphan was through first, or its round is refused a second player.
+        assert code == 0 or "another process is running this round" in said, said
+    for orphan in checkout.jobs():
+        os.kill(orphan, signal.SIGKILL)
+    checkout.finish()
+    assert checkout.artefacts() == calm.artefacts()
+
+
+def test_two_snakemakes_on_one_folder(calm, checkout, judge):
+    first = checkout.start()
+    checkout.await_job(first)
+    code, said = checkout.run()
+    assert code != 0 and "lock" in said.lower()
+    said, _ = first.communicate(timeout=300)
+    assert first.returncode == 0, said
+    assert checkout.artefacts() == calm.artefacts()
+
+
+def test_the_judge_is_killed(calm, checkout, port):
+    with served(port) as judge:
+        process = checkout.start("--keep-going")
+        deadline = time.monotonic() + 120
+        folder = checkout.root / STUDY / "scratch/Judged"
+        while not any(folder.glob("*/*/*/turns_00000.parquet")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        judge.kill()
+        said, _ = process.communicate(timeout=300)
+    assert process.returncode != 0
+    assert "fallback" in said, said
+    assert not (checkout.root / STUDY / "report/report.html").exists()
+    with served(port):
+        checkout.finish()
+    assert checkout.artefacts() == calm.artefacts()
+
+
+def test_the_disk_is_full(calm, checkout, judge):
+    disk = checkout.root / STUDY / "rl"
+    disk.mkdir()
+    needed = sum(p.stat().st_size for p in (calm.root / STUDY / "rl").rglob("*") if p.is_file())
+    size = f"size={needed * 6 // 10}"
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", disk]).returncode:
+        pytest.skip("needs the right to mount a small tmpfs")
+    try:
+        code, said = checkout.run()
+        assert code != 0 and "No space left" in said, said
+        subprocess.run(["mount", "-o", "remount,size=100m", disk], check=True)
+        checkout.finish()
+        assert checkout.artefacts() == calm.artefacts()
+    finally:
+        subprocess.run(["umount", disk], check=True)
