@@ -30,7 +30,7 @@ SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/laptop $(if $(CORES),-
 MORE := $(addprefix -,$(subst $(space),-,$(strip $(EXTRAS))))
 RUN := .venv/.train-workflow-judge$(MORE)
 TEST := .venv/.train-workflow-judge-test$(MORE)
-SLOW := .venv/.train-workflow-judge-test-browser-board$(MORE)
+SLOW := .venv/.train-workflow-judge-test-browser-board-smollm2$(MORE)
 LINT := .venv/.dev
 
 .DELETE_ON_ERROR:

@@ -1,7 +1,7 @@
 """The base model and its supervised fine-tuning.
 
 OUTPUTS:
-    base/                a Hugging Face folder: config, weights, tokenizer
+    base/                a Hugging Face folder: config, weights in one file, tokenizer
     sft/adapter/         the SFT policy, where every arm starts and what the KL is taken to
     sft/train_log.json   loss by step
     sft/summary.json
@@ -9,7 +9,7 @@ OUTPUTS:
 
 
 rule base:
-    """Build the tiny base model on the text of the expert, or take over an existing one."""
+    """Build the tiny base model on the text of the expert, or take over a pretrained one."""
     input:
         trajectories=f"{R}/expert/trajectories.parquet",
     output:

@@ -16,7 +16,7 @@ class Conversation:
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self.start_id = tokenizer.token_to_id(START)
         self.act_id = tokenizer.token_to_id(ACT)
         self.end_id = tokenizer.token_to_id(END)
@@ -41,7 +41,7 @@ class Conversation:
         return self._decode(tuple(reply[:end])).strip()
 
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        return tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
     def _decode_uncached(self, ids: tuple[int, ...]) -> str:
-        return self._tokenizer.decode(list(ids))
+        return self.tokenizer.decode(list(ids))

@@ -109,16 +109,10 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer of a base model's folder.
 
     Raises:
-        UserError: `tokenizer.json` is missing, cannot be read, or lacks a token of the layout.
+        UserError: `tokenizer.json` is missing or cannot be read.
     """
     path = Path(folder) / "tokenizer.json"
     try:
-        tokenizer = Tokenizer.from_file(str(path))
+        return Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises bare Exception
         raise UserError(f"{path}: not a tokenizer ({error})") from None
-    lacking = [token for token in (START, ACT, END) if tokenizer.token_to_id(token) is None]
-    if lacking:
-        raise UserError(
-            f"{path}: no token {' '.join(lacking)}, which this project's conversations are made of"
-        )
-    return tokenizer

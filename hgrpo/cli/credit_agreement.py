@@ -115,14 +115,13 @@ def _context(args: argparse.Namespace, config: Mapping, needs_policy: bool) -> C
     if not needs_policy:
         return context
     # Torch is imported here: a study of readers does without.
-    from hgrpo.agent.conversation import Conversation
     from hgrpo.policy.policy import load_policy
     from hgrpo.rollout.collector import Collector
     from hgrpo.rollout.engine import Sampling
     from hgrpo.rollout.torch_engine import TorchEngine
 
     policy = load_policy(section(config, "model", ModelConfig), args.base, args.policy)
-    conversation = Conversation(policy.tokenizer)
+    conversation = policy.conversation
     play = config["play"]
     sampling = Sampling(play["temperature"], play["max_action_tokens"])
     engine = TorchEngine(policy, play["in_flight"], sampling, conversation.end_id)

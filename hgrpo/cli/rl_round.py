@@ -17,7 +17,6 @@ import yaml
 from torch.optim import AdamW
 from tqdm import tqdm
 
-from hgrpo.agent.conversation import Conversation
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, env_section, read_config, run, section
 from hgrpo.config.code_version import code_version
@@ -41,6 +40,7 @@ from hgrpo.learning.schedule import task_offset
 from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import load_policy
 from hgrpo.policy.precision import autocast_dtype
+from hgrpo.policy.safetensors_file import WEIGHTS
 from hgrpo.provenance import provenance
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
@@ -83,8 +83,19 @@ def _resume_key(config: dict, args: argparse.Namespace) -> str:
     for folder in filter(None, (args.base, args.sft, args.policy, args.fitted)):
         inputs += sorted(p for p in folder.iterdir() if p.is_file())
     for path in inputs:
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+        if not _recorded(path):
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]
+
+
+def _recorded(path: Path) -> bool:
+    """Whether these are the weights whose hash the summary beside them holds: gigabytes to read."""
+    summary = path.with_name("summary.json")
+    if path.name != WEIGHTS or not summary.is_file():
+        return False
+    known = json.loads(summary.read_text())
+    return "sha256" in known and known.get("bytes") == path.stat().st_size
 
 
 def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> None:
@@ -111,7 +122,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
     carried = args.policy / _TRAINER_STATE
     if carried.is_file():
         load_learner_state(learner, read_learner_state(carried))
-    conversation = Conversation(policy.tokenizer)
+    conversation = policy.conversation
     sampling = Sampling(training.temperature, training.max_action_tokens)
     engine = TorchEngine(policy, training.in_flight, sampling, conversation.end_id)
     make_env = env_factory(env, args.assets)

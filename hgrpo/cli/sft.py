@@ -11,7 +11,6 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hgrpo.agent.conversation import Conversation
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, read_config, run, section
 from hgrpo.config.model import ModelConfig
@@ -44,7 +43,7 @@ def main() -> None:
         for row in demonstrations
         if key("sft-validation", sft.seed, row["task_id"]) < sft.validation_share * 2**64
     }
-    conversation = Conversation(policy.tokenizer)
+    conversation = policy.conversation
     longest = policy.causal_lm.config.max_position_embeddings
     train, long_train = examples(
         [r for r in demonstrations if r["task_id"] not in held_out],

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from hgrpo.config.strict import Strict
+from hgrpo.config.strict import Strict, refuse_unread
 
 
 class TinyModel(Strict):
@@ -31,6 +31,18 @@ class TinyModel(Strict):
     )
 
 
+class PackagedModel(Strict):
+    """A pretrained model that a Python package brings along, as a GGUF file in its wheel."""
+
+    name: str = Field(description="of the package", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    version: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+!_-]*$")
+    sha256: str | None = Field(None, description="of the wheel, in hex", pattern=r"^[0-9a-f]{64}$")
+    wheel: str | None = Field(
+        None,
+        description="wheel, or folder with it, where there is no network; may hold $VARIABLES",
+    )
+
+
 class LoraConfig(Strict):
     """PEFT LoRA settings; rank 0 is refused, use `adapt: full` instead."""
 
@@ -43,8 +55,17 @@ class ModelConfig(Strict):
     """Which base the policy starts from, and which of its weights training may move."""
 
     name: str
-    tiny: TinyModel | None = Field(None, description="build the base; exclusive with `path`")
-    path: str | None = Field(None, description="folder of an existing base in Hugging Face format")
+    tiny: TinyModel | None = Field(None, description="build the base from nothing")
+    path: str | None = Field(
+        None,
+        description="folder of an existing base in Hugging Face format; may hold $VARIABLES",
+    )
+    package: PackagedModel | None = Field(None, description="take the base out of a package")
+    system: str | None = Field(
+        None,
+        min_length=1,
+        description="system text of a chat model's conversations; its template's own by default",
+    )
     adapt: Literal["full", "lora"] = "full"
     lora: LoraConfig = LoraConfig()
     train_dtype: Literal["float32", "bfloat16"] = Field(
@@ -63,6 +84,14 @@ class ModelConfig(Strict):
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="where the model trains and plays; auto: a GPU where there is one"
     )
+
+    @model_validator(mode="after")
+    def _one_base(self) -> Self:
+        given = [self.tiny, self.path, self.package]
+        if sum(each is not None for each in given) != 1:
+            raise ValueError("tiny: give exactly one of `tiny`, `path` and `package`")
+        refuse_unread(self, ("system", self.tiny is None, "a chat model, by `path` or `package`"))
+        return self
 
     @model_validator(mode="after")
     def _trained_weights_are_whole(self) -> Self:

@@ -277,6 +277,3 @@ def _cross_check(study: Study, path: Path) -> None:
                 "enters the trajectory's advantage and alpha is 0 (methods of the state graph have "
                 "credit.invalid)"
             )
-    if (study.model.tiny is None) == (study.model.path is None):
-        model = path.parent.parent / "models" / f"{config.model}.yaml"
-        raise UserError(f"{model}: tiny: give either `tiny` or `path`, not both")

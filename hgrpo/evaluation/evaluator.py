@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.trajectory import Trajectory
 from hgrpo.envs.base import Task, TextEnv
 from hgrpo.policy.policy import Policy, SavedPolicy
@@ -23,14 +22,13 @@ def play_panel(
     on_done: Callable[[], None] = lambda: None,
 ) -> list[Trajectory]:
     """One episode a task, in panel order; temperature 0 is greedy."""
-    conversation = Conversation(policy.tokenizer)
     engine = TorchEngine(
         policy,
         min(in_flight, len(tasks)),
         Sampling(temperature, max_action_tokens),
-        conversation.end_id,
+        policy.conversation.end_id,
     )
-    collector = Collector(engine, conversation, make_env, turn_cap, max_action_tokens)
+    collector = Collector(engine, policy.conversation, make_env, turn_cap, max_action_tokens)
     groups = collector.collect(tasks, 1, (*stream, temperature), on_done)
     return [group[0] for group in groups]
 

@@ -11,17 +11,19 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from safetensors.torch import save as serialise
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import AutoConfig
 
-from hgrpo.agent.tokenizer import load_tokenizer
+from hgrpo.agent.layout import conversation_for
 from hgrpo.config.model import ModelConfig
 from hgrpo.errors import UserError
 from hgrpo.policy.precision import chosen_device
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
+
+    from hgrpo.agent.chat import ChatConversation
+    from hgrpo.agent.conversation import Conversation
 
 _TRAINED, _REFERENCE = "default", "reference"
 _FULL_WEIGHTS = "model.safetensors"
@@ -42,7 +44,8 @@ class Policy:
         self.model = model.to(self.device).eval()
         self.config = config
         self.base_folder = Path(base_folder)
-        self.tokenizer = load_tokenizer(base_folder)
+        self.conversation = conversation_for(base_folder, config.system)
+        self.tokenizer = self.conversation.tokenizer
         self.lora = config.adapt == "lora"
         self._reference: nn.Module | None = None
         if config.gradient_checkpointing:
@@ -154,7 +157,7 @@ class SavedPolicy:
     """What playing needs of a fully tuned policy, read without building its model."""
 
     architecture: "PretrainedConfig"
-    tokenizer: Tokenizer
+    conversation: "Conversation | ChatConversation"
     weights: dict[str, Tensor]
     device: torch.device
 
@@ -173,7 +176,8 @@ def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | Save
         return load_policy(config, base, adapter)
     weights = _check_adapter(adapter, lora=False)
     architecture = AutoConfig.from_pretrained(str(adapter), local_files_only=True)
-    return SavedPolicy(architecture, load_tokenizer(base), weights, chosen_device(config))
+    conversation = conversation_for(base, config.system)
+    return SavedPolicy(architecture, conversation, weights, chosen_device(config))
 
 
 def load_policy(config: ModelConfig, base: Path, adapter: Path | None = None) -> Policy:

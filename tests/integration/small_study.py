@@ -65,8 +65,13 @@ def environment() -> dict[str, str]:
     return os.environ | {"OMP_NUM_THREADS": "1"}
 
 
-def make_study(project: Path, root: Path) -> SmallStudy:
-    """Run assets, expert, base and SFT in `root`."""
+def make_study(
+    project: Path,
+    root: Path,
+    trajectories: int = 1000,
+    until: str = "sft",
+) -> SmallStudy:
+    """Run assets, expert, base and SFT in `root`, or those `until` one of them."""
     study = load_study(project / "configs/studies/bakeoff.yaml", {})
     configs = {stage: stage_config(study, stage) for stage in ("assets", "expert", "base", "sft")}
     configs["rl_round"] = stage_config(study, "rl_round", "Progressive")
@@ -80,7 +85,7 @@ def make_study(project: Path, root: Path) -> SmallStudy:
     for stage in configs.values():
         if "env" in stage:
             stage["env"]["panels"] = {"train": 60, "validation": 12, "test": 24}
-    configs["expert"]["env"]["expert"]["trajectories"] = 1000
+    configs["expert"]["env"]["expert"]["trajectories"] = trajectories
     configs["base"]["model"]["tiny"]["pretrain_trajectories"] = 64
     configs["sft"]["sft"] |= {"epochs": 2.0, "batch_trajectories": 8}
     made = SmallStudy(root, configs)
@@ -92,4 +97,6 @@ def make_study(project: Path, root: Path) -> SmallStudy:
     ):
         done = made.run(stage, **options, out=root / stage)
         assert done.returncode == 0, done.stderr
+        if stage == until:
+            break
     return made

@@ -6,6 +6,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 from hgrpo.agent.conversation import Conversation
+from hgrpo.agent.layout import conversation_for
 from hgrpo.agent.tokenizer import load_tokenizer, train_tokenizer
 from hgrpo.errors import UserError
 from hgrpo.policy.build import hugging_face_tokenizer
@@ -70,8 +71,16 @@ def test_transformers_reads_the_same_tokens(tmp_path):
         assert loaded.encode(text, add_special_tokens=False) == TOKENIZER.encode(text).ids
 
 
-def test_a_tokenizer_of_another_layout_is_refused(tmp_path):
+def test_a_tokenizer_with_the_layouts_tokens_has_the_plain_layout(tmp_path):
+    TOKENIZER.save(str(tmp_path / "tokenizer.json"))
+    conversation = conversation_for(tmp_path)
+    assert conversation.opening(TEXTS[0]) == Conversation(TOKENIZER).opening(TEXTS[0])
+    with pytest.raises(UserError, match="system: .* has this project's plain layout"):
+        conversation_for(tmp_path, "Be brief.")
+
+
+def test_a_tokenizer_of_another_layout_without_a_template_is_refused(tmp_path):
     other = Tokenizer(WordLevel({"a": 0, "<act>": 1}, unk_token="a"))
     other.save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(UserError, match=r"no token <start> </act>, which"):
-        load_tokenizer(tmp_path)
+    with pytest.raises(UserError, match=r"no chat template, neither"):
+        conversation_for(tmp_path)

@@ -37,7 +37,7 @@ def turn_ranges(
 @torch.inference_mode()
 def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
     """Float32 [T_k, D] for each trajectory, from a forward pass over its tokens."""
-    end_id = Conversation(policy.tokenizer).end_id
+    end_id = policy.conversation.end_id
     found: list[np.ndarray | None] = [None] * len(trajectories)
     for part in micro_batches([len(t.token_ids) for t in trajectories], _TOKEN_BUDGET):
         batch = make_batch(

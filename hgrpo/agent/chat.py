@@ -1,0 +1,149 @@
+"""The conversation of a chat model as tokens, by its own template; it only grows."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from tokenizers import AddedToken, Tokenizer
+
+from hgrpo.agent.template import ChatTemplate, Pieces, together
+from hgrpo.errors import UserError
+
+# Played once before it is for earnest, as a whole and turn by turn.
+_TRIAL = (
+    ("\n a hall ", "a door 12\n\n", "  the coin's"),
+    ("go to door 1", "open door 12", "think: it's there"),
+)
+
+
+class ChatConversation:
+    """What `Conversation` is, for a chat model: the environment is the user, the policy replies.
+
+    The template's special tokens are put in by their ids. Text is tokenised together with the
+    plain text of the template that it touches, and what looks like a special token in it is text:
+    a page or a game must not be able to close a turn. The policy samples a reply with the one
+    token that closes it; what else the template puts there belongs to the next observation.
+    Instances hold no state of an episode and can be shared.
+
+    Args:
+        tokenizer: of the model; from here on special tokens in text are text to it.
+        template: of the model.
+        system: text of the system message; None leaves it to the template.
+
+    Raises:
+        UserError: naming the file: the template does more than append, closes replies otherwise
+            than with a special token, or is other tokens as a whole than turn by turn.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, template: ChatTemplate, system: str | None = None):
+        self.tokenizer = tokenizer
+        self._file = template.path.with_name("tokenizer.json")
+        self._pieces = template.pieces(system)
+        self._controls = _controls(tokenizer, template, self._pieces)
+        self._special = frozenset(self._controls.values())
+        for token in self._controls:
+            if token in (system or ""):
+                raise UserError(f"system: {token} is a special token of {self._file}")
+        # The longest first: one special token may begin as another does.
+        names = sorted(self._controls, key=len, reverse=True)
+        self._control = re.compile(f"({'|'.join(map(re.escape, names))})" if names else "(?!)()")
+        closing = self._control.match(self._pieces.answer)
+        if not closing or not self._pieces.tail.startswith(closing[0]):
+            raise UserError(
+                f"{template.path}: replies are followed by {self._pieces.answer!r}, and the last "
+                f"by {self._pieces.tail!r}; both must begin with a special token, which closes them"
+            )
+        self.end_id = self._controls[closing[0]]
+        self._after = self._pieces.answer[closing.end() :]
+        self._encode = lru_cache(maxsize=200_000)(self._encode_uncached)
+        self._decode = lru_cache(maxsize=200_000)(self._decode_uncached)
+        # Some files carry the settings of the training that they were last used for.
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        whole = tokenizer.encode(together(self._pieces, *_TRIAL), add_special_tokens=False).ids
+        tokenizer.add_special_tokens([AddedToken(name, special=True) for name in names])
+        tokenizer.encode_special_tokens = True
+        self._check(whole, self._pieces.tail[closing.end() :])
+
+    def opening(self, text: str) -> list[int]:
+        """Tokens of the reset text, up to where the first reply begins."""
+        return self._tokens(*self._pieces.head, text, self._pieces.ask)
+
+    def observation(self, text: str) -> list[int]:
+        """Tokens of an observation, up to where the next reply begins."""
+        return self._tokens(self._after, text, self._pieces.ask)
+
+    def reply(self, action: str) -> list[int]:
+        """Tokens of a reply as an expert would give it, closing token included."""
+        return [*self._encode(action), self.end_id]
+
+    def command(self, reply: list[int]) -> str:
+        """The command in sampled reply tokens: the text before the closing token, stripped."""
+        end = reply.index(self.end_id) if self.end_id in reply else len(reply)
+        return self._decode(tuple(reply[:end])).strip()
+
+    def _tokens(self, *parts: str) -> list[int]:
+        """Tokens of the template's pieces and the texts between them, which alternate."""
+        ids: list[int] = []
+        plain = ""
+        for index, part in enumerate(parts):
+            if index % 2:
+                plain += part
+                continue
+            text, *controls_and_texts = self._control.split(part)
+            plain += text
+            for control, text in zip(*[iter(controls_and_texts)] * 2, strict=True):
+                ids += [*self._encode(plain), self._controls[control]]
+                plain = text
+        return [*ids, *self._encode(plain)]
+
+    def _encode_uncached(self, text: str) -> tuple[int, ...]:
+        ids = tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
+        if not self._special.isdisjoint(ids):
+            found = next(token for token, special in self._controls.items() if special in ids)
+            raise UserError(
+                f"{self._file}: the tokenizer makes the special token {found} out of plain "
+                "text; an environment could close turns with it"
+            )
+        return ids
+
+    def _decode_uncached(self, ids: tuple[int, ...]) -> str:
+        return self.tokenizer.decode(list(ids))
+
+    def _check(self, whole: list[int], rest: str) -> None:
+        """The trial turn by turn must be the tokens that it is as a whole."""
+        for token in self._controls:
+            self._encode_uncached(token)
+        asked, replied = _TRIAL
+        turns = [self.opening(asked[0]), *map(self.observation, asked[1:])]
+        ids = [
+            i for turn, done in zip(turns, replied, strict=True) for i in turn + self.reply(done)
+        ]
+        ids += self._tokens(rest)
+        if ids != whole:
+            raise UserError(
+                f"{self._file}: a conversation is other tokens as a whole than turn by turn: "
+                f"{_first_difference(self.tokenizer, whole, ids)}"
+            )
+
+
+def _controls(tokenizer: Tokenizer, template: ChatTemplate, pieces: Pieces) -> dict[str, int]:
+    """Tokens that text must not hold: special ones, and what the template writes with.
+
+    Some models mark tokens of their template as ordinary ones; added tokens of nothing but spaces
+    or line ends are ordinary text.
+    """
+    written = [*template.literals, *pieces.head[::2], pieces.ask, pieces.answer, pieces.tail]
+    found = {}
+    for special, token in tokenizer.get_added_tokens_decoder().items():
+        named = not token.content.isspace() and any(token.content in text for text in written)
+        if token.special or named:
+            found[token.content] = special
+    return found
+
+
+def _first_difference(tokenizer: Tokenizer, whole: Sequence[int], ids: Sequence[int]) -> str:
+    pairs = enumerate(zip(whole, ids, strict=False))
+    at = next((i for i, (a, b) in pairs if a != b), min(len(whole), len(ids)))
+    parts = ([tokenizer.id_to_token(i) for i in part[at : at + 3]] for part in (whole, ids))
+    return "{} is {} after {} tokens".format(*parts, at)

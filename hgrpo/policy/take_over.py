@@ -1,0 +1,101 @@
+"""Taking over an existing base model: its files checked, then linked, copied or joined."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from hgrpo.agent.layout import conversation_for
+from hgrpo.errors import UserError
+from hgrpo.policy.safetensors_file import INDEX, WEIGHTS, join, read_header, shards
+
+_TOKENIZER = "tokenizer.json"
+# Beside these, nothing of the folder is read by any stage.
+_COPIED = (
+    "config.json",
+    _TOKENIZER,
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template.jinja",
+)
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+
+
+def take_over(source: Path, out: Path, system: str | None = None) -> None:
+    """Put the model in the folder `source` into `out`, with all weights in `model.safetensors`.
+
+    Weights in one file become a hard link to it, where the file system and its owner allow that,
+    and a copy elsewhere; weights in several files are joined into one. Nothing but safetensors is
+    read, and no code of the model's is run.
+
+    Args:
+        source: folder in Hugging Face format.
+        out: folder to fill.
+        system: system text that conversations will have.
+
+    Raises:
+        UserError: naming the file: it is missing or damaged, weights are pickled or quantised, the
+            model brings its own code, or its conversations cannot be had (`conversation_for`).
+    """
+    for name in ("config.json", _TOKENIZER):
+        if not (source / name).is_file():
+            raise UserError(
+                f"no {name} there; the folder of a Hugging Face model was expected, not a name on "
+                "the hub"
+            )
+    parts = _weights(source)
+    _check_config(source / "config.json")
+    conversation_for(source, system)
+    for name in _COPIED:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, out / name)
+    if len(parts) > 1:
+        join(parts, out / WEIGHTS)
+    else:
+        read_header(parts[0])
+        _link(parts[0], out / WEIGHTS)
+
+
+def _weights(source: Path) -> list[Path]:
+    if (source / WEIGHTS).is_file():
+        return [source / WEIGHTS]
+    if (source / INDEX).is_file():
+        return shards(source)
+    pickled = sorted(path.name for path in source.iterdir() if path.suffix in _PICKLES)
+    if pickled:
+        raise UserError(
+            f"{pickled[0]} holds pickled weights, which can run code when they are read; only "
+            f"{WEIGHTS} is, whole or with {INDEX}"
+        )
+    raise UserError(f"no {WEIGHTS} there, nor {INDEX}")
+
+
+def _check_config(path: Path) -> None:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"config.json: corrupted ({error})") from None
+    if not isinstance(config, dict):
+        raise UserError("config.json: a mapping was expected")
+    if "auto_map" in config:
+        raise UserError(
+            "config.json: auto_map: the model brings code of its own, which is never run here"
+        )
+    if "quantization_config" in config:
+        raise UserError(
+            "config.json: quantization_config: the weights are quantised; training needs plain ones"
+        )
+
+
+def _link(source: Path, target: Path) -> None:
+    # In the hub's cache files are links themselves.
+    source = source.resolve()
+    try:
+        # Snakemake sets the time of what a job wrote; another user's file must keep its own.
+        if source.stat().st_uid == os.getuid():
+            os.link(source, target)
+            return
+    except OSError:
+        pass
+    shutil.copyfile(source, target)

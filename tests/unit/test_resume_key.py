@@ -1,0 +1,51 @@
+"""What a round that goes on must have in common with the one that stopped."""
+
+from argparse import Namespace
+
+import pytest
+
+from hgrpo.cli.rl_round import _resume_key
+from hgrpo.config.read import read_yaml
+
+
+@pytest.fixture
+def keyed(project, tmp_path):
+    """The key of a round whose inputs lie in tmp_path."""
+    config = {"method": read_yaml(project / "configs/methods/flatGRPO.yaml")}
+    for folder in ("assets", "base", "sft"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "model.safetensors").write_bytes(b"one")
+    (tmp_path / "assets/panels.json").write_text("{}")
+    folders = {name: tmp_path / name for name in ("assets", "base", "sft")}
+
+    def key(**changes):
+        args = {"seed": 11, "round": 1, "policy": folders["sft"], "fitted": None} | folders
+        return _resume_key(config, Namespace(**(args | changes)))
+
+    return key
+
+
+@pytest.mark.parametrize(
+    "name", ["base/model.safetensors", "sft/model.safetensors", "assets/panels.json"]
+)
+def test_another_input_is_another_round(keyed, tmp_path, name):
+    before = keyed()
+    assert keyed() == before
+    (tmp_path / name).write_bytes(b"two")
+    assert keyed() != before
+    assert keyed(seed=12) != keyed()
+
+
+def test_weights_with_their_hash_beside_them_are_not_read(keyed, tmp_path):
+    summary = tmp_path / "base/summary.json"
+    summary.write_text('{"bytes": 3, "sha256": "of one"}')
+    before = keyed()
+    (tmp_path / "base/model.safetensors").write_bytes(b"two")
+    assert keyed() == before
+    summary.write_text('{"bytes": 3, "sha256": "of two"}')
+    assert keyed() != before
+    # Other weights than the summary tells of are read.
+    (tmp_path / "base/model.safetensors").write_bytes(b"three")
+    three = keyed()
+    (tmp_path / "base/model.safetensors").write_bytes(b"seven")
+    assert keyed() != three
