@@ -81,6 +81,12 @@ class ModelConfig(Strict):
     gradient_checkpointing: bool = Field(
         False, description="layers are computed again in the backward pass, to save memory"
     )
+    max_length: int | None = Field(
+        None,
+        gt=0,
+        description="longest conversation in tokens, which caches are laid out for; null: as long "
+        "as the model reads",
+    )
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="where the model trains and plays; auto: a GPU where there is one"
     )

@@ -176,6 +176,7 @@ def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | Save
         return load_policy(config, base, adapter)
     weights = _check_adapter(adapter, lora=False)
     architecture = AutoConfig.from_pretrained(str(adapter), local_files_only=True)
+    _shorten(architecture, config)
     conversation = conversation_for(base, config.system)
     return SavedPolicy(architecture, conversation, weights, chosen_device(config))
 
@@ -213,6 +214,7 @@ def _load_full(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
     _check_adapter(folder, lora=False)
     config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
     config.attention_dropout = 0.0
+    _shorten(config, settings)
     return AutoModelForCausalLM.from_pretrained(
         str(folder),
         config=config,
@@ -221,6 +223,12 @@ def _load_full(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
         use_safetensors=True,
         local_files_only=True,
     )
+
+
+def _shorten(config: "PretrainedConfig", settings: ModelConfig) -> None:
+    """Let a model read no longer conversations than its settings allow."""
+    if settings.max_length is not None:
+        config.max_position_embeddings = min(config.max_position_embeddings, settings.max_length)
 
 
 def _check_adapter(folder: Path, lora: bool) -> dict[str, Tensor]:

@@ -9,7 +9,7 @@ from hgrpo.config.model import ModelConfig
 from hgrpo.errors import UserError
 from hgrpo.policy import logprobs
 from hgrpo.policy.logprobs import make_batch, sampled_logprobs, token_entropies
-from hgrpo.policy.policy import load_policy
+from hgrpo.policy.policy import load_player, load_policy
 from hgrpo.policy.precision import chosen_device
 
 SEQUENCES = [[5, 6, 7, 8, 9, 10], [11, 12, 13, 14], [5, 9, 9, 9, 9, 9, 9, 3, 2]]
@@ -132,3 +132,13 @@ def test_without_a_gpu():
     assert chosen_device(settings()).type == "cpu"
     with pytest.raises(UserError, match="model test: device: cuda: this machine shows no GPU"):
         chosen_device(settings(device="cuda"))
+
+
+def test_conversations_are_capped(base):
+    whole = load_policy(settings(), base).architecture.max_position_embeddings
+    assert load_policy(settings(max_length=77), base).architecture.max_position_embeddings == 77
+    assert (
+        load_player(settings(max_length=77), base, base).architecture.max_position_embeddings == 77
+    )
+    more = load_policy(settings(max_length=whole + 1), base)
+    assert more.architecture.max_position_embeddings == whole
