@@ -1,0 +1,64 @@
+"""Processes that share an update: each takes a part of the micro-batches, gradients are summed.
+
+Started by `accelerate launch` or `torchrun`, one process a GPU. Every process holds the whole batch
+and the whole policy, so that a sum of gradients is all that has to agree, and the step that follows
+is the same in all of them. A process on its own is rank 0 of 1.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Which process this is, `index`, of how many, `size`."""
+
+    index: int = 0
+    size: int = 1
+
+    def share(self, items: Sequence[Item]) -> Sequence[Item]:
+        """This process's part of what all of them have, every `size`-th."""
+        return items[self.index :: self.size]
+
+    def sum_gradients(self, parameters: Sequence[torch.nn.Parameter]) -> None:
+        """Replace every gradient by its sum over processes; a missing one counts as zeros."""
+        if self.size == 1:
+            return
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            dist.all_reduce(parameter.grad)
+
+    def gather(self, item: Item) -> list[Item]:
+        """The items of all processes, in the order of their ranks."""
+        if self.size == 1:
+            return [item]
+        found: list[Item | None] = [None] * self.size
+        dist.all_gather_object(found, item)
+        return found  # type: ignore[return-value]
+
+    def broadcast(self, item: Item) -> Item:
+        """Rank 0's item, in every process."""
+        if self.size == 1:
+            return item
+        held = [item]
+        dist.broadcast_object_list(held)
+        return held[0]
+
+
+def joined_ranks() -> Ranks:
+    """The processes that a launcher started together; one alone where none did."""
+    # Importing accelerate takes a second, and a process on its own has no use for it.
+    if int(os.environ.get("WORLD_SIZE", 1)) == 1:
+        return Ranks()
+    from accelerate import PartialState
+
+    state = PartialState(cpu=not torch.cuda.is_available())
+    return Ranks(state.process_index, state.num_processes)
