@@ -3,7 +3,8 @@
 #   make bakeoff                      the laptop study
 #   make bakeoff SEEDS="11 23 31"     more seeds; ROUNDS=7, STUDY=<name> likewise
 #   make plan                         jobs by stage, what is cached, what the rest will take
-#   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler)
+#   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler); with
+#                                     Debian's Slurm packages a real Slurm, see docs/cluster.md
 #   make bakeoff EXTRAS=webshop       what official WebShop files need; EXTRAS="alfworld webshop"
 #   make bench                        the numbers of docs/benchmarks.md
 #   make lint, make schema            check the code; rewrite configs/schema
@@ -29,8 +30,8 @@ SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/laptop $(if $(CORES),-
 # One stamp per set of extras: a second call installs nothing.
 MORE := $(addprefix -,$(subst $(space),-,$(strip $(EXTRAS))))
 RUN := .venv/.train-workflow-judge$(MORE)
-TEST := .venv/.train-workflow-judge-test$(MORE)
-SLOW := .venv/.train-workflow-judge-test-browser-board-smollm2$(MORE)
+TEST := .venv/.train-workflow-judge-test-slurm$(MORE)
+SLOW := .venv/.train-workflow-judge-test-slurm-browser-board-smollm2-kubernetes-bucket$(MORE)
 LINT := .venv/.dev
 
 .DELETE_ON_ERROR:

@@ -35,6 +35,13 @@ def agreement_policy():
 rule credit_agreement:
     """Do the assigners agree? Tables and two pictures."""
     input:
+        **named(
+            REMOTE,
+            architecture=architecture(os.path.dirname(agreement_policy())),
+            cards=[f"{folder}/model.json" for folder in _AGREEMENT_FITTED.values()],
+            **base_files(),
+            **TASKS,
+        ),
         turns=f"{_AGREEMENT_ROLLOUTS}/turns.parquet",
         sequences=f"{_AGREEMENT_ROLLOUTS}/sequences.parquet",
         policy=agreement_policy(),
@@ -66,21 +73,22 @@ rule credit_agreement:
             tuple(sorted({arm.credit.kind for arm in study.methods.values() if arm.train})),
         ),
         seed=_AGREEMENT_SEED,
-        rollouts=_AGREEMENT_ROLLOUTS,
-        assets=f"{R}/assets",
-        base=f"{R}/base",
+        rollouts=here(_AGREEMENT_ROLLOUTS),
+        assets=here(f"{R}/assets"),
+        base=here(f"{R}/base"),
         policy=subpath(input.policy, parent=True),
         fitted=[
             part
             for method, folder in _AGREEMENT_FITTED.items()
-            for part in ("--fitted", f"{method}={folder}")
+            for part in ("--fitted", f"{method}={here(folder)}")
         ],
         cache=f"{R}/cache",
         out=subpath(output.index, parent=True),
     message:
         "Credit agreement"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.credit_agreement --config {params.cfg:q}"
+        UNPACK_TASKS
+        + "OMP_NUM_THREADS={threads} python -m hgrpo.cli.credit_agreement --config {params.cfg:q}"
         " --seed {params.seed} --rollouts {params.rollouts:q} --assets {params.assets:q}"
         " --base {params.base:q} --policy {params.policy:q} {params.fitted:q}"
         " --cache {params.cache:q} --out {params.out:q} > {log:q} 2>&1"

@@ -3,7 +3,8 @@
 OUTPUTS:
     config.yaml                  the resolved study with package versions and the machine
     assets/panels.json           train, validation and test panels: ids, content hashes, types
-    assets/manifest.json         counts, versions, hashes; the games stand beside it
+    assets/manifest.json         counts, versions, hashes; the games stand beside it, and where
+                                 results go to a store, in tasks.tar
     expert/trajectories.parquet  one row per expert or walkthrough trajectory
     expert/summary.json          the expert's success by task type
 """
@@ -29,12 +30,15 @@ rule study_config:
 rule assets:
     """Make or collect the games; the panels file holds the hash of each one."""
     output:
+        **named(SHARED, **task_files()),
+        **TASKS,
         panels=f"{R}/assets/panels.json",
         manifest=f"{R}/assets/manifest.json",
     log:
         f"{R}/logs/assets.log",
     benchmark:
         f"{R}/benchmarks/assets/assets.jsonl"
+    cache: SHARED
     threads: cores("assets")
     resources:
         **asks("assets"),
@@ -46,12 +50,13 @@ rule assets:
         "Games and panels"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.assets --config {params.cfg:q} --seed 0"
-        " --out {params.out:q} > {log:q} 2>&1"
+        " --out {params.out:q} > {log:q} 2>&1" + PACK_TASKS
 
 
 rule expert:
     """Demonstrations on the training panel: a scripted expert's, walkthroughs, or people's."""
     input:
+        **TASKS,
         panels=f"{R}/assets/panels.json",
     output:
         trajectories=f"{R}/expert/trajectories.parquet",
@@ -60,16 +65,21 @@ rule expert:
         f"{R}/logs/expert.log",
     benchmark:
         f"{R}/benchmarks/expert/expert.jsonl"
+    cache: SHARED
     threads: cores("expert")
     resources:
         **asks("expert"),
     params:
         cfg=cfg("expert"),
         code=code_version("expert"),
-        assets=f"{R}/assets",
+        assets=here(f"{R}/assets"),
         out=subpath(output.summary, parent=True),
     message:
         "Expert trajectories"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.expert --config {params.cfg:q} --seed 0"
+        UNPACK_TASKS
+        + "OMP_NUM_THREADS={threads} python -m hgrpo.cli.expert --config {params.cfg:q} --seed 0"
         " --assets {params.assets:q} --out {params.out:q} > {log:q} 2>&1"
+
+
+without_times("assets", "expert")

@@ -7,6 +7,7 @@ import sys
 
 from hgrpo.config.chosen import STUDY_VARIABLE, chosen_study
 from hgrpo.config.code_version import code_version
+from hgrpo.config.outside import outside_files
 from hgrpo.config.preflight import check_keys
 from hgrpo.config.read import did_you_mean
 from hgrpo.config.stages import as_json, stage_config
@@ -68,20 +69,107 @@ def cfg(stage, method=None):
     return as_json(stage_config(study, stage, method))
 
 
+def shared():
+    """Whether the stages up to SFT take part in Snakemake's cache between checkouts.
+
+    They do with `--cache` and a folder in SNAKEMAKE_OUTPUT_CACHE. A result's key there is made of
+    commands, params (so settings and code) and inputs, and knows nothing of the user's own files.
+    """
+    if workflow.workflow_settings.cache is None:
+        return False
+    for key in outside_files(study):
+        sys.exit(f"error: --cache: a cached result would not tell one folder from another ({key})")
+    return True
+
+
+SHARED = shared()
+
+
+def without_times(*rules):
+    """What the cache hands out was timed elsewhere: Snakemake wants no benchmark beside `cache`."""
+    for rule in rules if SHARED else ():
+        workflow.get_rule(rule)._benchmark = None
+
+
 def asks(stage):
-    """Resources of one job of a stage."""
+    """Resources of one job of a stage; where a profile has retries, each asks for more memory."""
     needs = getattr(study.config.resources, stage)
-    return {"mem_mb": needs.mem_mb, "runtime": needs.runtime}
+    resources = {
+        "mem_mb": lambda wildcards, attempt: needs.mem_mb * attempt,
+        "runtime": needs.runtime,
+    }
+    # Kubernetes' executor takes `gpu=0` for a GPU job that says too little.
+    return resources | ({"gpu": needs.gpu} if needs.gpu else {})
 
 
 def cores(stage):
     return getattr(study.config.resources, stage).threads
 
 
+# Without a file system that all jobs share (`--default-storage-provider s3`), a job finds what its
+# rule names and nothing else.
+REMOTE = workflow.storage_settings.default_storage_provider is not None
+
+
+def here(folder):
+    """Where a job finds a folder of results: there, or among its own copies of a store's files."""
+    if not REMOTE:
+        return folder
+    store = workflow.storage_registry.default_storage_provider
+    prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
+    return str(store.object(f"{prefix}/{folder}").local_path())
+
+
+def named(apart, **files):
+    """Files that need a name of their own only where files travel one by one.
+
+    In one file system they stand beside those that every rule names, and a name more would make
+    finished results look out of date.
+    """
+    return files if apart else {}
+
+
+def task_files():
+    """What the assets stage writes beside panels and manifest."""
+    home = f"{R}/assets"
+    if study.env.name == "alfworld":
+        return {"games": directory(f"{home}/games")}
+    made = {"data": directory(f"{home}/data")} if study.env.source == "generated" else {}
+    shop = {"catalogue": f"{home}/catalogue.arrow", "goals": f"{home}/goals.arrow"}
+    return shop | made | {"index": directory(f"{home}/index")}
+
+
+# Into a store the tasks go as one file: of a folder that a pod has filled, the S3 provider 0.3 goes on
+# saying that it is not there. The commands are the same as ever where this is not needed.
+_PLAYED = "games" if study.env.name == "alfworld" else "catalogue.arrow goals.arrow index"
+TASKS = named(REMOTE, tasks=f"{R}/assets/tasks.tar")
+PACK_TASKS = f" && tar -C {{params.out:q}} -cf {{output.tasks:q}} {_PLAYED}" if REMOTE else ""
+UNPACK_TASKS = "tar -C {params.assets:q} -xf {input.tasks:q} && " if REMOTE else ""
+
+
+def base_files():
+    """What loads as a base model, beside its weights."""
+    names = {"base_config": "config.json", "tokenizer": "tokenizer.json"}
+    return {name: f"{R}/base/{file}" for name, file in names.items()}
+
+
+def base_extras():
+    """What else the base stage writes of a model that it builds; a folder of yours may lack it."""
+    names = {"tokenizer_config": "tokenizer_config.json", "summary": "summary.json"}
+    return {key: f"{R}/base/{name}" for key, name in names.items() if study.model.tiny}
+
+
 def weights(folder):
     """The weights file of an adapter, or of a fully tuned policy; its folder is what loads."""
     lora = study.model.adapt == "lora"
     return f"{folder}/adapter_model.safetensors" if lora else f"{folder}/model.safetensors"
+
+
+def architecture(folder):
+    """The file that says what the weights beside it are of."""
+    return (
+        f"{folder}/adapter_config.json" if study.model.adapt == "lora" else f"{folder}/config.json"
+    )
 
 
 def policy(method, round):
@@ -95,6 +183,11 @@ def previous_policy(wildcards):
     """What a round starts from."""
     carry = study.training[wildcards.method].carry_policy
     return policy(wildcards.method, int(wildcards.round) - 1 if carry else 0)
+
+
+def architecture_beside(weights_of):
+    """The file `architecture` beside the weights that an input function names."""
+    return lambda wildcards: architecture(os.path.dirname(weights_of(wildcards)))
 
 
 def previous_state(wildcards):
@@ -116,6 +209,13 @@ def fitted(wildcards):
     if not fits(method) or number == 1:
         return []
     return [f"{R}/turnrd/{method}/seed_{wildcards.seed}/round_{number - 1}/model.safetensors"]
+
+
+def cards(models_of):
+    """The settings of the TurnRD models that an input function names."""
+    return lambda wildcards: [
+        f"{os.path.dirname(path)}/model.json" for path in models_of(wildcards)
+    ]
 
 
 def previous_fit(wildcards):

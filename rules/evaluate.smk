@@ -9,6 +9,12 @@ OUTPUTS, in eval/<method>/seed_<s>/round_<r>/:
 rule evaluate:
     """Play both panels with the policy of one round."""
     input:
+        **named(
+            REMOTE,
+            architecture=architecture_beside(evaluated_policy),
+            **base_files(),
+            **TASKS,
+        ),
         policy=evaluated_policy,
         base=f"{R}/base/model.safetensors",
         panels=f"{R}/assets/panels.json",
@@ -25,14 +31,15 @@ rule evaluate:
     params:
         cfg=lambda wildcards: cfg("evaluate", wildcards.method),
         code=code_version("evaluate"),
-        assets=f"{R}/assets",
-        base=f"{R}/base",
+        assets=here(f"{R}/assets"),
+        base=here(f"{R}/base"),
         policy=subpath(input.policy, parent=True),
-        out=f"{R}/eval/{RUN}",
+        out=here(f"{R}/eval/{RUN}"),
     message:
         "{wildcards.method}, seed {wildcards.seed}: evaluation of round {wildcards.round}"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.evaluate --config {params.cfg:q}"
+        UNPACK_TASKS
+        + "OMP_NUM_THREADS={threads} python -m hgrpo.cli.evaluate --config {params.cfg:q}"
         " --method {wildcards.method} --seed {wildcards.seed} --round {wildcards.round}"
         " --assets {params.assets:q} --base {params.base:q} --policy {params.policy:q}"
         " --out {params.out:q} > {log:q} 2>&1"

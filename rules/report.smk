@@ -109,7 +109,7 @@ rule report:
         cfg=cfg("report"),
         code=code_version("report"),
         figures=subpath(input.index, parent=True),
-        tables=f"{R}/report/tables",
+        tables=here(f"{R}/report/tables"),
     message:
         "Tables and the report"
     shell:

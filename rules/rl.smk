@@ -28,6 +28,14 @@ def scratch(wildcards):
 rule rl_round:
     """Collect, credit, update, for the steps of one round."""
     input:
+        **named(
+            REMOTE,
+            architecture=architecture_beside(previous_policy),
+            sft_architecture=architecture(f"{R}/sft/adapter"),
+            cards=cards(fitted),
+            **base_files(),
+            **TASKS,
+        ),
         policy=previous_policy,
         state=previous_state,
         sft=weights(f"{R}/sft/adapter"),
@@ -35,6 +43,7 @@ rule rl_round:
         panels=f"{R}/assets/panels.json",
         fitted=fitted,
     output:
+        **named(REMOTE, architecture=architecture(f"{R}/rl/{RUN}/adapter")),
         policy=weights(f"{R}/rl/{RUN}/adapter"),
         state=f"{R}/rl/{RUN}/adapter/trainer_state.pt",
         turns=f"{R}/rl/{RUN}/turns.parquet",
@@ -57,19 +66,20 @@ rule rl_round:
         cfg=lambda wildcards: cfg("rl_round", wildcards.method),
         code=round_code,
         scratch=scratch,
-        assets=f"{R}/assets",
-        base=f"{R}/base",
-        sft=f"{R}/sft/adapter",
+        assets=here(f"{R}/assets"),
+        base=here(f"{R}/base"),
+        sft=here(f"{R}/sft/adapter"),
         policy=subpath(input.policy, parent=True),
         fitted=lambda wildcards, input: [
             part for path in input.fitted for part in ("--fitted", os.path.dirname(path))
         ],
         cache=f"{R}/cache",
-        out=f"{R}/rl/{RUN}",
+        out=here(f"{R}/rl/{RUN}"),
     message:
         "{wildcards.method}, seed {wildcards.seed}: round {wildcards.round}"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.rl_round --config {params.cfg:q}"
+        UNPACK_TASKS
+        + "OMP_NUM_THREADS={threads} python -m hgrpo.cli.rl_round --config {params.cfg:q}"
         " --seed {wildcards.seed} --round {wildcards.round} --assets {params.assets:q}"
         " --base {params.base:q} --sft {params.sft:q} --policy {params.policy:q}"
         " {params.fitted:q} --cache {params.cache:q} --scratch {params.scratch:q}"

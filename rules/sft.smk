@@ -13,6 +13,7 @@ rule base:
     input:
         trajectories=f"{R}/expert/trajectories.parquet",
     output:
+        **named(SHARED or REMOTE, **base_extras()),
         config=f"{R}/base/config.json",
         weights=f"{R}/base/model.safetensors",
         tokenizer=f"{R}/base/tokenizer.json",
@@ -20,13 +21,14 @@ rule base:
         f"{R}/logs/base.log",
     benchmark:
         f"{R}/benchmarks/base/base.jsonl"
+    cache: SHARED
     threads: cores("base")
     resources:
         **asks("base"),
     params:
         cfg=cfg("base"),
         code=code_version("base"),
-        expert=f"{R}/expert",
+        expert=here(f"{R}/expert"),
         out=subpath(output.config, parent=True),
     message:
         "Base model"
@@ -38,10 +40,12 @@ rule base:
 rule sft:
     """Supervised fine-tuning on expert trajectories."""
     input:
+        **named(REMOTE, base_config=f"{R}/base/config.json"),
         base=f"{R}/base/model.safetensors",
         tokenizer=f"{R}/base/tokenizer.json",
         trajectories=f"{R}/expert/trajectories.parquet",
     output:
+        **named(SHARED or REMOTE, architecture=architecture(f"{R}/sft/adapter")),
         policy=weights(f"{R}/sft/adapter"),
         log=f"{R}/sft/train_log.json",
         summary=f"{R}/sft/summary.json",
@@ -49,14 +53,15 @@ rule sft:
         f"{R}/logs/sft.log",
     benchmark:
         f"{R}/benchmarks/sft/sft.jsonl"
+    cache: SHARED
     threads: cores("sft")
     resources:
         **asks("sft"),
     params:
         cfg=cfg("sft"),
         code=code_version("sft"),
-        base=f"{R}/base",
-        expert=f"{R}/expert",
+        base=here(f"{R}/base"),
+        expert=here(f"{R}/expert"),
         out=subpath(output.summary, parent=True),
     message:
         "Supervised fine-tuning"
@@ -64,3 +69,6 @@ rule sft:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sft --config {params.cfg:q}"
         " --base {params.base:q} --expert {params.expert:q} --out {params.out:q}"
         " > {log:q} 2>&1"
+
+
+without_times("base", "sft")

@@ -10,6 +10,7 @@ OUTPUTS, in turnrd/<method>/seed_<s>/round_<r>/:
 rule turnrd_fit:
     """Fit on the trajectories of all rounds up to this one."""
     input:
+        **named(REMOTE, cards=cards(previous_fit)),
         rounds=lambda wildcards: [
             f"{R}/rl/{wildcards.method}/seed_{wildcards.seed}/round_{number}/{name}.parquet"
             for number in range(1, int(wildcards.round) + 1)
@@ -32,7 +33,7 @@ rule turnrd_fit:
         cfg=lambda wildcards: cfg("turnrd_fit", wildcards.method),
         code=code_version("turnrd_fit"),
         rounds=lambda wildcards: [
-            f"{R}/rl/{wildcards.method}/seed_{wildcards.seed}/round_{number}"
+            here(f"{R}/rl/{wildcards.method}/seed_{wildcards.seed}/round_{number}")
             for number in range(1, int(wildcards.round) + 1)
         ],
         previous=lambda wildcards, input: [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from hgrpo.config.agreement import AgreementConfig
 from hgrpo.config.env import EnvConfig, environment
@@ -31,6 +31,7 @@ class StageResources(Strict):
     threads: int = Field(1, gt=0)
     mem_mb: int = Field(1000, gt=0, description="MiB")
     runtime: int = Field(60, gt=0, description="minutes")
+    gpu: int = Field(0, ge=0, description="GPUs, where the profile is a cluster's")
 
 
 class Resources(Strict):
@@ -45,6 +46,19 @@ class Resources(Strict):
     evaluate: StageResources = StageResources(mem_mb=1500)
     report: StageResources = StageResources()
     credit_agreement: StageResources = StageResources(mem_mb=2000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_what_is_not_said(cls, given: object) -> object:
+        """A stage of which one key is given keeps its own defaults for the others."""
+        if not isinstance(given, Mapping):
+            return given
+        return {
+            stage: cls.model_fields[stage].default.model_dump() | values
+            if stage in cls.model_fields and isinstance(values, Mapping)
+            else values
+            for stage, values in given.items()
+        }
 
 
 class Variant(BaseModel):

@@ -1,0 +1,125 @@
+"""Copies of the project with a study small enough for one node, and a round's accidents."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+PARTS = ("Snakefile", "rules", "profiles", "configs", "hgrpo")
+NAME = "cluster"
+STUDY = {
+    "name": NAME,
+    "env": "alfworld-few",
+    "model": "tiny",
+    "methods": ["SFTOnly", "flatGRPO"],
+    "seeds": [11],
+    "rounds": 1,
+    "training": {"steps_per_round": 3, "tasks_per_step": 4, "rollouts_per_task": 4},
+    "sft": {"epochs": 1, "batch_trajectories": 16, "validation_share": 0.1},
+    "evaluation": {
+        "test_games": 16,
+        "validation_games": 8,
+        "sft_temperatures": [0.0],
+        "bootstrap": 50,
+    },
+    "resources": {"rl_round": {"gpu": 1}},
+}
+ROUND = "rl/flatGRPO/seed_11/round_1"
+# What is the same, byte for byte, wherever the study is run.
+SAME_FILES = (
+    "assets/panels.json",
+    "expert/trajectories.parquet",
+    "base/model.safetensors",
+    "sft/adapter/model.safetensors",
+    "eval/SFTOnly/seed_11/round_0/episodes.parquet",
+    f"{ROUND}/adapter/model.safetensors",
+    f"{ROUND}/adapter/trainer_state.pt",
+    f"{ROUND}/sequences.parquet",
+    f"{ROUND}/turns.parquet",
+    "eval/flatGRPO/seed_11/round_1/episodes.parquet",
+    "report/methods_comparison.json",
+    "report/tables/methods.csv",
+    "report/figures/learning_curves.svg",
+)
+# What PYTHONPATH finds before anything else: a round that meets an accident after its first step,
+# once, and that leaves word of what it saw.
+ACCIDENT = """\
+import os, pathlib, sys, threading, time
+
+def accident(signal, told):
+    while not list(pathlib.Path("results").glob("*/scratch/*/*/*/*/step_00000")):
+        time.sleep(0.002)
+    told.write_text(f"{os.getpid()} {os.environ.get('CUDA_VISIBLE_DEVICES')}")
+    os.kill(os.getpid(), int(signal))
+
+told = pathlib.Path("accident")
+if "hgrpo.cli.rl_round" in sys.orig_argv and not told.exists():
+    signal = os.environ.get("ACCIDENT")
+    if signal:
+        threading.Thread(target=accident, args=(signal, told), daemon=True).start()
+"""
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A copy of the project with the study `cluster`."""
+
+    root: Path
+
+    def command(self, *arguments: str) -> list[str]:
+        """A snakemake command about the study; --profile of Slurm's test node."""
+        profile = ["--workflow-profile", "profiles/slurm-test"]
+        words = [sys.executable, "-m", "snakemake", *profile, *arguments]
+        return [*words, "--config", f"study={NAME}"]
+
+    def environment(self, accident: int | None = None) -> dict[str, str]:
+        """A signal as `accident` is what the first round gets after its first step."""
+        path = os.pathsep.join([str(self.root / "accidents"), str(self.root)])
+        given = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        return os.environ | given | ({"ACCIDENT": str(accident)} if accident else {})
+
+    def snakemake(
+        self, *arguments: str, accident: int | None = None
+    ) -> subprocess.CompletedProcess:
+        """Run snakemake to its end, on Slurm."""
+        return subprocess.run(
+            self.command(*arguments),
+            cwd=self.root,
+            env=self.environment(accident),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    @property
+    def results(self) -> Path:
+        return self.root / "results" / NAME
+
+
+def make_checkout(project: Path, root: Path) -> Checkout:
+    """A copy of the project in `root`, which must not exist."""
+    root.mkdir()
+    for part in PARTS:
+        source = project / part
+        if source.is_dir():
+            skip = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, root / part, symlinks=True, ignore=skip)
+        else:
+            shutil.copy2(source, root / part)
+    smoke = yaml.safe_load((root / "configs/envs/alfworld-smoke.yaml").read_text())
+    smoke["expert"]["trajectories"] = 300
+    (root / "configs/envs/alfworld-few.yaml").write_text(yaml.safe_dump(smoke))
+    (root / f"configs/studies/{NAME}.yaml").write_text(yaml.safe_dump(STUDY))
+    (root / "accidents").mkdir()
+    (root / "accidents/sitecustomize.py").write_text(ACCIDENT)
+    return Checkout(root)
+
+
+def run_id(output: str) -> str:
+    """What the executor calls its jobs, from what snakemake printed."""
+    return re.search(r"SLURM run ID: (\S+)", output).group(1)

@@ -1,0 +1,105 @@
+"""profiles/kubernetes: a plan, and a study whose pods are processes and whose bucket is moto's."""
+
+import subprocess
+import sys
+
+import pytest
+from cluster_checkout import NAME, SAME_FILES, make_checkout
+from pretend_kubernetes import running_cluster
+
+pytest.importorskip("snakemake_executor_plugin_kubernetes", reason="needs the extra `kubernetes`")
+pytest.importorskip("snakemake_storage_plugin_s3", reason="needs the extra `kubernetes`")
+moto = pytest.importorskip("moto.server", reason="needs the extra `bucket`")
+
+KEYS = {"access_key": "a-key", "secret_key": "a-secret"}
+BUCKET = "your-bucket"
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    """An empty bucket, and the variables that tell where it is."""
+    import boto3
+
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    address = f"http://{host}:{port}"
+    made = boto3.resource(
+        "s3",
+        endpoint_url=address,
+        region_name="us-east-1",
+        aws_access_key_id=KEYS["access_key"],
+        aws_secret_access_key=KEYS["secret_key"],
+    ).Bucket(BUCKET)
+    made.create()
+    settings = KEYS | {"endpoint_url": address}
+    variables = {f"SNAKEMAKE_STORAGE_S3_{key.upper()}": value for key, value in settings.items()}
+    yield made, variables
+    server.stop()
+
+
+def snakemake(checkout, variables: dict[str, str], *arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "snakemake"),
+            *("--workflow-profile", "profiles/kubernetes", *arguments),
+            *("--config", f"study={NAME}"),
+        ],
+        cwd=checkout.root,
+        env=checkout.environment() | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_plan_needs_a_bucket_and_no_cluster(project, tmp_path, bucket):
+    checkout = make_checkout(project, tmp_path / "checkout")
+    _, variables = bucket
+    planned = snakemake(checkout, variables, "-n")
+    assert planned.returncode == 0, planned.stdout + planned.stderr
+    assert f"s3://{BUCKET}/hgrpo/results/{NAME}/report/report.html" in planned.stdout
+    assert not (checkout.root / "results").exists()
+
+
+@pytest.mark.slow
+def test_a_study_of_pods_that_share_nothing_but_a_bucket(local, project, tmp_path, bucket):
+    checkout = make_checkout(project, tmp_path / "checkout")
+    # Sources travel as what git lists.
+    subprocess.run(["git", "init", "--quiet"], cwd=checkout.root, check=True)
+    subprocess.run(["git", "add", "--all"], cwd=checkout.root, check=True)
+    evictions = iter([True])
+
+    def evicted(command: str) -> bool:
+        return "rl_round:" in command and next(evictions, False)
+
+    made, variables = bucket
+    with running_cluster(tmp_path / "cluster", evicted) as (cluster, kubeconfig):
+        done = snakemake(
+            checkout,
+            variables | {"KUBECONFIG": str(kubeconfig)},
+            "--seconds-between-status-checks=1",
+            "--latency-wait=5",
+        )
+    logs = "\n".join(path.read_text() for path in cluster.output.values())
+    assert done.returncode == 0, done.stdout + done.stderr + logs
+    for name in SAME_FILES:
+        stored = made.Object(f"hgrpo/results/{NAME}/{name}").get()["Body"].read()
+        assert stored == (local.results / name).read_bytes(), name
+    assert not (checkout.root / "results").exists()
+
+    containers = [
+        manifest["spec"]["template"]["spec"]["containers"][0] for manifest in cluster.jobs.values()
+    ]
+    rounds = [each["resources"] for each in containers if "rl_round:" in each["args"][-1]]
+    assert [each["limits"] for each in rounds] == [
+        {"cpu": "1000m", "memory": memory, "nvidia.com/gpu": "1", "ephemeral-storage": "1000M"}
+        for memory in ("1700M", "3400M")
+    ]
+    others = [each for each in containers if "rl_round:" not in each["args"][-1]]
+    assert len(others) == 7
+    assert not any("nvidia.com/gpu" in each["resources"]["limits"] for each in others)
+    assert {each["image"] for each in containers} == {"registry.example.org/hgrpo:0.1"}
+    # Keys travel in a secret, which is gone at the end.
+    assert not any(key in each["args"][-1] for each in containers for key in KEYS.values())
+    assert cluster.secrets == {}

@@ -1,0 +1,109 @@
+"""A study on a real Slurm: the same results as without, through failures and a killed snakemake."""
+
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from cluster_checkout import ROUND, SAME_FILES, Checkout, make_checkout, run_id
+from slurm_node import jobs
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("slurm")]
+
+
+def different(one: Checkout, other: Checkout) -> list[str]:
+    """Which of the study's files are not the same, byte for byte."""
+    return [
+        name
+        for name in SAME_FILES
+        if (one.results / name).read_bytes() != (other.results / name).read_bytes()
+    ]
+
+
+def test_the_same_results_as_without_slurm_though_a_round_is_killed(local, project, tmp_path):
+    checkout = make_checkout(project, tmp_path / "checkout")
+    done = checkout.snakemake(accident=signal.SIGKILL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert different(local, checkout) == []
+    submitted = jobs(f"--name={run_id(done.stdout + done.stderr)}")
+    told = [(job["rule"].removeprefix("rule_"), job["state"]) for job in submitted]
+    assert sorted(told) == [
+        ("beginning_assets_base_expert", "COMPLETED"),
+        ("evaluate_wildcards_SFTOnly_11_0", "COMPLETED"),
+        ("evaluate_wildcards_flatGRPO_11_1", "COMPLETED"),
+        ("page_figures_merge_report_study_config", "COMPLETED"),
+        ("rl_round_wildcards_flatGRPO_11_1", "COMPLETED"),
+        ("rl_round_wildcards_flatGRPO_11_1", "FAILED"),
+        ("sft", "COMPLETED"),
+    ]
+    by_rule = {job["rule"]: job for job in submitted}
+    rounds = [job for job in submitted if "rl_round" in job["rule"]]
+    assert [(job["state"], job["memory"]) for job in rounds] == [
+        ("FAILED", "1700M"),
+        ("COMPLETED", "3400M"),
+    ]
+    assert {(job["partition"], job["gpus"]) for job in rounds} == {("gpu", "gres:gpu:1")}
+    others = [job for job in submitted if job not in rounds]
+    assert {(job["partition"], job["gpus"]) for job in others} == {("cpu", "N/A")}
+    assert by_rule["rule_sft"]["memory"] == "2500M"
+    # The device that Slurm gave is what the round saw.
+    assert (checkout.root / "accident").read_text().split()[1] == "0"
+    assert "Nothing to be done" in checkout.snakemake("-n").stdout
+
+
+def test_a_killed_snakemake_leaves_its_job_and_no_second_one_trains_beside_it(local, tmp_path):
+    checkout = Checkout(tmp_path / "checkout")
+    shutil.copytree(local.root, checkout.root, symlinks=True)
+    shutil.rmtree(checkout.results / ROUND)
+    (checkout.root / "accident").unlink(missing_ok=True)
+    target = f"results/cluster/{ROUND}/summary.json"
+    output = checkout.root / "killed.out"
+    with output.open("wb") as handle:
+        main = subprocess.Popen(
+            checkout.command(target),
+            cwd=checkout.root,
+            env=checkout.environment(signal.SIGSTOP),
+            stdout=handle,
+            stderr=handle,
+        )
+        try:
+            # The round stands still after its first step, its lock in hand.
+            wait_for(lambda: (checkout.root / "accident").exists(), main)
+        finally:
+            main.kill()
+            main.wait()
+    killed = run_id(output.read_text())
+    assert states(killed) == ["RUNNING"]
+
+    # Rerun without a look at the queue: the second job finds the lock, and ends with one line.
+    assert checkout.snakemake("--unlock").returncode == 0
+    careless = checkout.snakemake(target, "--retries=0", "--set-resources=rl_round:gpu=0")
+    printed = careless.stdout + careless.stderr
+    assert careless.returncode != 0
+    assert "another process is running this round" in printed
+    assert states(run_id(printed)) == ["FAILED"]
+    assert states(killed) == ["RUNNING"]
+    assert not (checkout.root / target).exists()
+
+    # As docs/cluster.md says.
+    subprocess.run(["scancel", f"--name={killed}"], check=True)
+    wait_for(lambda: states(killed) == ["CANCELLED"])
+    again = checkout.snakemake(target)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert different(local, checkout) == []
+    assert not list(Path(checkout.results).glob("**/*.tmp-*"))
+
+
+def states(run: str) -> list[str]:
+    return [job["state"] for job in jobs(f"--name={run}")]
+
+
+def wait_for(condition, process: subprocess.Popen | None = None, seconds: float = 180) -> None:
+    """Wait until it holds; a failure when it does not in time, or the process has ended."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        assert process is None or process.poll() is None, "snakemake ended early"
+        time.sleep(0.1)

@@ -1,0 +1,113 @@
+"""The plan of every shipped study, on the laptop and on a cluster."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hgrpo.config.study import load_study
+
+PROJECT = Path(__file__).resolve().parents[2]
+STUDIES = sorted(path.stem for path in (PROJECT / "configs/studies").glob("*.yaml"))
+PROFILES = ("laptop", "slurm", "slurm-test", "kubernetes")
+SLURM = "snakemake_executor_plugin_slurm"
+# What every profile must say, and what none may: profiles/laptop tells why.
+LAWS = {"rerun-incomplete": True, "max-checksum-file-size": 200000000}
+FORBIDDEN = {"keep-incomplete", "rerun-triggers"}
+
+
+def plan(root: Path, profile: str, study: str) -> str:
+    """What `snakemake -n` prints, in `root`, where nothing has been run."""
+    if profile.startswith("slurm"):
+        pytest.importorskip(SLURM, reason="needs the extra `slurm`")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "snakemake", "-n"),
+            *("--workflow-profile", f"profiles/{profile}"),
+            *("--config", f"study={study}"),
+        ],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory) -> Path:
+    """The project as it is, without results."""
+    root = tmp_path_factory.mktemp("untouched")
+    for part in ("Snakefile", "rules", "profiles", "configs", "hgrpo"):
+        (root / part).symlink_to(PROJECT / part)
+    return root
+
+
+def jobs(printed: str) -> dict[str, int]:
+    """Rule -> number of jobs, from the table at the head of a plan."""
+    table = re.search(r"^job +count\n[- ]+\n((?:\w+ +\d+\n)+)", printed, re.MULTILINE).group(1)
+    return {rule: int(count) for rule, count in map(str.split, table.splitlines())}
+
+
+def expected_jobs(name: str) -> dict[str, int]:
+    """The same, worked out from the study."""
+    study = load_study(PROJECT / f"configs/studies/{name}.yaml")
+    seeds, rounds = len(study.config.seeds), study.config.rounds
+    arms = study.methods.values()
+    trained = sum(arm.train for arm in arms)
+    fitted = sum(arm.train and arm.credit.kind == "turnrd" for arm in arms)
+    count = dict.fromkeys(
+        ["all", "study_config", "assets", "expert", "base", "sft", "merge", "figures", "report"], 1
+    )
+    count["rl_round"] = trained * seeds * rounds
+    count["evaluate"] = count["rl_round"] + (len(arms) - trained) * seeds
+    count["turnrd_fit"] = fitted * seeds * (rounds - 1)
+    count = {rule: number for rule, number in count.items() if number}
+    return count | {"total": sum(count.values())}
+
+
+@pytest.mark.parametrize("profile", ["laptop", "slurm"])
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_shipped_study_has_a_plan(untouched, study, profile):
+    assert jobs(plan(untouched, profile, study)) == expected_jobs(study)
+
+
+def test_the_test_profile_has_the_same_plan(untouched):
+    assert jobs(plan(untouched, "slurm-test", "smoke")) == expected_jobs("smoke")
+
+
+def test_small_jobs_are_one_submission(untouched):
+    printed = plan(untouched, "slurm", "smoke")
+    groups = re.findall(r"Group job (\w+) .*?\n\n((?:    .*\n)+)", printed)
+    found = {name: set(re.findall(r"Job \d+: (.*)", body)) for name, body in groups}
+    assert found == {
+        "beginning": {"Games and panels", "Expert trajectories", "Base model"},
+        "page": {
+            "Resolved configuration of the study",
+            "Merge the episodes of all arms",
+            "Figures",
+            "Tables and the report",
+        },
+    }
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_profiles_keep_the_laws(profile):
+    settings = yaml.safe_load((PROJECT / f"profiles/{profile}/config.yaml").read_text())
+    assert {key: settings.get(key) for key in LAWS} == LAWS
+    assert not FORBIDDEN & set(settings)
+
+
+def test_the_profile_of_the_test_node_groups_and_retries_as_the_clusters(untouched):
+    one, other = (
+        yaml.safe_load((PROJECT / f"profiles/{name}/config.yaml").read_text())
+        for name in ("slurm", "slurm-test")
+    )
+    for key in ("groups", "retries", "slurm-status-command", "default-resources"):
+        assert one[key] == other[key]
