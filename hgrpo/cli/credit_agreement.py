@@ -23,7 +23,14 @@ from hgrpo.agent.cached import read_groups
 from hgrpo.agent.situations import add_situations
 from hgrpo.agent.trajectory import Trajectory
 from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, env_section, read_config, run, section
+from hgrpo.cli.entry import (
+    arguments,
+    engine_section,
+    env_section,
+    read_config,
+    run,
+    section,
+)
 from hgrpo.config.agreement import AgreementConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.credit.base import Context
@@ -118,13 +125,15 @@ def _context(args: argparse.Namespace, config: Mapping, needs_policy: bool) -> C
     from hgrpo.policy.policy import load_policy
     from hgrpo.rollout.collector import Collector
     from hgrpo.rollout.engine import Sampling
-    from hgrpo.rollout.torch_engine import TorchEngine
+    from hgrpo.rollout.make import make_engine
 
     policy = load_policy(section(config, "model", ModelConfig), args.base, args.policy)
     conversation = policy.conversation
     play = config["play"]
     sampling = Sampling(play["temperature"], play["max_action_tokens"])
-    engine = TorchEngine(policy, play["in_flight"], sampling, conversation.end_id)
+    engine = make_engine(
+        engine_section(config), policy, play["in_flight"], sampling, conversation.end_id
+    )
     collector = Collector(
         engine,
         conversation,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import yaml
 
+from hgrpo.config.engine import EngineConfig
 from hgrpo.config.env import EnvConfig, environment
 from hgrpo.config.read import Model, validate
 from hgrpo.errors import UserError
@@ -84,6 +85,15 @@ def env_section(config: Mapping) -> EnvConfig:
     if "env" not in config:
         raise UserError("--config: key 'env' is missing")
     return environment(config["env"], "--config: env")
+
+
+def engine_section(config: Mapping) -> EngineConfig:
+    """The rollout engine of a stage's settings, under `engine`; the default where it is left out.
+
+    Raises:
+        UserError: there is a mistake in it.
+    """
+    return validate(EngineConfig, config.get("engine", {}), "--config: engine")
 
 
 def arguments(docstring: str) -> argparse.ArgumentParser:

@@ -11,12 +11,20 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, env_section, read_config, run, section
+from hgrpo.cli.entry import (
+    arguments,
+    engine_section,
+    env_section,
+    read_config,
+    run,
+    section,
+)
 from hgrpo.config.env import EnvConfig
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.read import did_you_mean
@@ -26,8 +34,15 @@ from hgrpo.envs.make import env_factory
 from hgrpo.envs.panels import check_sizes, read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.evaluator import episode_row, play_panel
-from hgrpo.policy.policy import Policy, SavedPolicy, load_player
+from hgrpo.policy.policy import Policy, load_player, load_policy
 from hgrpo.provenance import provenance
+from hgrpo.rollout.canary import check_sync
+from hgrpo.rollout.engine import RolloutEngine, Sampling
+from hgrpo.rollout.make import make_engine
+
+if TYPE_CHECKING:
+    from hgrpo.agent.chat import ChatConversation
+    from hgrpo.agent.conversation import Conversation
 
 
 def main() -> None:
@@ -44,6 +59,7 @@ def main() -> None:
     config = read_config(args.config)
     env = env_section(config)
     model = section(config, "model", ModelConfig)
+    engine_config = engine_section(config)
     evaluation = section(config, "evaluation", EvaluationConfig)
     began = time.perf_counter()
     panels = read_panels(args.assets / "panels.json")
@@ -56,8 +72,21 @@ def main() -> None:
         plan += [(panel, tasks, temperature) for temperature in temperatures]
     # Before anything is played: a folder that cannot be written would cost the whole evaluation.
     with atomic_folder(args.out) as out:
-        policy = load_player(model, args.base, args.policy)
-        frame = _play(policy, args, env, evaluation, plan)
+        # The torch engine plays saved weights as they are; vLLM's are checked against the trainer.
+        load = load_policy if engine_config.kind == "vllm" else load_player
+        policy = load(model, args.base, args.policy)
+        conversation = policy.conversation
+        largest = max(len(tasks) for _, tasks, _ in plan)
+        engine = make_engine(
+            engine_config,
+            policy,
+            min(evaluation.in_flight, largest),
+            Sampling(0.0, evaluation.max_action_tokens),
+            conversation.end_id,
+        )
+        if isinstance(policy, Policy):
+            check_sync(engine, policy, ("evaluate", args.seed, args.round))
+        frame = _play(engine, conversation, args, env, evaluation, plan)
         success = frame.groupby(["panel", "temperature"])["success"].mean()
         summary = {
             "method": args.method,
@@ -74,7 +103,8 @@ def main() -> None:
 
 
 def _play(
-    policy: Policy | SavedPolicy,
+    engine: RolloutEngine,
+    conversation: "Conversation | ChatConversation",
     args: argparse.Namespace,
     env: EnvConfig,
     evaluation: EvaluationConfig,
@@ -86,14 +116,14 @@ def _play(
     with tqdm(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:
         for panel, tasks, temperature in plan:
             trajectories = play_panel(
-                policy,
+                engine,
+                conversation,
                 make_env,
                 tasks,
                 temperature,
                 ("evaluate", args.seed, panel),
                 env.turn_cap,
                 evaluation.max_action_tokens,
-                evaluation.in_flight,
                 lambda: bar.update(),
             )
             head = {

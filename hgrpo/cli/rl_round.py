@@ -18,7 +18,14 @@ from torch.optim import AdamW
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, env_section, read_config, run, section
+from hgrpo.cli.entry import (
+    arguments,
+    engine_section,
+    env_section,
+    read_config,
+    run,
+    section,
+)
 from hgrpo.config.code_version import code_version
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.training import MethodConfig, TrainingConfig
@@ -44,7 +51,7 @@ from hgrpo.policy.safetensors_file import WEIGHTS
 from hgrpo.provenance import provenance
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.rollout.make import make_engine
 
 _TRAINER_STATE = "trainer_state.pt"
 
@@ -124,7 +131,9 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
         load_learner_state(learner, read_learner_state(carried))
     conversation = policy.conversation
     sampling = Sampling(training.temperature, training.max_action_tokens)
-    engine = TorchEngine(policy, training.in_flight, sampling, conversation.end_id)
+    engine = make_engine(
+        engine_section(config), policy, training.in_flight, sampling, conversation.end_id
+    )
     make_env = env_factory(env, args.assets)
     collector = Collector(
         engine,

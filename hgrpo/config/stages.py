@@ -22,6 +22,7 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
     """
     env = study.env.model_dump(mode="json", exclude=set() if stage == "expert" else {"expert"})
     model = study.model.model_dump(mode="json")
+    engine = study.config.engine.model_dump(mode="json")
     match stage:
         case "config":
             return study.resolved()
@@ -38,6 +39,7 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
             return {
                 "env": env,
                 "model": model,
+                "engine": engine,
                 "training": study.training[method].model_dump(mode="json"),
                 "method": arm.model_dump(mode="json", exclude={"label", "training"}),
             }
@@ -50,6 +52,7 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
             return {
                 "env": env,
                 "model": model,
+                "engine": engine,
                 "evaluation": evaluation,
                 "train": train,
             }
@@ -65,6 +68,7 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
             return {
                 "env": env,
                 "model": model,
+                "engine": engine,
                 "play": study.training[reference].model_dump(mode="json", include=PLAY),
                 "agreement": study.config.agreement.model_dump(mode="json"),
                 "reference": reference,

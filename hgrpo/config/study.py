@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from hgrpo.config.agreement import AgreementConfig
+from hgrpo.config.engine import EngineConfig
 from hgrpo.config.env import EnvConfig, environment
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
@@ -96,6 +97,7 @@ class StudyConfig(Strict):
         description="methods that `snakemake smoke_wave` runs, and `rest_wave` all others; empty: "
         "the reference",
     )
+    engine: EngineConfig = EngineConfig()
     training: TrainingConfig = TrainingConfig()
     sft: SftConfig = SftConfig()
     evaluation: EvaluationConfig = EvaluationConfig()

@@ -51,6 +51,14 @@ class TrainingConfig(Strict):
     clip_low: float = Field(0.2, gt=0)
     clip_high: float = Field(0.2, gt=0)
     loss_reduction: Literal["token", "sequence"] = "token"
+    importance_cap: float | None = Field(
+        None,
+        gt=0,
+        description="truncated importance sampling, for an engine whose log-probs differ from the "
+        "trainer's: tokens count min(trainer / engine, cap) times, and the clip's ratio starts at "
+        "the trainer; costs a forward pass. null: the engine's log-probs are taken for the "
+        "trainer's",
+    )
     kl: KlConfig = KlConfig()
     invalid_action_penalty: float = Field(
         0.0,

@@ -1,34 +1,32 @@
 """Plays a panel with a policy and notes every episode."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from hgrpo.agent.trajectory import Trajectory
 from hgrpo.envs.base import Task, TextEnv
-from hgrpo.policy.policy import Policy, SavedPolicy
 from hgrpo.rollout.collector import Collector
-from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.rollout.engine import RolloutEngine, Sampling
+
+if TYPE_CHECKING:
+    from hgrpo.agent.chat import ChatConversation
+    from hgrpo.agent.conversation import Conversation
 
 
 def play_panel(
-    policy: Policy | SavedPolicy,
+    engine: RolloutEngine,
+    conversation: "Conversation | ChatConversation",
     make_env: Callable[[], TextEnv],
     tasks: Sequence[Task],
     temperature: float,
     stream: Sequence[object],
     turn_cap: int,
     max_action_tokens: int,
-    in_flight: int,
     on_done: Callable[[], None] = lambda: None,
 ) -> list[Trajectory]:
     """One episode a task, in panel order; temperature 0 is greedy."""
-    engine = TorchEngine(
-        policy,
-        min(in_flight, len(tasks)),
-        Sampling(temperature, max_action_tokens),
-        policy.conversation.end_id,
-    )
-    collector = Collector(engine, policy.conversation, make_env, turn_cap, max_action_tokens)
+    engine.sampling = Sampling(temperature, max_action_tokens)
+    collector = Collector(engine, conversation, make_env, turn_cap, max_action_tokens)
     groups = collector.collect(tasks, 1, (*stream, temperature), on_done)
     return [group[0] for group in groups]
 

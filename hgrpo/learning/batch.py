@@ -26,6 +26,8 @@ class TrainingSequence:
         token_ids, spans: the sequence and its sampled parts.
         behaviour, advantages: float32 [N], per sampled token.
         reference: float32 [N], log-probs of the reference policy; filled once per batch.
+        old: float32 [N], the trainer's log-probs before the first optimiser step; filled once per
+            batch, and only where importance is corrected.
     """
 
     token_ids: list[int]
@@ -33,6 +35,7 @@ class TrainingSequence:
     behaviour: Tensor
     advantages: Tensor
     reference: Tensor | None = None
+    old: Tensor | None = None
 
 
 @dataclass(frozen=True)

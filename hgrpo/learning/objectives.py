@@ -37,6 +37,25 @@ def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     return torch.expm1(d) - d
 
 
+def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
+    """min(exp(old - behaviour), cap): what a token sampled elsewhere counts for in the loss.
+
+    Truncated importance sampling (Ionides 2008; for samplers that are not quite the trainer, Yao et
+    al. 2025). No gradient flows through it.
+
+    Args:
+        old: log-probs by the trainer, of the weights that played.
+        behaviour: log-probs by the engine that sampled.
+        cap: largest weight.
+    """
+    return torch.exp(old - behaviour).clamp(max=cap).detach()
+
+
+def truncated_share(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
+    """Share of tokens whose importance weight the cap cuts (a scalar)."""
+    return (torch.exp(old - behaviour) > cap).float().mean()
+
+
 def token_weights(sequence_lengths: Tensor, reduction: Reduction) -> Tensor:
     """Weights [N] that turn per-token terms into a loss by a plain sum; they add up to 1.
 

@@ -59,7 +59,7 @@ class Round:
             training.tasks_per_step,
         )
         self.engine.load_weights(self.learner.policy)
-        check_sync(self.engine, self.learner.policy, tasks[0].task_id)
+        synced = check_sync(self.engine, self.learner.policy, tasks[0].task_id)
         stream = training_step(self.seed, self.index, step, self.method.stream)
         groups = self.collector.collect(tasks, training.rollouts_per_task, stream, on_trajectory)
         collected = time.perf_counter()
@@ -78,6 +78,7 @@ class Round:
         set_lr([self.learner.optimiser], factor)
         rng = generator("minibatches", self.seed, self.index, step)
         order = alive[rng.permutation(len(alive))]
+        self.engine.sleep()
         diagnostics = self.learner.update(training_sequences(flat), order.tolist())
         ended = time.perf_counter()
         self.rows.append(
@@ -86,6 +87,7 @@ class Round:
             | _advantage_row(groups, advantages)
             | getattr(self.assigner, "report", dict)()
             | diagnostics
+            | synced
             | {
                 "lr": self.learner.optimiser.param_groups[0]["lr"],
                 "collect_s": collected - began,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,9 +14,11 @@ from hgrpo.learning.kl import KlController
 from hgrpo.learning.objectives import (
     clip_fraction,
     effective_sample_share,
+    importance_weights,
     kl_k3,
     ppo_clip,
     token_weights,
+    truncated_share,
 )
 from hgrpo.learning.optimisers import clip_gradients
 from hgrpo.policy.logprobs import (
@@ -43,6 +46,9 @@ _OF_STEPS = (
     "ess",
     "mismatch_mean",
     "mismatch_max",
+    "mismatch_kl",
+    "importance_mean",
+    "importance_truncated",
 )
 
 
@@ -74,15 +80,19 @@ class Learner:
         observed = _observed_kl(scored)
         if not order:
             return dict.fromkeys(_OF_STEPS) | self._kl_row(observed)
+        corrected: dict[str, float] = {}
+        if self.training.importance_cap is not None:
+            corrected = self._score_old([sequences[i] for i in order])
         steps = []
         for _ in range(self.training.epochs):
             for part in _split(order, self.training.minibatches):
                 steps.append(self._step([sequences[i] for i in part]))
-        row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
         # Before the first step both sides hold the same weights, so any difference is numerics.
-        row["mismatch_mean"] = steps[0]["difference_mean"]
-        row["mismatch_max"] = steps[0]["difference_max"]
-        del row["difference_mean"], row["difference_max"]
+        mismatch = steps[0].pop("mismatch")
+        for step in steps[1:]:
+            del step["mismatch"]
+        row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
+        row |= mismatch | {"importance_mean": 1.0, "importance_truncated": 0.0} | corrected
         row["ratio_max"] = max(step["ratio_max"] for step in steps)
         row["ess"] = min(step["ess"] for step in steps)
         row |= self._kl_row(observed)
@@ -91,6 +101,24 @@ class Learner:
 
     def _kl_row(self, observed: float) -> dict:
         return {"observed_kl": observed, "kl_coef": self.kl.coefficient}
+
+    @torch.no_grad()
+    def _score_old(self, sequences: Sequence[TrainingSequence]) -> dict[str, float]:
+        """Note the trainer's log-probs of what the engine sampled, and how far they are apart."""
+        for part in self._micro(sequences):
+            chosen = [sequences[i] for i in part]
+            logprobs, _ = self._logprobs(chosen)
+            for sequence, values in zip(
+                chosen, logprobs.split([len(s.behaviour) for s in chosen]), strict=True
+            ):
+                sequence.old = values
+        old = torch.cat([s.old for s in sequences])
+        behaviour = torch.cat([s.behaviour for s in sequences])
+        cap = self.training.importance_cap
+        return _mismatch(old - behaviour) | {
+            "importance_mean": float(importance_weights(old, behaviour, cap).mean()),
+            "importance_truncated": float(truncated_share(old, behaviour, cap)),
+        }
 
     @torch.no_grad()
     def _score_reference(self, sequences: Sequence[TrainingSequence]) -> None:
@@ -105,11 +133,12 @@ class Learner:
             ):
                 sequence.reference = values
 
-    def _step(self, minibatch: list[TrainingSequence]) -> dict:
+    def _step(self, minibatch: list[TrainingSequence]) -> dict[str, Any]:
         training = self.training
         lengths = torch.tensor([len(s.behaviour) for s in minibatch])
         weights = token_weights(lengths, training.loss_reduction).split(lengths.tolist())
         total = int(lengths.sum())
+        corrects = training.importance_cap is not None
         sums: dict[str, float] = {}
         ratios = []
         for part in self._micro(minibatch):
@@ -118,9 +147,15 @@ class Learner:
             behaviour = torch.cat([s.behaviour for s in chosen])
             advantages = torch.cat([s.advantages for s in chosen])
             logprobs, entropy = self._logprobs(chosen)
+            # What the clip's ratio is to: the engine's log-probs, or the trainer's of before.
+            start = torch.cat([s.old for s in chosen]) if corrects else behaviour
             policy_terms = ppo_clip(
-                logprobs, behaviour, advantages, training.clip_low, training.clip_high
+                logprobs, start, advantages, training.clip_low, training.clip_high
             )
+            if corrects:
+                policy_terms = policy_terms * importance_weights(
+                    start, behaviour, training.importance_cap
+                )
             policy_loss = (weight * policy_terms).sum()
             kl_term = torch.zeros(())
             if self.kl.coefficient:
@@ -131,7 +166,7 @@ class Learner:
                 share = len(behaviour) / total
                 clipped = clip_fraction(
                     logprobs,
-                    behaviour,
+                    start,
                     advantages,
                     training.clip_low,
                     training.clip_high,
@@ -143,7 +178,7 @@ class Learner:
                     ("clip_fraction", clipped * share),
                 ):
                     sums[name] = sums.get(name, 0.0) + float(value)
-                ratios.append((logprobs - behaviour).detach())
+                ratios.append((logprobs - start).detach())
         norm = clip_gradients([p for _, p in self.policy.trainable], training.max_grad_norm)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
@@ -153,9 +188,8 @@ class Learner:
             "grad_norm": norm,
             "ratio_mean": float(log_ratio.exp().mean()),
             "ratio_max": float(log_ratio.exp().max()),
-            "difference_mean": float(log_ratio.abs().mean()),
-            "difference_max": float(log_ratio.abs().max()),
             "ess": float(effective_sample_share(log_ratio, torch.zeros_like(log_ratio))),
+            "mismatch": _mismatch(log_ratio),
         }
 
     def _micro(self, sequences: Sequence[TrainingSequence]) -> list[list[int]]:
@@ -175,6 +209,18 @@ class Learner:
 
     def _cast(self) -> torch.autocast:
         return cast(self.policy.device, self.autocast)
+
+
+def _mismatch(difference: Tensor) -> dict[str, float]:
+    """How far the trainer is from the engine, by the log-probs [N] of what the engine sampled.
+
+    `mismatch_kl` is the mean k3 per token of the engine to the trainer.
+    """
+    return {
+        "mismatch_mean": float(difference.abs().mean()),
+        "mismatch_max": float(difference.abs().max()),
+        "mismatch_kl": float(kl_k3(torch.zeros_like(difference), difference).mean()),
+    }
 
 
 def _observed_kl(sequences: Sequence[TrainingSequence]) -> float:

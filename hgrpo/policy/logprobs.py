@@ -71,10 +71,9 @@ def sampled_logprobs(
         Log-probabilities [N] under softmax(logits / temperature), and if asked for the entropies
         [N] of the same, in nats, without gradient. Float32.
     """
-    hidden = model.model(input_ids=batch.token_ids, use_cache=False).last_hidden_state
+    states = _states(model, batch)
     # In float32 also under autocast: what rounds here goes straight into the importance ratios.
-    with torch.autocast(hidden.device.type, enabled=False):
-        states = hidden[batch.rows, batch.columns - 1].float()
+    with torch.autocast(states.device.type, enabled=False):
         chosen = batch.token_ids[batch.rows, batch.columns]
         weight = model.lm_head.weight
         size = max(1, _LOGITS // weight.shape[0])
@@ -88,11 +87,35 @@ def sampled_logprobs(
     return torch.cat(logprobs), torch.cat(spreads) if entropies else None
 
 
+def sampled_logits(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
+    """Logits, float32 [N, vocabulary], that predict each sampled token: for a few of them."""
+    states = _states(model, batch)
+    with torch.autocast(states.device.type, enabled=False):
+        return F.linear(states, model.lm_head.weight.float())
+
+
+def token_logprobs(logits: Tensor, batch: SequenceBatch, temperature: float = 1.0) -> Tensor:
+    """Log-probability [N] of each sampled token under softmax(logits / temperature)."""
+    chosen = batch.token_ids[batch.rows, batch.columns]
+    return _of_tokens(logits / temperature, chosen)
+
+
+def _states(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
+    """The last layer's states, float32 [N, hidden size], that predict each sampled token."""
+    hidden = model.model(input_ids=batch.token_ids, use_cache=False).last_hidden_state
+    return hidden[batch.rows, batch.columns - 1].float()
+
+
+def _of_tokens(scaled: Tensor, chosen: Tensor) -> Tensor:
+    picked = scaled.gather(1, chosen[:, None]).squeeze(1)
+    return picked - torch.logsumexp(scaled, dim=1)
+
+
 def _chosen_logprobs(
     states: Tensor, weight: Tensor, chosen: Tensor, temperature: float, entropies: bool
 ) -> tuple[Tensor, Tensor | None]:
     scaled = F.linear(states, weight.float()) / temperature
-    logprobs = scaled.gather(1, chosen[:, None]).squeeze(1) - torch.logsumexp(scaled, dim=1)
+    logprobs = _of_tokens(scaled, chosen)
     return logprobs, token_entropies(scaled.detach()) if entropies else None
 
 

@@ -88,6 +88,19 @@ class Policy:
                 raise RuntimeError("the policy has no reference model")
             yield self._reference
 
+    @contextmanager
+    def untrained(self) -> Iterator["PreTrainedModel | None"]:
+        """Within the block, what an engine would play whose weights never changed.
+
+        That is the base without its adapter, or with full tuning the reference policy; None where
+        there is none.
+        """
+        if not self.lora:
+            yield self._reference
+            return
+        with self.model.disable_adapter():
+            yield self.causal_lm
+
     def load_reference(self, adapter: Path) -> None:
         """Fix the adapter in `adapter` as the reference policy."""
         if self.lora:

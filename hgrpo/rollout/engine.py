@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
+    import torch
+
     from hgrpo.policy.policy import Policy, SavedPolicy
 
 
@@ -59,11 +61,19 @@ class Completion:
 
 
 class RolloutEngine(Protocol):
-    """Generates replies for many conversations at once; replies come back as they finish."""
+    """Generates replies for many conversations at once; replies come back as they finish.
+
+    Attributes:
+        capacity: conversations that may be open at once.
+        sampling: how replies are drawn; it may be changed while none is queued.
+        max_length: longest conversation, in tokens.
+        dtype: type of the weights, which says how closely log-probs can agree with the trainer's.
+    """
 
     capacity: int
     sampling: Sampling
     max_length: int
+    dtype: "torch.dtype"
 
     def load_weights(self, policy: "Policy | SavedPolicy") -> None:
         """Use the policy's present weights; forgets every conversation."""
@@ -79,4 +89,8 @@ class RolloutEngine(Protocol):
 
     def release(self, conversation: int) -> None:
         """Forget a conversation and free its cache."""
+        ...
+
+    def sleep(self) -> None:
+        """Leave memory to the trainer until `load_weights`; forgets every conversation."""
         ...

@@ -33,6 +33,8 @@ class _Row:
 class TorchEngine:
     """See `RolloutEngine`. Runs in float32 where the policy is, one token a row and step."""
 
+    dtype = torch.float32
+
     def __init__(
         self,
         policy: Policy | SavedPolicy,
@@ -86,6 +88,9 @@ class TorchEngine:
         row = self._rows.pop(conversation)
         self._active.pop(conversation, None)
         self._free.append(row.slot)
+
+    def sleep(self) -> None:
+        """Keep everything: no accelerator's memory is held."""
 
     def step(self) -> list[Completion]:
         """Advance every queued reply by a token and return those that finished."""

@@ -291,7 +291,7 @@ def test_stage_settings_are_plain_and_sorted(configs):
 def test_a_stage_sees_only_its_own_settings(configs):
     study = load_study(configs / "studies/bakeoff.yaml")
     arm = stage_config(study, "rl_round", "Progressive")
-    assert set(arm) == {"env", "model", "training", "method"}
+    assert set(arm) == {"env", "model", "engine", "training", "method"}
     assert "label" not in arm["method"]
     assert "expert" not in arm["env"]
     evaluation = stage_config(study, "evaluate", "Progressive")["evaluation"]

@@ -10,9 +10,11 @@ from hgrpo.learning.kl import KlController
 from hgrpo.learning.objectives import (
     clip_fraction,
     effective_sample_share,
+    importance_weights,
     kl_k3,
     ppo_clip,
     token_weights,
+    truncated_share,
 )
 
 
@@ -82,6 +84,22 @@ def test_clip_fraction_counts_binding_tokens():
 def test_effective_sample_share_by_hand():
     # ratios 1 and 3: 16 / (2 * 10)
     assert effective_sample_share(log(1, 3), log(1, 1)).item() == pytest.approx(0.8)
+
+
+def test_importance_weights_by_hand():
+    # ratios of trainer to engine 0.5 / 0.25, 0.2 / 0.4, 0.9 / 0.1 under a cap of 3
+    old, behaviour = log(0.5, 0.2, 0.9).requires_grad_(), log(0.25, 0.4, 0.1)
+    weights = importance_weights(old, behaviour, 3.0)
+    assert weights.tolist() == pytest.approx([2.0, 0.5, 3.0])
+    assert not weights.requires_grad
+    assert truncated_share(old, behaviour, 3.0).item() == pytest.approx(1 / 3)
+    assert truncated_share(old, behaviour, 1.5).item() == pytest.approx(2 / 3)
+
+
+def test_engine_and_trainer_that_agree_weigh_nothing_anew():
+    same = log(0.3, 0.7)
+    assert importance_weights(same, same, 2.0).tolist() == [1.0, 1.0]
+    assert truncated_share(same, same, 1.0).item() == 0.0
 
 
 def controller(**keys) -> KlController:

@@ -6,7 +6,6 @@ from tiny_policy import HallEnv, hall_tasks, make_policy
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.policy.logprobs import make_batch, sampled_logprobs
-from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Request, Sampling
 from hgrpo.rollout.torch_engine import TorchEngine, draw
@@ -101,19 +100,6 @@ def test_engine_refuses_too_many_conversations_and_foreign_prefixes(policy):
     engine.step()
     with pytest.raises(RuntimeError, match="does not extend"):
         engine.submit(Request(0, [6, 6, 7], 1))
-
-
-def test_canary_passes_on_loaded_weights_and_stops_on_stale_ones(tmp_path):
-    policy = make_policy(tmp_path)
-    engine = TorchEngine(policy, 2, Sampling(1.0, 4), 3)
-    check_sync(engine, policy, "probe")
-    with torch.no_grad():
-        for _, parameter in policy.trainable:
-            parameter.mul_(1.5)
-    with pytest.raises(RuntimeError, match="sync canary"):
-        check_sync(engine, policy, "probe")
-    engine.load_weights(policy)
-    check_sync(engine, policy, "probe")
 
 
 def test_draw_follows_the_distribution():

