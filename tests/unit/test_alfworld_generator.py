@@ -294,7 +294,7 @@ def sections(model: type[BaseModel]):
 
 def test_every_setting_is_described():
     found = list(sections(AlfworldConfig))
-    assert len(found) == 7
+    assert len(found) == 8
     for section in found:
         for name, field in section.model_fields.items():
             assert field.description, f"{section.__name__}.{name}"
