@@ -4,10 +4,12 @@ No systemd, no control groups, no accounting database; munge has a key and a soc
 node has two partitions, `cpu` and `gpu`, and a GPU that is none: /dev/null under a GPU's name.
 """
 
+import fcntl
 import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,6 +45,9 @@ def running_node(root: Path) -> Iterator[None]:
     """
     for name in ("state", "spool", "log", "munge"):
         (root / name).mkdir(parents=True)
+    # Held to the end: another session's tests wait for their turn at /etc/slurm.
+    lock = (Path(tempfile.gettempdir()) / "hgrpo-slurm-tests.lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
     files = _configuration(root, *_free_ports(2))
     ETC.mkdir(exist_ok=True)
     for name, text in files.items():
@@ -53,8 +58,10 @@ def running_node(root: Path) -> Iterator[None]:
         daemons.append(_start("slurmctld", "-D", "-c", log=root / "log/slurmctld.out"))
         daemons.append(_start("slurmd", "-D", log=root / "log/slurmd.out"))
         _wait_until_idle(root, daemons)
-        yield
-        _cancel_everything()
+        try:
+            yield
+        finally:
+            _cancel_everything()
     finally:
         for daemon in reversed(daemons):
             daemon.terminate()
@@ -66,6 +73,7 @@ def running_node(root: Path) -> Iterator[None]:
                 daemon.wait()
         for name in files:
             (ETC / name).unlink(missing_ok=True)
+        lock.close()
 
 
 def jobs(*options: str) -> list[dict[str, str]]:
