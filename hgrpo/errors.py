@@ -1,5 +1,9 @@
-"""Errors that users cause and can mend; command lines print them without a traceback."""
+"""Errors that users can mend; command lines print them without a traceback."""
 
 
 class UserError(Exception):
     """Bad input: the message names the file, key or value, and what was expected."""
+
+
+class TrainingError(UserError):
+    """Training that cannot go on, such as a loss that is not finite; finished steps are kept."""

@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import json
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import yaml
@@ -33,7 +34,7 @@ from hgrpo.credit.base import Context
 from hgrpo.credit.make import make_assigner
 from hgrpo.envs.make import env_factory
 from hgrpo.envs.panels import read_panels
-from hgrpo.errors import UserError
+from hgrpo.errors import TrainingError, UserError
 from hgrpo.learning.checkpoint import (
     Checkpoints,
     load_learner_state,
@@ -42,6 +43,7 @@ from hgrpo.learning.checkpoint import (
     write_learner_state,
 )
 from hgrpo.learning.kl import KlController
+from hgrpo.learning.ranks import Ranks, joined_ranks
 from hgrpo.learning.round import Round
 from hgrpo.learning.schedule import task_offset
 from hgrpo.learning.update import Learner
@@ -77,8 +79,21 @@ def main() -> None:
     if args.round < 1:
         raise UserError(f"--round: {args.round}; rounds count from 1, round 0 is the SFT policy")
     config = read_config(args.config)
-    with locked_scratch(args.scratch, _resume_key(config, args)) as scratch:
-        _play(config, args, Checkpoints(scratch))
+    ranks = joined_ranks()
+    key = _resume_key(config, args)
+    # One process holds the round for all of them; each reads its checkpoints.
+    held = locked_scratch(args.scratch, key) if ranks.first else nullcontext(args.scratch / key)
+    with held as scratch:
+        ranks.wait()
+        checkpoints = Checkpoints(scratch)
+        try:
+            _play(config, args, checkpoints, ranks)
+        except TrainingError as error:
+            kept = checkpoints.finished
+            last = (
+                f"step {kept}, the last good one, is kept in {scratch}" if kept else "none is kept"
+            )
+            raise UserError(f"step {kept + 1}: {error}; {last}") from None
 
 
 def _resume_key(config: dict, args: argparse.Namespace) -> str:
@@ -105,7 +120,7 @@ def _recorded(path: Path) -> bool:
     return "sha256" in known and known.get("bytes") == path.stat().st_size
 
 
-def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> None:
+def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints, ranks: Ranks) -> None:
     began = time.perf_counter()
     env, model = env_section(config), section(config, "model", ModelConfig)
     training = section(config, "training", TrainingConfig)
@@ -125,6 +140,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
         KlController.start(training.kl),
         training,
         autocast_dtype(model),
+        ranks,
     )
     carried = args.policy / _TRAINER_STATE
     if carried.is_file():
@@ -159,13 +175,16 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints) -> N
         checkpoints,
     )
     per_step = training.tasks_per_step * training.rollouts_per_task
-    with tqdm(total=training.steps_per_round * per_step, desc="round", unit="traj") as bar:
+    total = training.steps_per_round * per_step
+    with tqdm(total=total, desc="round", unit="traj", disable=not ranks.first) as bar:
 
         def show(row: dict) -> None:
             bar.n = (row["step"] + 1) * per_step
             bar.set_postfix(success=f"{row['success_rate']:.2f}", step=row["step"] + 1)
 
-        rows = play.run(show, lambda: bar.update())
+        rows = play.run(show, lambda: bar.update(ranks.size))
+    if not ranks.first:
+        return
     elapsed = time.perf_counter() - began
     summary = _summary(rows, config, args, learner, elapsed)
     with atomic_folder(args.out) as out:

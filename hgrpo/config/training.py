@@ -59,6 +59,12 @@ class TrainingConfig(Strict):
         "the trainer; costs a forward pass. null: the engine's log-probs are taken for the "
         "trainer's",
     )
+    mismatch_limit: float | None = Field(
+        0.2,
+        gt=0,
+        description="mean distance, per sampled token, of the engine's log-probs from the "
+        "trainer's, above which the round stops; null: it never does",
+    )
     kl: KlConfig = KlConfig()
     invalid_action_penalty: float = Field(
         0.0,

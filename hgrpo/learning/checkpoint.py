@@ -32,23 +32,31 @@ class Checkpoints:
         step = len(rows) - 1
         for name, table in tables.items():
             write_table(table, self._part(name, step))
-        with atomic_folder(self._folder / f"step_{step:05d}") as scratch:
+        with atomic_folder(self._step(step)) as scratch:
             write_learner_state(learner, scratch / _STATE)
             (scratch / _ROWS).write_text(json.dumps(rows))
         if step > 0:
-            shutil.rmtree(self._folder / f"step_{step - 1:05d}", ignore_errors=True)
+            shutil.rmtree(self._step(step - 1), ignore_errors=True)
 
     def restore(self, learner: Learner) -> list[dict]:
         """Put the learner where the last finished step left it; that step's log rows."""
-        steps = sorted(self._folder.glob("step_*"))
-        if not steps:
+        if not self.finished:
             return []
-        load_learner_state(learner, torch.load(steps[-1] / _STATE, weights_only=True))
-        return json.loads((steps[-1] / _ROWS).read_text())
+        last = self._step(self.finished - 1)
+        load_learner_state(learner, torch.load(last / _STATE, weights_only=True))
+        return json.loads((last / _ROWS).read_text())
+
+    @property
+    def finished(self) -> int:
+        """Number of steps that are through."""
+        return max((int(path.name[-5:]) + 1 for path in self._folder.glob("step_*")), default=0)
 
     def write_rollouts(self, name: str, steps: int, target: Path) -> None:
         """Join the rollouts of all steps into one Parquet file."""
         concatenate([self._part(name, step) for step in range(steps)], target)
+
+    def _step(self, step: int) -> Path:
+        return self._folder / f"step_{step:05d}"
 
     def _part(self, name: str, step: int) -> Path:
         return self._folder / f"{name}_{step:05d}.parquet"

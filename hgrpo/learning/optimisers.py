@@ -1,10 +1,13 @@
 """Optimisers and the learning-rate schedules they follow."""
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import nn
 from torch.optim import AdamW, Muon, Optimizer
+
+from hgrpo.errors import TrainingError
 
 
 def sft_optimisers(
@@ -47,9 +50,9 @@ def clip_gradients(parameters: Sequence[torch.Tensor], max_norm: float) -> float
     """Scale gradients to a total norm of at most `max_norm`; the norm before scaling.
 
     Raises:
-        FloatingPointError: the norm is not finite.
+        TrainingError: the norm is not finite.
     """
     norm = float(nn.utils.clip_grad_norm_(parameters, max_norm))
-    if not torch.isfinite(torch.tensor(norm)):
-        raise FloatingPointError("the gradient is not finite; lower the learning rate")
+    if not math.isfinite(norm):
+        raise TrainingError("the gradient is not finite; lower the learning rate")
     return norm

@@ -8,6 +8,7 @@ is the same in all of them. A process on its own is rank 0 of 1.
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 
 import torch
@@ -22,6 +23,16 @@ class Ranks:
 
     index: int = 0
     size: int = 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes and speaks for all."""
+        return self.index == 0
+
+    def wait(self) -> None:
+        """Return when all processes are here."""
+        if self.size > 1:
+            dist.barrier()
 
     def share(self, items: Sequence[Item]) -> Sequence[Item]:
         """This process's part of what all of them have, every `size`-th."""
@@ -44,6 +55,14 @@ class Ranks:
         dist.all_gather_object(found, item)
         return found  # type: ignore[return-value]
 
+    def join(self, mine: Sequence[Item]) -> list[Item]:
+        """What all processes made of their shares, in the order of what was shared."""
+        parts = self.gather(list(mine))
+        joined: list[Item] = [item for part in parts for item in part]
+        for index, part in enumerate(parts):
+            joined[index :: self.size] = part
+        return joined
+
     def broadcast(self, item: Item) -> Item:
         """Rank 0's item, in every process."""
         if self.size == 1:
@@ -53,12 +72,16 @@ class Ranks:
         return held[0]
 
 
+ALONE = Ranks()
+
+
 def joined_ranks() -> Ranks:
     """The processes that a launcher started together; one alone where none did."""
     # Importing accelerate takes a second, and a process on its own has no use for it.
     if int(os.environ.get("WORLD_SIZE", 1)) == 1:
-        return Ranks()
+        return ALONE
     from accelerate import PartialState
 
-    state = PartialState(cpu=not torch.cuda.is_available())
+    # Other ranks wait while the first asks a judge, or writes to a slow disk.
+    state = PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(hours=2))
     return Ranks(state.process_index, state.num_processes)

@@ -61,12 +61,13 @@ class Round:
         self.engine.load_weights(self.learner.policy)
         synced = check_sync(self.engine, self.learner.policy, tasks[0].task_id)
         stream = training_step(self.seed, self.index, step, self.method.stream)
-        groups = self.collector.collect(tasks, training.rollouts_per_task, stream, on_trajectory)
+        groups = self._collect(tasks, stream, on_trajectory)
         collected = time.perf_counter()
         named = [Group(group, (*stream, group[0].task.task_id)) for group in groups]
+        credits, said_of_credit = self._credit(named)
         advantages = [
             group_advantages(group, credit, self.method, training)
-            for group, credit in zip(named, assign_all(self.assigner, named), strict=True)
+            for group, credit in zip(named, credits, strict=True)
         ]
         flat = [trajectory for group in groups for trajectory in group]
         rule, penalised = self.method.dead_groups, self.learner.kl.coefficient > 0
@@ -85,7 +86,7 @@ class Round:
             {"step": step, "round": self.index}
             | _rollout_row(groups)
             | _advantage_row(groups, advantages)
-            | getattr(self.assigner, "report", dict)()
+            | said_of_credit
             | diagnostics
             | synced
             | {
@@ -96,14 +97,34 @@ class Round:
                 "elapsed_s": ended - began,
             }
         )
-        self.checkpoints.save(
-            self.learner,
-            self.rows,
-            {
-                "turns": turn_table(flat, self.index, step),
-                "sequences": sequence_table(flat, self.index, step),
-            },
-        )
+        if self.learner.ranks.first:
+            self.checkpoints.save(
+                self.learner,
+                self.rows,
+                {
+                    "turns": turn_table(flat, self.index, step),
+                    "sequences": sequence_table(flat, self.index, step),
+                },
+            )
+
+    def _collect(
+        self, tasks: Sequence[Task], stream: Sequence[object], on_trajectory: Callable[[], None]
+    ) -> list[list[Trajectory]]:
+        """A group of each task; every rank plays a part of them, and all get all."""
+        ranks, rollouts = self.learner.ranks, self.training.rollouts_per_task
+        mine = self.collector.collect(ranks.share(tasks), rollouts, stream, on_trajectory)
+        return ranks.join(mine)
+
+    def _credit(self, groups: Sequence[Group]) -> tuple[list[list[np.ndarray]], dict[str, float]]:
+        """Credit of every turn of every group, and what the assigner reports of it.
+
+        The first rank asks for all: a judge is paid once, and remembers what it was asked.
+        """
+        ranks, found = self.learner.ranks, None
+        if ranks.first:
+            credits = assign_all(self.assigner, groups)
+            found = credits, getattr(self.assigner, "report", dict)()
+        return ranks.broadcast(found)
 
 
 def _rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:

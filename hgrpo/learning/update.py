@@ -1,14 +1,15 @@
 """One update of the policy from a batch of groups: minibatches, micro-batches, diagnostics."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
 from hgrpo.config.training import TrainingConfig
+from hgrpo.errors import TrainingError
 from hgrpo.learning.batch import TrainingSequence
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.objectives import (
@@ -21,6 +22,7 @@ from hgrpo.learning.objectives import (
     truncated_share,
 )
 from hgrpo.learning.optimisers import clip_gradients
+from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.policy.logprobs import (
     SequenceBatch,
     make_batch,
@@ -54,13 +56,18 @@ _OF_STEPS = (
 
 @dataclass
 class Learner:
-    """The policy with what an update needs besides: optimiser, KL controller, settings."""
+    """The policy with what an update needs besides: optimiser, KL controller, settings.
+
+    Of several `ranks` each has the same batch, scores and differentiates a part of it, and takes
+    the same step as all others.
+    """
 
     policy: Policy
     optimiser: Optimizer
     kl: KlController
     training: TrainingConfig
     autocast: torch.dtype | None
+    ranks: Ranks = ALONE
 
     def update(self, sequences: Sequence[TrainingSequence], order: Sequence[int]) -> dict:
         """Take `epochs * minibatches` optimiser steps.
@@ -74,6 +81,11 @@ class Learner:
             The diagnostics of the batch, means over tokens and steps; None where there was no step.
             `observed_kl` is that of the policy that played, over the whole batch or, without a
             penalty, over every `_WATCHED`-th trajectory of it.
+
+        Raises:
+            TrainingError: a loss, gradient or weight is not finite, or what the engine sampled is
+                further from the trainer than `mismatch_limit`. The optimiser steps before the one
+                in question have been taken.
         """
         scored = sequences if self.kl.coefficient else sequences[::_WATCHED]
         self._score_reference(scored)
@@ -84,13 +96,15 @@ class Learner:
         if self.training.importance_cap is not None:
             corrected = self._score_old([sequences[i] for i in order])
         steps = []
+        mismatch = {}
         for _ in range(self.training.epochs):
             for part in _split(order, self.training.minibatches):
-                steps.append(self._step([sequences[i] for i in part]))
-        # Before the first step both sides hold the same weights, so any difference is numerics.
-        mismatch = steps[0].pop("mismatch")
-        for step in steps[1:]:
-            del step["mismatch"]
+                step, log_ratio = self._differentiate([sequences[i] for i in part])
+                if not steps:
+                    # Before the first step both sides hold the same weights: all is numerics.
+                    mismatch = _mismatch(log_ratio)
+                    self._check_mismatch((mismatch | corrected)["mismatch_mean"])
+                steps.append(step | {"grad_norm": self._descend()})
         row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
         row |= mismatch | {"importance_mean": 1.0, "importance_truncated": 0.0} | corrected
         row["ratio_max"] = max(step["ratio_max"] for step in steps)
@@ -105,13 +119,12 @@ class Learner:
     @torch.no_grad()
     def _score_old(self, sequences: Sequence[TrainingSequence]) -> dict[str, float]:
         """Note the trainer's log-probs of what the engine sampled, and how far they are apart."""
-        for part in self._micro(sequences):
-            chosen = [sequences[i] for i in part]
-            logprobs, _ = self._logprobs(chosen)
-            for sequence, values in zip(
-                chosen, logprobs.split([len(s.behaviour) for s in chosen]), strict=True
-            ):
-                sequence.old = values
+        for sequence, values in zip(
+            sequences,
+            self._scored(sequences, lambda chosen: self._logprobs(chosen)[0]),
+            strict=True,
+        ):
+            sequence.old = values
         old = torch.cat([s.old for s in sequences])
         behaviour = torch.cat([s.behaviour for s in sequences])
         cap = self.training.importance_cap
@@ -122,26 +135,45 @@ class Learner:
 
     @torch.no_grad()
     def _score_reference(self, sequences: Sequence[TrainingSequence]) -> None:
-        for part in self._micro(sequences):
-            chosen = [sequences[i] for i in part]
+        def score(chosen: Sequence[TrainingSequence]) -> Tensor:
             batch = self._pad(chosen)
             with self.policy.reference() as reference, self._cast():
-                logprobs, _ = sampled_logprobs(reference, batch, self.training.temperature)
-            logprobs = logprobs.cpu()
-            for sequence, values in zip(
-                chosen, logprobs.split([len(s.behaviour) for s in chosen]), strict=True
-            ):
-                sequence.reference = values
+                return sampled_logprobs(reference, batch, self.training.temperature)[0].cpu()
 
-    def _step(self, minibatch: list[TrainingSequence]) -> dict[str, Any]:
+        for sequence, values in zip(sequences, self._scored(sequences, score), strict=True):
+            sequence.reference = values
+
+    def _scored(
+        self,
+        sequences: Sequence[TrainingSequence],
+        score: Callable[[Sequence[TrainingSequence]], Tensor],
+    ) -> list[Tensor]:
+        """Of every sequence what `score` says of its tokens; every rank scores a part of them."""
+        parts = self._micro(sequences)
+        mine = [score([sequences[i] for i in part]) for part in self.ranks.share(parts)]
+        found: dict[int, Tensor] = {}
+        for part, values in zip(parts, self.ranks.join(mine), strict=True):
+            rows = values.split([len(sequences[i].behaviour) for i in part])
+            found |= dict(zip(part, rows, strict=True))
+        return [found[i] for i in range(len(sequences))]
+
+    def _differentiate(
+        self, minibatch: Sequence[TrainingSequence]
+    ) -> tuple[dict[str, float], Tensor]:
+        """Leave the gradient of a minibatch's loss in the parameters.
+
+        Returns:
+            The diagnostics, and the log of the ratio of each token in the clip, in the order of
+            the micro-batches.
+        """
         training = self.training
         lengths = torch.tensor([len(s.behaviour) for s in minibatch])
         weights = token_weights(lengths, training.loss_reduction).split(lengths.tolist())
         total = int(lengths.sum())
         corrects = training.importance_cap is not None
-        sums: dict[str, float] = {}
+        sums = dict.fromkeys(("policy_loss", "kl_term", "entropy", "clip_fraction"), 0.0)
         ratios = []
-        for part in self._micro(minibatch):
+        for part in self.ranks.share(self._micro(minibatch)):
             chosen = [minibatch[i] for i in part]
             weight = torch.cat([weights[i] for i in part])
             behaviour = torch.cat([s.behaviour for s in chosen])
@@ -177,20 +209,41 @@ class Learner:
                     ("entropy", entropy.mean() * share),
                     ("clip_fraction", clipped * share),
                 ):
-                    sums[name] = sums.get(name, 0.0) + float(value)
+                    sums[name] += float(value)
                 ratios.append((logprobs - start).detach())
-        norm = clip_gradients([p for _, p in self.policy.trainable], training.max_grad_norm)
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
-        log_ratio = torch.cat(ratios)
+        self.ranks.sum_gradients([parameter for _, parameter in self.policy.trainable])
+        parts = self.ranks.gather((sums, ratios))
+        sums = {name: sum(theirs[name] for theirs, _ in parts) for name in sums}
+        loss = sums["policy_loss"] + sums["kl_term"]
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"the loss is not finite (policy {sums['policy_loss']}, KL {sums['kl_term']})"
+            )
+        log_ratio = torch.cat([ratio for _, theirs in parts for ratio in theirs])
         return sums | {
-            "total_loss": sums["policy_loss"] + sums["kl_term"],
-            "grad_norm": norm,
+            "total_loss": loss,
             "ratio_mean": float(log_ratio.exp().mean()),
             "ratio_max": float(log_ratio.exp().max()),
             "ess": float(effective_sample_share(log_ratio, torch.zeros_like(log_ratio))),
-            "mismatch": _mismatch(log_ratio),
-        }
+        }, log_ratio
+
+    def _descend(self) -> float:
+        """Take one optimiser step along the gradient; its norm before clipping."""
+        parameters = [parameter for _, parameter in self.policy.trainable]
+        norm = clip_gradients(parameters, self.training.max_grad_norm)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        if not all(bool(parameter.isfinite().all()) for parameter in parameters):
+            raise TrainingError("an optimiser step left weights that are not finite")
+        return norm
+
+    def _check_mismatch(self, mean: float) -> None:
+        limit = self.training.mismatch_limit
+        if limit is not None and not mean <= limit:
+            raise TrainingError(
+                f"training.mismatch_limit: {limit}: what the engine sampled has log-probabilities "
+                f"that are {mean:.3g} a token from the trainer's, on average"
+            )
 
     def _micro(self, sequences: Sequence[TrainingSequence]) -> list[list[int]]:
         return micro_batches([len(s.token_ids) for s in sequences], self.training.microbatch_tokens)

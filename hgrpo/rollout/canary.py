@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from hgrpo.errors import TrainingError
 from hgrpo.policy.logprobs import SequenceBatch, make_batch, sampled_logits, token_logprobs
 from hgrpo.policy.policy import Policy
 from hgrpo.rollout.engine import Request, RolloutEngine
@@ -25,7 +26,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
         and `sync_base_max`, from the untrained policy's, None where there is none.
 
     Raises:
-        RuntimeError: they differ: the engine does not hold the policy's weights.
+        TrainingError: they differ: the engine does not hold the policy's weights.
     """
     batch, sampled = _probe(engine, policy, stream)
     temperature = engine.sampling.temperature or 1.0
@@ -41,7 +42,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     tolerance = sync_tolerance(coarser, float(logits.abs().max()) / temperature)
     difference = float((trainer - sampled).abs().max())
     if not difference <= tolerance:
-        raise RuntimeError(
+        raise TrainingError(
             f"sync canary: engine and trainer differ by {difference:.2e} in log-probability "
             f"(tolerance {tolerance:.0e}); the engine does not hold the policy's weights"
         )
@@ -50,7 +51,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     near, away = (trainer - sampled).abs().mean(), (base - sampled).abs().mean()
     # Where the policy has hardly moved the two are alike, so twice is none of rounding's doing.
     if near > _NEARER * away:
-        raise RuntimeError(
+        raise TrainingError(
             f"sync canary: the engine's log-probabilities are {float(away):.2e} from those of the "
             f"untrained policy and {float(near):.2e} from the trainer's; it does not hold the "
             "policy's weights"

@@ -136,6 +136,54 @@ def test_kill_9_and_rerun_is_byte_identical(study, played, tmp_path, when):
     assert outputs(out) == outputs(played)
 
 
+def test_two_processes_play_the_round_of_one(study, played, tmp_path):
+    out = tmp_path / "round"
+    python, *rest = study.command("rl_round", **study.round_options(out))
+    launcher = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = subprocess.run(
+        launcher + rest,
+        env=environment() | {"GLOO_SOCKET_IFNAME": "lo"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Progressive seed 11 round 1") == 1
+    assert outputs(out).keys() == outputs(played).keys()
+    one, two = (pd.read_parquet(folder / "sequences.parquet") for folder in (played, out))
+    first = one["step"] == 0
+    assert first.any() and two["step"].equals(one["step"])
+    for name in ("task_id", "rollout", "success"):
+        assert two.loc[first, name].equals(one.loc[first, name])
+    for mine, theirs in zip(one.loc[first, "token_ids"], two.loc[first, "token_ids"], strict=True):
+        assert list(mine) == list(theirs)
+    rows = [
+        json.loads((folder / "train_log.json").read_text())["rows"][0] for folder in (played, out)
+    ]
+    for name in ("policy_loss", "grad_norm", "observed_kl", "mean_abs_turn_adv"):
+        assert rows[1][name] == pytest.approx(rows[0][name], rel=1e-3, abs=1e-6), name
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"mismatch_limit": 1e-12}, "step 1: training.mismatch_limit: 1e-12: "),
+        ({"lr": 1e25, "warmup_steps": 0}, "step 1: the loss is not finite"),
+        ({"lr": 1e25, "warmup_steps": 0, "minibatches": 1}, "step 2: "),
+    ],
+)
+def test_training_that_cannot_go_on_is_one_line(study, tmp_path, change, said):
+    out = tmp_path / "round"
+    config = study.configs["rl_round"]
+    config = config | {"training": config["training"] | change}
+    options = study.round_options(out)
+    line = one_line_error(study.run("rl_round", config=config, **options))
+    assert said in line
+    assert not out.exists()
+    kept = list(Path(options["scratch"]).glob("*/step_*"))
+    assert [path.name for path in kept] == (["step_00000"] if said == "step 2: " else [])
+    assert (str(kept[0].parent) in line) if kept else "none is kept" in line
+
+
 def test_ctrl_c_leaves_no_output_and_one_line(study, tmp_path):
     out = tmp_path / "round"
     options = study.round_options(out)

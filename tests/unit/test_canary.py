@@ -4,6 +4,7 @@ import pytest
 import torch
 from tiny_policy import make_policy
 
+from hgrpo.errors import TrainingError
 from hgrpo.rollout.canary import check_sync, sync_tolerance
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.torch_engine import TorchEngine
@@ -24,7 +25,7 @@ def test_canary_passes_on_loaded_weights_and_stops_on_stale_ones(tmp_path, capac
     with torch.no_grad():
         for _, parameter in policy.trainable:
             parameter.mul_(1.5)
-    with pytest.raises(RuntimeError, match="sync canary: engine and trainer differ by"):
+    with pytest.raises(TrainingError, match="sync canary: engine and trainer differ by"):
         check_sync(engine, policy, "probe")
     engine.load_weights(policy)
     check_sync(engine, policy, "probe")
@@ -62,7 +63,7 @@ def test_an_engine_that_never_took_new_weights_is_found_within_a_coarse_toleranc
     engine = Coarse(policy, 8, Sampling(1.0, 4), 3)
     check_sync(engine, policy, "probe")
     move(policy, 1e-3)
-    with pytest.raises(RuntimeError, match="those of the untrained policy"):
+    with pytest.raises(TrainingError, match="those of the untrained policy"):
         check_sync(engine, policy, "probe")
     engine.load_weights(policy)
     found = check_sync(engine, policy, "probe")

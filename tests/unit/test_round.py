@@ -5,7 +5,8 @@ import torch
 from tiny_policy import make_policy
 from toy_round import TRAINING, imitate_random_doors, make_round
 
-from hgrpo.errors import UserError
+from hgrpo.errors import TrainingError, UserError
+from hgrpo.learning import update
 from hgrpo.learning.checkpoint import (
     Checkpoints,
     learner_state,
@@ -150,3 +151,55 @@ def test_a_truncated_optimiser_state_is_named(tmp_path):
     path.write_bytes(b"")
     with pytest.raises(UserError, match=r"trainer_state.pt: corrupted"):
         read_learner_state(path)
+
+
+def spoil_after(play, steps, value, monkeypatch):
+    """Make the objective `value` once so many steps are through."""
+    right = update.ppo_clip
+
+    def spoilt(*arguments):
+        terms = right(*arguments)
+        return terms * value if play.checkpoints.finished >= steps else terms
+
+    monkeypatch.setattr(update, "ppo_clip", spoilt)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_keeps_the_last_good_step(imitator, tmp_path, monkeypatch, value):
+    whole = fresh_round(imitator, tmp_path / "whole")
+    whole.run(lambda row: None, lambda: None)
+    play = fresh_round(imitator, tmp_path / "spoilt")
+    spoil_after(play, 2, value, monkeypatch)
+    with pytest.raises(TrainingError, match=r"the (loss|gradient) is not finite"):
+        play.run(lambda row: None, lambda: None)
+    monkeypatch.undo()
+    assert play.checkpoints.finished == 2
+    again = fresh_round(imitator, tmp_path / "spoilt")
+    again.run(lambda row: None, lambda: None)
+    for (_, one), (_, two) in zip(
+        whole.learner.policy.trainable, again.learner.policy.trainable, strict=True
+    ):
+        assert torch.equal(one, two)
+
+
+def test_weights_that_are_not_finite_are_no_good_step(imitator, tmp_path):
+    play = fresh_round(imitator, tmp_path)
+    for group in play.learner.optimiser.param_groups:
+        group["lr"] = float("inf")
+    with pytest.raises(TrainingError, match="weights that are not finite"):
+        play.run(lambda row: None, lambda: None)
+    assert play.checkpoints.finished == 0
+
+
+@pytest.mark.parametrize("cap", [None, 2.0])
+def test_an_engine_too_far_from_the_trainer_is_not_learnt_from(imitator, tmp_path, cap):
+    play = fresh_round(imitator, tmp_path)
+    strict = {"mismatch_limit": 1e-12, "importance_cap": cap}
+    play.learner.training = TRAINING.model_copy(update=strict)
+    before = learner_state(play.learner)["weights"]
+    before = {name: value.clone() for name, value in before.items()}
+    with pytest.raises(TrainingError, match="training.mismatch_limit: 1e-12"):
+        play.run(lambda row: None, lambda: None)
+    after = learner_state(play.learner)["weights"]
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert play.checkpoints.finished == 0

@@ -10,6 +10,7 @@ from toy_round import imitate_random_doors
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.config.engine import EngineConfig
+from hgrpo.errors import TrainingError
 from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
 from hgrpo.rollout import vllm_engine
 from hgrpo.rollout.canary import check_sync
@@ -144,7 +145,7 @@ def trained(policy):
 @pytest.mark.parametrize("only", ["", "embed_tokens", "q_proj"])
 def test_pushed_weights_are_played_tied_embeddings_too(engine, trained, only):
     assert moved(trained, only)
-    with pytest.raises(RuntimeError, match="sync canary"):
+    with pytest.raises(TrainingError, match="sync canary"):
         check_sync(engine, trained, "probe")
     for _ in range(2):
         engine.load_weights(trained)
@@ -161,7 +162,7 @@ def test_an_output_projection_left_behind_stops_at_the_canary(engine, trained, m
 
     monkeypatch.setattr(vllm_engine, "_untied", without_head)
     engine.load_weights(trained)
-    with pytest.raises(RuntimeError, match="sync canary"):
+    with pytest.raises(TrainingError, match="sync canary"):
         check_sync(engine, trained, "probe")
 
 
@@ -170,7 +171,7 @@ def test_a_lora_adapter_reaches_the_sampler(engine, tmp_path):
     engine.load_weights(policy)
     assert check_sync(engine, policy, "probe")["sync_base_max"] < 1e-4
     moved(policy)
-    with pytest.raises(RuntimeError, match="sync canary"):
+    with pytest.raises(TrainingError, match="sync canary"):
         check_sync(engine, policy, "probe")
     engine.load_weights(policy)
     found = check_sync(engine, policy, "probe")

@@ -1,0 +1,92 @@
+"""Two processes that share an update find what one finds alone."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from hgrpo.learning.ranks import Ranks
+
+WORKER = Path(__file__).with_name("rank_worker.py")
+CLOCKS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
+
+
+def start(root, processes):
+    """Run the worker in so many processes and return what each of them found."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    found = os.environ.get("PYTHONPATH", "")
+    done = subprocess.run(
+        [sys.executable, *launcher, WORKER, root],
+        env=os.environ
+        | {
+            "PYTHONPATH": os.pathsep.join([str(WORKER.parent), str(WORKER.parents[2]), found]),
+            "OMP_NUM_THREADS": "1",
+            "GLOO_SOCKET_IFNAME": "lo",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return [torch.load(root / f"{i}_of_{processes}.pt") for i in range(processes)]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    (found,) = start(tmp_path_factory.mktemp("alone"), 1)
+    return found
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return tmp_path_factory.mktemp("both")
+
+
+@pytest.fixture(scope="module")
+def both(root):
+    return start(root, 2)
+
+
+@pytest.mark.parametrize("kind", ["plain", "corrected"])
+def test_the_gradient_is_that_of_one_process(alone, both, kind):
+    one, two = alone[kind], both[0][kind]
+    for name, moved in one["moved"].items():
+        assert moved.abs().max() > 0
+        assert torch.allclose(moved, two["moved"][name], rtol=1e-4, atol=1e-7), name
+    assert one["row"].keys() == two["row"].keys()
+    for name, value in one["row"].items():
+        assert two["row"][name] == pytest.approx(value, rel=1e-4, abs=1e-6), name
+
+
+def test_all_take_the_same_step_to_the_bit(both):
+    for kind in ("plain", "corrected"):
+        for name, moved in both[0][kind]["moved"].items():
+            assert torch.equal(moved, both[1][kind]["moved"][name])
+    for name, weight in both[0]["weights"].items():
+        assert torch.equal(weight, both[1]["weights"][name])
+
+
+def test_a_round_is_played_as_by_one_process(alone, both):
+    for one, two in zip(alone["rows"], both[0]["rows"], strict=True):
+        for name in one.keys() - CLOCKS:
+            assert two[name] == pytest.approx(one[name], rel=1e-3, abs=1e-5), name
+    assert alone["rows"][0]["n_groups"] == 5
+    for name, weight in alone["weights"].items():
+        assert torch.allclose(weight, both[0]["weights"][name], rtol=1e-3, atol=1e-4), name
+
+
+def test_one_process_writes_for_all(both, root):
+    assert list((root / "rank_0/scratch").iterdir())
+    assert not list((root / "rank_1/scratch").iterdir())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("number", range(8))
+def test_shares_are_joined_in_order(size, number, monkeypatch):
+    items = list(range(number))
+    shares = [Ranks(index, size).share(items) for index in range(size)]
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    monkeypatch.setattr(Ranks, "gather", lambda self, mine: shares)
+    assert Ranks(0, size).join(shares[0]) == items
