@@ -62,6 +62,8 @@ rule rl_round:
     threads: cores("rl_round")
     resources:
         **asks("rl_round"),
+        # No param: how many share a round is not what is computed.
+        processes=max(1, study.config.resources.rl_round.gpu),
     params:
         cfg=lambda wildcards: cfg("rl_round", wildcards.method),
         code=round_code,
@@ -83,4 +85,4 @@ rule rl_round:
         " --seed {wildcards.seed} --round {wildcards.round} --assets {params.assets:q}"
         " --base {params.base:q} --sft {params.sft:q} --policy {params.policy:q}"
         " {params.fitted:q} --cache {params.cache:q} --scratch {params.scratch:q}"
-        " --out {params.out:q} > {log:q} 2>&1"
+        " --out {params.out:q} --processes {resources.processes} > {log:q} 2>&1"

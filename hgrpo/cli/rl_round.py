@@ -43,7 +43,7 @@ from hgrpo.learning.checkpoint import (
     write_learner_state,
 )
 from hgrpo.learning.kl import KlController
-from hgrpo.learning.ranks import Ranks, joined_ranks
+from hgrpo.learning.ranks import Ranks, become_ranks, joined_ranks
 from hgrpo.learning.round import Round
 from hgrpo.learning.schedule import task_offset
 from hgrpo.learning.update import Learner
@@ -75,7 +75,16 @@ def main() -> None:
     )
     parser.add_argument("--scratch", type=Path, required=True, help="folder for step checkpoints")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        help="processes that share the round, one a GPU (default 1)",
+    )
     args = parser.parse_args()
+    if args.processes < 1:
+        raise UserError(f"--processes: {args.processes}; one or more were expected")
+    become_ranks(args.processes)
     if args.round < 1:
         raise UserError(f"--round: {args.round}; rounds count from 1, round 0 is the SFT policy")
     config = read_config(args.config)

@@ -32,7 +32,9 @@ class StageResources(Strict):
     threads: int = Field(1, gt=0)
     mem_mb: int = Field(1000, gt=0, description="MiB")
     runtime: int = Field(60, gt=0, description="minutes")
-    gpu: int = Field(0, ge=0, description="GPUs, where the profile is a cluster's")
+    gpu: int = Field(
+        0, ge=0, description="GPUs, where the profile is a cluster's; a round has a process on each"
+    )
 
 
 class Resources(Strict):

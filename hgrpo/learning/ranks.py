@@ -1,11 +1,12 @@
 """Processes that share an update: each takes a part of the micro-batches, gradients are summed.
 
-Started by `accelerate launch` or `torchrun`, one process a GPU. Every process holds the whole batch
-and the whole policy, so that a sum of gradients is all that has to agree, and the step that follows
-is the same in all of them. A process on its own is rank 0 of 1.
+One process a GPU. Every process holds the whole batch and the whole policy, so that a sum of
+gradients is all that has to agree, and the step that follows is the same in all of them. A process
+on its own is rank 0 of 1.
 """
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -73,6 +74,22 @@ class Ranks:
 
 
 ALONE = Ranks()
+
+
+def become_ranks(processes: int) -> None:
+    """Start this module anew as so many processes; returns in those, and where one is enough.
+
+    Each gets its share of this process's threads. They find each other on this machine.
+    """
+    if processes == 1 or "WORLD_SIZE" in os.environ:
+        return
+    threads = max(1, int(os.environ.get("OMP_NUM_THREADS", processes)) // processes)
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    if not torch.cuda.is_available():
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    module = ["-m", sys.modules["__main__"].__spec__.name]
+    os.execv(sys.executable, [sys.executable, *launch, *module, *sys.argv[1:]])
 
 
 def joined_ranks() -> Ranks:

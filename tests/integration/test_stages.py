@@ -138,14 +138,7 @@ def test_kill_9_and_rerun_is_byte_identical(study, played, tmp_path, when):
 
 def test_two_processes_play_the_round_of_one(study, played, tmp_path):
     out = tmp_path / "round"
-    python, *rest = study.command("rl_round", **study.round_options(out))
-    launcher = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    done = subprocess.run(
-        launcher + rest,
-        env=environment() | {"GLOO_SOCKET_IFNAME": "lo"},
-        capture_output=True,
-        text=True,
-    )
+    done = study.run("rl_round", **study.round_options(out), processes=2)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Progressive seed 11 round 1") == 1
     assert outputs(out).keys() == outputs(played).keys()

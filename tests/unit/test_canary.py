@@ -62,7 +62,7 @@ def test_an_engine_that_never_took_new_weights_is_found_within_a_coarse_toleranc
     policy = make_policy(tmp_path, "lora")
     engine = Coarse(policy, 8, Sampling(1.0, 4), 3)
     check_sync(engine, policy, "probe")
-    move(policy, 1e-3)
+    move(policy, 1e-4)
     with pytest.raises(TrainingError, match="those of the untrained policy"):
         check_sync(engine, policy, "probe")
     engine.load_weights(policy)
