@@ -191,6 +191,7 @@ def _start(
         # vLLM compiles what counts ranks of tokens, which nobody reads, for half a minute and with
         # a C++ compiler.
         torch.compiler.set_stance("force_eager")
+    shared = int(os.environ.get("WORLD_SIZE", 1)) > 1
     untied = copy.deepcopy(architecture)
     untied.tie_word_embeddings = False
     untied.architectures = [MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[architecture.model_type]]
@@ -216,6 +217,8 @@ def _start(
             # Of the distribution that was sampled from: after the temperature.
             logprobs_mode="processed_logprobs",
             disable_log_stats=True,
+            # Of processes that share an update each has an engine of its own, on its own GPU.
+            distributed_executor_backend="external_launcher" if shared else None,
             seed=0,
         )
         set_threads = torch.set_num_threads

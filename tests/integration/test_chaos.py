@@ -1,7 +1,7 @@
 """A study under real faults, and the documented recovery: the artefacts are those of a calm run.
 
 Environments live inside the process that trains, so killing that one is killing them. Jobs on Slurm
-are killed in tests/slurm.
+are killed in tests/cluster.
 """
 
 import os

@@ -22,14 +22,17 @@ def study(project, tmp_path_factory):
     return make_study(project, tmp_path_factory.mktemp("study"))
 
 
-@pytest.fixture(scope="module")
-def played(study):
-    out = study.root / "round"
+def play(study, out, **options):
     config = study.configs["rl_round"] | {"engine": VLLM}
     config["training"] = config["training"] | {"importance_cap": 2.0}
-    done = study.run("rl_round", **study.round_options(out), config=config)
+    done = study.run("rl_round", **study.round_options(out), **options, config=config)
     assert done.returncode == 0, done.stderr
     return out
+
+
+@pytest.fixture(scope="module")
+def played(study):
+    return play(study, study.root / "round")
 
 
 def test_a_round_is_played_in_step_with_the_trainer(played):
@@ -42,6 +45,15 @@ def test_a_round_is_played_in_step_with_the_trainer(played):
         assert row["importance_mean"] == pytest.approx(1.0, abs=0.05)
     # It starts from the reference, and moves.
     assert rows[0]["sync_base_max"] < 1e-3 < rows[-1]["sync_base_max"]
+
+
+def test_each_of_two_processes_has_an_engine_of_its_own(study, played, tmp_path):
+    both = play(study, tmp_path / "round", processes=2)
+    one, two = (
+        json.loads((out / "train_log.json").read_text())["rows"][0] for out in (played, both)
+    )
+    for name in ("mean_reward", "n_turns", "n_action_tokens", "policy_loss", "grad_norm"):
+        assert two[name] == pytest.approx(one[name], rel=0.02, abs=1e-4), name
 
 
 @pytest.mark.parametrize("policy", ["sft", "round"])
