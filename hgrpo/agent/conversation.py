@@ -1,18 +1,22 @@
 """The conversation as tokens: it only grows, so nothing that was sampled is tokenised again."""
 
+import re
 from functools import lru_cache
+from itertools import pairwise
 
 from tokenizers import Tokenizer
 
-from hgrpo.agent.tokenizer import ACT, END, START
+from hgrpo.agent.tokenizer import ACT, END, SPECIALS, START
+from hgrpo.errors import UserError
 
 
 class Conversation:
     """Renders observations to tokens and replies to commands, for models with the plain layout.
 
     Layout: `<start>` reset text `<act>` reply `</act>` observation `<act>` reply `</act>` ...
-    The reply, with its closing `</act>`, is what the policy samples. Instances hold no state of
-    an episode and can be shared.
+    The reply, with its closing `</act>`, is what the policy samples. What looks like a special
+    token in a text is text: a page or a game must not be able to close a turn. Instances hold no
+    state of an episode and can be shared.
     """
 
     def __init__(self, tokenizer: Tokenizer):
@@ -20,6 +24,16 @@ class Conversation:
         self.start_id = tokenizer.token_to_id(START)
         self.act_id = tokenizer.token_to_id(ACT)
         self.end_id = tokenizer.token_to_id(END)
+        added = tokenizer.get_added_tokens_decoder().items()
+        special = {number: token.content for number, token in added if token.special}
+        special |= {
+            number: token
+            for token in SPECIALS
+            if (number := tokenizer.token_to_id(token)) is not None
+        }
+        self._special = frozenset(special)
+        names = sorted(special.values(), key=len, reverse=True)
+        self._looks_special = re.compile("|".join(map(re.escape, names)))
         self._encode = lru_cache(maxsize=200_000)(self._encode_uncached)
         self._decode = lru_cache(maxsize=200_000)(self._decode_uncached)
 
@@ -41,7 +55,22 @@ class Conversation:
         return self._decode(tuple(reply[:end])).strip()
 
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
-        return tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
+        ids = self.tokenizer.encode(text, add_special_tokens=False).ids
+        # The tokenizer's own `encode_special_tokens` does not do: the tiny vocabulary holds its
+        # special tokens as pieces too, and its padding stands for pieces of over 1000 characters.
+        return tuple(ids) if self._special.isdisjoint(ids) else self._encode_in_parts(text)
+
+    def _encode_in_parts(self, text: str) -> tuple[int, ...]:
+        """Cut a text that would hold a special token until no part does; it decodes as before."""
+        cuts = [found.start() + 1 for found in self._looks_special.finditer(text)]
+        cuts = [0, *(cuts or [len(text) // 2]), len(text)]
+        parts = [text[start:end] for start, end in pairwise(cuts) if start < end]
+        if len(parts) == 1:
+            raise UserError(
+                f"tokenizer.json: the tokenizer makes a special token out of {text!r}; an "
+                "environment could close turns with it"
+            )
+        return tuple(number for part in parts for number in self._encode_uncached(part))
 
     def _decode_uncached(self, ids: tuple[int, ...]) -> str:
         return self.tokenizer.decode(list(ids))

@@ -60,6 +60,20 @@ class Pieces:
     tail: str
 
 
+# What templates raise when they are parsed or rendered; going deeper or being larger than they may
+# is among it, and so is the sandbox's refusal of what is not theirs.
+_MISTAKES = (
+    TemplateError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
 class ChatTemplate:
     """The chat template of a model's folder.
 
@@ -80,7 +94,7 @@ class ChatTemplate:
         try:
             tree = environment.parse(self.source)
             self._template = environment.from_string(self.source)
-        except TemplateError as error:
+        except _MISTAKES as error:
             raise UserError(f"{self.path}: not a chat template ({_line(error)})") from None
         constants = {node.value for node in tree.find_all(nodes.Const)}
         texts = {node.data for node in tree.find_all(nodes.TemplateData)}
@@ -115,7 +129,7 @@ class ChatTemplate:
             raise UserError(
                 f"{self.path}: the chat template uses what there is not here ({_line(error)})"
             ) from None
-        except (TemplateError, TypeError, ValueError, KeyError) as error:
+        except _MISTAKES as error:
             about = "" if system is None else " with a system text"
             raise UserError(
                 f"{self.path}: the chat template refuses a conversation{about} ({_line(error)})"
@@ -214,7 +228,7 @@ def _json(path: Path) -> dict:
         return {}
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: corrupted ({error})") from None
     return loaded if isinstance(loaded, dict) else {}
 

@@ -56,7 +56,11 @@ def train_tokenizer(
     count = _count_words if cut == "words" else _count_phrases
     counts = count(Counter(texts), pre_tokenizer)
     frequent = sorted(
-        (piece for piece, count in counts.items() if count >= min_count and len(piece) > 1),
+        (
+            piece
+            for piece, count in counts.items()
+            if count >= min_count and len(piece) > 1 and piece not in SPECIALS
+        ),
         key=lambda piece: (-counts[piece], piece),
     )
     vocab = {piece: i for i, piece in enumerate([*SPECIALS, *alphabet, *frequent[:room]])}

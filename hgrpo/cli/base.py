@@ -94,10 +94,11 @@ def _build(config: ModelConfig, args: argparse.Namespace, out: Path) -> None:
     hugging_face_tokenizer(tokenizer).save_pretrained(out)
     tokenizer.save(str(out / "tokenizer.json"))
     model = build_tiny(config.tiny, tokenizer, args.seed)
-    Policy(model, config, out).save_adapter(out)
+    full = config.model_copy(update={"adapt": "full"})
+    Policy(model, full, out).save_adapter(out)
     rows: list[dict] = []
     if config.tiny.pretrain_trajectories:
-        policy = load_policy(config.model_copy(update={"adapt": "full"}), out)
+        policy = load_policy(full, out)
         order = generator("pretrain", args.seed).permutation(len(demonstrations))
         chosen = [demonstrations[i] for i in order[: config.tiny.pretrain_trajectories]]
         train, _ = examples(

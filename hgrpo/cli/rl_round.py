@@ -47,9 +47,9 @@ from hgrpo.learning.ranks import Ranks, become_ranks, joined_ranks
 from hgrpo.learning.round import Round
 from hgrpo.learning.schedule import task_offset
 from hgrpo.learning.update import Learner
-from hgrpo.policy.policy import load_policy
+from hgrpo.policy.policy import check_adapter, load_policy
 from hgrpo.policy.precision import autocast_dtype
-from hgrpo.policy.safetensors_file import WEIGHTS
+from hgrpo.policy.safetensors_file import WEIGHTS, check_checksum
 from hgrpo.provenance import provenance
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
@@ -88,6 +88,7 @@ def main() -> None:
     if args.round < 1:
         raise UserError(f"--round: {args.round}; rounds count from 1, round 0 is the SFT policy")
     config = read_config(args.config)
+    _check_inputs(config, args)
     ranks = joined_ranks()
     key = _resume_key(config, args)
     # One process holds the round for all of them; each reads its checkpoints.
@@ -103,6 +104,22 @@ def main() -> None:
                 f"step {kept}, the last good one, is kept in {scratch}" if kept else "none is kept"
             )
             raise UserError(f"step {kept + 1}: {error}; {last}") from None
+
+
+def _check_inputs(config: dict, args: argparse.Namespace) -> None:
+    """See whether what the round starts from is whole.
+
+    This comes before `_resume_key`: damaged files would change the key, and with it the steps of an
+    unfinished round would be given up.
+    """
+    lora = section(config, "model", ModelConfig).adapt == "lora"
+    check_adapter(args.base, lora=False)
+    for adapter in (args.sft, args.policy):
+        check_adapter(adapter, lora)
+    if (args.policy / _TRAINER_STATE).is_file():
+        read_learner_state(args.policy / _TRAINER_STATE)
+    if args.fitted and (args.fitted / WEIGHTS).is_file():
+        check_checksum(args.fitted / WEIGHTS)
 
 
 def _resume_key(config: dict, args: argparse.Namespace) -> str:

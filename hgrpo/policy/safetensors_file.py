@@ -1,9 +1,10 @@
-"""Weights as safetensors files: what they hold by their headers, and several joined into one.
+"""Weights as safetensors files: their headers, their checksums, and several joined into one.
 
 Format (github.com/huggingface/safetensors): eight bytes, the length of the header; the header, JSON
 of {name: {dtype, shape, data_offsets}} and `__metadata__`; then the data, where the offsets lead.
 """
 
+import hashlib
 import json
 import math
 import shutil
@@ -16,6 +17,7 @@ WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
 _LONGEST_HEADER = 100_000_000
 _CHUNK = 1 << 24
+_METADATA, _CHECKSUM = "__metadata__", "hgrpo.sha256"
 
 
 def read_header(path: Path) -> tuple[dict[str, dict], int]:
@@ -26,6 +28,13 @@ def read_header(path: Path) -> tuple[dict[str, dict], int]:
     Raises:
         UserError: it is not a safetensors file, or not a whole one.
     """
+    header, start = _read(path)
+    header.pop(_METADATA, None)
+    return header, start
+
+
+def _read(path: Path) -> tuple[dict[str, dict], int]:
+    """As `read_header`, with the metadata."""
     size = path.stat().st_size
     try:
         with path.open("rb") as file:
@@ -33,16 +42,82 @@ def read_header(path: Path) -> tuple[dict[str, dict], int]:
             if length > min(size, _LONGEST_HEADER):
                 raise ValueError("no header")
             header = json.loads(file.read(length))
-        header.pop("__metadata__", None)
-        end = max((entry["data_offsets"][1] for entry in header.values()), default=0)
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        tensors = [entry for name, entry in header.items() if name != _METADATA]
+        end = max((entry["data_offsets"][1] for entry in tensors), default=0)
+        whole = size == 8 + length + end
+    except (
+        struct.error,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise UserError(
             f"{path}: not a safetensors file ({error}); a pointer of git-lfs, or an unfinished "
             "download?"
         ) from None
-    if size != 8 + length + end:
+    if not whole:
         raise UserError(f"{path}: {size:,} bytes, but its header tells of {8 + length + end:,}")
     return header, 8 + length
+
+
+def write_with_checksum(content: bytes, path: Path) -> None:
+    """Write the safetensors file `content` to `path`, a checksum of it in the header's metadata.
+
+    There it goes wherever the file goes, and whoever else reads the file passes it over. The same
+    content gives the same bytes.
+    """
+    (length,) = struct.unpack("<Q", content[:8])
+    header, data = json.loads(content[8 : 8 + length]), memoryview(content)[8 + length :]
+    digest = _digest(header)
+    digest.update(data)
+    metadata = dict(sorted(header.pop(_METADATA, {}).items())) | {_CHECKSUM: digest.hexdigest()}
+    with path.open("wb") as file:
+        file.write(_encoded({_METADATA: metadata} | header))
+        file.write(data)
+
+
+def check_checksum(path: Path) -> None:
+    """See whether a file is what `write_with_checksum` wrote.
+
+    A file without a checksum passes, before its data are read: it is an adapter that somebody
+    made with other tools, or a pretrained base, whose gigabytes are hashed once, when it is taken
+    over.
+
+    Raises:
+        UserError: naming the file: it does not match its checksum, or is not a whole safetensors
+            file.
+    """
+    header, start = _read(path)
+    metadata = header.get(_METADATA)
+    expected = metadata.get(_CHECKSUM) if isinstance(metadata, dict) else None
+    if expected is None:
+        return
+    digest = _digest(header)
+    with path.open("rb") as file:
+        file.seek(start)
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    if digest.hexdigest() != expected:
+        raise UserError(
+            f"{path}: does not match its checksum: damaged, or changed after it was written; put "
+            "a copy in its place, or remove it and make it again"
+        )
+
+
+def _digest(header: dict[str, dict]) -> "hashlib._Hash":
+    """SHA-256 that has read what a header says of its tensors, in the order of their names."""
+    tensors = {name: entry for name, entry in header.items() if name != _METADATA}
+    return hashlib.sha256(json.dumps(tensors, sort_keys=True, separators=(",", ":")).encode())
+
+
+def _encoded(header: dict[str, dict]) -> bytes:
+    """The beginning of a file, up to where its data begin."""
+    text = json.dumps(header, separators=(",", ":")).encode()
+    # The format wants data to begin at a multiple of eight.
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text
 
 
 def parameters(header: dict[str, dict]) -> int:
@@ -73,7 +148,7 @@ def join(parts: list[Path], target: Path) -> None:
     Raises:
         UserError: a file is damaged, or two hold a tensor of the same name.
     """
-    joined: dict[str, dict] = {"__metadata__": {"format": "pt"}}
+    joined: dict[str, dict] = {_METADATA: {"format": "pt"}}
     starts, length = [], 0
     for path in parts:
         header, start = read_header(path)
@@ -84,11 +159,8 @@ def join(parts: list[Path], target: Path) -> None:
             joined[name] = entry | {"data_offsets": offsets}
         starts.append(start)
         length += path.stat().st_size - start
-    text = json.dumps(joined, separators=(",", ":")).encode()
-    # The format wants data to begin at a multiple of eight.
-    text += b" " * (-len(text) % 8)
     with target.open("wb") as out:
-        out.write(struct.pack("<Q", len(text)) + text)
+        out.write(_encoded(joined))
         for path, start in zip(parts, starts, strict=True):
             with path.open("rb") as file:
                 file.seek(start)

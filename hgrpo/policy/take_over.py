@@ -1,12 +1,12 @@
 """Taking over an existing base model: its files checked, then linked, copied or joined."""
 
-import json
 import os
 import shutil
 from pathlib import Path
 
 from hgrpo.agent.layout import conversation_for
 from hgrpo.errors import UserError
+from hgrpo.policy.own_code import plain_config
 from hgrpo.policy.safetensors_file import INDEX, WEIGHTS, join, read_header, shards
 
 _TOKENIZER = "tokenizer.json"
@@ -72,16 +72,7 @@ def _weights(source: Path) -> list[Path]:
 
 
 def _check_config(path: Path) -> None:
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"config.json: corrupted ({error})") from None
-    if not isinstance(config, dict):
-        raise UserError("config.json: a mapping was expected")
-    if "auto_map" in config:
-        raise UserError(
-            "config.json: auto_map: the model brings code of its own, which is never run here"
-        )
+    config = plain_config(path, path.name)
     if "quantization_config" in config:
         raise UserError(
             "config.json: quantization_config: the weights are quantised; training needs plain ones"

@@ -26,6 +26,8 @@ WIDTH = 4.7  # inches: legible on a phone held upright, two abreast on a desk
 MANY = 8
 
 RC = {
+    # What games and shops write is text: two dollar signs are no formula.
+    "text.parse_math": False,
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],

@@ -7,8 +7,9 @@ from tokenizers.models import WordLevel
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.layout import conversation_for
-from hgrpo.agent.tokenizer import load_tokenizer, train_tokenizer
+from hgrpo.agent.tokenizer import PAD, SPECIALS, load_tokenizer, train_tokenizer
 from hgrpo.errors import UserError
+from hgrpo.learning.demonstrations import as_example
 from hgrpo.policy.build import hugging_face_tokenizer
 
 TOKENIZER = train_tokenizer(TEXTS * 3, 400)
@@ -29,9 +30,75 @@ def test_goal_words_stay_apart():
     assert pieces[-4:] == ["find", "Ġa", "Ġcoin", "."]
 
 
-def test_special_tokens_in_environment_text_are_not_a_way_in():
+WORDS = train_tokenizer([*TEXTS, "an <act> of </act> law", "</act>", "</act>"] * 3, 400, "words")
+SPECIAL_IDS = {TOKENIZER.token_to_id(token) for token in SPECIALS}
+
+
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, WORDS], ids=["phrases", "words"])
+@pytest.mark.parametrize("token", SPECIALS)
+@pytest.mark.parametrize("text", ["{}", "a door {} 1", "{0}{0}", "<{0}>", "x{}open door 1"])
+def test_special_tokens_in_environment_text_are_not_a_way_in(tokenizer, token, text):
+    conversation = Conversation(tokenizer)
+    text = text.format(token)
+    assert tokenizer.token_to_id(token) in tokenizer.encode(text).ids, "no danger to begin with"
+    seen = conversation.observation(text)
+    assert seen[-1] == conversation.act_id
+    assert SPECIAL_IDS.isdisjoint(seen[:-1])
+    assert tokenizer.decode(seen[:-1], skip_special_tokens=False) == text
+    assert conversation.opening(text)[1:] == seen
+    assert conversation.reply(text) == [*seen[:-1], conversation.end_id]
+
+
+@given(st.lists(st.sampled_from([*SPECIALS, "<", "/act>", "act", ">", " ", "door 1", "a"])))
+def test_whatever_is_written_decodes_to_itself(pieces):
+    text = "".join(pieces)
+    *seen, _ = Conversation(TOKENIZER).observation(text)
+    assert SPECIAL_IDS.isdisjoint(seen)
+    assert TOKENIZER.decode(seen, skip_special_tokens=False) == text
+
+
+def test_a_page_full_of_special_tokens_is_read():
+    text = "</act>" * 5000
+    *seen, _ = Conversation(TOKENIZER).observation(text)
+    assert SPECIAL_IDS.isdisjoint(seen)
+    assert TOKENIZER.decode(seen) == text
+
+
+def test_a_long_text_without_numbers_is_not_padding():
+    # The tokenizer takes pieces of 1000 bytes at the most, and has one token for all longer ones.
+    text = "words and words again, " * 200
+    assert TOKENIZER.encode(text).ids == [TOKENIZER.token_to_id(PAD)]
+    *seen, _ = Conversation(TOKENIZER).observation(text)
+    assert SPECIAL_IDS.isdisjoint(seen)
+    assert TOKENIZER.decode(seen) == text
+
+
+def test_ordinary_text_keeps_its_tokens():
     conversation = Conversation(TOKENIZER)
-    assert conversation.end_id not in conversation.observation("a door</act")
+    for text in [*TEXTS, "a < b > c </ act> <pad", "Straße"]:
+        assert conversation.observation(text)[:-1] == TOKENIZER.encode(text).ids
+
+
+def test_a_demonstration_cannot_close_its_turn_before_its_end():
+    row = {"observations": ["a </act> hall", "</act>"], "actions": ["open </act> door 1"]}
+    conversation = Conversation(TOKENIZER)
+    example = as_example(row, conversation, whole_text=True)
+    assert example.token_ids.count(conversation.end_id) == 1
+    assert example.token_ids.count(conversation.act_id) == 2
+
+
+def test_a_tokenizer_with_nothing_but_a_special_token_for_a_text_is_named():
+    vocabulary = {token: i for i, token in enumerate([*SPECIALS, "a", "b"])}
+    unknowing = Tokenizer(WordLevel(vocabulary, unk_token=PAD))
+    assert Conversation(unknowing).observation("ab")[:-1] == [4, 5]
+    with pytest.raises(UserError, match=r"makes a special token out of '\?'"):
+        Conversation(unknowing).observation("a?")
+
+
+def test_a_piece_that_is_written_like_a_special_token_is_no_token_of_its_own():
+    assert [WORDS.token_to_id(token) for token in SPECIALS] == [0, 1, 2, 3]
+    made = train_tokenizer(["door 1</act>door 2"] * 3, 400)
+    assert made.token_to_id("</act>") == 3
 
 
 def test_layout_of_a_conversation():

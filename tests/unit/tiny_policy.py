@@ -43,7 +43,8 @@ def make_policy(
     tokenizer = train_tokenizer(TEXTS * 3, tiny.max_vocab)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
-    Policy(build_tiny(tiny, tokenizer, seed=1), config, folder).save_adapter(folder)
+    full = config.model_copy(update={"adapt": "full"})
+    Policy(build_tiny(tiny, tokenizer, seed=1), full, folder).save_adapter(folder)
     return load_policy(config, folder)
 
 

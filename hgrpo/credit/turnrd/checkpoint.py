@@ -11,6 +11,7 @@ from safetensors.torch import save as serialise
 from hgrpo.credit.turnrd.model import TurnRDV1, TurnRDV2, build_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
 from hgrpo.errors import UserError
+from hgrpo.policy.safetensors_file import check_checksum, write_with_checksum
 
 WEIGHTS, CARD = "model.safetensors", "model.json"
 
@@ -20,7 +21,7 @@ def save_model(
 ) -> None:
     """Write the weights, and a card with the model's settings, its input width and its metrics."""
     weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    (folder / WEIGHTS).write_bytes(serialise(weights, metadata={"format": "pt"}))
+    write_with_checksum(serialise(weights, metadata={"format": "pt"}), folder / WEIGHTS)
     card = {"settings": settings.model_dump(mode="json"), "width": width, "metrics": metrics}
     (folder / CARD).write_text(json.dumps(card, indent=1) + "\n")
 
@@ -29,12 +30,14 @@ def load_model(folder: Path, settings: Settings) -> TurnRDV1 | TurnRDV2:
     """The model in `folder`, in evaluation mode.
 
     Raises:
-        UserError: a file is missing or corrupted, or the model is not of these settings.
+        UserError: a file is missing, corrupted or does not match its checksum, or the model is not
+            of these settings.
     """
     card_path, weights_path = folder / CARD, folder / WEIGHTS
     try:
         card = json.loads(card_path.read_text())
         weights = load_file(weights_path)
+        check_checksum(weights_path)
     except FileNotFoundError as error:
         raise UserError(f"{error.filename}: missing; is {folder} a fitted TurnRD?") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -3,12 +3,14 @@
 Addresses: `alfworld-download` of the package alfworld 0.4.2. The games and the goals' annotations
 are two archives, both with the layout `json_2.1.1/<split>/<task>/<trial>/`. There are no published
 checksums: what came is noted in a receipt beside the games. Of the archives only those two kinds of
-files are unpacked, and only into the layout.
+files are unpacked, and only into the layout: no member leads out of it, none becomes a link, and
+none is larger than any game.
 """
 
 import json
 import re
 import zipfile
+import zlib
 from pathlib import Path
 
 from tqdm import tqdm
@@ -23,9 +25,13 @@ ARCHIVES = {
 }
 RECEIPT = "downloaded.json"
 _WANTED = re.compile(
-    r"json_2\.1\.1/(?P<path>(?:train|valid_seen|valid_unseen)/[^/]+/[^/]+"
+    r"json_2\.1\.1/(?P<path>(?:train|valid_seen|valid_unseen)/[^/.\\][^/\\]*/[^/.\\][^/\\]*"
     r"/(?:game\.tw-pddl|traj_data\.json))"
 )
+
+# In bytes; a game of one room takes a hundredth of it.
+_LARGEST = 1 << 25
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 def fetch_games(root: Path) -> list[dict]:
@@ -79,8 +85,11 @@ def _unpack(archive: Path, root: Path) -> None:
             for member, path in tqdm(
                 members.items(), desc=archive.name, unit="file", mininterval=1
             ):
+                size = opened.getinfo(member).file_size
+                if size > _LARGEST:
+                    raise UserError(f"{archive}: {member}: {size:,} bytes are no game")
                 target = root / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(opened.read(member))
-    except zipfile.BadZipFile as error:
+    except _BROKEN as error:
         raise UserError(f"{archive}: not a zip archive ({error}); remove it to try again") from None

@@ -104,7 +104,7 @@ def _read_json(path: Path) -> dict:
         data = json.loads(path.read_text())
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not valid JSON, perhaps cut off ({error})") from None
     if not isinstance(data, dict):
         raise UserError(f"{path}: a JSON object was expected, not {type(data).__name__}")
@@ -128,6 +128,8 @@ def _compile(data: dict, source: object) -> CompiledGame:
         return CompiledGame(data)
     except UserError as error:
         raise UserError(f"{source}: {error}") from None
+    except RecursionError:
+        raise UserError(f"{source}: conditions or effects are nested too deeply") from None
 
 
 @lru_cache(maxsize=_CACHED)

