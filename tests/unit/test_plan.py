@@ -1,24 +1,24 @@
-"""The plan: jobs counted from Snakemake's own table, times from its benchmark files."""
+"""The plan as a whole: jobs from Snakemake's own table, sums by stage and arm, judges' calls."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
 
-from hgrpo.cli.plan import (
-    StagePlan,
-    count_jobs,
-    judge_lines,
-    mean_seconds,
-    read_jobs,
-    render,
-)
-from hgrpo.config.study import StageResources, load_study
+from hgrpo.cli.plan import judge_lines, report
+from hgrpo.config.study import load_study
+from hgrpo.planning.forecast import forecasts
+from hgrpo.planning.jobs import Job, read_jobs
+from hgrpo.planning.past import Past
+from hgrpo.planning.profile import Prices, Profile
 
 SUMMARY = "\n".join(
     "\t".join(row)
     for row in [
         ("output_file", "date", "rule", "log-file(s)", "status", "plan"),
+        ("results/s/config.yaml", "d", "study_config", "l", "ok", "no update"),
         ("results/s/sft/adapter/model.safetensors", "d", "sft", "l", "ok", "no update"),
         ("results/s/sft/summary.json", "d", "sft", "l", "ok", "no update"),
         ("results/s/rl/A/seed_1/round_1/adapter/w", "d", "rl_round", "l", "ok", "no update"),
@@ -30,39 +30,12 @@ SUMMARY = "\n".join(
 
 
 def test_a_job_is_counted_once_whatever_it_writes():
-    jobs, pending = count_jobs(read_jobs(SUMMARY))
-    assert jobs == {"sft": 1, "rl_round": 2}
-    assert pending == {"rl_round": 1}
-
-
-def write_benchmark(results, study, name, seconds):
-    folder = results / study / "benchmarks/rl_round"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.jsonl").write_text(json.dumps({"s": seconds}) + "\n")
-
-
-def test_durations_come_from_this_study_before_any_other(tmp_path):
-    assert mean_seconds(tmp_path, "mine", "rl_round") == (None, False)
-    write_benchmark(tmp_path, "other", "a", 100)
-    assert mean_seconds(tmp_path, "mine", "rl_round") == (100, True)
-    write_benchmark(tmp_path, "mine", "a", 10)
-    write_benchmark(tmp_path, "mine", "b", 20)
-    assert mean_seconds(tmp_path, "mine", "rl_round") == (15, False)
-
-
-def test_time_is_counted_for_pending_jobs_and_their_threads():
-    plan = StagePlan("sft", 3, 2, 30.0, StageResources(threads=2))
-    assert plan.core_minutes == 2.0
-    assert StagePlan("sft", 3, 0, None, StageResources()).core_minutes == 0
-    assert StagePlan("sft", 3, 1, None, StageResources()).core_minutes is None
-
-
-def test_the_table_says_what_it_cannot_know():
-    known = StagePlan("rl_round", 4, 4, 60.0, StageResources())
-    unknown = StagePlan("evaluate", 2, 1, None, StageResources())
-    text = render([known, unknown], cores=2)
-    assert "5 jobs to run, at least 2.0 minutes on 2 cores" in text
-    assert text.endswith("not counting evaluate, which never ran here")
+    assert read_jobs(SUMMARY) == [
+        Job("study_config", "results/s", False),
+        Job("sft", "results/s/sft", False),
+        Job("rl_round", "results/s/rl/A/seed_1/round_1", False),
+        Job("rl_round", "results/s/rl/A/seed_1/round_2", True),
+    ]
 
 
 def test_the_report_is_one_job_though_its_tables_have_a_folder():
@@ -70,28 +43,140 @@ def test_the_report_is_one_job_though_its_tables_have_a_folder():
         f"results/s/report/{name}\td\treport\tl\tok\tno update"
         for name in ("report.html", "tables/methods.csv")
     ]
-    assert count_jobs(read_jobs("\n".join(rows)))[0] == {"report": 1}
+    assert read_jobs("\n".join(rows)) == [Job("report", "results/s/report", False)]
 
 
-def test_borrowed_seconds_are_marked():
-    own = StagePlan("sft", 1, 1, 60.0, StageResources())
-    borrowed = StagePlan("rl_round", 4, 4, 60.0, StageResources(), borrowed=True)
-    lines = render([own, borrowed], cores=2).splitlines()
-    assert not lines[1].endswith("*") and lines[2].endswith("4.0*")
-    assert lines[-1].startswith("* seconds of other studies")
-    assert "*" not in render([own], cores=2)
+def test_a_job_knows_its_arm_and_its_benchmark_file():
+    jobs = read_jobs(SUMMARY)
+    assert [job.arm for job in jobs] == ["shared", "shared", "A", "A"]
+    assert [job.name for job in jobs] == ["config", "sft", "A.seed_1.round_1", "A.seed_1.round_2"]
+    # As it stands in a bucket.
+    far = Job("evaluate", "s3://bucket/hgrpo/results/s/eval/B/seed_2/round_3", True)
+    assert (far.arm, far.seed, far.name) == ("B", "seed_2", "B.seed_2.round_3")
+
+
+STUDY = {
+    "name": "mine",
+    "env": "alfworld-laptop",
+    "model": "tiny",
+    "methods": ["SFTOnly", "flatGRPO", "Progressive"],
+    "rounds": 2,
+    "resources": {"sft": {"threads": 4}, "rl_round": {"threads": 2, "gpu": 1}},
+}
 
 
 @pytest.fixture
-def judged(project, tmp_path):
+def configs(project, tmp_path) -> Path:
+    """Folder of configs with no study in it."""
+    for part in ("envs", "methods", "models"):
+        (tmp_path / part).symlink_to(project / "configs" / part)
+    (tmp_path / "studies").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def planned(configs):
+    """The plan of a study: its SFT is finished, and the first round of one arm."""
+    path = configs / "studies/mine.yaml"
+    path.write_text(yaml.safe_dump(STUDY))
+    study = load_study(path)
+    jobs = [Job("sft", "results/mine/sft", False)]
+    for arm in ("flatGRPO", "Progressive"):
+        for number in (1, 2):
+            first = arm == "flatGRPO" and number == 1
+            jobs.append(Job("rl_round", f"results/mine/rl/{arm}/seed_11/round_{number}", not first))
+    jobs.append(Job("evaluate", "results/mine/eval/SFTOnly/seed_11/round_0", True))
+
+    def lines(profile: Profile) -> list[str]:
+        past = Past(configs / "results", "mine")
+        return report(study, forecasts(jobs, past, study.config.resources), profile, {})
+
+    return lines
+
+
+def remember(configs, stage, name, seconds, folder, size):
+    """A past job: its benchmark file, and one file of its output."""
+    home = configs / "results/mine"
+    benchmark = home / "benchmarks" / stage / f"{name}.jsonl"
+    benchmark.parent.mkdir(parents=True, exist_ok=True)
+    benchmark.write_text(json.dumps({"s": seconds}) + "\n")
+    (home / folder).mkdir(parents=True)
+    (home / folder / "file").write_bytes(bytes(size))
+
+
+LAPTOP = Profile(Path("profiles/laptop"), cores=2)
+CLUSTER = Profile(
+    Path("profiles/slurm"),
+    cores=None,
+    jobs=100,
+    prices=Prices(core_hour=0.1, gpu_hour=2, disk_gb_month=10),
+)
+
+
+def cells(lines, label):
+    (line,) = (line for line in lines if line.startswith(f"{label} "))
+    return line.split()[1:]
+
+
+def test_hours_money_and_disk_of_the_jobs_to_run(configs, planned):
+    remember(configs, "sft", "sft", 100, "sft", 50)
+    flat = "flatGRPO.seed_11.round_1"
+    remember(configs, "rl_round", flat, 5400, "rl/flatGRPO/seed_11/round_1", 2_000_000_000)
+    lines = planned(CLUSTER)
+    # A round takes 1.5 h of 2 cores and 1 GPU: 1.5 * (2 * 0.1 + 2) = 3.30 dollars.
+    assert cells(lines, "flatGRPO") == ["2", "1", "1", "3.00", "1.50", "3.30", "2.0", "GB"]
+    # Two of them in an arm that has none of its own, which the mark says.
+    assert cells(lines, "Progressive") == ["2", "0", "2", "6.00", "3.00", "6.60", "4.0", "GB+"]
+    assert cells(lines, "rl_round") == [*"413", "5,400.0", "9.00", "4.50", "9.90", "6.0", "GB+"]
+    assert cells(lines, "shared") == ["1", "1", "0", "0", "0", "0.00", "0", "B"]
+    assert cells(lines, "SFTOnly") == ["1", "0", "1", "?", "?", "?", "?"]
+    assert cells(lines, "all") == ["6", "2", "4", "9.00", "4.50", "9.90", "6.0", "GB+"]
+    # The chain of Progressive's two rounds; 100 jobs at a time would do the rest beside it.
+    assert "4 jobs to run, at least 3.0 hours with 100 at a time, waiting in queues left out; " in (
+        "\n".join(lines)
+    )
+    assert any(line.endswith("not counting evaluate, which never ran here") for line in lines)
+    assert "the disk: 60.00 dollars a month, not in the column above" in lines
+
+
+def test_without_prices_there_is_no_money(configs, planned):
+    remember(configs, "rl_round", "Progressive.seed_11.round_1", 60, "rl/Progressive/s/round_1", 10)
+    lines = planned(LAPTOP)
+    assert "dollars" not in lines[0] and lines[0].split()[-2:] == ["GPU-h", "disk"]
+    assert "no money is shown: there is no profiles/laptop/prices.yaml" in "\n".join(lines)
+    # Three rounds of a minute on two threads each, on two cores.
+    assert any(line.startswith("4 jobs to run, at least 3.0 minutes on 2 cores") for line in lines)
+
+
+def test_example_prices_are_called_that(planned):
+    example = Prices(core_hour=1, gpu_hour=1, example=True)
+    lines = planned(replace(CLUSTER, prices=example))
+    assert any("profiles/slurm/prices.yaml are examples" in line for line in lines)
+    assert not any("are examples" in line for line in planned(CLUSTER))
+
+
+def test_on_a_fresh_clone_no_number_is_made_up(planned):
+    lines = planned(CLUSTER)
+    assert cells(lines, "flatGRPO") == ["2", "1", "1", "?", "?", "?", "?"]
+    assert "4 jobs to run" in lines
+    assert any(line.startswith("no job has ended here yet") for line in lines)
+    assert any("make bakeoff STUDY=smoke" in line for line in lines)
+
+
+def test_a_plan_fits_on_a_page(configs, planned):
+    remember(configs, "sft", "sft", 100, "sft", 50)
+    remember(configs, "evaluate", "SFTOnly.seed_11.round_0", 1, "eval/SFTOnly/seed_11/round_0", 1)
+    flat = "flatGRPO.seed_11.round_1"
+    remember(configs, "rl_round", flat, 5400, "rl/flatGRPO/seed_11/round_1", 2_000)
+    assert max(map(len, planned(CLUSTER))) <= 100
+
+
+@pytest.fixture
+def judged(configs):
     """Loads a study of the arm Judge, with changes to its credit."""
 
     def load(**credit):
-        for part in ("envs", "methods", "models"):
-            if not (tmp_path / part).exists():
-                (tmp_path / part).symlink_to(project / "configs" / part)
-        (tmp_path / "studies").mkdir(exist_ok=True)
-        path = tmp_path / "studies/mine.yaml"
+        path = configs / "studies/mine.yaml"
         judge = {"of": "LLMJudge", "label": "a judge", "credit": credit}
         text = {"name": "mine", "env": "alfworld-laptop", "model": "tiny", "rounds": 5}
         text |= {"methods": ["flatGRPO", "Judge"], "variants": {"Judge": judge}}
@@ -101,11 +186,11 @@ def judged(project, tmp_path):
     return load
 
 
-JOBS = {
-    ("rl_round", f"results/mine/rl/{method}/seed_11/round_{number}"): number > 2
+JOBS = [
+    Job("rl_round", f"results/mine/rl/{method}/seed_11/round_{number}", number > 2)
     for method in ("flatGRPO", "Judge")
     for number in range(1, 6)
-}
+]
 PAID = {"model": "gpt-4o-mini", "base_url": "https://api.openai.com/v1"}
 
 
@@ -123,4 +208,4 @@ def test_calls_of_a_judge_are_counted_for_the_rounds_to_run(judged):
 
 def test_the_offline_rubric_and_cached_rounds_call_nobody(judged):
     assert judge_lines(judged(), JOBS, {}) == []
-    assert judge_lines(judged(**PAID), dict.fromkeys(JOBS, False), {}) == []
+    assert judge_lines(judged(**PAID), [replace(job, to_run=False) for job in JOBS], {}) == []

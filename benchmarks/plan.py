@@ -1,0 +1,70 @@
+"""Seconds that a plan takes (`make plan`) of a study of about 10,000 jobs, all of them to run.
+
+Durations and sizes are read from as many benchmark files as it has jobs: another study's, so that
+all of them count.
+
+Example:
+    python benchmarks/plan.py --jobs 10000
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from dag import METHODS, PROJECT, ROUNDS, large_study
+
+STAGES = ("rl_round", "evaluate")
+
+
+def main() -> None:
+    """Print jobs, seconds and benchmark files read."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--jobs", type=int, default=10_000)
+    jobs, files, seconds = measure(parser.parse_args().jobs)
+    print(json.dumps({"jobs": jobs, "files": files, "seconds": seconds}))
+
+
+def measure(jobs: int) -> tuple[int, int, float]:
+    """(jobs planned, benchmark files of past jobs, seconds) of a study with about `jobs` jobs."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        seeds = large_study(root, jobs)
+        files = _past_jobs(root / "results" / "past" / "benchmarks", seeds)
+        command = [sys.executable, "-m", "hgrpo.cli.plan", "study=large"]
+        began = time.perf_counter()
+        subprocess.run(
+            command,
+            cwd=root,
+            env=os.environ | {"PYTHONPATH": str(PROJECT)},
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        seconds = time.perf_counter() - began
+        plan = json.loads((root / "results/large/plan.json").read_text())
+    return len(plan["jobs"]), files, seconds
+
+
+def _past_jobs(folder: Path, seeds: list[int]) -> int:
+    """Write benchmark files of a study of the same arms; how many."""
+    names = [
+        f"{method}.seed_{seed}.round_{number}.jsonl"
+        for method in METHODS[1:]
+        for seed in seeds
+        for number in range(1, ROUNDS + 1)
+    ]
+    for stage in STAGES:
+        (folder / stage).mkdir(parents=True)
+        for name in names:
+            (folder / stage / name).write_text('{"s": 12.5}\n')
+    return len(STAGES) * len(names)
+
+
+if __name__ == "__main__":
+    main()

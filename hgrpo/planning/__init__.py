@@ -1,0 +1,1 @@
+"""What a run would do and cost, and afterwards how true that was."""

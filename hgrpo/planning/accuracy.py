@@ -1,0 +1,137 @@
+"""How true a plan was: its seconds beside those of its jobs that have run since."""
+
+import datetime
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hgrpo.atomic import atomic_file
+from hgrpo.errors import UserError
+from hgrpo.planning.forecast import Forecast
+from hgrpo.planning.jobs import STAGES
+from hgrpo.planning.past import benchmark_seconds
+
+PLAN = "plan.json"
+
+
+@dataclass(frozen=True)
+class StageCheck:
+    """Planned jobs of a stage that have run since.
+
+    Attributes:
+        stage: name of the rule.
+        jobs: that have run and had an estimate.
+        planned_s, taken_s: sums over those.
+        guessless: jobs that have run and had no estimate.
+    """
+
+    stage: str
+    jobs: int
+    planned_s: float
+    taken_s: float
+    guessless: int
+
+
+@dataclass(frozen=True)
+class Check:
+    """A plan against what came of it.
+
+    Attributes:
+        named: jobs that the plan expected to run.
+        stages: those of which a job has run, in the pipeline's order.
+    """
+
+    named: int
+    stages: list[StageCheck]
+
+
+def save_plan(folder: Path, expected: Iterable[Forecast], asked: dict[str, object]) -> None:
+    """Write what is expected of each job to run into a study's folder.
+
+    Args:
+        folder: results/<study>.
+        expected: forecasts; finished jobs are left out.
+        asked: what the plan was asked with.
+    """
+    jobs = [
+        {
+            "stage": one.job.stage,
+            "name": one.job.name,
+            "seconds": one.seconds and one.seconds.value,
+            "bytes": one.bytes and one.bytes.value,
+        }
+        for one in expected
+        if one.job.to_run
+    ]
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    with atomic_file(folder / PLAN) as path:
+        path.write_text(json.dumps({"at": now, "asked": asked, "jobs": jobs}) + "\n")
+
+
+def check_plan(folder: Path) -> Check | None:
+    """Compare the last plan of a study with the benchmark files that are newer than it.
+
+    Of a job that took several attempts those hold the last one's seconds.
+
+    Returns:
+        None where the study has no plan.
+
+    Raises:
+        UserError: the plan is damaged.
+    """
+    path = folder / PLAN
+    if not path.is_file():
+        return None
+    try:
+        jobs = json.loads(path.read_text())["jobs"]
+        named = [(job["stage"], job["name"], job["seconds"]) for job in jobs]
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{path}: not a plan; delete it") from None
+    asked = path.stat().st_mtime_ns
+    ran: dict[str, list[tuple[float | None, float]]] = {}
+    for stage, name, planned in named:
+        benchmark = folder / "benchmarks" / stage / f"{name}.jsonl"
+        if benchmark.is_file() and benchmark.stat().st_mtime_ns > asked:
+            taken = benchmark_seconds(benchmark)
+            if taken is not None:
+                ran.setdefault(stage, []).append((planned, taken))
+    return Check(len(named), [_check(stage, ran[stage]) for stage in STAGES if stage in ran])
+
+
+def _check(stage: str, ran: Sequence[tuple[float | None, float]]) -> StageCheck:
+    both = [(planned, taken) for planned, taken in ran if planned is not None]
+    planned_s = sum(planned for planned, _ in both)
+    taken_s = sum(taken for _, taken in both)
+    return StageCheck(stage, len(both), planned_s, taken_s, len(ran) - len(both))
+
+
+def check_lines(check: Check, by_stage: bool = True) -> list[str]:
+    """The comparison as text; no line where none of the plan's jobs has run.
+
+    Args:
+        check: from `check_plan`.
+        by_stage: a line for each stage after the sum.
+    """
+    jobs = sum(stage.jobs for stage in check.stages)
+    guessless = sum(stage.guessless for stage in check.stages)
+    if not jobs + guessless:
+        return []
+    ran = f"{jobs + guessless} of the {check.named} jobs that it named have run"
+    if not jobs:
+        return [f"plan:    {ran}, none of them with an estimate"]
+    planned = sum(stage.planned_s for stage in check.stages)
+    taken = sum(stage.taken_s for stage in check.stages)
+    ran += f", {guessless} without an estimate" if guessless else ""
+    lines = [f"plan:    {_beside(planned, taken, 0)}; {ran}"]
+    for stage in check.stages if by_stage and len(check.stages) > 1 else ():
+        if stage.jobs:
+            sums = _beside(stage.planned_s, stage.taken_s, 1)
+            lines.append(f"         {stage.stage:<13}{stage.jobs:>6} jobs: {sums}")
+    return lines
+
+
+def _beside(planned: float, taken: float, digits: int) -> str:
+    """Both sums, and what was taken beyond the planned, in percent of it."""
+    text = f"planned {planned:,.{digits}f} s, took {taken:,.{digits}f} s"
+    return text + (f" ({round(100 * (taken / planned - 1)):+d} %)" if planned else "")

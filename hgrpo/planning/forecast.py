@@ -1,0 +1,158 @@
+"""What the jobs to run will take, cost and write, summed by stage or by arm."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from hgrpo.config.study import Resources, StageResources, Study
+from hgrpo.planning.jobs import SHARED, Job
+from hgrpo.planning.past import OWN, Estimate, Past
+from hgrpo.planning.profile import Prices, Profile
+
+_REPORT = ("merge", "figures", "report")
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A job and what is expected of it.
+
+    Attributes:
+        seconds, bytes: None where no job of the stage ever ended here.
+        needs: cores and GPUs that it holds.
+    """
+
+    job: Job
+    seconds: Estimate | None
+    bytes: Estimate | None
+    needs: StageResources
+
+
+@dataclass(frozen=True)
+class Row:
+    """A sum over jobs.
+
+    Attributes:
+        label: the stage, the arm, or what they are together.
+        jobs, to_run: how many.
+        seconds_each: mean of the jobs to run; None where there are none, or nothing is known.
+        core_hours, gpu_hours, money, bytes: of the jobs to run, those left out of which nothing is
+            known; None where that is all of them. `money` is None without prices, too.
+        source: of the least certain estimate among them.
+    """
+
+    label: str
+    jobs: int
+    to_run: int
+    seconds_each: float | None
+    core_hours: float | None
+    gpu_hours: float | None
+    money: float | None
+    bytes: float | None
+    source: int
+
+
+def needs(resources: Resources, stage: str) -> StageResources:
+    """Resources of a stage; those that are not configured take one core."""
+    return getattr(resources, "report" if stage in _REPORT else stage, StageResources())
+
+
+def forecasts(jobs: Iterable[Job], past: Past, resources: Resources) -> list[Forecast]:
+    """What is expected of each of the jobs."""
+    return [
+        Forecast(
+            job,
+            past.seconds(job.stage, job.arm),
+            past.bytes(job.stage, job.arm),
+            needs(resources, job.stage),
+        )
+        for job in jobs
+    ]
+
+
+def rows(
+    expected: Sequence[Forecast],
+    label: Callable[[Job], str],
+    order: Iterable[str],
+    prices: Prices | None,
+) -> list[Row]:
+    """A row for each label that has jobs, in `order`."""
+    grouped = defaultdict(list)
+    for one in expected:
+        grouped[label(one.job)].append(one)
+    return [total(name, grouped[name], prices) for name in order if name in grouped]
+
+
+def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Row:
+    """The sum over jobs."""
+    to_run = [one for one in expected if one.job.to_run]
+    timed = [(one.seconds.value, one.needs) for one in to_run if one.seconds]
+    weighed = [one.bytes.value for one in to_run if one.bytes]
+    sources = [known.source for one in to_run for known in (one.seconds, one.bytes) if known]
+    known = timed or not to_run
+    return Row(
+        label,
+        len(expected),
+        len(to_run),
+        sum(seconds for seconds, _ in timed) / len(timed) if timed else None,
+        sum(seconds * asked.threads for seconds, asked in timed) / 3600 if known else None,
+        sum(seconds * asked.gpu for seconds, asked in timed) / 3600 if known else None,
+        sum(prices.of_job(*one) for one in timed) if known and prices else None,
+        sum(weighed) if weighed or not to_run else None,
+        max(sources, default=OWN),
+    )
+
+
+def least_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) -> float:
+    """Minutes below which the jobs to run cannot end, if each takes what is expected of it.
+
+    The larger of two: all work, spread evenly over what runs at a time; and the longest chain of
+    jobs of which each waits for the one before. Jobs of which nothing is known take none.
+    """
+    timed = [(one, one.seconds.value) for one in expected if one.job.to_run and one.seconds]
+    if profile.cores:
+        spread = sum(seconds * one.needs.threads for one, seconds in timed) / profile.cores
+    elif profile.jobs:
+        spread = sum(seconds for _, seconds in timed) / profile.jobs
+    else:
+        spread = 0.0
+    return max(spread, _longest_chain(timed, study)) / 60
+
+
+def _longest_chain(timed: Iterable[tuple[Forecast, float]], study: Study) -> float:
+    """Seconds of the shared stages, one arm's rounds and fits at one seed, and an evaluation."""
+    shared, ends = 0.0, defaultdict(float)
+    chains: dict[tuple[str, str], float] = defaultdict(float)
+    for one, seconds in timed:
+        job = one.job
+        run = job.arm, job.seed
+        if job.arm == SHARED:
+            # The study's resolved configuration waits for nothing.
+            shared += seconds if job.stage != "study_config" else 0
+        elif job.stage == "evaluate":
+            ends[run] = seconds
+        elif _each_waits(study, job.arm):
+            chains[run] += seconds
+        else:
+            chains[run] = max(chains[run], seconds)
+    return shared + max((chains[run] + ends[run] for run in {*chains, *ends}), default=0.0)
+
+
+def _each_waits(study: Study, arm: str) -> bool:
+    """Whether a round starts from the policy, or from the fit, of the one before."""
+    return study.training[arm].carry_policy or study.methods[arm].credit.kind == "turnrd"
+
+
+def arm_of(job: Job) -> str:
+    """The label of the table by arm."""
+    return job.arm
+
+
+def stage_of(job: Job) -> str:
+    """The label of the table by stage."""
+    return job.stage
+
+
+def unknown_stages(expected: Iterable[Forecast]) -> list[str]:
+    """Stages with jobs to run of which nothing is known."""
+    found = (one.job.stage for one in expected if one.job.to_run and one.seconds is None)
+    return list(dict.fromkeys(found))

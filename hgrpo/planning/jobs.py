@@ -1,0 +1,86 @@
+"""The jobs of a study and which of them are to run, from Snakemake's own table."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hgrpo.errors import UserError
+
+# In the order in which they run.
+STAGES = (
+    *("study_config", "assets", "expert", "base", "sft", "rl_round", "turnrd_fit", "evaluate"),
+    *("merge", "figures", "report"),
+)
+OF_ARMS = ("rl_round", "turnrd_fit", "evaluate")
+SHARED = "shared"  # what stands for an arm where a job belongs to all of them
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job.
+
+    Attributes:
+        stage: name of its rule.
+        folder: where its files stand, such as results/bakeoff/rl/flatGRPO/seed_11/round_2.
+        to_run: nothing finished takes its place.
+    """
+
+    stage: str
+    folder: str
+    to_run: bool
+
+    @property
+    def arm(self) -> str:
+        """The method it belongs to, or `SHARED`."""
+        return self.folder.split("/")[-3] if self.stage in OF_ARMS else SHARED
+
+    @property
+    def seed(self) -> str:
+        """The seed it belongs to, as its folder's name; "" for a job of all of them."""
+        return self.folder.split("/")[-2] if self.stage in OF_ARMS else ""
+
+    @property
+    def name(self) -> str:
+        """Its benchmark file, without the suffix."""
+        if self.stage in OF_ARMS:
+            return ".".join(self.folder.split("/")[-3:])
+        return "config" if self.stage == "study_config" else self.stage
+
+
+def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
+    """The table of `snakemake --summary` as hgrpo/planning/listing.py shortens it.
+
+    It builds the graph of jobs and no more. A dry run lists less and takes longer, since it goes
+    on to write every job out.
+
+    Raises:
+        UserError: snakemake fails, with its last line.
+    """
+    command = [sys.executable, "-m", "hgrpo.planning.listing", "--summary"]
+    command += ["--workflow-profile", str(profile)]
+    if settings:
+        command += ["--config", *settings]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+        raise UserError(f"snakemake --summary: {lines[-1]}")
+    return done.stdout
+
+
+def read_jobs(summary: str) -> list[Job]:
+    """The jobs in the lines of `snakemake --summary`.
+
+    All files of a job stand in one folder, or in `adapter` or `tables` below it.
+    """
+    found: dict[tuple[str, str], bool] = {}
+    for line in summary.splitlines():
+        row = line.split("\t")
+        if len(row) > 4 and row[0] != "output_file":
+            found[row[2], _home(row[0])] = row[-1].strip() != "no update"
+    return [Job(stage, folder, to_run) for (stage, folder), to_run in found.items()]
+
+
+def _home(output: str) -> str:
+    return output.rpartition("/")[0].removesuffix("/adapter").removesuffix("/tables")

@@ -1,0 +1,140 @@
+"""What past jobs took and wrote: from Snakemake's benchmark files and the results themselves."""
+
+import functools
+import json
+import os
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hgrpo.planning.jobs import OF_ARMS, SHARED
+
+# Where an estimate comes from: the same arm of this study, other arms of it, other studies.
+OWN, OTHER_ARMS, OTHER_STUDIES = range(3)
+
+# What a job of a stage leaves in its study's folder; of an arm's job, `*` is arm, seed and round.
+_WRITES = {
+    "study_config": ("config.yaml",),
+    "assets": ("assets",),
+    "expert": ("expert",),
+    "base": ("base",),
+    "sft": ("sft",),
+    "rl_round": ("rl/*/seed_*/round_*",),
+    "turnrd_fit": ("turnrd/*/seed_*/round_*",),
+    "evaluate": ("eval/*/seed_*/round_*",),
+    "merge": ("report/episodes.parquet",),
+    "figures": ("report/figures",),
+    "report": ("report/report.html", "report/methods_comparison.json", "report/tables"),
+}
+_WEIGHED = 20  # folders of a stage and arm: more of them say the same
+
+_ByArm = Mapping[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over past jobs.
+
+    Attributes:
+        value: seconds, or bytes.
+        source: OWN, OTHER_ARMS or OTHER_STUDIES.
+    """
+
+    value: float
+    source: int = OWN
+
+
+class Past:
+    """Means over the past jobs of a stage and arm, of the nearest jobs that there are.
+
+    Those are of the same arm of the study, else of its other arms, else of that arm in other
+    studies, else of any arm there.
+
+    Args:
+        results: folder of all studies.
+        study: name of the one in hand.
+    """
+
+    def __init__(self, results: Path, study: str):
+        self._results, self._study = results, study
+        self._seconds = functools.cache(functools.partial(self._read, seconds_of_jobs))
+        self._bytes = functools.cache(functools.partial(self._read, bytes_of_jobs))
+
+    @functools.cached_property
+    def _others(self) -> list[str]:
+        folders = sorted(self._results.iterdir()) if self._results.is_dir() else []
+        return [path.name for path in folders if path.is_dir() and path.name != self._study]
+
+    def seconds(self, stage: str, arm: str) -> Estimate | None:
+        """Seconds of a job; None where no job of the stage ever ended here."""
+        return self._nearest(self._seconds, stage, arm)
+
+    def bytes(self, stage: str, arm: str) -> Estimate | None:
+        """Bytes that a job leaves; None where no job of the stage ever ended here."""
+        return self._nearest(self._bytes, stage, arm)
+
+    def _read(self, measure: Callable[[Path, str], _ByArm], stage: str, own: bool) -> _ByArm:
+        """arm -> values, of the study in hand or of all the others together."""
+        found = defaultdict(list)
+        for name in [self._study] if own else self._others:
+            for arm, values in measure(self._results / name, stage).items():
+                found[arm] += values
+        return found
+
+    @staticmethod
+    def _nearest(values: Callable[[str, bool], _ByArm], stage: str, arm: str) -> Estimate | None:
+        for own in (True, False):
+            by_arm = values(stage, own)
+            if by_arm.get(arm):
+                return Estimate(statistics.fmean(by_arm[arm]), OWN if own else OTHER_STUDIES)
+            if by_arm:
+                every = [value for several in by_arm.values() for value in several]
+                return Estimate(statistics.fmean(every), OTHER_ARMS if own else OTHER_STUDIES)
+        return None
+
+
+def seconds_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:
+    """arm -> seconds of each past job of a stage, from a study's benchmark files."""
+    found = defaultdict(list)
+    for path in sorted((folder / "benchmarks" / stage).glob("*.jsonl")):
+        seconds = benchmark_seconds(path)
+        if seconds is not None:
+            found[path.stem.rsplit(".", 2)[0] if stage in OF_ARMS else SHARED].append(seconds)
+    return dict(found)
+
+
+def benchmark_seconds(path: Path) -> float | None:
+    """Seconds of the job of a benchmark file; None where the file is missing or was cut off.
+
+    Of a job that took several attempts it is the last one's, which is all that Snakemake keeps.
+    """
+    try:
+        return float(json.loads(path.read_bytes().splitlines()[-1])["s"])
+    except (FileNotFoundError, IndexError, KeyError, TypeError, ValueError):
+        return None
+
+
+def bytes_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:
+    """arm -> bytes of each of some finished jobs of a stage, in a study's folder."""
+    written = [[str(path) for path in sorted(folder.glob(part))] for part in _WRITES[stage]]
+    if stage not in OF_ARMS:
+        parts = [path for paths in written for path in paths]
+        return {SHARED: [float(sum(map(_weigh, parts)))]} if written[0] else {}
+    jobs = defaultdict(list)
+    for path in written[0]:
+        jobs[path.split("/")[-3]].append(path)
+    return {arm: [float(_weigh(path)) for path in _some(paths)] for arm, paths in jobs.items()}
+
+
+def _some(paths: list[str]) -> list[str]:
+    return paths[:: -(-len(paths) // _WEIGHED)]
+
+
+def _weigh(path: str) -> int:
+    """Bytes of a file, or of all files below a folder; a link weighs what itself does."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        return os.lstat(path).st_size
+    with os.scandir(path) as entries:
+        return sum(_weigh(entry.path) for entry in entries)

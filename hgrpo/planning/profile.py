@@ -1,0 +1,81 @@
+"""What a plan reads of a profile: how many jobs go at a time, and what an hour costs."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field
+
+from hgrpo.config.read import did_you_mean, read_yaml, validate
+from hgrpo.config.strict import Strict
+from hgrpo.config.study import StageResources
+from hgrpo.errors import UserError
+
+PRICES = "prices.yaml"
+
+
+class Prices(Strict):
+    """What a cluster charges; a job pays for its cores and for its GPUs."""
+
+    core_hour: float = Field(ge=0, allow_inf_nan=False, description="of one core")
+    gpu_hour: float = Field(ge=0, allow_inf_nan=False, description="of one GPU")
+    disk_gb_month: float = Field(0, ge=0, allow_inf_nan=False, description="of 10^9 bytes")
+    currency: str = Field("dollars", min_length=1, max_length=9)
+    example: bool = Field(False, description="these are nobody's prices, and a plan says so")
+
+    def of_job(self, seconds: float, needs: StageResources) -> float:
+        """What a job of `seconds` costs, in `currency`."""
+        return seconds / 3600 * (needs.threads * self.core_hour + needs.gpu * self.gpu_hour)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A profile as far as it matters to a plan.
+
+    Attributes:
+        path: its folder.
+        cores: of this machine, that run jobs; None where jobs go to a cluster.
+        jobs: at a time on the cluster; None where jobs run here, or nothing limits them.
+        prices: None where the profile has none.
+    """
+
+    path: Path
+    cores: int | None
+    jobs: int | None = None
+    prices: Prices | None = None
+
+
+def read_profile(path: Path, cores: int | None = None) -> Profile:
+    """Read a profile's folder.
+
+    Args:
+        path: such as profiles/slurm.
+        cores: of this machine, in place of the profile's.
+
+    Raises:
+        UserError: there is no such profile, or its prices have a mistake in them.
+    """
+    if not (path / "config.yaml").is_file():
+        known = did_you_mean(
+            path.name, (other.parent.name for other in path.parent.glob("*/config.yaml"))
+        )
+        raise UserError(f"{path}: no such profile{known}")
+    config = read_yaml(path / "config.yaml")
+    prices = read_prices(path / PRICES)
+    if config.get("executor", "local") == "local":
+        return Profile(path, cores or _number(config.get("cores")) or os.cpu_count(), None, prices)
+    return Profile(path, None, _number(config.get("jobs")), prices)
+
+
+def read_prices(path: Path) -> Prices | None:
+    """The prices in a file; None where it does not exist.
+
+    Raises:
+        UserError: naming file and key.
+    """
+    return validate(Prices, read_yaml(path), str(path)) if path.is_file() else None
+
+
+def _number(value: object) -> int | None:
+    """A count of a profile; None for `all`, `unlimited`, or none given."""
+    return int(value) if str(value).isdigit() else None

@@ -1,0 +1,117 @@
+"""A plan as text: a row for each stage, a row for each arm, and what they leave unsaid."""
+
+from collections.abc import Sequence
+
+from hgrpo.planning.forecast import Row
+from hgrpo.planning.past import OTHER_ARMS, OTHER_STUDIES, OWN
+from hgrpo.planning.profile import PRICES, Profile
+
+_MARKS = {OWN: "", OTHER_ARMS: "+", OTHER_STUDIES: "*"}
+_FOOTNOTES = {
+    OTHER_ARMS: "+ in part from other arms of this study",
+    OTHER_STUDIES: "* in part from other studies, whose games, rounds or models may differ in size",
+}
+_NAME = 24  # columns of a label, or more where one is longer
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def table(what: str, rows: Sequence[Row], currency: str | None, each: bool = False) -> list[str]:
+    """Lines of a table.
+
+    Args:
+        what: heading of the labels.
+        rows: in order.
+        currency: heading of the money; None leaves that column out.
+        each: with seconds of one job.
+    """
+    width = max(_NAME, *(len(row.label) for row in rows)) if rows else _NAME
+    heads = [what, "jobs", "cached", "to run", *(["s each"] if each else []), "core-h", "GPU-h"]
+    heads += [*([currency] if currency else []), "disk"]
+    cells = [heads]
+    for row in rows:
+        cells.append([row.label, str(row.jobs), str(row.jobs - row.to_run), str(row.to_run)])
+        cells[-1] += [_number(row.seconds_each, ",.1f") if row.to_run else "-"] if each else []
+        cells[-1] += [_hours(row.core_hours), _hours(row.gpu_hours)]
+        cells[-1] += [_number(row.money, ",.2f")] if currency else []
+        cells[-1] += [size(row.bytes) + _MARKS[row.source]]
+    lines = []
+    for label, *numbers in cells:
+        line = f"{label:<{width}}{numbers[0]:>7}{numbers[1]:>8}{numbers[2]:>8}"
+        line += "".join(f"{number:>10}" for number in numbers[3:-1])
+        # A mark stands behind the column, not in it.
+        mark = numbers[-1][-1] if numbers[-1][-1] in "+*" else ""
+        lines.append(f"{line}{numbers[-1].removesuffix(mark):>10}{mark}")
+    return lines
+
+
+def footnotes(rows: Sequence[Row]) -> list[str]:
+    """What the marks in the rows mean."""
+    found = {row.source for row in rows if row.to_run}
+    return [text for source, text in _FOOTNOTES.items() if source in found]
+
+
+def wall_line(everything: Row, minutes: float, profile: Profile, unknown: Sequence[str]) -> str:
+    """Jobs to run, and the time below which they cannot end.
+
+    Args:
+        everything: the sum over all jobs.
+        minutes: from `least_minutes`.
+        profile: says what runs at a time.
+        unknown: stages that nothing is known of.
+    """
+    if not everything.to_run:
+        return "nothing to run"
+    where = f"on {profile.cores} cores"
+    if profile.cores is None:
+        where = f"with {profile.jobs or 'any number'} at a time, waiting in queues left out"
+    if everything.seconds_each is None:
+        return f"{everything.to_run} jobs to run"
+    text = f"{everything.to_run} jobs to run, at least {_duration(minutes)} {where}"
+    return text + (f"; not counting {', '.join(unknown)}, which never ran here" if unknown else "")
+
+
+def price_lines(everything: Row, profile: Profile, judges: bool) -> list[str]:
+    """Where the money comes from, or why there is none; and what the disk costs.
+
+    Args:
+        everything: the sum over all jobs.
+        profile: with its prices.
+        judges: whether an arm to run pays a judge besides.
+    """
+    prices, path = profile.prices, profile.path / PRICES
+    if prices is None:
+        return [f"no money is shown: there is no {path} (profiles/slurm has an example)"]
+    lines = []
+    if prices.example:
+        lines.append(f"the prices of {path} are examples: put in your own, and take `example` out")
+    month = (everything.bytes or 0) / 1e9 * prices.disk_gb_month
+    if month >= 0.005:
+        lines.append(f"the disk: {month:,.2f} {prices.currency} a month, not in the column above")
+    if judges:
+        lines.append(f"what judges charge is not in the {prices.currency} above")
+    return lines
+
+
+def _duration(minutes: float) -> str:
+    return f"{minutes:.1f} minutes" if minutes < 120 else f"{minutes / 60:,.1f} hours"
+
+
+def size(count: float | None) -> str:
+    """Bytes as text, such as "1.5 MB"; "?" where it is not known.
+
+    Units are powers of 1000.
+    """
+    if count is None:
+        return "?"
+    power = 0
+    while count >= 999.5 and power < len(_UNITS) - 1:
+        count, power = count / 1000, power + 1
+    return f"{count:.{1 if power and count < 99.95 else 0}f} {_UNITS[power]}"
+
+
+def _hours(value: float | None) -> str:
+    return _number(value, ".4f" if value and value < 1 else ",.2f" if value else ".0f")
+
+
+def _number(value: float | None, form: str) -> str:
+    return "?" if value is None else format(value, form)

@@ -1,0 +1,53 @@
+"""`python -m hgrpo.cli.plan` on real rules: what is cached, what an edit makes run, how it went."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def plan(checkout):
+    """Lines that the command prints in the finished study."""
+
+    def run(*arguments: str) -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "hgrpo.cli.plan", *arguments, "study=grid"],
+            cwd=checkout.root,
+            env=os.environ | {"PYTHONPATH": str(checkout.root)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return run
+
+
+def counts(lines, label):
+    (line,) = (line for line in lines if line.startswith(f"{label} "))
+    return [int(number) for number in line.split()[1:4]]
+
+
+def test_a_plan_names_what_an_edit_makes_run_and_is_held_against_it(checkout, plan):
+    lines = plan()
+    # Two seeds of two rounds, each evaluated, in both trained arms.
+    assert counts(lines, "flatGRPO") == counts(lines, "Progressive") == [8, 8, 0]
+    assert counts(lines, "SFTOnly") == [2, 2, 0]
+    assert counts(lines, "all") == [26, 26, 0]
+    assert "nothing to run" in lines
+    assert not (checkout.root / "results/grid/plan.json").exists()
+
+    checkout.edit("hgrpo/credit/progress.py", "import", "import os\nimport")
+    lines = plan()
+    assert counts(lines, "flatGRPO") == [8, 8, 0]
+    assert counts(lines, "Progressive") == [8, 0, 8]
+    # With merge, figures and report, which the edited arm's episodes set off.
+    assert counts(lines, "all") == [26, 15, 11]
+    assert plan("--check") == []
+
+    done = checkout.snakemake()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert plan("--check")[0].endswith("11 of the 11 jobs that it named have run")

@@ -1,0 +1,78 @@
+"""A plan held against what its jobs took."""
+
+import json
+import os
+
+import pytest
+
+from hgrpo.config.study import StageResources
+from hgrpo.errors import UserError
+from hgrpo.planning.accuracy import check_lines, check_plan, save_plan
+from hgrpo.planning.forecast import Forecast
+from hgrpo.planning.jobs import Job
+from hgrpo.planning.past import Estimate
+
+
+def forecast(stage, folder, seconds, to_run=True):
+    known = None if seconds is None else Estimate(seconds)
+    return Forecast(Job(stage, f"results/s/{folder}", to_run), known, None, StageResources())
+
+
+PLANNED = [
+    forecast("sft", "sft", 100, to_run=False),
+    forecast("rl_round", "rl/A/seed_1/round_1", 50),
+    forecast("rl_round", "rl/A/seed_1/round_2", 50),
+    forecast("rl_round", "rl/A/seed_1/round_3", 50),
+    forecast("evaluate", "eval/A/seed_1/round_1", 20),
+    forecast("figures", "report/figures", None),
+]
+
+
+@pytest.fixture
+def ran(tmp_path):
+    """Makes a benchmark file as old as it is told to be, against the plan's age."""
+
+    def write(stage, name, seconds, later=1):
+        path = tmp_path / "benchmarks" / stage / f"{name}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"s": seconds}) + "\n")
+        at = (tmp_path / "plan.json").stat().st_mtime + later
+        os.utime(path, (at, at))
+
+    return write
+
+
+def test_jobs_that_have_run_since_are_compared_and_no_others(tmp_path, ran):
+    assert check_plan(tmp_path) is None
+    save_plan(tmp_path, PLANNED, {"settings": ["study=s"]})
+    assert check_lines(check_plan(tmp_path)) == []
+    ran("sft", "sft", 999)  # was finished when the plan was made, so it is not in it
+    ran("rl_round", "A.seed_1.round_1", 40)
+    ran("rl_round", "A.seed_1.round_2", 45)
+    ran("rl_round", "A.seed_1.round_3", 999, later=-1)  # not since
+    ran("rl_round", "B.seed_1.round_1", 999)  # another run's
+    ran("evaluate", "A.seed_1.round_1", 25)
+    ran("figures", "figures", 3)
+    # 50 + 50 + 20 planned, 40 + 45 + 25 taken.
+    assert check_lines(check_plan(tmp_path)) == [
+        "plan:    planned 120 s, took 110 s (-8 %); 4 of the 5 jobs that it named have run, "
+        "1 without an estimate",
+        "         rl_round          2 jobs: planned 100.0 s, took 85.0 s (-15 %)",
+        "         evaluate          1 jobs: planned 20.0 s, took 25.0 s (+25 %)",
+    ]
+    assert len(check_lines(check_plan(tmp_path), by_stage=False)) == 1
+
+
+def test_a_plan_that_knew_nothing_is_not_compared(tmp_path, ran):
+    save_plan(tmp_path, PLANNED[-1:], {})
+    ran("figures", "figures", 3)
+    assert check_lines(check_plan(tmp_path)) == [
+        "plan:    1 of the 1 jobs that it named have run, none of them with an estimate"
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"jobs": [1]}'])
+def test_a_damaged_plan_is_named(tmp_path, text):
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(UserError, match=r"plan\.json: not a plan; delete it"):
+        check_plan(tmp_path)

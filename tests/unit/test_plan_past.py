@@ -1,0 +1,93 @@
+"""What a plan takes from past jobs: whose they are, what they took and wrote."""
+
+import json
+import os
+
+import pytest
+
+from hgrpo.planning.past import (
+    OTHER_ARMS,
+    OTHER_STUDIES,
+    OWN,
+    Estimate,
+    Past,
+    benchmark_seconds,
+    bytes_of_jobs,
+)
+
+
+def benchmark(results, study, name, seconds):
+    folder = results / study / "benchmarks/rl_round"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.jsonl").write_text(json.dumps({"s": seconds}) + "\n")
+
+
+def seconds(results, arm):
+    return Past(results, "mine").seconds("rl_round", arm)
+
+
+def test_the_nearest_past_jobs_are_taken(tmp_path):
+    assert seconds(tmp_path, "A") is None
+    benchmark(tmp_path, "other", "B.seed_1.round_1", 100)
+    benchmark(tmp_path, "another", "B.seed_1.round_1", 200)
+    assert seconds(tmp_path, "A") == Estimate(150, OTHER_STUDIES)
+    benchmark(tmp_path, "other", "A.seed_1.round_1", 30)
+    assert seconds(tmp_path, "A") == Estimate(30, OTHER_STUDIES)
+    assert seconds(tmp_path, "C") == Estimate(110, OTHER_STUDIES)
+    benchmark(tmp_path, "mine", "B.seed_1.round_1", 10)
+    benchmark(tmp_path, "mine", "B.seed_1.round_2", 20)
+    assert seconds(tmp_path, "A") == Estimate(15, OTHER_ARMS)
+    benchmark(tmp_path, "mine", "A.seed_1.round_1", 7)
+    assert seconds(tmp_path, "A") == Estimate(7, OWN)
+
+
+@pytest.mark.parametrize("text", ["", '{"s": 1', "{}", '{"s": null}', "[]"])
+def test_a_benchmark_file_that_was_cut_off_counts_for_nothing(tmp_path, text):
+    benchmark(tmp_path, "mine", "A.seed_1.round_1", 7)
+    (tmp_path / "mine/benchmarks/rl_round/A.seed_1.round_2.jsonl").write_text(text)
+    assert seconds(tmp_path, "A") == Estimate(7, OWN)
+
+
+def test_of_several_attempts_the_last_one_counts(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"s": 100}\n{"s": 40}\n')
+    assert benchmark_seconds(path) == 40
+    assert benchmark_seconds(tmp_path / "none.jsonl") is None
+
+
+def write(path, size):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(size))
+
+
+def test_bytes_are_those_of_the_folders_that_jobs_leave(tmp_path):
+    write(tmp_path / "rl/A/seed_1/round_1/turns.parquet", 100)
+    write(tmp_path / "rl/A/seed_1/round_1/adapter/model.safetensors", 900)
+    write(tmp_path / "rl/A/seed_1/.round_2.tmp-7/turns.parquet", 5)
+    write(tmp_path / "rl/B/seed_1/round_1/turns.parquet", 30)
+    assert bytes_of_jobs(tmp_path, "rl_round") == {"A": [1000], "B": [30]}
+    assert bytes_of_jobs(tmp_path, "evaluate") == {}
+
+
+def test_jobs_that_share_a_folder_are_told_apart(tmp_path):
+    write(tmp_path / "report/episodes.parquet", 50)
+    assert bytes_of_jobs(tmp_path, "merge") == {"shared": [50]}
+    assert bytes_of_jobs(tmp_path, "report") == {}
+    write(tmp_path / "report/figures/forest.svg", 7)
+    write(tmp_path / "report/report.html", 20)
+    write(tmp_path / "report/tables/cost.csv", 3)
+    assert bytes_of_jobs(tmp_path, "figures") == {"shared": [7]}
+    assert bytes_of_jobs(tmp_path, "report") == {"shared": [23]}
+
+
+def test_a_link_weighs_what_itself_does(tmp_path):
+    write(tmp_path / "elsewhere/model.safetensors", 10_000)
+    (tmp_path / "base").mkdir()
+    os.symlink("../elsewhere/model.safetensors", tmp_path / "base/model.safetensors")
+    assert bytes_of_jobs(tmp_path, "base")["shared"] == [len("../elsewhere/model.safetensors")]
+
+
+def test_of_many_folders_some_are_weighed(tmp_path):
+    for number in range(1, 101):
+        write(tmp_path / f"eval/A/seed_{number}/round_1/episodes.parquet", 8)
+    assert bytes_of_jobs(tmp_path, "evaluate") == {"A": [8] * 20}
