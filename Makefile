@@ -65,7 +65,7 @@ plan: $(RUN)
 	@$(PLAN) --profile profiles/$(PROFILE) $(STUDY_CONFIG) $(if $(CORES),--cores $(CORES))
 
 test: $(TEST)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n logical --maxprocesses 4 --dist loadfile
 
 test-slow: $(SLOW)
 	$(BIN)/python -m pytest -m slow

@@ -25,7 +25,7 @@ def test_a_mistake_on_the_command_line(finished, setting, expected):
     [
         ("gird", "error: gird: no such target; did you mean 'grid'?"),
         ("figure", "error: figure: no such target; did you mean 'figures'?"),
-        ("xyzzy", "error: xyzzy: no such target; known: all, alpha_sweep, assets, "),
+        ("xyzzy", "error: xyzzy: no such target; known: alfworld_qwen, all, alpha_sweep, "),
     ],
 )
 def test_a_target_that_does_not_exist(finished, target, expected):

@@ -49,5 +49,7 @@ def test_as_many_as_there_are_will_do(project, tmp_path):
 
 def test_of_panels_of_a_known_size_the_stage_is_told_nothing(project):
     for path in (project / "configs/studies").glob("*.yaml"):
-        assert set(stage_config(load_study(path), "assets")) == {"env"}
+        study = load_study(path)
+        if study.env.panels.test is not None:
+            assert set(stage_config(study, "assets")) == {"env"}
     check_sizes(panels(train=1, validation=1, test=1), {"env": {}})

@@ -27,10 +27,13 @@ def test_a_key_that_is_not_given_keeps_the_stages_default(tmp_path):
     assert (resources.rl_round.gpu, resources.rl_round.mem_mb) == (0, 1700)
 
 
-def test_no_shipped_study_asks_for_a_gpu():
+def test_a_tiny_model_asks_for_no_gpu():
     for path in (CONFIGS / "studies").glob("*.yaml"):
-        resources = load_study(path).config.resources.model_dump()
-        assert {stage["gpu"] for stage in resources.values()} == {0}
+        study = load_study(path)
+        resources = study.config.resources.model_dump()
+        asking = {stage for stage, needs in resources.items() if needs["gpu"]}
+        assert asking in (set(), {"sft", "rl_round", "evaluate"})
+        assert not (asking and study.model.tiny)
 
 
 @pytest.mark.parametrize(
