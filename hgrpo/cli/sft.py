@@ -35,7 +35,7 @@ def main() -> None:
     config = read_config(args.config)
     model, sft = section(config, "model", ModelConfig), section(config, "sft", SftConfig)
     began = time.perf_counter()
-    policy = load_policy(model, args.base)
+    policy = load_policy(model, args.base, seed=sft.seed)
     demonstrations = read_demonstrations(args.expert)
     # Whole tasks are held out: the same game under two random streams is not a held-out game.
     held_out = {

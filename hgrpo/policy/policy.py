@@ -1,6 +1,6 @@
 """The policy: a base model with what training moves, its reference, and its merged weights."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from hgrpo.errors import UserError
 from hgrpo.policy.own_code import plain_config
 from hgrpo.policy.precision import chosen_device
 from hgrpo.policy.safetensors_file import WEIGHTS, check_checksum, write_with_checksum
+from hgrpo.streams import key
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
@@ -148,27 +149,43 @@ class Policy:
             for name, tensor in self.trainable:
                 tensor.copy_(state[name])
 
-    def merged_weights(self) -> dict[str, Tensor]:
-        """Plain weights of the base architecture with the adapter folded in.
+    def merged_weights(self) -> Mapping[str, Tensor]:
+        """Plain weights of the base architecture with the adapter folded in, each when it is read.
 
         Keys are the base model's own names. What is adapted is float32, since small updates would
         be lost in less; what is not is shared, not copied.
         """
         if not self.lora:
             return {name: tensor.detach() for name, tensor in self.model.state_dict().items()}
-        weights: dict[str, Tensor] = {}
-        modules = dict(self.causal_lm.named_modules())
-        for name, tensor in self.causal_lm.state_dict().items():
-            if ".lora_" in name:
-                continue
-            plain = name.replace(".base_layer", "")
-            owner = modules[plain.rpartition(".")[0]]
-            value = tensor.detach()
-            if plain.endswith(".weight") and hasattr(owner, "get_delta_weight"):
-                delta = owner.get_delta_weight(_TRAINED).detach()
-                value = value.float() + delta.float()
-            weights[plain] = value
-        return weights
+        return _Merged(self.causal_lm)
+
+
+class _Merged(Mapping[str, Tensor]):
+    """See `Policy.merged_weights`: all of them at once would be the adapted base once more."""
+
+    def __init__(self, model: "PreTrainedModel"):
+        self._modules = dict(model.named_modules())
+        self._tensors = {
+            name.replace(".base_layer", ""): tensor.detach()
+            for name, tensor in model.state_dict().items()
+            if ".lora_" not in name
+        }
+
+    def __getitem__(self, name: str) -> Tensor:
+        tensor = self._tensors[name]
+        owner = self._modules[name.rpartition(".")[0]]
+        if name.endswith(".weight") and hasattr(owner, "get_delta_weight"):
+            return tensor.float() + owner.get_delta_weight(_TRAINED).detach().float()
+        return tensor
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tensors
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
 
 
 @dataclass(frozen=True)
@@ -200,8 +217,12 @@ def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | Save
     return SavedPolicy(architecture, conversation, weights, chosen_device(config))
 
 
-def load_policy(config: ModelConfig, base: Path, adapter: Path | None = None) -> Policy:
+def load_policy(
+    config: ModelConfig, base: Path, adapter: Path | None = None, seed: int = 0
+) -> Policy:
     """Load the base and, on top of it, an adapter; without one, a fresh trainable part.
+
+    A fresh LoRA adapter's random half is that of the stream ("lora-init", seed).
 
     Raises:
         UserError: as `check_adapter`, of base or adapter.
@@ -220,7 +241,10 @@ def load_policy(config: ModelConfig, base: Path, adapter: Path | None = None) ->
             lora_dropout=0.0,
             task_type="CAUSAL_LM",
         )
-        return Policy(peft.get_peft_model(model, lora), config, base)
+        # PEFT draws from torch's own generator, which every process seeds as it likes.
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(key("lora-init", seed) % 2**63)
+            return Policy(peft.get_peft_model(model, lora), config, base)
     _check_adapter(adapter, lora=True)
     model = peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
     return Policy(model, config, base)

@@ -4,9 +4,11 @@ Linear layers run on the packed new tokens of all rows; attention runs in groups
 as many new tokens, each against its part of the cache.
 """
 
+import math
+import mmap
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 _SUPPORTED = ("qwen2", "llama")
 # Rows with at most so many new tokens attend in one group, single tokens apart.
 _NARROW = 8
+# Memory of this process alone, where the system knows the difference.
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
 class Decoder:
@@ -47,11 +51,20 @@ class Decoder:
         cos, sin = _rope_table(config, self.head_dim, max_length)
         self._rope = cos.to(device, dtype), sin.to(device, dtype)
         self._weights: dict[str, Tensor] = {}
-        self._keys, self._values = self._cache(), self._cache()
+        try:
+            self._keys, self._values = self._cache(), self._cache()
+        except (OSError, torch.OutOfMemoryError):
+            room = 2 * math.prod(self._shape()) * dtype.itemsize
+            raise UserError(
+                f"no memory for a cache of {slots} conversations of {max_length} tokens "
+                f"({room / 2**30:.0f} GiB): lower in_flight of training and evaluation in the "
+                "study, or max_length of the model"
+            ) from None
 
-    def load(self, weights: dict[str, Tensor]) -> None:
+    def load(self, weights: Mapping[str, Tensor]) -> None:
         """Take weights under the base model's own names."""
-        fused: dict[str, Tensor] = {}
+        # The old ones go first, or both would be held at once.
+        self._weights = fused = {}
         for layer in range(self.config.num_hidden_layers):
             prefix = f"model.layers.{layer}"
             # One product instead of three: at this width a call costs more than its arithmetic.
@@ -73,20 +86,26 @@ class Decoder:
         tied = self.config.tie_word_embeddings
         fused["head"] = embedding if tied else self._own(weights["lm_head.weight"])
         fused["norm"] = self._own(weights["model.norm.weight"])
-        self._weights = fused
 
     def _own(self, *weights: Tensor) -> Tensor:
         """A copy of weights, one under the other, where and as the decoder computes."""
         return torch.cat([weight.to(self.device, self.dtype) for weight in weights])
 
-    def _cache(self) -> Tensor:
+    def _shape(self) -> tuple[int, ...]:
         layers = self.config.num_hidden_layers
-        shape = (layers, self.slots, self.kv_heads, self.max_length, self.head_dim)
+        return layers, self.slots, self.kv_heads, self.max_length, self.head_dim
+
+    def _cache(self) -> Tensor:
+        shape = self._shape()
         if self.device.type != "cpu" or self.dtype != torch.float32:
             return torch.zeros(shape, device=self.device, dtype=self.dtype)
-        # numpy asks the system for zeros and touches none: only what conversations reach takes
-        # memory, and nothing is ever moved to a larger place.
-        return torch.from_numpy(np.zeros(shape, dtype=np.float32))
+        # Zeros that the system promises and nobody touches: only what conversations reach takes
+        # memory, and nothing is ever moved to a larger place. Not in huge pages, of which the first
+        # token of a row would take the whole row, whatever the length of the conversation.
+        room = mmap.mmap(-1, 4 * math.prod(shape), **_PRIVATE)
+        if hasattr(mmap, "MADV_NOHUGEPAGE"):
+            room.madvise(mmap.MADV_NOHUGEPAGE)
+        return torch.frombuffer(room, dtype=torch.float32).view(shape)
 
     @torch.inference_mode()
     def copy_prefix(self, source: int, targets: list[int], length: int) -> None:

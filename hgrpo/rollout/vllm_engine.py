@@ -13,7 +13,7 @@ import copy
 import importlib.util
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import torch
@@ -157,7 +157,7 @@ class VllmEngine:
             self._active -= conversations
 
 
-def _untied(weights: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+def _untied(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
     """The weights, the output projection among them also where it is the embedding."""
     yield from weights.items()
     if _HEAD not in weights:

