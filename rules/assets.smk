@@ -18,6 +18,8 @@ rule study_config:
         f"{R}/logs/config.log",
     benchmark:
         f"{R}/benchmarks/study_config/config.jsonl"
+    # What watches a run reads it.
+    priority: 100
     params:
         cfg=cfg("config"),
         code=code_version("config"),

@@ -102,6 +102,12 @@ def asks(stage):
     return resources | ({"gpu": needs.gpu} if needs.gpu else {})
 
 
+def gpus(stage):
+    """GPUs of a job of a stage: the study's, or what `--set-resources` says in their place."""
+    instead = workflow.resource_settings.overwrite_resources.get(stage, {}).get("gpu")
+    return instead.value if instead else getattr(study.config.resources, stage).gpu
+
+
 def cores(stage):
     return getattr(study.config.resources, stage).threads
 

@@ -63,7 +63,7 @@ rule rl_round:
     resources:
         **asks("rl_round"),
         # No param: how many share a round is not what is computed.
-        processes=max(1, study.config.resources.rl_round.gpu),
+        processes=max(1, gpus("rl_round")),
     params:
         cfg=lambda wildcards: cfg("rl_round", wildcards.method),
         code=round_code,

@@ -5,6 +5,7 @@ gradients is all that has to agree, and the step that follows is the same in all
 on its own is rank 0 of 1.
 """
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ import torch
 import torch.distributed as dist
 
 Item = TypeVar("Item")
+# Set by torch's launcher in what it starts. WORLD_SIZE alone may be about something else.
+_STARTED = "TORCHELASTIC_RUN_ID"
 
 
 @dataclass(frozen=True)
@@ -77,25 +80,40 @@ ALONE = Ranks()
 
 
 def become_ranks(processes: int) -> None:
-    """Start this module anew as so many processes; returns in those, and where one is enough.
+    """Run this module in so many processes, and end as they do; returns in each of them.
 
-    Each gets its share of this process's threads. They find each other on this machine.
+    Each gets its share of this process's threads. They find each other on this machine. When one
+    fails the others are ended, and its exit status is this process's. One process is this one.
     """
-    if processes == 1 or "WORLD_SIZE" in os.environ:
+    if processes == 1 or _STARTED in os.environ:
         return
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import get_args_parser
+    from torch.distributed.run import run as launch
+
     threads = max(1, int(os.environ.get("OMP_NUM_THREADS", processes)) // processes)
     os.environ["OMP_NUM_THREADS"] = str(threads)
     if not torch.cuda.is_available():
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    module = ["-m", sys.modules["__main__"].__spec__.name]
-    os.execv(sys.executable, [sys.executable, *launch, *module, *sys.argv[1:]])
+    # Its own report of a failure is a page long, and what failed has said why.
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    words = ["--standalone", f"--nproc-per-node={processes}", "-m"]
+    words += [sys.modules["__main__"].__spec__.name, *sys.argv[1:]]
+    try:
+        launch(get_args_parser().parse_args(words))
+    except ChildFailedError as error:
+        _, first = error.get_first_failure()
+        sys.exit(max(1, first.exitcode))
+    except SignalException:
+        raise KeyboardInterrupt from None
+    sys.exit()
 
 
 def joined_ranks() -> Ranks:
     """The processes that a launcher started together; one alone where none did."""
     # Importing accelerate takes a second, and a process on its own has no use for it.
-    if int(os.environ.get("WORLD_SIZE", 1)) == 1:
+    if _STARTED not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
         return ALONE
     from accelerate import PartialState
 

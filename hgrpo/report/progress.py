@@ -102,7 +102,9 @@ def trained_runs(results: Path) -> list[RunPlan]:
             RunPlan(name, seed, rounds, _steps(config, name)) for name in arms for seed in seeds
         ]
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file; results/<study> was expected") from None
+        raise UserError(
+            f"{path}: no such file; results/<study> was expected, whose first job writes it"
+        ) from None
     except (yaml.YAMLError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path}: not the configuration of a study") from None
 

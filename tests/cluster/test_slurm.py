@@ -33,10 +33,11 @@ def test_the_same_results_as_without_slurm_though_a_round_is_killed(local, proje
         ("beginning_assets_base_expert", "COMPLETED"),
         ("evaluate_wildcards_SFTOnly_11_0", "COMPLETED"),
         ("evaluate_wildcards_flatGRPO_11_1", "COMPLETED"),
-        ("page_figures_merge_report_study_config", "COMPLETED"),
+        ("page_figures_merge_report", "COMPLETED"),
         ("rl_round_wildcards_flatGRPO_11_1", "COMPLETED"),
         ("rl_round_wildcards_flatGRPO_11_1", "FAILED"),
         ("sft", "COMPLETED"),
+        ("study_config", "COMPLETED"),
     ]
     by_rule = {job["rule"]: job for job in submitted}
     rounds = [job for job in submitted if "rl_round" in job["rule"]]

@@ -4,6 +4,7 @@ Environments live inside the process that trains, so killing that one is killing
 are killed in tests/cluster.
 """
 
+import json
 import os
 import random
 import shutil
@@ -82,6 +83,14 @@ class Checkout:
                 return
             except ProcessLookupError:
                 continue
+
+    def finished_steps(self):
+        """(arm, round's name) -> log rows of the steps that an unfinished round has behind it."""
+        found = {}
+        for path in (self.root / STUDY / "scratch").glob("*/seed_11/round_*/*/step_*/rows.json"):
+            arm, _, name = path.relative_to(self.root / STUDY / "scratch").parts[:3]
+            found[arm, name.split("-")[0]] = json.loads(path.read_text())
+        return found
 
     def artefacts(self):
         """Everything that a study's numbers rest on: weights as bytes, tables as rows."""
@@ -186,16 +195,30 @@ def round_seconds(calm):
     return sum(seconds) / len(seconds)
 
 
+def wait_for_a_step(checkout):
+    deadline = time.monotonic() + 120
+    while not checkout.finished_steps():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 @pytest.mark.parametrize("draw", range(3))
 def test_the_trainer_is_killed(calm, checkout, judge, draw):
     process = checkout.start()
     checkout.await_job(process)
-    time.sleep(random.Random(draw).uniform(0, round_seconds(calm)))
+    if draw:
+        wait_for_a_step(checkout)
+    time.sleep(random.Random(draw).uniform(0, round_seconds(calm) / 3))
     checkout.kill_a_job(process)
     process.communicate(timeout=300)
     assert process.returncode != 0
+    kept = checkout.finished_steps()
     checkout.finish()
     assert checkout.artefacts() == calm.artefacts()
+    # What was behind it was not played again: not even its times have changed.
+    for (arm, name), rows in kept.items():
+        log = checkout.root / STUDY / f"rl/{arm}/seed_11/{name}/train_log.json"
+        assert json.loads(log.read_text())["rows"][: len(rows)] == rows
 
 
 @pytest.mark.parametrize("draw", range(2))

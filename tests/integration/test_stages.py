@@ -177,6 +177,18 @@ def test_training_that_cannot_go_on_is_one_line(study, tmp_path, change, said):
     assert (str(kept[0].parent) in line) if kept else "none is kept" in line
 
 
+def test_processes_fail_as_one_does(study, tmp_path):
+    out = tmp_path / "round"
+    config = study.configs["rl_round"]
+    config = config | {"training": config["training"] | {"lr": 1e25, "warmup_steps": 0}}
+    done = study.run("rl_round", config=config, **study.round_options(out), processes=2)
+    assert done.returncode == 2, done.stderr
+    assert "error: step 1: the loss is not finite" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "ChildFailedError" not in done.stderr
+    assert not out.exists()
+
+
 def test_ctrl_c_leaves_no_output_and_one_line(study, tmp_path):
     out = tmp_path / "round"
     options = study.round_options(out)

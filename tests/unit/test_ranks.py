@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hgrpo.learning.ranks import Ranks
+from hgrpo.learning.ranks import ALONE, Ranks, joined_ranks
 
 WORKER = Path(__file__).with_name("rank_worker.py")
 CLOCKS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
@@ -90,3 +90,9 @@ def test_shares_are_joined_in_order(size, number, monkeypatch):
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
     monkeypatch.setattr(Ranks, "gather", lambda self, mine: shares)
     assert Ranks(0, size).join(shares[0]) == items
+
+
+def test_a_variable_of_somebody_elses_launcher_says_nothing(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    assert joined_ranks() == ALONE
