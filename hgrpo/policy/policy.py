@@ -1,6 +1,6 @@
 """The policy: a base model with what training moves, its reference, and its merged weights."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +11,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from safetensors.torch import save as serialise
 from torch import Tensor, nn
-from transformers import AutoConfig
+from transformers.utils import logging
 
 from hgrpo.agent.layout import conversation_for
 from hgrpo.config.model import ModelConfig
 from hgrpo.errors import UserError
+from hgrpo.policy.base_weights import architecture as architecture_of
 from hgrpo.policy.own_code import plain_config
 from hgrpo.policy.precision import chosen_device
 from hgrpo.policy.safetensors_file import WEIGHTS, check_checksum, write_with_checksum
@@ -211,7 +212,7 @@ def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | Save
     if config.adapt == "lora":
         return load_policy(config, base, adapter)
     weights = _check_adapter(adapter, lora=False)
-    architecture = _architecture(Path(adapter))
+    architecture = architecture_of(Path(adapter))
     _shorten(architecture, config)
     conversation = conversation_for(base, config.system)
     return SavedPolicy(architecture, conversation, weights, chosen_device(config))
@@ -225,7 +226,8 @@ def load_policy(
     A fresh LoRA adapter's random half is that of the stream ("lora-init", seed).
 
     Raises:
-        UserError: as `check_adapter`, of base or adapter.
+        UserError: as `check_adapter`, of base or adapter; a tensor of the base is missing, or not
+            what its config asks for; `lora.targets` or `attention` cannot be had.
     """
     if config.adapt == "full":
         return Policy(_load_full(Path(adapter or base), config), config, base)
@@ -234,6 +236,7 @@ def load_policy(
 
     model = _load_full(Path(base), config)
     if adapter is None:
+        _check_targets(model, config.lora.targets)
         lora = peft.LoraConfig(
             r=config.lora.rank,
             lora_alpha=config.lora.alpha,
@@ -255,29 +258,67 @@ def _load_full(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
     from transformers import AutoModelForCausalLM
 
     _check_adapter(folder, lora=False)
-    config = _architecture(folder)
+    config = architecture_of(folder)
     config.attention_dropout = 0.0
     _shorten(config, settings)
-    return AutoModelForCausalLM.from_pretrained(
-        str(folder),
-        config=config,
-        dtype=getattr(torch, settings.base_dtype),
-        attn_implementation=settings.attention,
-        use_safetensors=True,
-        local_files_only=True,
-        trust_remote_code=False,
-    )
-
-
-def _architecture(folder: Path) -> "PretrainedConfig":
     try:
-        # Unless told, transformers asks on the terminal whether to run a model's own code.
-        return AutoConfig.from_pretrained(
-            str(folder), local_files_only=True, trust_remote_code=False
-        )
-    except Exception as error:  # each model's config raises what it likes
+        with _without_report():
+            model, loaded = AutoModelForCausalLM.from_pretrained(
+                str(folder),
+                config=config,
+                dtype=getattr(torch, settings.base_dtype),
+                attn_implementation=settings.attention,
+                use_safetensors=True,
+                local_files_only=True,
+                trust_remote_code=False,
+                # Named below; otherwise, they end in a traceback.
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+            )
+    except (ImportError, ValueError) as error:
+        if settings.attention != "flash_attention_2":
+            raise
         reason = " ".join(str(error).split())
-        raise UserError(f"{folder / 'config.json'}: not a model's config ({reason})") from None
+        raise UserError(f"attention: {settings.attention!r}: {reason}") from None
+    _check_loaded(loaded, folder / WEIGHTS)
+    return model
+
+
+@contextmanager
+def _without_report() -> Iterator[None]:
+    """Within the block, transformers does not print a table of tensors that do not fit."""
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+
+
+def _check_loaded(loaded: dict[str, Iterable], path: Path) -> None:
+    """UserError unless every tensor of a model came out of the file, and every one there did."""
+    for problem, said in (
+        ("missing_keys", "is missing"),
+        ("mismatched_keys", "has another shape than config.json asks for"),
+        ("unexpected_keys", "is not one of the model that config.json describes"),
+    ):
+        # Of a mismatch the shapes come with the name.
+        names = sorted(each if isinstance(each, str) else each[0] for each in loaded[problem])
+        if names:
+            raise UserError(f"{path}: tensor {names[0]!r} {said}")
+
+
+def _check_targets(model: "PreTrainedModel", targets: Iterable[str]) -> None:
+    """UserError unless each of `lora.targets` is the end of a name of a matrix's module."""
+    matrices = [
+        name
+        for name, module in model.named_modules()
+        if getattr(getattr(module, "weight", None), "ndim", 0) == 2
+    ]
+    for target in targets:
+        if not any(f".{name}".endswith(f".{target}") for name in matrices):
+            known = ", ".join(sorted({name.rpartition(".")[2] for name in matrices}))
+            raise UserError(f"lora.targets: {target!r}: the model has no such module, but {known}")
 
 
 def _shorten(config: "PretrainedConfig", settings: ModelConfig) -> None:

@@ -42,8 +42,10 @@ def _read(path: Path) -> tuple[dict[str, dict], int]:
             if length > min(size, _LONGEST_HEADER):
                 raise ValueError("no header")
             header = json.loads(file.read(length))
-        tensors = [entry for name, entry in header.items() if name != _METADATA]
-        end = max((entry["data_offsets"][1] for entry in tensors), default=0)
+        tensors = {name: entry for name, entry in header.items() if name != _METADATA}
+        for name, entry in tensors.items():
+            _check_entry(name, entry)
+        end = max((entry["data_offsets"][1] for entry in tensors.values()), default=0)
         whole = size == 8 + length + end
     except (
         struct.error,
@@ -60,6 +62,21 @@ def _read(path: Path) -> tuple[dict[str, dict], int]:
     if not whole:
         raise UserError(f"{path}: {size:,} bytes, but its header tells of {8 + length + end:,}")
     return header, 8 + length
+
+
+def _check_entry(name: str, entry: dict) -> None:
+    """ValueError unless a header's entry has all that a tensor's must have."""
+    shape, offsets = entry.get("shape"), entry.get("data_offsets")
+    if not isinstance(entry.get("dtype"), str):
+        raise ValueError(f"tensor {name!r} has no dtype")
+    if not _sizes(shape):
+        raise ValueError(f"tensor {name!r} has no shape")
+    if not _sizes(offsets) or len(offsets) != 2:
+        raise ValueError(f"tensor {name!r} has no data_offsets")
+
+
+def _sizes(value: object) -> bool:
+    return isinstance(value, list) and all(type(each) is int and each >= 0 for each in value)
 
 
 def write_with_checksum(content: bytes, path: Path) -> None:

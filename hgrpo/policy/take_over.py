@@ -6,8 +6,9 @@ from pathlib import Path
 
 from hgrpo.agent.layout import conversation_for
 from hgrpo.errors import UserError
+from hgrpo.policy.base_weights import check_base_weights
 from hgrpo.policy.own_code import plain_config
-from hgrpo.policy.safetensors_file import INDEX, WEIGHTS, join, read_header, shards
+from hgrpo.policy.safetensors_file import INDEX, WEIGHTS, join, shards
 
 _TOKENIZER = "tokenizer.json"
 # Beside these, nothing of the folder is read by any stage.
@@ -36,7 +37,8 @@ def take_over(source: Path, out: Path, system: str | None = None) -> None:
 
     Raises:
         UserError: naming the file: it is missing or damaged, weights are pickled or quantised, the
-            model brings its own code, or its conversations cannot be had (`conversation_for`).
+            model brings its own code, its weights are not what its config asks for
+            (`check_base_weights`), or its conversations cannot be had (`conversation_for`).
     """
     for name in ("config.json", _TOKENIZER):
         if not (source / name).is_file():
@@ -47,13 +49,13 @@ def take_over(source: Path, out: Path, system: str | None = None) -> None:
     parts = _weights(source)
     _check_config(source / "config.json")
     conversation_for(source, system)
+    check_base_weights(source, parts)
     for name in _COPIED:
         if (source / name).is_file():
             shutil.copyfile(source / name, out / name)
     if len(parts) > 1:
         join(parts, out / WEIGHTS)
     else:
-        read_header(parts[0])
         _link(parts[0], out / WEIGHTS)
 
 

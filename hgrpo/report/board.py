@@ -61,15 +61,18 @@ class WandbRun:
                 "--wandb: the package wandb is missing; install the extra `board`"
             ) from None
         name = f"{plan.method}-seed_{plan.seed}"
-        self._run = wandb.init(
-            project=project,
-            group=study,
-            name=f"{study}-{name}",
-            id=hashlib.sha256(f"{identity}/{name}".encode()).hexdigest()[:16],
-            resume="allow",
-            reinit="create_new",
-            config={"study": study, "method": plan.method, "seed": plan.seed},
-        )
+        try:
+            self._run = wandb.init(
+                project=project,
+                group=study,
+                name=f"{study}-{name}",
+                id=hashlib.sha256(f"{identity}/{name}".encode()).hexdigest()[:16],
+                resume="allow",
+                reinit="create_new",
+                config={"study": study, "method": plan.method, "seed": plan.seed},
+            )
+        except wandb.Error as error:
+            raise UserError(f"--wandb: {project}: {' '.join(str(error).split())}") from None
 
     def write(self, step: int, scalars: dict[str, float]) -> None:
         """See `Writer`."""

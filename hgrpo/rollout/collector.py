@@ -8,6 +8,7 @@ from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.situations import play_again
 from hgrpo.agent.trajectory import Situation, Trajectory, Turn
 from hgrpo.envs.base import Observation, Task, TextEnv
+from hgrpo.errors import UserError
 from hgrpo.rollout.engine import Completion, Request, RolloutEngine
 from hgrpo.streams import key
 
@@ -99,6 +100,7 @@ class Collector:
 
         Raises:
             ReplayError: turns played again were not answered as they were the first time.
+            UserError: a task's first text leaves no room for a reply.
         """
         waiting = deque(enumerate(starts))
         playing: dict[int, _Episode] = {}
@@ -140,6 +142,14 @@ class Collector:
             trajectory.token_ids.extend(before.token_ids[:first])
             sampled = sum(turn.span[1] - turn.span[0] for turn in trajectory.turns)
             trajectory.behaviour_logprobs.extend(before.behaviour_logprobs[:sampled])
+        length = len(trajectory.token_ids)
+        if length + self._max_reply_tokens > self.engine.max_length:
+            raise UserError(
+                f"task {start.task.task_id}: {length} tokens before its first reply, and "
+                f"{self._max_reply_tokens} for that, are more than the {self.engine.max_length} "
+                "that the engine reads: raise max_length of the model or engine.max_length, or "
+                "take a model that reads more"
+            )
         return _Episode(env, trajectory, seen, start.stream, start.last_turn)
 
     def _ask(self, name: int, episode: _Episode) -> None:

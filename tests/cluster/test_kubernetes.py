@@ -1,7 +1,9 @@
 """profiles/kubernetes: a plan, and a study whose pods are processes and whose bucket is moto's."""
 
+import socket
 import subprocess
 import sys
+import time
 
 import pytest
 from cluster_checkout import NAME, SAME_FILES, make_checkout
@@ -9,10 +11,20 @@ from pretend_kubernetes import running_cluster
 
 pytest.importorskip("snakemake_executor_plugin_kubernetes", reason="needs the extra `kubernetes`")
 pytest.importorskip("snakemake_storage_plugin_s3", reason="needs the extra `kubernetes`")
-moto = pytest.importorskip("moto.server", reason="needs the extra `bucket`")
+pytest.importorskip("moto", reason="needs the extra `bucket`")
 
 KEYS = {"access_key": "a-key", "secret_key": "a-secret"}
 BUCKET = "your-bucket"
+
+
+def await_port(server, port):
+    """Return once the server answers."""
+    while True:
+        assert server.poll() is None
+        with socket.socket() as attempt:
+            if attempt.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +32,17 @@ def bucket():
     """An empty bucket, and the variables that tell where it is."""
     import boto3
 
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    address = f"http://{host}:{port}"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    # In a process of its own: vLLM looks at all that is imported, and trips over Flask's proxies.
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}"
+    await_port(server, port)
     made = boto3.resource(
         "s3",
         endpoint_url=address,
@@ -35,7 +54,8 @@ def bucket():
     settings = KEYS | {"endpoint_url": address}
     variables = {f"SNAKEMAKE_STORAGE_S3_{key.upper()}": value for key, value in settings.items()}
     yield made, variables
-    server.stop()
+    server.kill()
+    server.wait()
 
 
 def snakemake(checkout, variables: dict[str, str], *arguments: str) -> subprocess.CompletedProcess:

@@ -78,6 +78,16 @@ def test_wandb_without_a_network(results, tmp_path):
     assert b"mean_reward" in content and b"mine-flatGRPO-seed_11" in content
 
 
+def test_wandb_without_a_key_is_one_line(results, tmp_path):
+    pytest.importorskip("wandb", reason="needs the board extra")
+    home = {"HOME": str(tmp_path / "home"), "NETRC": str(tmp_path / "netrc")}
+    done = board(results, "--wandb", "project", WANDB_MODE="online", WANDB_API_KEY="", **home)
+    assert done.returncode == 2
+    said = [line for line in done.stderr.splitlines() if not line.startswith("wandb: ")]
+    assert len(said) == 1, done.stderr
+    assert said[0].startswith("error: --wandb: project: No API key configured")
+
+
 def test_a_board_must_be_named(results):
     done = board(results)
     assert done.returncode == 2

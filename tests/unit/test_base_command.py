@@ -11,6 +11,14 @@ import torch
 from chat_models import END, chat_tokenizer, write_chat
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models
+from transformers import (
+    AutoModelForCausalLM,
+    BertConfig,
+    LlamaConfig,
+    Qwen2Config,
+    T5Config,
+    ViTConfig,
+)
 
 from hgrpo.agent.layout import conversation_for
 from hgrpo.agent.tokenizer import ACT, START, load_tokenizer
@@ -18,20 +26,38 @@ from hgrpo.agent.tokenizer import END as PLAIN_END
 from hgrpo.cli import base
 from hgrpo.cli.entry import run
 
-TENSORS = {
-    "a": torch.arange(6, dtype=torch.bfloat16).view(2, 3),
-    "b": torch.tensor([0.5, -1.0, 2.0]),
-    "c": torch.tensor([7], dtype=torch.int8),
-    "d": torch.eye(2),
+SIZES = {
+    "vocab_size": 5,
+    "hidden_size": 4,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "intermediate_size": 6,
 }
+MATRIX, HEAD = "model.layers.0.mlp.up_proj.weight", "lm_head.weight"
+EMBEDDINGS = "model.embed_tokens.weight"
+
+
+def tensors_of(config) -> dict[str, torch.Tensor]:
+    """The weights of a model, those of its norms as float32 and all others as bfloat16."""
+    state = AutoModelForCausalLM.from_config(config).state_dict()
+    return {
+        name: tensor.clone() if "norm" in name else tensor.bfloat16()
+        for name, tensor in state.items()
+        if not (config.tie_word_embeddings and name == HEAD)
+    }
+
+
+ENTRY = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+TENSORS = tensors_of(LlamaConfig(**SIZES))
 
 
 @pytest.fixture
 def source(tmp_path):
-    """A folder that looks like a model, with the tokens of conversations."""
+    """The folder of a small model, with the tokens of conversations."""
     folder = tmp_path / "source"
     folder.mkdir()
-    (folder / "config.json").write_text("{}")
+    LlamaConfig(**SIZES).save_pretrained(folder)
     save_file(TENSORS, folder / "model.safetensors", metadata={"format": "pt"})
     write_tokenizer(folder, [START, ACT, PLAIN_END])
     return folder
@@ -45,7 +71,8 @@ def write_tokenizer(folder, tokens):
 def split(folder):
     """Put the weights of a folder into two files with an index."""
     (folder / "model.safetensors").unlink()
-    parts = {"model-1.safetensors": ("a", "c"), "model-2.safetensors": ("b", "d")}
+    names = list(TENSORS)
+    parts = {"model-1.safetensors": names[::2], "model-2.safetensors": names[1::2]}
     for name, tensors in parts.items():
         save_file({t: TENSORS[t] for t in tensors}, folder / name, metadata={"format": "pt"})
     named = {tensor: name for name, tensors in parts.items() for tensor in tensors}
@@ -74,7 +101,8 @@ def test_a_folder_with_the_tokens_is_taken_over(command, source):
     assert (out / "model.safetensors").read_bytes() == weights
     assert json.loads((out / "summary.json").read_text()) == {
         "vocabulary": 4,
-        "parameters": 6 + 3 + 1 + 4,
+        # Embeddings and head, query and output, key and value, the MLP, three norms.
+        "parameters": 2 * 5 * 4 + 2 * 4 * 4 + 2 * 2 * 4 + 3 * 4 * 6 + 3 * 4,
         "bytes": len(weights),
         "sha256": hashlib.sha256(weights).hexdigest(),
     }
@@ -206,6 +234,19 @@ def test_a_config_that_cannot_be_had_is_refused(command, source, capsys, config,
         (struct.pack("<Q", 2) + b"[]", "not a safetensors file"),
         (struct.pack("<Q", 2) + b"{", "not a safetensors file"),
         (struct.pack("<Q", 2) + b"{}more", "14 bytes, but its header tells of 10"),
+        *(
+            (
+                struct.pack("<Q", len(text := json.dumps({"a": ENTRY | {key: value}})))
+                + text.encode(),
+                f"not a safetensors file (tensor 'a' has no {key})",
+            )
+            for key, values in (
+                ("dtype", (None, 1)),
+                ("shape", (None, "1", [-1], [0.5])),
+                ("data_offsets", (None, [0], [0, "0"])),
+            )
+            for value in values
+        ),
     ],
 )
 def test_damaged_weights_are_named(command, source, capsys, content, expected):
@@ -240,5 +281,100 @@ def test_a_damaged_index_is_named(command, source, capsys, index, expected):
 
 def test_a_tensor_in_two_files_is_named(command, source, capsys):
     split(source)
-    save_file({"a": TENSORS["b"]}, source / "model-2.safetensors")
-    assert "tensor 'a' is in another file too" in refused(command, capsys, source)
+    second = source / "model-2.safetensors"
+    first = next(iter(TENSORS))
+    save_file(load_file(second) | {first: TENSORS[first]}, second)
+    assert f"tensor {first!r} is in another file too" in refused(command, capsys, source)
+
+
+FAMILIES = [LlamaConfig, Qwen2Config]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("shard", [300, 10_000])
+def test_what_transformers_saved_is_taken_over(command, source, family, tied, shard):
+    (source / "model.safetensors").unlink()
+    model = AutoModelForCausalLM.from_config(family(**SIZES, tie_word_embeddings=tied))
+    model.save_pretrained(source, max_shard_size=shard)
+    assert (source / "model.safetensors.index.json").exists() == (shard == 300)
+    joined = load_file(command(source) / "model.safetensors")
+    assert (HEAD in joined) != tied
+    assert all(torch.equal(tensor, model.state_dict()[name]) for name, tensor in joined.items())
+
+
+def write_model(folder, config, **changed):
+    """Put a model into `folder`, some of its tensors others than they ought to be, or away."""
+    config.save_pretrained(folder)
+    tensors = tensors_of(config) | changed
+    kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_tied_head_may_be_there_or_not(command, source, family):
+    tied = family(**SIZES, tie_word_embeddings=True)
+    write_model(source, tied, **{HEAD: torch.zeros(5, 4)})
+    assert HEAD in load_file(command(source) / "model.safetensors")
+
+
+WRONG = [
+    ({MATRIX: None}, rf"tensor '{MATRIX}' is missing (1 of the "),
+    ({HEAD: None}, rf"tensor '{HEAD}' is missing (1 of the "),
+    ({EMBEDDINGS: None}, rf"tensor '{EMBEDDINGS}' is missing (1 of the "),
+    ({MATRIX: torch.zeros(6, 5)}, f"'{MATRIX}' has shape [6, 5]; config.json asks for [6, 4]"),
+    ({"a": torch.zeros(1)}, "tensor 'a' is not one of the model that config.json describes"),
+    ({MATRIX: torch.zeros(6, 4, dtype=torch.int8)}, f"tensor '{MATRIX}' has type I8"),
+]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("changed", "expected"), WRONG)
+def test_a_tensor_that_does_not_fit_is_named(command, source, capsys, family, changed, expected):
+    write_model(source, family(**SIZES), **changed)
+    said = refused(command, capsys, source)
+    assert f"{source / 'model.safetensors'}: " in said and expected in said
+
+
+def test_tied_embeddings_are_missed_whether_or_not_there_is_a_head(command, source, capsys):
+    tied = LlamaConfig(**SIZES, tie_word_embeddings=True)
+    write_model(source, tied, **{EMBEDDINGS: None, HEAD: torch.zeros(5, 4)})
+    assert f"tensor '{EMBEDDINGS}' is missing" in refused(command, capsys, source)
+
+
+def test_of_several_files_the_one_at_fault_is_named(command, source, capsys):
+    index = split(source)
+    second = source / "model-2.safetensors"
+    tensors = load_file(second)
+    name = next(name for name in tensors if tensors[name].ndim == 2)
+    save_file(tensors | {name: torch.zeros(3)}, second)
+    assert f"{second}: tensor {name!r} has shape [3]" in refused(command, capsys, source)
+    save_file({n: tensor for n, tensor in tensors.items() if n != name}, second)
+    assert f"{index}: tensor {name!r} is missing" in refused(command, capsys, source)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (LlamaConfig(**SIZES | {"intermediate_size": 7}), "config.json asks for [4, 7]"),
+        (LlamaConfig(**SIZES | {"vocab_size": 6}), "config.json asks for [6, 4]"),
+        (LlamaConfig(**SIZES | {"num_hidden_layers": 2}), "is missing (9 of the 21"),
+        (BertConfig(), "config.json: model_type: 'bert' is no causal language model"),
+        (T5Config(), "config.json: model_type: 't5' is no causal language model"),
+        (ViTConfig(), "config.json: model_type: 'vit' is no causal language model"),
+    ],
+)
+def test_a_config_of_another_model_is_refused(command, source, capsys, config, expected):
+    config.save_pretrained(source)
+    assert expected in refused(command, capsys, source)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_values_that_are_not_finite_are_refused(command, source, capsys, value, dtype):
+    broken = torch.zeros(6, 4, dtype=dtype)
+    broken[5, 3] = value
+    write_model(source, LlamaConfig(**SIZES), **{MATRIX: broken})
+    assert f"{source / 'model.safetensors'}: tensor '{MATRIX}' has values that are not finite" in (
+        refused(command, capsys, source)
+    )

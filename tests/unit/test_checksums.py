@@ -30,7 +30,7 @@ from hgrpo.learning.checkpoint import (
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import load_player, load_policy
-from hgrpo.policy.safetensors_file import check_checksum, write_with_checksum
+from hgrpo.policy.safetensors_file import check_checksum, read_header, write_with_checksum
 
 TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.tensor([1.5, -2.0], dtype=torch.bfloat16)}
 WEIGHTS = {"lora": "adapter_model.safetensors", "full": "model.safetensors"}
@@ -142,6 +142,18 @@ def test_a_flipped_bit_in_the_base_is_named(tmp_path):
     flip(tmp_path / "model.safetensors")
     with pytest.raises(UserError, match=r"model\.safetensors: does not match its checksum"):
         load_policy(policy.config, tmp_path)
+
+
+@pytest.mark.parametrize("key", ["dtype", "shape", "data_offsets"])
+def test_a_tensor_without_a_part_of_its_entry_is_named(file, key):
+    content = file.read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    del header["b"][key]
+    text = json.dumps(header).encode()
+    file.write_bytes(struct.pack("<Q", len(text)) + text + content[8 + length :])
+    with pytest.raises(UserError, match=rf"weights\.safetensors: .*tensor 'b' has no {key}"):
+        read_header(file)
 
 
 def test_transformers_and_peft_load_what_was_saved(tmp_path):

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 import torch
 from hall import MAX_TOKENS, TURN_CAP, collect
-from tiny_policy import HallEnv, hall_tasks, make_policy
+from tiny_policy import TEXTS, HallEnv, hall_tasks, make_policy
 
 from hgrpo.agent.conversation import Conversation
+from hgrpo.errors import UserError
 from hgrpo.policy.logprobs import make_batch, sampled_logprobs
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Request, Sampling
@@ -90,6 +91,23 @@ def test_context_overflow_ends_the_episode_and_is_counted(policy):
     lost = [t for t in group if not t.success]
     assert lost
     assert all(t.context_overflow and t.truncated and len(t.turns) < 50 for t in lost)
+
+
+@pytest.mark.parametrize("room", [-1, 0])
+def test_a_first_text_without_room_for_a_reply_is_named(policy, room):
+    conversation = Conversation(policy.tokenizer)
+    engine = TorchEngine(policy, 4, Sampling(1.0, MAX_TOKENS), conversation.end_id)
+    length = len(conversation.opening(TEXTS[0]))
+    engine.max_length = length + MAX_TOKENS + room
+    collector = Collector(engine, conversation, HallEnv, 1, MAX_TOKENS)
+    if room == 0:
+        collector.collect(hall_tasks(1), 1, ("long",))
+        return
+    with pytest.raises(UserError) as caught:
+        collector.collect(hall_tasks(1), 1, ("long",))
+    assert f"task hall-0-1: {length} tokens before its first reply" in str(caught.value)
+    assert f"more than the {engine.max_length} that" in str(caught.value)
+    assert "max_length of the model or engine.max_length" in str(caught.value)
 
 
 def test_engine_refuses_too_many_conversations_and_foreign_prefixes(policy):

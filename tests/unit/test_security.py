@@ -107,8 +107,17 @@ def refused(call, capsys) -> str:
     assert stopped.value.code == 2
     said = capsys.readouterr().err.splitlines()
     errors = [line for line in said if line.startswith("error: ")]
-    assert len(errors) == 1 and "Traceback" not in said
+    assert len(errors) == 1 and not any("Traceback" in line for line in said)
     return errors[0]
+
+
+def test_one_line_beside_a_traceback_is_none(capsys):
+    def fails():
+        print("Traceback (most recent call last):\nerror: one", file=sys.stderr)
+        sys.exit(2)
+
+    with pytest.raises(AssertionError):
+        refused(fails, capsys)
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.safetensors"])
