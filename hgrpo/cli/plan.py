@@ -15,13 +15,14 @@ Examples:
 
 import argparse
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hgrpo.cli.entry import run
 from hgrpo.config.preflight import missing_key
-from hgrpo.config.study import Study, load_study
+from hgrpo.config.study import NAME, Study, load_study
 from hgrpo.credit.judge.settings import SERVICE
 from hgrpo.errors import UserError
 from hgrpo.planning.accuracy import check_lines, check_plan, save_plan
@@ -38,7 +39,7 @@ from hgrpo.planning.forecast import (
 from hgrpo.planning.jobs import SHARED, STAGES, Job, read_jobs, snakemake_summary
 from hgrpo.planning.past import Past
 from hgrpo.planning.profile import Profile, read_profile
-from hgrpo.planning.tables import footnotes, price_lines, table, wall_line
+from hgrpo.planning.tables import footnotes, lost_lines, price_lines, table, wall_line
 
 RESULTS = Path("results")
 _NOTHING_KNOWN = (
@@ -70,13 +71,19 @@ def main() -> None:
     if len(config) < len(args.settings):
         raise UserError(f"KEY=VALUE was expected: {' '.join(args.settings)}")
     name = config.pop("study", "bakeoff")
+    if args.cores is not None and args.cores < 1:
+        raise UserError(f"--cores: at least 1 was expected, not {args.cores}")
     if args.check:
+        if not re.match(NAME, name):
+            raise UserError(f"study: not a study's name: {name!r}")
+        if check_plan(RESULTS / name) is None:
+            raise UserError(f"there is no plan of the study {name} yet: without --check it is made")
         _print(_past_plan(RESULTS / name, whole=True))
         return
     profile = read_profile(args.profile, args.cores)
     study = load_study(Path("configs/studies") / f"{name}.yaml", config)
     jobs = read_jobs(snakemake_summary(args.settings, args.profile))
-    expected = forecasts(jobs, Past(RESULTS, name), study.config.resources)
+    expected = forecasts(jobs, Past(RESULTS, name), study.config.resources, profile.cores)
     _print(report(study, expected, profile, os.environ))
     to_run = any(job.to_run for job in jobs)
     _print(_past_plan(RESULTS / name, whole=not to_run))
@@ -112,7 +119,7 @@ def report(
             lines += _NOTHING_KNOWN
         lines += footnotes(by_arm)
         lines += price_lines(everything, profile, bool(judges))
-    return lines + judges
+    return lines + lost_lines(one.job for one in expected) + judges
 
 
 def _past_plan(folder: Path, whole: bool) -> list[str]:

@@ -65,7 +65,8 @@ def read_yaml(path: Path) -> dict:
         reason = " ".join(str(error).split())
         raise UserError(f"{path}: not a YAML file ({reason})") from None
     if not isinstance(loaded, dict):
-        raise UserError(f"{path}: a mapping was expected, not {type(loaded).__name__}")
+        found = "an empty file" if loaded is None else type(loaded).__name__
+        raise UserError(f"{path}: a mapping was expected, not {found}")
     return loaded
 
 

@@ -65,7 +65,8 @@ class Resources(Strict):
 
 
 # Names become folders of the results and words of commands.
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+Name = Annotated[str, Field(pattern=NAME)]
 
 
 class Variant(BaseModel):

@@ -18,7 +18,7 @@ class Forecast:
 
     Attributes:
         seconds, bytes: None where no job of the stage ever ended here.
-        needs: cores and GPUs that it holds.
+        needs: cores and GPUs that it holds; no more cores than there are.
     """
 
     job: Job
@@ -33,7 +33,7 @@ class Row:
 
     Attributes:
         label: the stage, the arm, or what they are together.
-        jobs, to_run: how many.
+        jobs, to_run, lost: how many; lost are those not to run of which a file is gone.
         seconds_each: mean of the jobs to run; None where there are none, or nothing is known.
         core_hours, gpu_hours, money, bytes: of the jobs to run, those left out of which nothing is
             known; None where that is all of them. `money` is None without prices, too.
@@ -43,6 +43,7 @@ class Row:
     label: str
     jobs: int
     to_run: int
+    lost: int
     seconds_each: float | None
     core_hours: float | None
     gpu_hours: float | None
@@ -51,19 +52,31 @@ class Row:
     source: int
 
 
-def needs(resources: Resources, stage: str) -> StageResources:
-    """Resources of a stage; those that are not configured take one core."""
-    return getattr(resources, "report" if stage in _REPORT else stage, StageResources())
+def needs(resources: Resources, stage: str, cores: int | None = None) -> StageResources:
+    """Resources of a stage; those that are not configured take one core.
+
+    Args:
+        resources: of the study.
+        stage: name of the rule.
+        cores: of the machine that runs it: Snakemake gives a job that asks for more as many as
+            these. None on a cluster.
+    """
+    asked = getattr(resources, "report" if stage in _REPORT else stage, StageResources())
+    if cores is None or asked.threads <= cores:
+        return asked
+    return asked.model_copy(update={"threads": cores})
 
 
-def forecasts(jobs: Iterable[Job], past: Past, resources: Resources) -> list[Forecast]:
-    """What is expected of each of the jobs."""
+def forecasts(
+    jobs: Iterable[Job], past: Past, resources: Resources, cores: int | None = None
+) -> list[Forecast]:
+    """What is expected of each of the jobs; `cores` as in `needs`."""
     return [
         Forecast(
             job,
             past.seconds(job.stage, job.arm),
             past.bytes(job.stage, job.arm),
-            needs(resources, job.stage),
+            needs(resources, job.stage, cores),
         )
         for job in jobs
     ]
@@ -87,18 +100,19 @@ def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Ro
     to_run = [one for one in expected if one.job.to_run]
     timed = [(one.seconds.value, one.needs) for one in to_run if one.seconds]
     weighed = [one.bytes.value for one in to_run if one.bytes]
-    sources = [known.source for one in to_run for known in (one.seconds, one.bytes) if known]
+    estimates = [found for one in to_run for found in (one.seconds, one.bytes) if found]
     known = timed or not to_run
     return Row(
         label,
         len(expected),
         len(to_run),
+        sum(bool(one.job.lost) for one in expected),
         sum(seconds for seconds, _ in timed) / len(timed) if timed else None,
         sum(seconds * asked.threads for seconds, asked in timed) / 3600 if known else None,
         sum(seconds * asked.gpu for seconds, asked in timed) / 3600 if known else None,
         sum(prices.of_job(*one) for one in timed) if known and prices else None,
         sum(weighed) if weighed or not to_run else None,
-        max(sources, default=OWN),
+        max((found.source for found in estimates), default=OWN),
     )
 
 
@@ -119,7 +133,10 @@ def least_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) 
 
 
 def _longest_chain(timed: Iterable[tuple[Forecast, float]], study: Study) -> float:
-    """Seconds of the shared stages, one arm's rounds and fits at one seed, and an evaluation."""
+    """Seconds of the shared stages, one arm's rounds and fits at one seed, and an evaluation.
+
+    Of the shared stages each waits for the one before in `STAGES`, from the games to the report.
+    """
     shared, ends = 0.0, defaultdict(float)
     chains: dict[tuple[str, str], float] = defaultdict(float)
     for one, seconds in timed:

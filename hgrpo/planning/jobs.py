@@ -25,11 +25,13 @@ class Job:
         stage: name of its rule.
         folder: where its files stand, such as results/bakeoff/rl/flatGRPO/seed_11/round_2.
         to_run: nothing finished takes its place.
+        lost: a file of it that is gone though the job is not to run; "" where none is.
     """
 
     stage: str
     folder: str
     to_run: bool
+    lost: str = ""
 
     @property
     def arm(self) -> str:
@@ -74,12 +76,18 @@ def read_jobs(summary: str) -> list[Job]:
 
     All files of a job stand in one folder, or in `adapter` or `tables` below it.
     """
-    found: dict[tuple[str, str], bool] = {}
+    found: dict[tuple[str, str], Job] = {}
     for line in summary.splitlines():
         row = line.split("\t")
         if len(row) > 4 and row[0] != "output_file":
-            found[row[2], _home(row[0])] = row[-1].strip() != "no update"
-    return [Job(stage, folder, to_run) for (stage, folder), to_run in found.items()]
+            path, stage, to_run = row[0], row[2], row[-1].strip() != "no update"
+            folder = _home(path)
+            before = found.get((stage, folder))
+            lost = before.lost if before else ""
+            if not to_run and row[-2] == "missing":
+                lost = lost or path
+            found[stage, folder] = Job(stage, folder, to_run, lost)
+    return list(found.values())
 
 
 def _home(output: str) -> str:

@@ -9,6 +9,7 @@ Example:
 """
 
 import gc
+import os
 from collections.abc import AsyncIterator
 
 import snakemake.cli
@@ -16,12 +17,22 @@ from snakemake.dag import DAG
 
 
 async def job_lines(dag: DAG, detailed: bool = False) -> AsyncIterator[str]:
-    """Lines in the columns of `snakemake --summary`, with the first output of each job."""
+    """Lines in the columns of `snakemake --summary`, with one output of each job.
+
+    That is one that is missing, where the job is not to run, and else the first. Files in a store
+    are not looked for.
+    """
     yield "output_file\tdate\trule\tlog-file(s)\tstatus\tplan"
     for job in dag.jobs:
         if job.output:
-            plan = "update pending" if dag.reason(job) else "no update"
-            yield f"{job.output[0]}\t-\t{job.rule.name}\t-\t-\t{plan}"
+            path, status, plan = job.output[0], "-", "update pending"
+            if not dag.reason(job):
+                plan = "no update"
+                for output in job.output:
+                    if not output.is_storage and not os.path.exists(output):
+                        path, status = output, "missing"
+                        break
+            yield f"{path}\t-\t{job.rule.name}\t-\t{status}\t{plan}"
 
 
 if __name__ == "__main__":

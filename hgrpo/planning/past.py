@@ -31,6 +31,7 @@ _WRITES = {
 _WEIGHED = 20  # folders of a stage and arm: more of them say the same
 
 _ByArm = Mapping[str, list[float]]
+_Measure = Callable[[Path, str], _ByArm]
 
 
 @dataclass(frozen=True)
@@ -59,40 +60,40 @@ class Past:
 
     def __init__(self, results: Path, study: str):
         self._results, self._study = results, study
-        self._seconds = functools.cache(functools.partial(self._read, seconds_of_jobs))
-        self._bytes = functools.cache(functools.partial(self._read, bytes_of_jobs))
-
-    @functools.cached_property
-    def _others(self) -> list[str]:
-        folders = sorted(self._results.iterdir()) if self._results.is_dir() else []
-        return [path.name for path in folders if path.is_dir() and path.name != self._study]
+        self._own = functools.cache(lambda measure, stage: measure(results / study, stage))
+        self._others = functools.cache(self._read_others)
 
     def seconds(self, stage: str, arm: str) -> Estimate | None:
         """Seconds of a job; None where no job of the stage ever ended here."""
-        return self._nearest(self._seconds, stage, arm)
+        return self._nearest(seconds_of_jobs, stage, arm)
 
     def bytes(self, stage: str, arm: str) -> Estimate | None:
         """Bytes that a job leaves; None where no job of the stage ever ended here."""
-        return self._nearest(self._bytes, stage, arm)
+        return self._nearest(bytes_of_jobs, stage, arm)
 
-    def _read(self, measure: Callable[[Path, str], _ByArm], stage: str, own: bool) -> _ByArm:
-        """arm -> values, of the study in hand or of all the others together."""
+    def _nearest(self, measure: _Measure, stage: str, arm: str) -> Estimate | None:
+        own = self._own(measure, stage)
+        if own:
+            return _mean(own, arm, OWN, OTHER_ARMS)
+        others = self._others(measure, stage)
+        return _mean(others, arm, OTHER_STUDIES, OTHER_STUDIES) if others else None
+
+    def _read_others(self, measure: _Measure, stage: str) -> _ByArm:
+        """arm -> values, of all studies but the one in hand together."""
         found = defaultdict(list)
-        for name in [self._study] if own else self._others:
-            for arm, values in measure(self._results / name, stage).items():
-                found[arm] += values
+        for path in sorted(self._results.iterdir()) if self._results.is_dir() else ():
+            if path.is_dir() and path.name != self._study:
+                for arm, values in measure(path, stage).items():
+                    found[arm] += values
         return found
 
-    @staticmethod
-    def _nearest(values: Callable[[str, bool], _ByArm], stage: str, arm: str) -> Estimate | None:
-        for own in (True, False):
-            by_arm = values(stage, own)
-            if by_arm.get(arm):
-                return Estimate(statistics.fmean(by_arm[arm]), OWN if own else OTHER_STUDIES)
-            if by_arm:
-                every = [value for several in by_arm.values() for value in several]
-                return Estimate(statistics.fmean(every), OTHER_ARMS if own else OTHER_STUDIES)
-        return None
+
+def _mean(by_arm: _ByArm, arm: str, same: int, otherwise: int) -> Estimate:
+    """Mean of an arm's values, from the source `same`; else of all there are, `otherwise`."""
+    if by_arm.get(arm):
+        return Estimate(statistics.fmean(by_arm[arm]), same)
+    every = [value for values in by_arm.values() for value in values]
+    return Estimate(statistics.fmean(every), otherwise)
 
 
 def seconds_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:

@@ -1,8 +1,9 @@
 """A plan as text: a row for each stage, a row for each arm, and what they leave unsaid."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hgrpo.planning.forecast import Row
+from hgrpo.planning.jobs import Job
 from hgrpo.planning.past import OTHER_ARMS, OTHER_STUDIES, OWN
 from hgrpo.planning.profile import PRICES, Profile
 
@@ -29,7 +30,8 @@ def table(what: str, rows: Sequence[Row], currency: str | None, each: bool = Fal
     heads += [*([currency] if currency else []), "disk"]
     cells = [heads]
     for row in rows:
-        cells.append([row.label, str(row.jobs), str(row.jobs - row.to_run), str(row.to_run)])
+        cells.append([row.label, str(row.jobs), str(row.jobs - row.to_run - row.lost)])
+        cells[-1] += [str(row.to_run)]
         cells[-1] += [_number(row.seconds_each, ",.1f") if row.to_run else "-"] if each else []
         cells[-1] += [_hours(row.core_hours), _hours(row.gpu_hours)]
         cells[-1] += [_number(row.money, ",.2f")] if currency else []
@@ -68,6 +70,19 @@ def wall_line(everything: Row, minutes: float, profile: Profile, unknown: Sequen
         return f"{everything.to_run} jobs to run"
     text = f"{everything.to_run} jobs to run, at least {_duration(minutes)} {where}"
     return text + (f"; not counting {', '.join(unknown)}, which never ran here" if unknown else "")
+
+
+def lost_lines(jobs: Iterable[Job]) -> list[str]:
+    """What is gone of finished jobs and will not be made again unless it is asked for."""
+    lost = [job.lost for job in jobs if job.lost]
+    if not lost:
+        return []
+    who = "1 finished job has" if len(lost) == 1 else f"{len(lost)} finished jobs have"
+    return [
+        f"{who} lost files that nothing asks for any more, such as",
+        f"  {lost[0]}",
+        f"`snakemake {lost[0]}`, with the profile and --config, makes it again",
+    ]
 
 
 def price_lines(everything: Row, profile: Profile, judges: bool) -> list[str]:

@@ -119,7 +119,7 @@ def check_checksum(path: Path) -> None:
     if digest.hexdigest() != expected:
         raise UserError(
             f"{path}: does not match its checksum: damaged, or changed after it was written; put "
-            "a copy in its place, or remove it and make it again"
+            "a copy in its place, or delete it and ask snakemake for that path, see README.md"
         )
 
 

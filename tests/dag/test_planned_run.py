@@ -1,10 +1,14 @@
 """`python -m hgrpo.cli.plan` on real rules: what is cached, what an edit makes run, how it went."""
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
+
+from hgrpo.cli.plan import main
+from hgrpo.errors import UserError
 
 
 @pytest.fixture
@@ -51,3 +55,38 @@ def test_a_plan_names_what_an_edit_makes_run_and_is_held_against_it(checkout, pl
     done = checkout.snakemake()
     assert done.returncode == 0, done.stdout + done.stderr
     assert plan("--check")[0].endswith("11 of the 11 jobs that it named have run")
+
+
+LOST = "results/grid/rl/flatGRPO/seed_11/round_1/adapter/model.safetensors"
+
+
+def test_a_lost_file_of_a_finished_study_is_named_and_comes_back_by_its_path(checkout, plan):
+    path = checkout.root / LOST
+    whole = path.read_bytes()
+    path.unlink()
+    # The report is newer than what the file went into.
+    assert checkout.planned() == set()
+    lines = plan()
+    assert counts(lines, "flatGRPO") == [8, 7, 0]
+    assert counts(lines, "all") == [26, 25, 0]
+    assert f"`snakemake {LOST}`, with the profile and --config, makes it again" in lines
+
+    done = checkout.snakemake(LOST, "--workflow-profile", "profiles/laptop")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert path.read_bytes() == whole
+    # It came out as it was, so nothing follows; had it not, all that follows would.
+    assert checkout.planned() == set()
+    path.write_text("another policy")
+    assert "flatGRPO, seed 11: round 2" in checkout.planned()
+
+
+def test_mistakes_on_the_command_line_are_named(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for arguments, said in (
+        (["--cores", "0"], "--cores: at least 1 was expected, not 0"),
+        (["--check", "study=nope"], "there is no plan of the study nope yet"),
+        (["--check", "study=../nope"], "study: not a study's name: '../nope'"),
+    ):
+        monkeypatch.setattr("sys.argv", ["plan", *arguments])
+        with pytest.raises(UserError, match=re.escape(said)):
+            main()

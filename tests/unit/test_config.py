@@ -258,7 +258,7 @@ def test_a_mistaken_override_is_named_as_one(configs, overrides, expected):
         ("name: bakeoff\nname: twice\n", ":2: key 'name' stands twice"),
         ("seeds: [11\n", ": "),
         ("- a\n- b\n", ": a mapping was expected, not list"),
-        ("", ": a mapping was expected, not NoneType"),
+        ("", ": a mapping was expected, not an empty file"),
     ],
 )
 def test_a_file_that_is_no_mapping_is_named(configs, text, expected):

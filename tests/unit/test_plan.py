@@ -13,6 +13,7 @@ from hgrpo.planning.forecast import forecasts
 from hgrpo.planning.jobs import Job, read_jobs
 from hgrpo.planning.past import Past
 from hgrpo.planning.profile import Prices, Profile
+from hgrpo.planning.tables import lost_lines
 
 SUMMARY = "\n".join(
     "\t".join(row)
@@ -46,6 +47,22 @@ def test_the_report_is_one_job_though_its_tables_have_a_folder():
     assert read_jobs("\n".join(rows)) == [Job("report", "results/s/report", False)]
 
 
+def test_a_finished_job_that_lost_a_file_is_told_apart():
+    rows = [
+        ("results/s/rl/A/seed_1/round_1/adapter/w", "d", "rl_round", "l", "missing", "no update"),
+        ("results/s/rl/A/seed_1/round_1/turns", "d", "rl_round", "l", "ok", "no update"),
+        ("results/s/rl/A/seed_1/round_2/turns", "-", "rl_round", "-", "missing", "update pending"),
+    ]
+    lost, to_run = read_jobs("\n".join(map("\t".join, rows)))
+    path = "results/s/rl/A/seed_1/round_1/adapter/w"
+    assert lost == Job("rl_round", "results/s/rl/A/seed_1/round_1", False, path)
+    assert to_run == Job("rl_round", "results/s/rl/A/seed_1/round_2", True)
+    first, second, command = lost_lines([lost, to_run])
+    assert first.startswith("1 finished job has lost files") and second.endswith(path)
+    assert command.startswith(f"`snakemake {path}`")
+    assert lost_lines([to_run]) == []
+
+
 def test_a_job_knows_its_arm_and_its_benchmark_file():
     jobs = read_jobs(SUMMARY)
     assert [job.arm for job in jobs] == ["shared", "shared", "A", "A"]
@@ -74,6 +91,10 @@ def configs(project, tmp_path) -> Path:
     return tmp_path
 
 
+def _expected(jobs, past, study, profile):
+    return forecasts(jobs, past, study.config.resources, profile.cores)
+
+
 @pytest.fixture
 def planned(configs):
     """The plan of a study: its SFT is finished, and the first round of one arm."""
@@ -89,7 +110,7 @@ def planned(configs):
 
     def lines(profile: Profile) -> list[str]:
         past = Past(configs / "results", "mine")
-        return report(study, forecasts(jobs, past, study.config.resources), profile, {})
+        return report(study, _expected(jobs, past, study, profile), profile, {})
 
     return lines
 
@@ -146,6 +167,16 @@ def test_without_prices_there_is_no_money(configs, planned):
     assert "no money is shown: there is no profiles/laptop/prices.yaml" in "\n".join(lines)
     # Three rounds of a minute on two threads each, on two cores.
     assert any(line.startswith("4 jobs to run, at least 3.0 minutes on 2 cores") for line in lines)
+
+
+def test_a_job_takes_no_more_cores_than_there_are(configs, planned):
+    remember(configs, "rl_round", "Progressive.seed_11.round_1", 60, "rl/Progressive/s/round_1", 10)
+    lines = planned(replace(LAPTOP, cores=1))
+    # A round asks for two threads and gets one: three rounds of a minute of one core.
+    assert any(line.startswith("4 jobs to run, at least 3.0 minutes on 1 cores") for line in lines)
+    assert cells(lines, "flatGRPO")[3] == "0.0167"
+    # Two threads each on a machine that has them.
+    assert cells(planned(LAPTOP), "flatGRPO")[3] == "0.0333"
 
 
 def test_example_prices_are_called_that(planned):

@@ -38,6 +38,13 @@ def test_here_cores_count_and_on_a_cluster_jobs(profile):
     assert read_profile(profile({"executor": "slurm", "jobs": "unlimited"})).jobs is None
 
 
+def test_an_empty_price_list_is_called_that(profile):
+    folder = profile({})
+    (folder / "prices.yaml").write_text("# none yet\n")
+    with pytest.raises(UserError, match=r"prices\.yaml: a mapping was expected, not an empty file"):
+        read_profile(folder)
+
+
 @pytest.mark.parametrize(
     ("prices", "said"),
     [
