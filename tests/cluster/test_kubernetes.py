@@ -117,7 +117,7 @@ def test_a_study_of_pods_that_share_nothing_but_a_bucket(local, project, tmp_pat
         for memory in ("1700M", "3400M")
     ]
     others = [each for each in containers if "rl_round:" not in each["args"][-1]]
-    assert len(others) == 7
+    assert len(others) == 8
     assert not any("nvidia.com/gpu" in each["resources"]["limits"] for each in others)
     assert {each["image"] for each in containers} == {"registry.example.org/hgrpo:0.1"}
     # Keys travel in a secret, which is gone at the end.

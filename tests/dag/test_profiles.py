@@ -89,7 +89,6 @@ def test_small_jobs_are_one_submission(untouched):
     assert found == {
         "beginning": {"Games and panels", "Expert trajectories", "Base model"},
         "page": {
-            "Resolved configuration of the study",
             "Merge the episodes of all arms",
             "Figures",
             "Tables and the report",
