@@ -51,6 +51,7 @@ rule all:
         f"{R}/report/report.html",
         f"{R}/report/methods_comparison.json",
         figures(),
+        figures_of_runs(),
         tables(),
 
 

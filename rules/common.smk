@@ -105,7 +105,7 @@ def asks(stage):
 def gpus(stage):
     """GPUs of a job of a stage: the study's, or what `--set-resources` says in their place."""
     instead = workflow.resource_settings.overwrite_resources.get(stage, {}).get("gpu")
-    return instead.value if instead else getattr(study.config.resources, stage).gpu
+    return getattr(study.config.resources, stage).gpu if instead is None else instead.value
 
 
 def cores(stage):

@@ -7,14 +7,19 @@ OUTPUTS, in report/:
     report.html                one self-contained page
 """
 
-from hgrpo.report.names import figure_names, table_names
+from hgrpo.report.names import RUNS, figure_names, run_figures, table_names
 
 
 def figures():
-    """Every figure of the study and its numbers."""
-    shown = stage_config(study, "figures")
-    names = figure_names(shown, study.config.seeds, study.config.rounds)
+    """Every figure of the whole study and its numbers."""
+    names = figure_names(stage_config(study, "figures"), study.config.rounds)
     return expand(f"{R}/report/figures/{{name}}.{{kind}}", name=names, kind=["svg", "csv"])
+
+
+def figures_of_runs():
+    """The folder of the figures of single runs: Snakemake keeps a record of each output."""
+    trained = run_figures(stage_config(study, "figures"), study.config.seeds)
+    return [f"{R}/report/figures/{RUNS}"] if trained else []
 
 
 def tables():
@@ -64,6 +69,7 @@ rule figures:
     output:
         index=f"{R}/report/figures/index.json",
         files=figures(),
+        runs=directory(figures_of_runs()),
     log:
         f"{R}/logs/figures.log",
     benchmark:
@@ -88,6 +94,7 @@ rule report:
         episodes=f"{R}/report/episodes.parquet",
         index=f"{R}/report/figures/index.json",
         figures=figures(),
+        runs=figures_of_runs(),
         study=f"{R}/config.yaml",
         logs=round_files("train_log.json"),
         fits=fit_logs(),

@@ -19,7 +19,7 @@ from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, read_config, run, section
 from hgrpo.config.model import ModelConfig
-from hgrpo.envs.user_path import user_path
+from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
 from hgrpo.learning.demonstrations import examples, read_demonstrations, texts
 from hgrpo.learning.imitation import ImitationSettings, imitate

@@ -76,9 +76,10 @@ def main() -> None:
     if args.check:
         if not re.match(NAME, name):
             raise UserError(f"study: not a study's name: {name!r}")
-        if check_plan(RESULTS / name) is None:
+        check = check_plan(RESULTS / name)
+        if check is None:
             raise UserError(f"there is no plan of the study {name} yet: without --check it is made")
-        _print(_past_plan(RESULTS / name, whole=True))
+        _print(check_lines(check))
         return
     profile = read_profile(args.profile, args.cores)
     study = load_study(Path("configs/studies") / f"{name}.yaml", config)
@@ -86,7 +87,9 @@ def main() -> None:
     expected = forecasts(jobs, Past(RESULTS, name), study.config.resources, profile.cores)
     _print(report(study, expected, profile, os.environ))
     to_run = any(job.to_run for job in jobs)
-    _print(_past_plan(RESULTS / name, whole=not to_run))
+    check = check_plan(RESULTS / name)
+    if check:
+        _print(check_lines(check, by_stage=not to_run))
     if to_run:
         asked = {"settings": args.settings, "profile": str(args.profile)}
         save_plan(RESULTS / name, expected, asked)
@@ -120,11 +123,6 @@ def report(
         lines += footnotes(by_arm)
         lines += price_lines(everything, profile, bool(judges))
     return lines + lost_lines(one.job for one in expected) + judges
-
-
-def _past_plan(folder: Path, whole: bool) -> list[str]:
-    check = check_plan(folder)
-    return check_lines(check, whole) if check else []
 
 
 def _print(lines: Iterable[str]) -> None:

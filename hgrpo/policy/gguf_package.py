@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import save as serialise
 
 from hgrpo.config.model import PackagedModel
-from hgrpo.envs.user_path import user_path
+from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
 from hgrpo.policy.safetensors_file import WEIGHTS
 

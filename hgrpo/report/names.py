@@ -19,18 +19,18 @@ TABLES = (
     "counts",
     "cost",
 )
+RUNS = "runs"
 
 
-def figure_names(config: Mapping, seeds: Iterable[int], rounds: int) -> list[str]:
-    """Names of all figures, in the order they are drawn in.
+def figure_names(config: Mapping, rounds: int) -> list[str]:
+    """Names of the figures of the whole study, in the order they are drawn in.
 
     Args:
         config: the figures stage's settings (`hgrpo.config.stages`).
-        seeds, rounds: of the trained arms.
+        rounds: of the trained arms.
     """
     methods = config["methods"]
-    trained = [name for name, arm in methods.items() if arm.get("train", True)]
-    trained.sort(key=lambda name: name != config["reference"])
+    trained = _trained(config)
     untrained = len(trained) < len(methods)
     sweep = bool(alpha_sweep(methods))
     # The first fit follows the first round, and the last round is followed by none.
@@ -46,11 +46,30 @@ def figure_names(config: Mapping, seeds: Iterable[int], rounds: int) -> list[str
         *(["alpha_diagnostics"] if sweep else []),
         *(["turnrd"] if fitted else []),
         *(["health"] if trained else []),
-        *(f"reward_{method}_seed_{seed}" for method in trained for seed in sorted(seeds)),
     ]
+
+
+def run_figure(method: str, seed: int) -> str:
+    """Name of the figure of one run, in a folder of their own: a large study has hundreds."""
+    return f"{RUNS}/{method}_seed_{seed}"
+
+
+def run_figures(config: Mapping, seeds: Iterable[int]) -> list[str]:
+    """Names of the figures of single runs, in the order they are drawn in, after the study's.
+
+    Args:
+        config: as for `figure_names`.
+        seeds: of the trained arms.
+    """
+    return [run_figure(method, seed) for method in _trained(config) for seed in sorted(seeds)]
 
 
 def table_names(config: Mapping) -> list[str]:
     """Names of all tables; `config` as for `figure_names`."""
     design = factorial(config["methods"], config["reference"])
     return [*TABLES, *(["factorial"] if design else [])]
+
+
+def _trained(config: Mapping) -> list[str]:
+    names = [name for name, arm in config["methods"].items() if arm.get("train", True)]
+    return sorted(names, key=lambda name: name != config["reference"])

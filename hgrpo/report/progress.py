@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -185,7 +185,4 @@ def _with_durations(runs: Sequence[RunProgress]) -> list[RunProgress]:
     """Give runs that have not begun the mean duration of the others' steps."""
     known = [run.seconds for run in runs if run.seconds is not None]
     mean = sum(known) / len(known) if known else None
-    return [
-        run if run.seconds is not None else RunProgress(**(run.__dict__ | {"seconds": mean}))
-        for run in runs
-    ]
+    return [run if run.seconds is not None else replace(run, seconds=mean) for run in runs]

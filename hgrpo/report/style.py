@@ -90,6 +90,7 @@ def canvas(
 
 def save(drawing: Drawing, folder: Path) -> None:
     """Write <name>.svg and <name>.csv; the same drawing gives the same bytes."""
+    (folder / drawing.name).parent.mkdir(exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": drawing.name, **RC}):
         drawing.figure.savefig(
             folder / f"{drawing.name}.svg", metadata={"Date": None, "Creator": None}

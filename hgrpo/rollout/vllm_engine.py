@@ -191,7 +191,7 @@ def _start(
         # vLLM compiles what counts ranks of tokens, which nobody reads, for half a minute and with
         # a C++ compiler.
         torch.compiler.set_stance("force_eager")
-    shared = int(os.environ.get("WORLD_SIZE", 1)) > 1
+    shared = torch.distributed.is_available() and torch.distributed.is_initialized()
     untied = copy.deepcopy(architecture)
     untied.tie_word_embeddings = False
     untied.architectures = [MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[architecture.model_type]]

@@ -2,15 +2,14 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from project_copy import copy_project
 
-PARTS = ("Snakefile", "rules", "profiles", "configs", "hgrpo")
 NAME = "cluster"
 STUDY = {
     "name": NAME,
@@ -104,13 +103,7 @@ class Checkout:
 def make_checkout(project: Path, root: Path) -> Checkout:
     """A copy of the project in `root`, which must not exist."""
     root.mkdir()
-    for part in PARTS:
-        source = project / part
-        if source.is_dir():
-            skip = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(source, root / part, symlinks=True, ignore=skip)
-        else:
-            shutil.copy2(source, root / part)
+    copy_project(project, root)
     smoke = yaml.safe_load((root / "configs/envs/alfworld-smoke.yaml").read_text())
     smoke["expert"]["trajectories"] = 300
     (root / "configs/envs/alfworld-few.yaml").write_text(yaml.safe_dump(smoke))

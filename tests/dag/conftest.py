@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from project_copy import copy_project
 
-PARTS = ("Snakefile", "rules", "profiles", "configs", "hgrpo")
 STUDY = {
     "name": "grid",
     "env": "alfworld-laptop",
@@ -63,13 +63,7 @@ class Checkout:
 def finished(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """The study `grid`, run to its end; tests must not write to it."""
     root = tmp_path_factory.mktemp("finished")
-    for part in PARTS:
-        source = project / part
-        if source.is_dir():
-            skip = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(source, root / part, symlinks=True, ignore=skip)
-        else:
-            shutil.copy2(source, root / part)
+    copy_project(project, root)
     (root / "configs/studies/grid.yaml").write_text(yaml.safe_dump(STUDY))
     stub = root / "stub/python"
     stub.parent.mkdir()

@@ -19,6 +19,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from project_copy import copy_project
 
 pytestmark = pytest.mark.slow
 
@@ -132,10 +133,7 @@ def port():
 def calm(project, tmp_path_factory, port):
     """The study, run without disturbance."""
     root = tmp_path_factory.mktemp("calm").resolve()
-    shutil.copy(project / "Snakefile", root)
-    skip = shutil.ignore_patterns("__pycache__")
-    for part in ("rules", "profiles", "configs", "hgrpo"):
-        shutil.copytree(project / part, root / part, symlinks=True, ignore=skip)
+    copy_project(project, root)
     judged = {
         "name": "Judged",
         "alpha": 0.5,

@@ -8,6 +8,7 @@ import sys
 
 import pandas as pd
 import pytest
+from project_copy import copy_project
 
 pytestmark = pytest.mark.slow
 
@@ -32,10 +33,7 @@ def snakemake(root, *arguments, **environment) -> subprocess.CompletedProcess:
 def root(project, tmp_path_factory):
     """A copy of the project in which the study has been run."""
     root = tmp_path_factory.mktemp("smoke")
-    shutil.copy(project / "Snakefile", root)
-    for part in ("rules", "profiles", "configs", "hgrpo"):
-        skip = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(project / part, root / part, symlinks=True, ignore=skip)
+    copy_project(project, root)
     done = snakemake(root)
     assert done.returncode == 0, done.stdout + done.stderr
     return root

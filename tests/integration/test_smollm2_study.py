@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from itertools import pairwise
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import yaml
+from project_copy import copy_project
 from safetensors.torch import load_file
 
 from hgrpo.config.model import ModelConfig
@@ -44,10 +44,7 @@ def snakemake(root, *arguments, **environment) -> subprocess.CompletedProcess:
 def root(project, fetched, tmp_path_factory):
     """A copy of the project in which the study has been run."""
     root = tmp_path_factory.mktemp(NAME)
-    shutil.copy(project / "Snakefile", root)
-    for part in ("rules", "profiles", "configs", "hgrpo"):
-        skip = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(project / part, root / part, symlinks=True, ignore=skip)
+    copy_project(project, root)
     # Two rounds at a time, which is more than the laptop's profile has room for.
     done = snakemake(root, "--resources", "mem_mb=6000", **fetched)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -19,7 +19,7 @@ from hgrpo.report.figures.credit import credit_table, goal_in, scale_of
 from hgrpo.report.figures.training import moving_average
 from hgrpo.report.inputs import read_inputs
 from hgrpo.report.logs import read_first_turns, read_fits, read_logs, run_of
-from hgrpo.report.names import figure_names
+from hgrpo.report.names import figure_names, run_figures
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def drawn(inputs, turns, tmp_path_factory):
 
 def test_every_figure_is_valid_svg_with_its_numbers(drawn, study):
     index = read_index(drawn)
-    expected = figure_names(study.config, (11, 23), 2)
+    expected = figure_names(study.config, 2) + run_figures(study.config, (11, 23))
     assert [entry["name"] for entry in index] == expected
     for entry in index:
         root = ElementTree.parse(drawn / f"{entry['name']}.svg").getroot()
@@ -64,12 +64,14 @@ def test_every_figure_is_valid_svg_with_its_numbers(drawn, study):
 
 def test_drawing_twice_gives_the_same_bytes(drawn, inputs, turns, tmp_path):
     draw_all(inputs, turns, read_fits([]), tmp_path)
-    for path in sorted(drawn.iterdir()):
-        assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name
+    paths = [path.relative_to(drawn) for path in drawn.rglob("*.*")]
+    assert {path.suffix for path in paths} == {".svg", ".csv", ".json"}
+    for path in paths:
+        assert (drawn / path).read_bytes() == (tmp_path / path).read_bytes(), path
 
 
 def test_no_date_and_no_outside_address_in_a_figure(drawn):
-    for path in drawn.glob("*.svg"):
+    for path in drawn.rglob("*.svg"):
         text = path.read_text()
         assert not re.search(r"20\d\d-\d\d-\d\d", text)
         assert "dc:date" not in text

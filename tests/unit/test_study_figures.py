@@ -24,7 +24,7 @@ from hgrpo.report.figures.outcome import forest, task_types
 from hgrpo.report.figures.training import protocol_comparison
 from hgrpo.report.figures.turnrd import turnrd_table
 from hgrpo.report.logs import read_first_turns, read_fits, read_logs
-from hgrpo.report.names import figure_names, table_names
+from hgrpo.report.names import figure_names, run_figures, table_names
 from hgrpo.report.scripted import scripted_players
 from hgrpo.report.tables import all_tables, cost
 
@@ -76,6 +76,10 @@ def drawn(study, folder):
     return [entry["name"] for entry in draw_all(inputs_of(study), turns, fits_of(study), folder)]
 
 
+def announced(study, seeds, rounds):
+    return figure_names(study.config, rounds) + run_figures(study.config, seeds)
+
+
 def rows_of(study, pattern):
     return [row for path in study.files(pattern) for row in json.loads(path.read_text())["rows"]]
 
@@ -104,10 +108,12 @@ def pictures(tmp_path_factory):
 )
 def test_what_is_drawn_is_what_was_announced(shape, has, request, pictures):
     study = request.getfixturevalue(shape)
-    names = figure_names(study.config, study.config["seeds"], study.config["rounds"])
+    names = announced(study, study.config["seeds"], study.config["rounds"])
     folder = pictures(study)
     assert [entry["name"] for entry in read_index(folder)] == names
-    assert {path.stem for path in folder.glob("*.svg")} == set(names)
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*.svg")} == {
+        f"{name}.svg" for name in names
+    }
     assert {"alpha", "alpha_diagnostics", "factorial", "turnrd"} & set(names) == has
 
 
@@ -115,7 +121,7 @@ def test_a_single_round_has_no_fit_to_draw(tmp_path):
     options = SMALL | {"rounds": 1, "seeds": (11,)}
     study = write_merged_study(tmp_path / "study", settings=corners(), **options)
     (tmp_path / "figures").mkdir()
-    names = figure_names(study.config, (11,), 1)
+    names = announced(study, (11,), 1)
     assert drawn(study, tmp_path / "figures") == names
     assert "turnrd" not in names and "factorial" in names
 
@@ -124,7 +130,7 @@ def test_one_arm_alone(tmp_path):
     arms = picked("bakeoff", ("flatGRPO",))
     study = write_merged_study(tmp_path / "study", settings=arms, **SMALL)
     (tmp_path / "figures").mkdir()
-    assert drawn(study, tmp_path / "figures") == figure_names(study.config, (11, 23), 2)
+    assert drawn(study, tmp_path / "figures") == announced(study, (11, 23), 2)
 
 
 def test_tables_are_those_announced(factorial, sweep):

@@ -8,9 +8,9 @@ from pathlib import Path
 from tqdm import tqdm
 
 from hgrpo.config.env_webshop import PanelsConfig, WebshopConfig
+from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
-from hgrpo.envs.user_path import user_path
 from hgrpo.envs.webshop import generator, official
 from hgrpo.envs.webshop.catalogue import Catalogue, write_catalogue
 from hgrpo.envs.webshop.data import provide

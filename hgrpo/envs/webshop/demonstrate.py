@@ -8,9 +8,9 @@ from typing import Protocol
 
 from hgrpo import streams
 from hgrpo.config.env_webshop import ShopperConfig, WebshopConfig
+from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
 from hgrpo.envs.make import env_factory
-from hgrpo.envs.user_path import user_path
 from hgrpo.envs.webshop import human
 from hgrpo.envs.webshop.data import provide
 from hgrpo.envs.webshop.env import WebshopEnv

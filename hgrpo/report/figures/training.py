@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
 from hgrpo.report.arms import Arms
+from hgrpo.report.names import run_figure
 from hgrpo.report.style import (
     GRID,
     INK,
@@ -71,7 +72,7 @@ def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawi
     )
     share = max(1, len(log) // 10)
     return Drawing(
-        f"reward_{method}_seed_{seed}",
+        run_figure(method, seed),
         "runs",
         f"{arm.label}, seed {seed}",
         f"Mean reward of each batch ± one standard deviation over trajectories, with a moving "
