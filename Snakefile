@@ -33,7 +33,7 @@ onstart:
     if workflow.executor_plugin.common_settings.local_exec:
         workflow.scheduler.job_rate_limiter = None
     if not workflow.executor_plugin.common_settings.touch_exec:
-        check_judges()
+        check_needs()
 
 
 localrules:

@@ -8,7 +8,7 @@ import sys
 from hgrpo.config.chosen import STUDY_VARIABLE, chosen_study
 from hgrpo.config.code_version import code_version
 from hgrpo.config.outside import outside_files
-from hgrpo.config.preflight import check_keys
+from hgrpo.config.preflight import check_engine, check_keys
 from hgrpo.config.read import did_you_mean
 from hgrpo.config.stages import as_json, stage_config
 from hgrpo.config.study import load_study
@@ -40,11 +40,15 @@ BIN = shlex.quote(os.path.dirname(sys.executable))
 shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=10; ")
 
 
-def check_judges():
-    """End snakemake with one line where a round to play asks a judge whose key is missing."""
-    jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name == "rl_round"]
+def check_needs():
+    """End snakemake with one line where a judge's key or the engine of jobs to run is missing."""
+    jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name in ("rl_round", "evaluate")]
+    rounds = [job for job in jobs if job.rule.name == "rl_round"]
     try:
-        check_keys([study.methods[job.wildcards.method] for job in jobs], os.environ)
+        check_keys([study.methods[job.wildcards.method] for job in rounds], os.environ)
+        # With a store in place of a shared file system, jobs run where other things are installed.
+        if jobs and not REMOTE:
+            check_engine(study.config.engine.kind)
     except UserError as error:
         sys.exit(f"error: {error}")
 

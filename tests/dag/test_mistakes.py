@@ -1,5 +1,6 @@
 """A mistake in a study ends snakemake with one line that names it, and nothing runs."""
 
+import importlib.util
 import subprocess
 import sys
 import sysconfig
@@ -56,6 +57,21 @@ def test_a_judge_without_its_key_is_found_before_the_first_job(checkout, monkeyp
     assert (checkout.root / summary).exists()
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     done = checkout.snakemake("results/grid/rl/LLMJudge/seed_11/round_1/summary.json", judged)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("vllm") is not None, reason="what is tested is that vLLM is missing"
+)
+def test_an_engine_that_is_not_installed_is_found_before_the_first_job(checkout):
+    study = checkout.root / "configs/studies/grid.yaml"
+    study.write_text(study.read_text() + "engine: {kind: vllm}\n")
+    assert "flatGRPO, seed 11: round 1" in checkout.planned()
+    done = checkout.snakemake()
+    assert done.returncode != 0
+    assert done.stderr.splitlines()[-1].startswith("error: engine.kind: vllm: vLLM is not")
+    # Its games and its base need no engine.
+    done = checkout.snakemake("results/grid/sft/summary.json")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

