@@ -162,7 +162,7 @@ def _fitted(credit: Mapping, policy: Policy, scratch: Path) -> dict[str, Path]:
 def _learner(laptop: Laptop, policy: Policy, training: TrainingConfig) -> Learner:
     policy.load_reference(laptop.folder / "sft" / "adapter")
     optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=training.lr)
-    dtype = autocast_dtype(laptop.model)
+    dtype = autocast_dtype(laptop.model, policy.device)
     return Learner(policy, optimiser, KlController.start(training.kl), training, dtype)
 
 

@@ -204,7 +204,7 @@ def _learner(folder: Path, shape: str, args: argparse.Namespace) -> Learner:
     )
     optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=training.lr)
     kl = KlController.start(training.kl)
-    return Learner(policy, optimiser, kl, training, autocast_dtype(model))
+    return Learner(policy, optimiser, kl, training, autocast_dtype(model, policy.device))
 
 
 def _random_advantages(trajectories: Sequence[Trajectory], step: int) -> list[TrainingSequence]:

@@ -15,6 +15,7 @@ from laptop import Laptop, prepare
 from transformers.utils import logging
 
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
+from hgrpo.policy.precision import autocast_dtype, cast
 
 TRAJECTORIES, TURNS, REPLY, REPEATS, BUDGET = 64, 12, 12, 3, 2048
 
@@ -22,6 +23,7 @@ TRAJECTORIES, TURNS, REPLY, REPEATS, BUDGET = 64, 12, 12, 3, 2048
 def measure(laptop: Laptop) -> dict:
     """Tokens and seconds both ways, and how far the summed log-probs are apart."""
     policy = laptop.policy()
+    dtype = autocast_dtype(laptop.model, policy.device)
     collector = laptop.collector(policy, TRAJECTORIES, TURNS, REPLY)
     groups = collector.collect(laptop.tasks[:TRAJECTORIES], 1, ("benchmark",))
     flat = [trajectory for group in groups for trajectory in group]
@@ -32,7 +34,7 @@ def measure(laptop: Laptop) -> dict:
         began, total = time.process_time(), 0.0
         for part in micro_batches([len(ids) for ids, _ in sequences], BUDGET):
             batch = make_batch([sequences[i][0] for i in part], [sequences[i][1] for i in part])
-            with torch.autocast("cpu", dtype=torch.bfloat16):
+            with cast(policy.device, dtype):
                 logprobs, _ = sampled_logprobs(policy.causal_lm, batch)
             loss = logprobs.sum()
             loss.backward()

@@ -105,7 +105,7 @@ def _build(config: ModelConfig, args: argparse.Namespace, out: Path) -> None:
             chosen, Conversation(tokenizer), config.tiny.max_positions, whole_text=True
         )
         settings = ImitationSettings(
-            1.0, _BATCH, _WARMUP, _MICROBATCH, args.seed, autocast_dtype(config)
+            1.0, _BATCH, _WARMUP, _MICROBATCH, args.seed, autocast_dtype(config, policy.device)
         )
         with tqdm(total=-(-len(train) // _BATCH), desc="pretrain", unit="step") as bar:
 

@@ -48,7 +48,7 @@ from hgrpo.learning.round import Round
 from hgrpo.learning.schedule import task_offset
 from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import check_adapter, load_policy
-from hgrpo.policy.precision import autocast_dtype
+from hgrpo.policy.precision import autocast_dtype, dtype_name
 from hgrpo.policy.safetensors_file import WEIGHTS, check_checksum
 from hgrpo.provenance import provenance
 from hgrpo.rollout.collector import Collector
@@ -165,7 +165,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints, rank
         optimiser,
         KlController.start(training.kl),
         training,
-        autocast_dtype(model),
+        autocast_dtype(model, policy.device),
         ranks,
     )
     carried = args.policy / _TRAINER_STATE
@@ -278,6 +278,7 @@ def _summary(
         "n_steps": len(rows),
         "n_episodes": total("n_groups"),
         "K": config["training"]["rollouts_per_task"],
+        "train_dtype": dtype_name(learner.autocast),
         "completed_episodes": total("completed"),
         "total_trajectories": total("n_trajectories"),
         "total_turns": round(sum(row["mean_turns"] * row["n_trajectories"] for row in rows)),

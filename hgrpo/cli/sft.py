@@ -20,7 +20,7 @@ from hgrpo.learning.demonstrations import examples, read_demonstrations
 from hgrpo.learning.imitation import ImitationSettings, imitate
 from hgrpo.learning.optimisers import sft_optimisers
 from hgrpo.policy.policy import load_policy
-from hgrpo.policy.precision import autocast_dtype
+from hgrpo.policy.precision import autocast_dtype, dtype_name
 from hgrpo.provenance import provenance
 from hgrpo.streams import key
 
@@ -74,7 +74,7 @@ def main() -> None:
         sft.warmup_steps,
         sft.microbatch_tokens,
         sft.seed,
-        autocast_dtype(model),
+        autocast_dtype(model, policy.device),
     )
     matrix_lr = sft.matrix_lr if model.adapt == "full" else None
     optimisers = sft_optimisers(policy.trainable, matrix_lr, sft.lr, sft.weight_decay)
@@ -97,6 +97,7 @@ def main() -> None:
         "validation_loss": rows[-1]["validation_loss"],
         "action_tokens": sum(e - s for example in train for s, e in example.spans),
         "elapsed_s": time.perf_counter() - began,
+        "train_dtype": dtype_name(settings.autocast),
     } | provenance("sft")
     with atomic_folder(args.out) as out:
         policy.save_adapter(out / "adapter")

@@ -68,9 +68,10 @@ class ModelConfig(Strict):
     )
     adapt: Literal["full", "lora"] = "full"
     lora: LoraConfig = LoraConfig()
-    train_dtype: Literal["float32", "bfloat16"] = Field(
-        "bfloat16",
-        description="autocast type of training passes; master weights stay float32",
+    train_dtype: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto",
+        description="autocast type of training passes; master weights stay float32; auto: bfloat16 "
+        "on a GPU or processor with instructions for it, float32 on any other",
     )
     base_dtype: Literal["float32", "bfloat16"] = Field(
         "float32", description="type that the frozen base of `adapt: lora` is kept in"

@@ -1,0 +1,57 @@
+"""Training passes are in bfloat16 where a device multiplies in it, unless a config says which."""
+
+import pytest
+import torch
+
+from hgrpo.config.model import ModelConfig, TinyModel
+from hgrpo.policy import precision
+from hgrpo.policy.precision import autocast_dtype, cast, dtype_name, has_bfloat16
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+def model(**changes):
+    return ModelConfig(name="m", tiny=TinyModel(), **changes)
+
+
+def capabilities(monkeypatch, **given):
+    monkeypatch.setattr(precision.torch.cpu, "get_capabilities", lambda: given)
+
+
+@pytest.mark.parametrize("capable", [{"avx512_bf16": True}, {"amx_bf16": True, "avx2": True}])
+def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch, capable):
+    capabilities(monkeypatch, **capable)
+    assert autocast_dtype(model(), CPU) is torch.bfloat16
+    assert autocast_dtype(model(train_dtype="float32"), CPU) is None
+
+
+@pytest.mark.parametrize("capable", [{}, {"avx2": True, "avx512_f": True, "avx512_bf16": False}])
+def test_auto_is_float32_where_it_has_not(monkeypatch, capable):
+    capabilities(monkeypatch, **capable)
+    assert autocast_dtype(model(), CPU) is None
+    assert autocast_dtype(model(train_dtype="bfloat16"), CPU) is torch.bfloat16
+
+
+def test_a_base_in_bfloat16_is_trained_in_it(monkeypatch):
+    capabilities(monkeypatch)
+    assert autocast_dtype(model(adapt="lora", base_dtype="bfloat16"), CPU) is torch.bfloat16
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_a_gpu_is_asked_for_bfloat16_that_is_not_emulated(monkeypatch, supported):
+    capabilities(monkeypatch, avx512_bf16=not supported)
+    asked = {}
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda **options: asked.update(options) or supported
+    )
+    assert has_bfloat16(CUDA) is supported
+    assert asked == {"including_emulation": False}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, None])
+def test_a_pass_runs_in_what_was_chosen(dtype):
+    left = torch.ones(2, 2)
+    with cast(CPU, dtype):
+        product = left @ left
+    assert product.dtype is (dtype or torch.float32)
+    assert dtype_name(dtype) == str(product.dtype).removeprefix("torch.")
