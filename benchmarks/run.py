@@ -18,6 +18,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from hgrpo.policy.precision import has_bfloat16
 from hgrpo.provenance import processor
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,6 +46,12 @@ def main() -> None:
     args.out.parent.mkdir(exist_ok=True)
     args.out.write_text(_page(engine, webshop, rollout, update, credit, dag, plan))
     print(f"wrote {args.out}")
+
+
+def _products() -> str:
+    """Whether training passes ran in bfloat16."""
+    there = has_bfloat16(torch.device("cpu"))
+    return f"{'with' if there else 'without'} bfloat16 instructions"
 
 
 def _run(*command: str) -> str:
@@ -169,7 +178,8 @@ def _page(
         "and 6 to 8 ms a reset, were measured once elsewhere, on a machine with other work; and",
         "Lucene's rankings were stored beforehand.",
         "",
-        f"Machine: {processor()}, {os.cpu_count()} cores, Python {platform.python_version()}.",
+        f"Machine: {processor()}, {os.cpu_count()} cores, {_products()}, Python "
+        f"{platform.python_version()}.",
         "",
         "| what | against | measured | bar |",
         "|---|---|---|---|",
