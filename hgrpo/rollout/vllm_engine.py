@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from hgrpo.config.engine import EngineConfig
-from hgrpo.config.preflight import INSTALL_VLLM, check_engine
+from hgrpo.config.engine import INSTALL_VLLM, EngineConfig, check_engine
 from hgrpo.errors import UserError
 from hgrpo.policy.policy import Policy, SavedPolicy
 from hgrpo.rollout.engine import Completion, Request, Sampling

@@ -4,7 +4,8 @@ import importlib.util
 
 import pytest
 
-from hgrpo.config.preflight import check_engine, check_keys, key_variable
+from hgrpo.config.engine import check_engine
+from hgrpo.config.preflight import check_keys, key_variable
 from hgrpo.config.training import MethodConfig
 from hgrpo.credit.judge.prices import OPENAI
 from hgrpo.errors import UserError
