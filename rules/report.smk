@@ -17,9 +17,14 @@ def figures():
 
 
 def figures_of_runs():
-    """The folder of the figures of single runs: Snakemake keeps a record of each output."""
-    trained = run_figures(stage_config(study, "figures"), study.config.seeds)
-    return [f"{R}/report/figures/{RUNS}"] if trained else []
+    """The folder of the figures of single runs, since Snakemake keeps a record of each output.
+
+    In a bucket they are files: its plugin takes a folder that a pod has made for missing.
+    """
+    names = run_figures(stage_config(study, "figures"), study.config.seeds)
+    if REMOTE:
+        return expand(f"{R}/report/figures/{{name}}.{{kind}}", name=names, kind=["svg", "csv"])
+    return [f"{R}/report/figures/{RUNS}"] if names else []
 
 
 def tables():
@@ -69,7 +74,7 @@ rule figures:
     output:
         index=f"{R}/report/figures/index.json",
         files=figures(),
-        runs=directory(figures_of_runs()),
+        runs=figures_of_runs() if REMOTE else directory(figures_of_runs()),
     log:
         f"{R}/logs/figures.log",
     benchmark:
