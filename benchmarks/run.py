@@ -48,8 +48,8 @@ def main() -> None:
     print(f"wrote {args.out}")
 
 
-def _products() -> str:
-    """Whether training passes ran in bfloat16."""
+def _bfloat16() -> str:
+    """Whether the machine multiplies in bfloat16, and training passes so run in it."""
     there = has_bfloat16(torch.device("cpu"))
     return f"{'with' if there else 'without'} bfloat16 instructions"
 
@@ -178,7 +178,7 @@ def _page(
         "and 6 to 8 ms a reset, were measured once elsewhere, on a machine with other work; and",
         "Lucene's rankings were stored beforehand.",
         "",
-        f"Machine: {processor()}, {os.cpu_count()} cores, {_products()}, Python "
+        f"Machine: {processor()}, {os.cpu_count()} cores, {_bfloat16()}, Python "
         f"{platform.python_version()}.",
         "",
         "| what | against | measured | bar |",
