@@ -53,6 +53,13 @@ rule all:
         figures(),
         figures_of_runs(),
         tables(),
+        # A job that fails loses what it made last time, however old the page is that shows it.
+        f"{R}/assets/manifest.json",
+        f"{R}/expert/summary.json",
+        f"{R}/sft/summary.json",
+        round_files("summary.json"),
+        fit_logs(),
+        evaluations(),
 
 
 rule:

@@ -1,7 +1,7 @@
 """Seconds that a plan takes (`make plan`) of a study of about 10,000 jobs, all of them to run.
 
-Durations and sizes are read from as many benchmark files as it has jobs: another study's, so that
-all of them count.
+Durations and sizes are read from as many benchmark files as it has jobs: those of another study of
+the same model and engine, so that all of them count.
 
 Example:
     python benchmarks/plan.py --jobs 10000
@@ -16,7 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import yaml
 from dag import METHODS, PROJECT, ROUNDS, large_study
+
+from hgrpo.config.study import load_study
 
 STAGES = ("rl_round", "evaluate")
 
@@ -36,7 +39,10 @@ def measure(jobs: int) -> tuple[int, int, float]:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         seeds = large_study(root, jobs)
-        files = _past_jobs(root / "results" / "past" / "benchmarks", seeds)
+        past = root / "results" / "past"
+        files = _past_jobs(past / "benchmarks", seeds)
+        resolved = load_study(root / "configs/studies/large.yaml").resolved()
+        (past / "config.yaml").write_text(yaml.safe_dump(resolved, sort_keys=False))
         command = [sys.executable, "-m", "hgrpo.cli.plan", "study=large"]
         began = time.perf_counter()
         subprocess.run(
@@ -48,6 +54,8 @@ def measure(jobs: int) -> tuple[int, int, float]:
         )
         seconds = time.perf_counter() - began
         plan = json.loads((root / "results/large/plan.json").read_text())
+    if any(job["seconds"] is None for job in plan["jobs"] if job["stage"] in STAGES):
+        sys.exit("error: the benchmark files of past jobs were not counted")
     return len(plan["jobs"]), files, seconds
 
 

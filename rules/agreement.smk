@@ -39,7 +39,7 @@ rule credit_agreement:
             REMOTE,
             architecture=architecture(os.path.dirname(agreement_policy())),
             cards=[f"{folder}/model.json" for folder in _AGREEMENT_FITTED.values()],
-            **base_files(),
+            **BESIDE_BASE,
             **TASKS,
         ),
         turns=f"{_AGREEMENT_ROLLOUTS}/turns.parquet",
@@ -88,6 +88,7 @@ rule credit_agreement:
         "Credit agreement"
     shell:
         UNPACK_TASKS
+        + UNPACK_BASE
         + "OMP_NUM_THREADS={threads} python -m hgrpo.cli.credit_agreement --config {params.cfg:q}"
         " --seed {params.seed} --rollouts {params.rollouts:q} --assets {params.assets:q}"
         " --base {params.base:q} --policy {params.policy:q} {params.fitted:q}"

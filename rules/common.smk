@@ -9,7 +9,7 @@ from hgrpo.config.chosen import STUDY_VARIABLE, chosen_study
 from hgrpo.config.code_version import code_version
 from hgrpo.config.engine import check_engine
 from hgrpo.config.outside import outside_files
-from hgrpo.config.preflight import check_keys
+from hgrpo.config.preflight import check_folders, check_keys, check_slurm
 from hgrpo.config.read import did_you_mean
 from hgrpo.config.stages import as_json, stage_config
 from hgrpo.config.study import load_study
@@ -42,14 +42,22 @@ shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=10; ")
 
 
 def check_needs():
-    """End snakemake with one line where a judge's key or the engine of jobs to run is missing."""
-    jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name in ("rl_round", "evaluate")]
+    """End snakemake with one line where something is missing that the jobs to run will want.
+
+    Before it submits a job, Snakemake deletes what that job made last time.
+    """
+    jobs = list(workflow.dag.needrun_jobs())
+    stages = {job.rule.name for job in jobs}
     rounds = [job for job in jobs if job.rule.name == "rl_round"]
     try:
         check_keys([study.methods[job.wildcards.method] for job in rounds], os.environ)
         # With a store in place of a shared file system, jobs run where other things are installed.
-        if jobs and not REMOTE:
-            check_engine(study.config.engine.kind)
+        if not REMOTE:
+            check_folders(study, stages)
+            if stages & {"rl_round", "evaluate"}:
+                check_engine(study.config.engine.kind)
+        if workflow.executor_plugin.name == "slurm":
+            check_slurm()
     except UserError as error:
         sys.exit(f"error: {error}")
 
@@ -77,8 +85,9 @@ def cfg(stage, method=None):
 def shared():
     """Whether the stages up to SFT take part in Snakemake's cache between checkouts.
 
-    They do with `--cache` and a folder in SNAKEMAKE_OUTPUT_CACHE. A result's key there is made of
-    commands, params (so settings and code) and inputs, and knows nothing of the user's own files.
+    They do with `--cache` and a folder in SNAKEMAKE_OUTPUT_CACHE, the base of a package left out: of
+    it only what every model has would be handed out. A result's key there is made of commands,
+    params (so settings and code) and inputs, and knows nothing of the user's own files.
     """
     if workflow.workflow_settings.cache is None:
         return False
@@ -97,11 +106,11 @@ def without_times(*rules):
 
 
 def asks(stage):
-    """Resources of one job of a stage; where a profile has retries, each asks for more memory."""
+    """Resources of one job of a stage; where a profile has retries, each asks for more."""
     needs = getattr(study.config.resources, stage)
     resources = {
         "mem_mb": lambda wildcards, attempt: needs.mem_mb * attempt,
-        "runtime": needs.runtime,
+        "runtime": lambda wildcards, attempt: needs.runtime * attempt,
     }
     # Kubernetes' executor takes `gpu=0` for a GPU job that says too little.
     return resources | ({"gpu": needs.gpu} if needs.gpu else {})
@@ -158,16 +167,21 @@ PACK_TASKS = f" && tar -C {{params.out:q}} -cf {{output.tasks:q}} {_PLAYED}" if 
 UNPACK_TASKS = "tar -C {params.assets:q} -xf {input.tasks:q} && " if REMOTE else ""
 
 
-def base_files():
-    """What loads as a base model, beside its weights."""
-    names = {"base_config": "config.json", "tokenizer": "tokenizer.json"}
-    return {name: f"{R}/base/{file}" for name, file in names.items()}
+# And so does all that stands beside a base's weights: which files those are differs between models.
+BESIDE_BASE = named(REMOTE, beside_base=f"{R}/base/beside_weights.tar")
+PACK_BASE = (
+    " && tar -C {params.out:q} --exclude='*.safetensors' --exclude=beside_weights.tar"
+    " -cf {output.beside_base:q} ."
+    if REMOTE
+    else ""
+)
+UNPACK_BASE = "tar -C {params.base:q} -xf {input.beside_base:q} && " if REMOTE else ""
 
 
-def base_extras():
-    """What else the base stage writes of a model that it builds; a folder of yours may lack it."""
+def tiny_extras():
+    """What the base stage writes of a model that it builds, beside what every model has."""
     names = {"tokenizer_config": "tokenizer_config.json", "summary": "summary.json"}
-    return {key: f"{R}/base/{name}" for key, name in names.items() if study.model.tiny}
+    return {key: f"{R}/base/{name}" for key, name in names.items()}
 
 
 def weights(folder):

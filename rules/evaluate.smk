@@ -12,7 +12,7 @@ rule evaluate:
         **named(
             REMOTE,
             architecture=architecture_beside(evaluated_policy),
-            **base_files(),
+            **BESIDE_BASE,
             **TASKS,
         ),
         policy=evaluated_policy,
@@ -39,6 +39,7 @@ rule evaluate:
         "{wildcards.method}, seed {wildcards.seed}: evaluation of round {wildcards.round}"
     shell:
         UNPACK_TASKS
+        + UNPACK_BASE
         + "OMP_NUM_THREADS={threads} python -m hgrpo.cli.evaluate --config {params.cfg:q}"
         " --method {wildcards.method} --seed {wildcards.seed} --round {wildcards.round}"
         " --assets {params.assets:q} --base {params.base:q} --policy {params.policy:q}"

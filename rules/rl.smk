@@ -33,7 +33,7 @@ rule rl_round:
             architecture=architecture_beside(previous_policy),
             sft_architecture=architecture(f"{R}/sft/adapter"),
             cards=cards(fitted),
-            **base_files(),
+            **BESIDE_BASE,
             **TASKS,
         ),
         policy=previous_policy,
@@ -81,6 +81,7 @@ rule rl_round:
         "{wildcards.method}, seed {wildcards.seed}: round {wildcards.round}"
     shell:
         UNPACK_TASKS
+        + UNPACK_BASE
         + "OMP_NUM_THREADS={threads} python -m hgrpo.cli.rl_round --config {params.cfg:q}"
         " --seed {wildcards.seed} --round {wildcards.round} --assets {params.assets:q}"
         " --base {params.base:q} --sft {params.sft:q} --policy {params.policy:q}"

@@ -11,9 +11,10 @@ OUTPUTS:
 rule base:
     """Build the tiny base model on the text of the expert, or take over a pretrained one."""
     input:
-        trajectories=f"{R}/expert/trajectories.parquet",
+        trajectories=f"{R}/expert/trajectories.parquet" if study.model.tiny else [],
     output:
-        **named(SHARED or REMOTE, **base_extras()),
+        **named(SHARED and study.model.tiny, **tiny_extras()),
+        **BESIDE_BASE,
         config=f"{R}/base/config.json",
         weights=f"{R}/base/model.safetensors",
         tokenizer=f"{R}/base/tokenizer.json",
@@ -21,7 +22,7 @@ rule base:
         f"{R}/logs/base.log",
     benchmark:
         f"{R}/benchmarks/base/base.jsonl"
-    cache: SHARED
+    cache: SHARED and study.model.tiny is not None
     threads: cores("base")
     resources:
         **asks("base"),
@@ -34,13 +35,13 @@ rule base:
         "Base model"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.base --config {params.cfg:q}"
-        " --expert {params.expert:q} --seed 0 --out {params.out:q} > {log:q} 2>&1"
+        " --expert {params.expert:q} --seed 0 --out {params.out:q} > {log:q} 2>&1" + PACK_BASE
 
 
 rule sft:
     """Supervised fine-tuning on expert trajectories."""
     input:
-        **named(REMOTE, base_config=f"{R}/base/config.json"),
+        **BESIDE_BASE,
         base=f"{R}/base/model.safetensors",
         tokenizer=f"{R}/base/tokenizer.json",
         trajectories=f"{R}/expert/trajectories.parquet",
@@ -66,9 +67,9 @@ rule sft:
     message:
         "Supervised fine-tuning"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sft --config {params.cfg:q}"
+        UNPACK_BASE + "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sft --config {params.cfg:q}"
         " --base {params.base:q} --expert {params.expert:q} --out {params.out:q}"
         " > {log:q} 2>&1"
 
 
-without_times("base", "sft")
+without_times(*(["base", "sft"] if study.model.tiny else ["sft"]))

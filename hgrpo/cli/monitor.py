@@ -11,6 +11,7 @@ Examples:
 """
 
 import argparse
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ _COLUMNS = (
     *("last step", "time left"),
 )
 _WIDTH = 120  # of a table that is written to a file
+_DAY = 86_400.0  # seconds
 
 
 def main() -> None:
@@ -37,7 +39,7 @@ def main() -> None:
     )
     parser.add_argument("results", type=Path, help="folder of the study, results/<study>")
     parser.add_argument("--once", action="store_true", help="print the table and end")
-    parser.add_argument("--every", type=float, default=5.0, metavar="SECONDS", help="default 5")
+    parser.add_argument("--every", type=pause, default=5.0, metavar="SECONDS", help="default 5")
     args = parser.parse_args()
     console = Console()
     if not console.is_terminal:
@@ -52,6 +54,23 @@ def main() -> None:
             if all(found.done for found in runs):
                 return
             time.sleep(args.every)
+
+
+def pause(text: str) -> float:
+    """Seconds between two looks, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: not a positive number, or more than a day.
+    """
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if 0 < seconds <= _DAY:
+        return seconds
+    raise argparse.ArgumentTypeError(
+        f"seconds above 0 and up to {_DAY:.0f} were expected, not {text!r}"
+    )
 
 
 def table(runs: Sequence[RunProgress]) -> Group:
@@ -89,7 +108,7 @@ def cells(found: RunProgress) -> list[str]:
         _shown(row.get("mean_reward"), "{:.3f}"),
         _shown(row.get("success_rate"), "{:.1%}"),
         _shown(row.get("observed_kl"), "{:.4f}"),
-        f"{row['dead_groups']}/{row['n_groups']}" if row else "",
+        _share(row.get("dead_groups"), row.get("n_groups")),
         _shown(found.test_success, "{:.1%}"),
         "" if found.done or found.heard_s is None else f"{duration(found.heard_s)} ago",
         "" if found.done else "?" if found.left_s is None else duration(found.left_s),
@@ -102,6 +121,10 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _share(part: float | None, whole: float | None) -> str:
+    return "" if part is None or whole is None else f"{part}/{whole}"
 
 
 def _shown(value: float | None, form: str) -> str:

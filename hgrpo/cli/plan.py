@@ -1,11 +1,13 @@
 """Print what a run would do: jobs, hours, money and disk, by stage and by arm.
 
 Seconds and bytes are those of past jobs of the same stage and arm. Where this study has none yet
-they are taken from its other arms, or from other studies whatever their size, and marked. Money
-needs prices: `prices.yaml` in the profile's folder. Of a judge that is not the offline rubric it
-says how many calls the rounds to run will want at most.
+they are taken from its other arms, or from other studies whatever their size, and marked; of stages
+that run a model, only from studies of the same model and kind of engine. Money needs prices:
+`prices.yaml` in the profile's folder. Of a judge that is not the offline rubric it says how many
+calls the rounds to run will want at most.
 
-The plan is kept as results/<study>/plan.json; `--check` holds it against what its jobs took.
+The plan is kept as results/<study>/plan.json; `--check` holds it against what its jobs took, if it
+was made for the same settings.
 
 Examples:
     python -m hgrpo.cli.plan study=bakeoff seeds=11,23 rounds=7
@@ -25,7 +27,7 @@ from hgrpo.config.preflight import missing_key
 from hgrpo.config.study import NAME, Study, load_study
 from hgrpo.credit.judge.settings import SERVICE
 from hgrpo.errors import UserError
-from hgrpo.planning.accuracy import check_lines, check_plan, save_plan
+from hgrpo.planning.accuracy import PLAN, check_lines, check_plan, save_plan
 from hgrpo.planning.forecast import (
     Forecast,
     arm_of,
@@ -37,14 +39,14 @@ from hgrpo.planning.forecast import (
     unknown_stages,
 )
 from hgrpo.planning.jobs import SHARED, STAGES, Job, read_jobs, snakemake_summary
-from hgrpo.planning.past import Past
+from hgrpo.planning.past import Past, Player
 from hgrpo.planning.profile import Profile, read_profile
 from hgrpo.planning.tables import footnotes, lost_lines, price_lines, table, wall_line
 
 RESULTS = Path("results")
 _NOTHING_KNOWN = (
-    "no job has ended here yet, of any study, and what one takes is learnt from those that have:",
-    "`make bakeoff STUDY=smoke` runs every stage in a few minutes",
+    "no job has ended here yet that could tell what one takes, of this study or one of its model:",
+    "`make bakeoff STUDY=smoke` runs every stage, with the model `tiny`, in a few minutes",
 )
 
 
@@ -76,23 +78,40 @@ def main() -> None:
     if args.check:
         if not re.match(NAME, name):
             raise UserError(f"study: not a study's name: {name!r}")
-        check = check_plan(RESULTS / name)
-        if check is None:
+        if not (RESULTS / name / PLAN).is_file():
             raise UserError(f"there is no plan of the study {name} yet: without --check it is made")
-        _print(check_lines(check))
+        check = check_plan(RESULTS / name, settings_of(_study(name, config)))
+        _print(check_lines(check) if check else ())
         return
     profile = read_profile(args.profile, args.cores)
-    study = load_study(Path("configs/studies") / f"{name}.yaml", config)
+    study = _study(name, config)
     jobs = read_jobs(snakemake_summary(args.settings, args.profile))
-    expected = forecasts(jobs, Past(RESULTS, name), study.config.resources, profile.cores)
+    past = Past(RESULTS, name, Player(study.model.name, study.config.engine.kind))
+    expected = forecasts(jobs, past, study.config.resources, profile.cores)
     _print(report(study, expected, profile, os.environ))
     to_run = any(job.to_run for job in jobs)
-    check = check_plan(RESULTS / name)
+    check = check_plan(RESULTS / name, settings_of(study))
     if check:
         _print(check_lines(check, by_stage=not to_run))
     if to_run:
         asked = {"settings": args.settings, "profile": str(args.profile)}
-        save_plan(RESULTS / name, expected, asked)
+        save_plan(RESULTS / name, expected, asked | {"study": settings_of(study)})
+
+
+def _study(name: str, overrides: Mapping[str, str]) -> Study:
+    return load_study(Path("configs/studies") / f"{name}.yaml", overrides)
+
+
+def settings_of(study: Study) -> dict[str, object]:
+    """What a study's jobs are named by and mostly cost by, as JSON types."""
+    config = study.config
+    return {
+        "env": config.env,
+        "model": config.model,
+        "methods": sorted(config.methods),
+        "seeds": sorted(config.seeds),
+        "rounds": config.rounds,
+    }
 
 
 def report(

@@ -47,7 +47,7 @@ from hgrpo.learning.ranks import Ranks, become_ranks, joined_ranks
 from hgrpo.learning.round import Round
 from hgrpo.learning.schedule import task_offset
 from hgrpo.learning.update import Learner
-from hgrpo.policy.policy import check_adapter, load_policy
+from hgrpo.policy.policy import check_adapter, check_policy, load_policy
 from hgrpo.policy.precision import autocast_dtype, dtype_name
 from hgrpo.policy.safetensors_file import WEIGHTS, check_checksum
 from hgrpo.provenance import provenance
@@ -112,10 +112,10 @@ def _check_inputs(config: dict, args: argparse.Namespace) -> None:
     This comes before `_resume_key`: damaged files would change the key, and with it the steps of an
     unfinished round would be given up.
     """
-    lora = section(config, "model", ModelConfig).adapt == "lora"
+    model = section(config, "model", ModelConfig)
     check_adapter(args.base, lora=False)
     for adapter in (args.sft, args.policy):
-        check_adapter(adapter, lora)
+        check_policy(model, args.base, adapter)
     if (args.policy / _TRAINER_STATE).is_file():
         read_learner_state(args.policy / _TRAINER_STATE)
     if args.fitted and (args.fitted / WEIGHTS).is_file():

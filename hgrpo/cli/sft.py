@@ -77,7 +77,9 @@ def main() -> None:
         autocast_dtype(model, policy.device),
     )
     matrix_lr = sft.matrix_lr if model.adapt == "full" else None
-    optimisers = sft_optimisers(policy.trainable, matrix_lr, sft.lr, sft.weight_decay)
+    optimisers = sft_optimisers(
+        policy.trainable, matrix_lr, sft.lr, sft.weight_decay, settings.autocast
+    )
     total = max(1, -int(-len(train) * sft.epochs // sft.batch_trajectories))
     with tqdm(total=total, desc="sft", unit="step") as bar:
 

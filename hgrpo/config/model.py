@@ -101,6 +101,12 @@ class ModelConfig(Strict):
         return self
 
     @model_validator(mode="after")
+    def _lora_is_read(self) -> Self:
+        knobs = [(name, self.adapt == "lora", "adapt: lora") for name in LoraConfig.model_fields]
+        refuse_unread(self.lora, *knobs, prefix="lora.")
+        return self
+
+    @model_validator(mode="after")
     def _trained_weights_are_whole(self) -> Self:
         if self.adapt == "full" and self.base_dtype != "float32":
             raise ValueError(

@@ -1,8 +1,11 @@
 """What is known to be missing before the first job runs."""
 
-from collections.abc import Iterable, Mapping
+import subprocess
+from collections.abc import Collection, Iterable, Mapping
 
+from hgrpo.config.study import Study
 from hgrpo.config.training import MethodConfig
+from hgrpo.config.user_path import user_path
 from hgrpo.credit.judge.settings import SERVICE
 from hgrpo.errors import UserError
 
@@ -40,3 +43,58 @@ def check_keys(methods: Iterable[MethodConfig], environment: Mapping[str, str]) 
                 f"missing: set the environment variable {variable} (or credit.api_key_env, null "
                 "where no key is needed)"
             )
+
+
+def check_folders(study: Study, stages: Collection[str]) -> None:
+    """Refuse to start stages that would not find the user's own files.
+
+    Args:
+        study: in hand.
+        stages: those that have jobs to run.
+
+    Raises:
+        UserError: naming config, key and path: a variable in it is not set, or it is not there.
+    """
+    env, model = study.env, study.model
+    games = getattr(env, "games", None) or env.products
+    wanted = [
+        ("assets", f"env {study.config.env}: folder", games.folder, games.download),
+        (
+            "expert",
+            f"env {study.config.env}: recorded",
+            getattr(env.expert, "recorded", None),
+            False,
+        ),
+        ("base", f"model {study.config.model}: path", model.path, False),
+        (
+            "base",
+            f"model {study.config.model}: wheel",
+            model.package and model.package.wheel,
+            False,
+        ),
+    ]
+    for stage, key, text, is_made in wanted:
+        if stage in stages and text:
+            path = user_path(text, key)
+            if not is_made and not path.exists():
+                raise UserError(f"{key}: {text}: there is no {path}")
+
+
+def check_slurm(command: str = "sinfo") -> None:
+    """Refuse to submit jobs to a Slurm that does not answer.
+
+    Args:
+        command: of Slurm's own, which asks the controller.
+
+    Raises:
+        UserError: with what it said.
+    """
+    try:
+        done = subprocess.run(
+            [command, "--noheader"], capture_output=True, text=True, check=False, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UserError(f"Slurm does not answer: {error}") from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [f"{command} ended with {done.returncode}"]
+        raise UserError(f"Slurm does not answer: {said[-1]}")

@@ -31,7 +31,9 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
         case "expert":
             return {"env": env}
         case "base":
-            return {"model": model}
+            # What is built here, either engine plays.
+            played = {} if study.model.tiny else {"engine": {"kind": engine["kind"]}}
+            return {"model": model} | played
         case "sft":
             return {"model": model, "sft": study.config.sft.model_dump(mode="json")}
         case "rl_round":

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import torch
 from torch import nn
-from torch.optim import AdamW, Muon, Optimizer
+from torch.optim import AdamW, Optimizer
 
 from hgrpo.errors import TrainingError
+from hgrpo.learning.muon import Muon
 
 
 def sft_optimisers(
@@ -15,11 +16,13 @@ def sft_optimisers(
     matrix_lr: float | None,
     lr: float,
     weight_decay: float,
+    autocast: torch.dtype | None,
 ) -> list[Optimizer]:
     """Muon for hidden matrices (if `matrix_lr` is given) and AdamW for all else.
 
     Embeddings are matrices too, but their rows are looked up, not multiplied: they stay with AdamW
-    (Jordan et al. 2024).
+    (Jordan et al. 2024). `autocast` is the type of training passes, None for float32: Muon's own
+    products are in it too.
     """
     hidden, rest = [], []
     for name, parameter in trainable:
@@ -27,7 +30,7 @@ def sft_optimisers(
         (hidden if is_hidden and "lm_head" not in name else rest).append(parameter)
     optimisers: list[Optimizer] = [AdamW(rest, lr=lr, weight_decay=weight_decay)]
     if hidden:
-        optimisers.append(Muon(hidden, lr=matrix_lr, weight_decay=weight_decay))
+        optimisers.append(Muon(hidden, matrix_lr, weight_decay, autocast or torch.float32))
     return optimisers
 
 

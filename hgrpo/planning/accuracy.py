@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,19 +40,22 @@ class Check:
     Attributes:
         named: jobs that the plan expected to run.
         stages: those of which a job has run, in the pipeline's order.
+        differing: keys of the settings that the plan was made for with other values.
     """
 
     named: int
     stages: list[StageCheck]
+    differing: list[str]
 
 
-def save_plan(folder: Path, expected: Iterable[Forecast], asked: dict[str, object]) -> None:
+def save_plan(folder: Path, expected: Iterable[Forecast], asked: Mapping[str, object]) -> None:
     """Write what is expected of each job to run into a study's folder.
 
     Args:
         folder: results/<study>.
         expected: forecasts; finished jobs are left out.
-        asked: what the plan was asked with.
+        asked: what the plan was asked with, as JSON types; under `study`, what `check_plan` is
+            given as settings.
     """
     jobs = [
         {
@@ -66,13 +69,17 @@ def save_plan(folder: Path, expected: Iterable[Forecast], asked: dict[str, objec
     ]
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     with atomic_file(folder / PLAN) as path:
-        path.write_text(json.dumps({"at": now, "asked": asked, "jobs": jobs}) + "\n")
+        path.write_text(json.dumps({"at": now, "asked": dict(asked), "jobs": jobs}) + "\n")
 
 
-def check_plan(folder: Path) -> Check | None:
+def check_plan(folder: Path, settings: Mapping[str, object]) -> Check | None:
     """Compare the last plan of a study with the benchmark files that are newer than it.
 
     Of a job that took several attempts those hold the last one's seconds.
+
+    Args:
+        folder: results/<study>.
+        settings: of the study as it is now, as JSON types.
 
     Returns:
         None where the study has no plan.
@@ -84,9 +91,11 @@ def check_plan(folder: Path) -> Check | None:
     if not path.is_file():
         return None
     try:
-        jobs = json.loads(path.read_text())["jobs"]
-        named = [(job["stage"], job["name"], job["seconds"]) for job in jobs]
-    except (ValueError, KeyError, TypeError):
+        plan = json.loads(path.read_text())
+        named = [(job["stage"], job["name"], job["seconds"]) for job in plan["jobs"]]
+        planned_for = plan["asked"].get("study", {})
+        differing = [key for key in settings if planned_for.get(key) != settings[key]]
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path}: not a plan; delete it") from None
     asked = path.stat().st_mtime_ns
     ran: dict[str, list[tuple[float | None, float]]] = {}
@@ -96,7 +105,8 @@ def check_plan(folder: Path) -> Check | None:
             taken = benchmark_seconds(benchmark)
             if taken is not None:
                 ran.setdefault(stage, []).append((planned, taken))
-    return Check(len(named), [_check(stage, ran[stage]) for stage in STAGES if stage in ran])
+    stages = [_check(stage, ran[stage]) for stage in STAGES if stage in ran]
+    return Check(len(named), stages, differing)
 
 
 def _check(stage: str, ran: Sequence[tuple[float | None, float]]) -> StageCheck:
@@ -109,6 +119,8 @@ def _check(stage: str, ran: Sequence[tuple[float | None, float]]) -> StageCheck:
 def check_lines(check: Check, by_stage: bool = True) -> list[str]:
     """The comparison as text; no line where none of the plan's jobs has run.
 
+    A plan for other settings is not compared, since it named other jobs: that is said in its place.
+
     Args:
         check: from `check_plan`.
         by_stage: a line for each stage after the sum.
@@ -117,6 +129,9 @@ def check_lines(check: Check, by_stage: bool = True) -> list[str]:
     guessless = sum(stage.guessless for stage in check.stages)
     if not jobs + guessless:
         return []
+    if check.differing:
+        other = ", ".join(check.differing)
+        return [f"plan:    not compared, since the last one was made for other settings ({other})"]
     ran = f"{jobs + guessless} of the {check.named} jobs that it named have run"
     if not jobs:
         return [f"plan:    {ran}, none of them with an estimate"]

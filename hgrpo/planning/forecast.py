@@ -17,7 +17,7 @@ class Forecast:
     """A job and what is expected of it.
 
     Attributes:
-        seconds, bytes: None where no job of the stage ever ended here.
+        seconds, bytes: None where no past job of the stage counts.
         needs: cores and GPUs that it holds; no more cores than there are.
     """
 
@@ -36,7 +36,8 @@ class Row:
         jobs, to_run, lost: how many; lost are those not to run of which a file is gone.
         seconds_each: mean of the jobs to run; None where there are none, or nothing is known.
         core_hours, gpu_hours, money, bytes: of the jobs to run, those left out of which nothing is
-            known; None where that is all of them. `money` is None without prices, too.
+            known; None where that is all of them. GPU-hours and money are None, too, where that is
+            all jobs that hold GPUs, and money without prices.
         source: of the least certain estimate among them.
     """
 
@@ -102,6 +103,9 @@ def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Ro
     weighed = [one.bytes.value for one in to_run if one.bytes]
     estimates = [found for one in to_run for found in (one.seconds, one.bytes) if found]
     known = timed or not to_run
+    # The jobs without a GPU would pass for the whole of what little they cost.
+    gpus = [one.seconds for one in to_run if one.needs.gpu]
+    gpus_known = known and (any(gpus) or not gpus)
     return Row(
         label,
         len(expected),
@@ -109,8 +113,8 @@ def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Ro
         sum(bool(one.job.lost) for one in expected),
         sum(seconds for seconds, _ in timed) / len(timed) if timed else None,
         sum(seconds * asked.threads for seconds, asked in timed) / 3600 if known else None,
-        sum(seconds * asked.gpu for seconds, asked in timed) / 3600 if known else None,
-        sum(prices.of_job(*one) for one in timed) if known and prices else None,
+        sum(seconds * asked.gpu for seconds, asked in timed) / 3600 if gpus_known else None,
+        sum(prices.of_job(*one) for one in timed) if gpus_known and prices else None,
         sum(weighed) if weighed or not to_run else None,
         max((found.source for found in estimates), default=OWN),
     )

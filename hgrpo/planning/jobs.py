@@ -1,5 +1,6 @@
 """The jobs of a study and which of them are to run, from Snakemake's own table."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,11 @@ STAGES = (
 )
 OF_ARMS = ("rl_round", "turnrd_fit", "evaluate")
 SHARED = "shared"  # what stands for an arm where a job belongs to all of them
+
+# What an exception group is drawn with, at the beginning of a line.
+_BOX = "|+- \t"
+# An exception's name and its message, as Python prints them, or an error of ours.
+_EXCEPTION = re.compile(r"([\w.]*(Error|Exception)\w*|error):\s*\S")
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
     on to write every job out.
 
     Raises:
-        UserError: snakemake fails, with its last line.
+        UserError: snakemake fails, with its most telling line.
     """
     command = [sys.executable, "-m", "hgrpo.planning.listing", "--summary"]
     command += ["--workflow-profile", str(profile)]
@@ -66,9 +72,22 @@ def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
         command += ["--config", *settings]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        raise UserError(f"snakemake --summary: {lines[-1]}")
+        said = telling_line(done.stderr) or telling_line(done.stdout) or "no message"
+        raise UserError(f"snakemake --summary: {said}")
     return done.stdout
+
+
+def telling_line(text: str) -> str:
+    """The line of what a failed program printed that says most about why.
+
+    That is the last one that names an exception or an error with a message, else the last one;
+    without what an exception group is drawn with. "" where there is none.
+    """
+    lines = [line.lstrip(_BOX).rstrip() for line in text.splitlines()]
+    # What is left of a rule, such as "1 ----------------", says nothing.
+    lines = [line for line in lines if line.strip("0123456789.- ")]
+    errors = [line for line in lines if _EXCEPTION.match(line)]
+    return (errors or lines or [""])[-1]
 
 
 def read_jobs(summary: str) -> list[Job]:

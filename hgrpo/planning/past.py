@@ -9,10 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hgrpo.config.read import read_yaml
+from hgrpo.errors import UserError
 from hgrpo.planning.jobs import OF_ARMS, SHARED
 
 # Where an estimate comes from: the same arm of this study, other arms of it, other studies.
 OWN, OTHER_ARMS, OTHER_STUDIES = range(3)
+
+# Stages that run or keep a model: what they took with one says nothing of another.
+OF_MODELS = ("base", "sft", "rl_round", "turnrd_fit", "evaluate")
 
 # What a job of a stage leaves in its study's folder; of an arm's job, `*` is arm, seed and round.
 _WRITES = {
@@ -35,6 +40,19 @@ _Measure = Callable[[Path, str], _ByArm]
 
 
 @dataclass(frozen=True)
+class Player:
+    """What plays and learns in a study.
+
+    Attributes:
+        model: its name.
+        engine: kind of the one that it plays with.
+    """
+
+    model: str
+    engine: str
+
+
+@dataclass(frozen=True)
 class Estimate:
     """A mean over past jobs.
 
@@ -51,24 +69,26 @@ class Past:
     """Means over the past jobs of a stage and arm, of the nearest jobs that there are.
 
     Those are of the same arm of the study, else of its other arms, else of that arm in other
-    studies, else of any arm there.
+    studies, else of any arm there. Of `OF_MODELS`, other studies count only with the same player.
 
     Args:
         results: folder of all studies.
         study: name of the one in hand.
+        player: of that one.
     """
 
-    def __init__(self, results: Path, study: str):
-        self._results, self._study = results, study
+    def __init__(self, results: Path, study: str, player: Player):
+        self._results, self._study, self._player = results, study, player
+        self._player_of = functools.cache(player_of)
         self._own = functools.cache(lambda measure, stage: measure(results / study, stage))
         self._others = functools.cache(self._read_others)
 
     def seconds(self, stage: str, arm: str) -> Estimate | None:
-        """Seconds of a job; None where no job of the stage ever ended here."""
+        """Seconds of a job; None where no past job of the stage counts."""
         return self._nearest(seconds_of_jobs, stage, arm)
 
     def bytes(self, stage: str, arm: str) -> Estimate | None:
-        """Bytes that a job leaves; None where no job of the stage ever ended here."""
+        """Bytes that a job leaves; None where no past job of the stage counts."""
         return self._nearest(bytes_of_jobs, stage, arm)
 
     def _nearest(self, measure: _Measure, stage: str, arm: str) -> Estimate | None:
@@ -79,13 +99,25 @@ class Past:
         return _mean(others, arm, OTHER_STUDIES, OTHER_STUDIES) if others else None
 
     def _read_others(self, measure: _Measure, stage: str) -> _ByArm:
-        """arm -> values, of all studies but the one in hand together."""
+        """arm -> values, of all studies together that count beside the one in hand."""
         found = defaultdict(list)
         for path in sorted(self._results.iterdir()) if self._results.is_dir() else ():
-            if path.is_dir() and path.name != self._study:
+            if path.is_dir() and path.name != self._study and self._counts(path, stage):
                 for arm, values in measure(path, stage).items():
                     found[arm] += values
         return found
+
+    def _counts(self, folder: Path, stage: str) -> bool:
+        return stage not in OF_MODELS or self._player_of(folder) == self._player
+
+
+def player_of(folder: Path) -> Player | None:
+    """The player of a study that has run, from its folder; None where that does not say."""
+    try:
+        config = read_yaml(folder / "config.yaml")
+        return Player(config["model"]["name"], config["engine"]["kind"])
+    except (UserError, OSError, LookupError, TypeError):
+        return None
 
 
 def _mean(by_arm: _ByArm, arm: str, same: int, otherwise: int) -> Estimate:

@@ -10,7 +10,7 @@ from hgrpo.planning.profile import PRICES, Profile
 _MARKS = {OWN: "", OTHER_ARMS: "+", OTHER_STUDIES: "*"}
 _FOOTNOTES = {
     OTHER_ARMS: "+ in part from other arms of this study",
-    OTHER_STUDIES: "* in part from other studies, whose games, rounds or models may differ in size",
+    OTHER_STUDIES: "* in part from other studies, whose games or rounds may differ in size",
 }
 _NAME = 24  # columns of a label, or more where one is longer
 _UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -69,7 +69,9 @@ def wall_line(everything: Row, minutes: float, profile: Profile, unknown: Sequen
     if everything.seconds_each is None:
         return f"{everything.to_run} jobs to run"
     text = f"{everything.to_run} jobs to run, at least {_duration(minutes)} {where}"
-    return text + (f"; not counting {', '.join(unknown)}, which never ran here" if unknown else "")
+    if not unknown:
+        return text
+    return f"{text}; not counting {', '.join(unknown)}, of which nothing is known"
 
 
 def lost_lines(jobs: Iterable[Job]) -> list[str]:

@@ -16,10 +16,10 @@ from transformers.utils import logging
 from hgrpo.agent.layout import conversation_for
 from hgrpo.config.model import ModelConfig
 from hgrpo.errors import UserError
-from hgrpo.policy.base_weights import architecture as architecture_of
 from hgrpo.policy.own_code import plain_config
 from hgrpo.policy.precision import chosen_device
 from hgrpo.policy.safetensors_file import WEIGHTS, check_checksum, write_with_checksum
+from hgrpo.policy.same_model import architecture_of, check_architecture, check_lora
 from hgrpo.streams import key
 
 if TYPE_CHECKING:
@@ -104,9 +104,14 @@ class Policy:
             yield self.causal_lm
 
     def load_reference(self, adapter: Path) -> None:
-        """Fix the adapter in `adapter` as the reference policy."""
+        """Fix the adapter in `adapter` as the reference policy.
+
+        Raises:
+            UserError: as `check_policy`, or its weights are not all finite.
+        """
+        check_policy(self.config, self.base_folder, adapter)
+        _finite_weights(adapter, self.lora)
         if self.lora:
-            _check_adapter(adapter, lora=True)
             self.model.load_adapter(str(adapter), adapter_name=_REFERENCE, is_trainable=False)
             self.model.set_adapter(_TRAINED)
         else:
@@ -121,6 +126,9 @@ class Policy:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         if self.lora:
+            # Of twenty or more, PEFT itself keeps as few as mean the same for this model.
+            targets = sorted(set(self.config.lora.targets))
+            self.model.peft_config[_TRAINED].target_modules = targets
             try:
                 self.model.save_pretrained(str(folder), selected_adapters=[_TRAINED])
             except SafetensorError as error:
@@ -211,9 +219,9 @@ def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | Save
     """
     if config.adapt == "lora":
         return load_policy(config, base, adapter)
-    weights = _check_adapter(adapter, lora=False)
-    architecture = architecture_of(Path(adapter))
-    _shorten(architecture, config)
+    check_policy(config, base, adapter)
+    weights = _finite_weights(adapter, lora=False)
+    architecture = architecture_of(Path(adapter), config)
     conversation = conversation_for(base, config.system)
     return SavedPolicy(architecture, conversation, weights, chosen_device(config))
 
@@ -226,11 +234,20 @@ def load_policy(
     A fresh LoRA adapter's random half is that of the stream ("lora-init", seed).
 
     Raises:
-        UserError: as `check_adapter`, of base or adapter; a tensor of the base is missing, or not
-            what its config asks for; `lora.targets` or `attention` cannot be had.
+        UserError: as `check_policy`; values of what is trained are not all finite; a tensor of the
+            base is missing, or not what its config asks for; `lora.targets` or `attention` cannot
+            be had.
     """
     if config.adapt == "full":
-        return Policy(_load_full(Path(adapter or base), config), config, base)
+        folder = Path(adapter or base)
+        check_policy(config, base, folder)
+        _finite_weights(folder, lora=False)
+        return Policy(_load_full(folder, config), config, base)
+    # The base stage has looked at every value; once more would be gigabytes a round.
+    check_adapter(base, lora=False)
+    if adapter is not None:
+        check_policy(config, base, adapter)
+        _finite_weights(adapter, lora=True)
     # Importing peft takes seconds, and full tuning has no use for it.
     import peft
 
@@ -248,19 +265,16 @@ def load_policy(
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(key("lora-init", seed) % 2**63)
             return Policy(peft.get_peft_model(model, lora), config, base)
-    _check_adapter(adapter, lora=True)
     model = peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
     return Policy(model, config, base)
 
 
 def _load_full(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
+    """The model in a folder that was checked."""
     # Importing the models takes seconds, and playing has no use for them.
     from transformers import AutoModelForCausalLM
 
-    _check_adapter(folder, lora=False)
-    config = architecture_of(folder)
-    config.attention_dropout = 0.0
-    _shorten(config, settings)
+    config = architecture_of(folder, settings)
     try:
         with _without_report():
             model, loaded = AutoModelForCausalLM.from_pretrained(
@@ -275,6 +289,8 @@ def _load_full(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
             )
+    except SafetensorError as error:
+        raise UserError(f"{folder / WEIGHTS}: corrupted ({error})") from None
     except (ImportError, ValueError) as error:
         if settings.attention != "flash_attention_2":
             raise
@@ -321,10 +337,20 @@ def _check_targets(model: "PreTrainedModel", targets: Iterable[str]) -> None:
             raise UserError(f"lora.targets: {target!r}: the model has no such module, but {known}")
 
 
-def _shorten(config: "PretrainedConfig", settings: ModelConfig) -> None:
-    """Let a model read no longer conversations than its settings allow."""
-    if settings.max_length is not None:
-        config.max_position_embeddings = min(config.max_position_embeddings, settings.max_length)
+def check_policy(config: ModelConfig, base: Path, adapter: Path) -> None:
+    """See whether an adapter can be loaded on this base by these settings, without loading it.
+
+    Raises:
+        UserError: as `check_adapter`, of the adapter; or its config is of another model than the
+            base's, or of other LoRA settings than `config` has.
+    """
+    base, adapter = Path(base), Path(adapter)
+    lora = config.adapt == "lora"
+    check_adapter(adapter, lora)
+    if lora:
+        check_lora(adapter, config.lora)
+    else:
+        check_architecture(adapter, base, config)
 
 
 def check_adapter(folder: Path, lora: bool) -> None:
@@ -352,9 +378,8 @@ def _files(lora: bool) -> tuple[str, str]:
     return ("adapter_config.json", _LORA_WEIGHTS) if lora else ("config.json", WEIGHTS)
 
 
-def _check_adapter(folder: Path, lora: bool) -> dict[str, Tensor]:
-    """The weights in `folder`; UserError unless they are whole and of the expected kind."""
-    check_adapter(folder, lora)
+def _finite_weights(folder: Path, lora: bool) -> dict[str, Tensor]:
+    """The weights in a folder that was checked; UserError unless every value is finite."""
     path = Path(folder) / _files(lora)[1]
     try:
         tensors = load_file(path)

@@ -17,6 +17,11 @@ WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
 _LONGEST_HEADER = 100_000_000
 _CHUNK = 1 << 24
+# Nothing here knows whose file it is: of a model that was downloaded, or of results.
+_MEND = (
+    "put a whole copy in its place; a file of results can also be deleted and made anew: ask "
+    "snakemake for that path, see README.md"
+)
 _METADATA, _CHECKSUM = "__metadata__", "hgrpo.sha256"
 
 
@@ -56,11 +61,14 @@ def _read(path: Path) -> tuple[dict[str, dict], int]:
         RecursionError,
     ) as error:
         raise UserError(
-            f"{path}: not a safetensors file ({error}); a pointer of git-lfs, or an unfinished "
-            "download?"
+            f"{path}: not a safetensors file ({error}): damaged, cut off, or a pointer of git-lfs; "
+            f"{_MEND}"
         ) from None
     if not whole:
-        raise UserError(f"{path}: {size:,} bytes, but its header tells of {8 + length + end:,}")
+        raise UserError(
+            f"{path}: {size:,} bytes, but its header tells of {8 + length + end:,}: damaged, or "
+            f"cut off; {_MEND}"
+        )
     return header, 8 + length
 
 
@@ -118,8 +126,8 @@ def check_checksum(path: Path) -> None:
             digest.update(chunk)
     if digest.hexdigest() != expected:
         raise UserError(
-            f"{path}: does not match its checksum: damaged, or changed after it was written; put "
-            "a copy in its place, or delete it and ask snakemake for that path, see README.md"
+            f"{path}: does not match its checksum: damaged, or changed after it was written; "
+            f"{_MEND}"
         )
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from hgrpo.agent.layout import conversation_for
@@ -23,7 +24,12 @@ _COPIED = (
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
-def take_over(source: Path, out: Path, system: str | None = None) -> None:
+def take_over(
+    source: Path,
+    out: Path,
+    system: str | None = None,
+    check: Callable[[Path], None] | None = None,
+) -> None:
     """Put the model in the folder `source` into `out`, with all weights in `model.safetensors`.
 
     Weights in one file become a hard link to it, where the file system and its owner allow that,
@@ -34,6 +40,7 @@ def take_over(source: Path, out: Path, system: str | None = None) -> None:
         source: folder in Hugging Face format.
         out: folder to fill.
         system: system text that conversations will have.
+        check: called with `source` when its config was read, before any weights are; may raise.
 
     Raises:
         UserError: naming the file: it is missing or damaged, weights are pickled or quantised, the
@@ -48,6 +55,8 @@ def take_over(source: Path, out: Path, system: str | None = None) -> None:
             )
     parts = _weights(source)
     _check_config(source / "config.json")
+    if check is not None:
+        check(source)
     conversation_for(source, system)
     check_base_weights(source, parts)
     for name in _COPIED:

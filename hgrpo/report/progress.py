@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,10 @@ import yaml
 
 from hgrpo.errors import UserError
 from hgrpo.evaluation.outcomes import GREEDY, TEST
+
+# Of a log row, numbers; a row may be without any but the first.
+_ELAPSED = "elapsed_s"
+_SHOWN = ("mean_reward", "success_rate", "observed_kl", "dead_groups", "n_groups")
 
 
 @dataclass(frozen=True)
@@ -90,41 +95,62 @@ def trained_runs(results: Path) -> list[RunPlan]:
         results: the study's folder, with its config.yaml.
 
     Raises:
-        UserError: that file is missing or is no study's.
+        UserError: that file is missing or is no study's, or a number in it is none.
     """
     path = results / "config.yaml"
     try:
         config = yaml.safe_load(path.read_text())
         arms = [name for name, arm in config["methods"].items() if arm["train"]]
         arms.sort(key=lambda name: name != config["reference"])
-        rounds, seeds = config["rounds"], config["seeds"]
+        rounds = _whole(config["rounds"], 1, f"{path}: rounds")
+        seeds = [_whole(seed, 0, f"{path}: seeds") for seed in config["seeds"]]
         return [
-            RunPlan(name, seed, rounds, _steps(config, name)) for name in arms for seed in seeds
+            RunPlan(name, seed, rounds, _steps(config, name, path))
+            for name in arms
+            for seed in seeds
         ]
     except FileNotFoundError:
         raise UserError(
             f"{path}: no such file; results/<study> was expected, whose first job writes it"
         ) from None
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
+    except (yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path}: not the configuration of a study") from None
 
 
 def study_progress(results: Path) -> list[RunProgress]:
-    """Where every trained run of a study stands; arguments and errors as for `trained_runs`."""
+    """Where every trained run of a study stands; arguments as for `trained_runs`.
+
+    Raises:
+        UserError: as for `trained_runs` and `run_log`, or episodes are damaged.
+    """
     return _with_durations([_progress(results, plan) for plan in trained_runs(results)])
 
 
-def _steps(config: dict, method: str) -> int:
+def _steps(config: dict, method: str, path: Path) -> int:
+    key = "training.steps_per_round"
+    steps = config["training"]["steps_per_round"]
     own = config["methods"][method].get("training", {})
-    return own.get("steps_per_round", config["training"]["steps_per_round"])
+    if "steps_per_round" in own:
+        key, steps = f"methods.{method}.{key}", own["steps_per_round"]
+    return _whole(steps, 1, f"{path}: {key}")
+
+
+def _whole(value: object, least: int, where: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= least:
+        return value
+    raise UserError(f"{where}: a whole number from {least} was expected, not {value!r}")
 
 
 def run_log(results: Path, plan: RunPlan) -> RunLog:
-    """Everything a run has logged: finished rounds, and the steps of the one in hand."""
+    """Everything a run has logged: finished rounds, and the steps of the one in hand.
+
+    Raises:
+        UserError: a log is damaged, or a row of it lacks its seconds.
+    """
     folder = results / "rl" / plan.home
     logs = [folder / f"round_{number}" / "train_log.json" for number in range(1, plan.rounds + 1)]
     written = [path for path in logs if path.exists()]
-    rows = [row for path in written for row in json.loads(path.read_text())["rows"]]
+    rows = [row for path in written for row in _finished_rows(path)]
     newest = written[-1] if written else None
     step = None
     if len(written) < plan.rounds:
@@ -138,7 +164,7 @@ def run_log(results: Path, plan: RunPlan) -> RunLog:
 def _progress(results: Path, plan: RunPlan) -> RunProgress:
     log = run_log(results, plan)
     heard = time.time() - log.newest.stat().st_mtime if log.newest else None
-    mean = sum(row["elapsed_s"] for row in log.rows) / len(log.rows) if log.rows else None
+    mean = sum(row[_ELAPSED] for row in log.rows) / len(log.rows) if log.rows else None
     return RunProgress(
         plan.method,
         plan.seed,
@@ -164,10 +190,39 @@ def _current(scratch: Path, number: int) -> Path | None:
 
 def _rows(current: Path) -> list[dict]:
     try:
-        return [] if current.is_dir() else json.loads(current.read_text())
+        return [] if current.is_dir() else _checked(_json(current), current)
     except FileNotFoundError:
         # The round has gone on since: its steps are elsewhere by now.
         return []
+
+
+def _finished_rows(path: Path) -> list[dict]:
+    log = _json(path)
+    if not isinstance(log, dict) or "rows" not in log:
+        raise UserError(f"{path}: not a train log, which has the key 'rows'")
+    return _checked(log["rows"], path)
+
+
+def _json(path: Path) -> object:
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise UserError(f"{path}: not JSON ({error}); the file is damaged") from None
+
+
+def _checked(rows: object, path: Path) -> list[dict]:
+    """The rows of a log, of which everything that is read is a number."""
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UserError(f"{path}: not the rows of a train log")
+    for number, row in enumerate(rows, 1):
+        if row.get(_ELAPSED) is None:
+            raise UserError(f"{path}: row {number}: {_ELAPSED}: required, but not given")
+        for key in (_ELAPSED, *_SHOWN):
+            if not isinstance(row.get(key), Real | None):
+                raise UserError(
+                    f"{path}: row {number}: {key}: a number was expected, not {row[key]!r}"
+                )
+    return rows
 
 
 def _test_success(folder: Path) -> float | None:
@@ -176,9 +231,14 @@ def _test_success(folder: Path) -> float | None:
     )
     if not evaluated:
         return None
-    episodes = pd.read_parquet(evaluated[-1], columns=["panel", "temperature", "success"])
-    chosen = (episodes["panel"] == TEST) & (episodes["temperature"] == GREEDY)
-    return float(episodes.loc[chosen, "success"].mean())
+    path = evaluated[-1]
+    try:
+        episodes = pd.read_parquet(path, columns=["panel", "temperature", "success"])
+        chosen = (episodes["panel"] == TEST) & (episodes["temperature"] == GREEDY)
+        return float(episodes.loc[chosen, "success"].mean())
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path}: not an episodes file ({reason})") from None
 
 
 def _with_durations(runs: Sequence[RunProgress]) -> list[RunProgress]:

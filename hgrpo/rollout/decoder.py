@@ -25,6 +25,21 @@ _NARROW = 8
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
+def check_supported(config: "PretrainedConfig") -> None:
+    """See whether the decoder runs models of this config.
+
+    Raises:
+        UserError: naming the key: it does not.
+    """
+    if config.model_type not in _SUPPORTED:
+        raise UserError(
+            f"model_type: {config.model_type!r}: the torch engine runs {', '.join(_SUPPORTED)}"
+        )
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type", "default") != "default":
+        raise UserError(f"rope_type: {rope['rope_type']!r}: the torch engine has plain RoPE only")
+
+
 class Decoder:
     """The model's weights as plain tensors, and a cache of `slots` rows of up to `max_length`."""
 
@@ -36,10 +51,7 @@ class Decoder:
         device: torch.device,
         dtype: torch.dtype = torch.float32,
     ):
-        if config.model_type not in _SUPPORTED:
-            raise UserError(
-                f"model_type {config.model_type!r}: the torch engine runs {', '.join(_SUPPORTED)}"
-            )
+        check_supported(config)
         self.config = config
         self.slots = slots
         self.max_length = max_length
@@ -267,10 +279,6 @@ class _AttentionGroup:
 
 def _rope_table(config: "PretrainedConfig", dim: int, length: int) -> tuple[Tensor, Tensor]:
     parameters = getattr(config, "rope_parameters", None) or {}
-    if parameters.get("rope_type", "default") != "default":
-        raise UserError(
-            f"rope_type {parameters['rope_type']!r}: the torch engine has plain RoPE only"
-        )
     theta = parameters.get("rope_theta") or getattr(config, "rope_theta", 10_000.0)
     inverse = theta ** -(torch.arange(0, dim, 2, dtype=torch.float32) / dim)
     angles = torch.arange(length, dtype=torch.float32)[:, None] * inverse

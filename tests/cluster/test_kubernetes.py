@@ -6,7 +6,9 @@ import sys
 import time
 
 import pytest
-from cluster_checkout import NAME, SAME_FILES, make_checkout
+import yaml
+from chat_models import write_chat
+from cluster_checkout import NAME, SAME_FILES, STUDY, make_checkout
 from pretend_kubernetes import running_cluster
 
 pytest.importorskip("snakemake_executor_plugin_kubernetes", reason="needs the extra `kubernetes`")
@@ -123,3 +125,36 @@ def test_a_study_of_pods_that_share_nothing_but_a_bucket(local, project, tmp_pat
     # Keys travel in a secret, which is gone at the end.
     assert not any(key in each["args"][-1] for each in containers for key in KEYS.values())
     assert cluster.secrets == {}
+
+
+@pytest.mark.slow
+def test_a_chat_model_travels_whole(project, tmp_path, bucket):
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    checkout = make_checkout(project, tmp_path / "checkout")
+    source = write_chat(tmp_path / "source")
+    shape = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
+    config = Qwen2Config(vocab_size=600, tie_word_embeddings=True, **shape, **heads)
+    Qwen2ForCausalLM(config).save_pretrained(source)
+    configs = checkout.root / "configs"
+    model = {"name": "chat", "path": str(source), "system": "One command."}
+    (configs / "models/chat.yaml").write_text(yaml.safe_dump(model))
+    few = yaml.safe_load((configs / "envs/alfworld-few.yaml").read_text())
+    few["expert"]["trajectories"], few["turn_cap"] = 20, 3
+    (configs / "envs/alfworld-few.yaml").write_text(yaml.safe_dump(few))
+    (configs / f"studies/{NAME}.yaml").write_text(yaml.safe_dump(STUDY | {"model": "chat"}))
+    subprocess.run(["git", "init", "--quiet"], cwd=checkout.root, check=True)
+    subprocess.run(["git", "add", "--all"], cwd=checkout.root, check=True)
+    wanted = f"results/{NAME}/eval/flatGRPO/seed_11/round_1/episodes.parquet"
+    made, variables = bucket
+    made.objects.all().delete()
+    with running_cluster(tmp_path / "cluster", lambda command: False) as (cluster, kubeconfig):
+        done = snakemake(
+            checkout,
+            variables | {"KUBECONFIG": str(kubeconfig)},
+            *(wanted, "--seconds-between-status-checks=1", "--latency-wait=5"),
+        )
+    logs = "\n".join(path.read_text() for path in cluster.output.values())
+    assert done.returncode == 0, done.stdout + done.stderr + logs
+    assert made.Object(f"hgrpo/{wanted}").content_length

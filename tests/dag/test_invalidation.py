@@ -1,6 +1,7 @@
 """Which jobs an edit sets off, on the real rules: these, all of these, and no others."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,18 @@ def test_a_deleted_figure_is_redrawn(checkout):
 def test_a_deleted_table_is_rewritten(checkout):
     (checkout.root / "results/grid/report/tables/cost.csv").unlink()
     assert checkout.planned() == REPORT
+
+
+def test_what_a_job_lost_by_failing_is_made_again(checkout):
+    played = checkout.root / "results/grid/eval/Progressive/seed_11/round_2"
+    shutil.rmtree(played)
+    assert checkout.planned() == evaluations(["Progressive"], [11], [2]) | MERGED
+    played.parent.joinpath("round_1/episodes.parquet").unlink()
+    weights(checkout, "flatGRPO", 23, 2).parents[1].joinpath("summary.json").unlink()
+    lost = evaluations(["Progressive"], [11], [1, 2]) | trained(
+        methods=["flatGRPO"], seeds=[23], numbers=[2]
+    )
+    assert checkout.planned() == lost | MERGED
 
 
 def test_edited_method_reruns_that_method(checkout):

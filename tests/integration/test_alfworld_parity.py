@@ -27,7 +27,7 @@ pytest.importorskip("fast_downward", reason="the extra 'alfworld' is not install
 pytest.importorskip("alfworld", reason="the extra 'alfworld' is not installed")
 
 DATA = Path(__file__).resolve().parents[3] / "shared/data"
-STEPS = 200
+STEPS, FEW_STEPS = 200, 60
 
 
 def need(folder: Path) -> Path:
@@ -45,21 +45,25 @@ def check(folders: list[Path], steps: int) -> None:
     assert compared >= 2 * steps * len(folders)
 
 
+@pytest.mark.parametrize("steps", [FEW_STEPS, pytest.param(STEPS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["alfworld_real_game", "alfred_games_train"])
-def test_games_of_the_benchmark(name):
+def test_games_of_the_benchmark(name, steps):
     folder = need(DATA / name)
-    check([folder / task.path for task in list_games(folder).tasks], STEPS)
+    check([folder / task.path for task in list_games(folder).tasks], steps)
 
 
-def test_generated_games(tmp_path):
+@pytest.mark.parametrize(
+    ("count", "steps"), [(18, FEW_STEPS), pytest.param(60, STEPS, marks=pytest.mark.slow)]
+)
+def test_generated_games(tmp_path, count, steps):
     folders = []
     for split, files in generate(
-        GenerateConfig(), {"train": 60, "validation": 0, "test": 0}, "move", 5
+        GenerateConfig(), {"train": count, "validation": 0, "test": 0}, "move", 5
     ):
         write(tmp_path / split, files)
         folders.append(tmp_path / split / files.folder)
-    assert len(folders) == 60
-    check(folders, STEPS)
+    assert len(folders) == count
+    check(folders, steps)
 
 
 @pytest.fixture(scope="module")

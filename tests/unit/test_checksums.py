@@ -113,6 +113,13 @@ def test_a_file_without_a_checksum_passes(tmp_path):
         check_checksum(path)
 
 
+@pytest.mark.parametrize("kept", [0, 5, 30, -1])
+def test_a_file_that_is_cut_off_comes_with_what_to_do(file, kept):
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(UserError, match=r"cut off.* whole copy .* of results .* ask snakemake"):
+        check_checksum(file)
+
+
 @pytest.mark.parametrize("adapt", ["lora", "full"])
 def test_a_flipped_bit_in_a_policy_is_named_wherever_it_is_loaded(tmp_path, adapt):
     policy = make_policy(tmp_path / "base", adapt=adapt)

@@ -10,6 +10,7 @@ import yaml
 
 from hgrpo.cli.schema import SECTIONS, schemas
 from hgrpo.config.env import environment
+from hgrpo.config.model import ModelConfig
 from hgrpo.config.read import did_you_mean, read_yaml, validate
 from hgrpo.config.stages import as_json, stage_config
 from hgrpo.config.study import load_study
@@ -18,6 +19,7 @@ from hgrpo.errors import UserError
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 FILES = sorted(path for path in CONFIGS.glob("*/*.yaml"))
+MODELS = [path for path in FILES if path.parent.name == "models"]
 
 
 @pytest.fixture
@@ -48,6 +50,12 @@ def test_every_shipped_config_loads(path):
         else:
             built = validate(SECTIONS[kind], data, str(path))
         assert built.model_fields_set == set(data)
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_a_model_with_every_default_spelt_out_is_the_same_model(path):
+    model = validate(ModelConfig, read_yaml(path), str(path))
+    assert validate(ModelConfig, json.loads(model.model_dump_json()), str(path)) == model
 
 
 def test_schemas_in_the_tree_are_those_of_the_models():
@@ -163,6 +171,12 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         ("models/tiny", {"path": "somewhere"}, "tiny: give exactly one of `tiny`, `path`"),
         ("models/tiny", {"tiny": None}, "tiny: give exactly one of `tiny`, `path` and `package`"),
         ("models/tiny", {"system": "Be brief."}, "system: Be brief. is read only with"),
+        ("models/tiny", {"lora": {"rank": 64}}, "lora.rank: 64 is read only with adapt: lora"),
+        (
+            "models/tiny",
+            {"lora": {"targets": ["v_proj"]}},
+            "lora.targets: ['v_proj'] is read only with adapt: lora",
+        ),
         ("models/tiny", {"tiny": {"layer": 1}}, "tiny.layer: unknown key; did you mean 'layers'?"),
         ("envs/alfworld-laptop", {"turn_caps": 3}, "turn_caps: unknown key"),
     ],

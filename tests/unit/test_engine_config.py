@@ -29,6 +29,20 @@ def test_stages_that_play_are_told_the_engine(project, stage):
     assert "engine" not in stage_config(study, "sft")
 
 
+@pytest.mark.parametrize(
+    ("study", "told"),
+    [
+        ("bakeoff", {}),
+        ("webshop", {}),
+        ("smollm2_cpu", {"engine": {"kind": "torch"}}),
+        ("alfworld_qwen", {"engine": {"kind": "vllm"}}),
+    ],
+)
+def test_of_the_engine_the_base_stage_is_told_which_plays_a_pretrained_model(project, study, told):
+    loaded = load_study(project / f"configs/studies/{study}.yaml")
+    assert stage_config(loaded, "base") == {"model": loaded.model.model_dump(mode="json")} | told
+
+
 def test_settings_of_vllm_are_refused_where_nothing_reads_them():
     with pytest.raises(ValidationError, match="dtype: bfloat16 is read only with kind: vllm"):
         EngineConfig(dtype="bfloat16")

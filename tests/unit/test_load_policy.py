@@ -8,6 +8,7 @@ from safetensors.torch import load_file, save_file
 from tiny_policy import make_policy
 
 from hgrpo.errors import UserError
+from hgrpo.policy import policy as policy_module
 from hgrpo.policy.policy import load_policy
 
 MATRIX = "model.layers.1.mlp.up_proj.weight"
@@ -35,6 +36,33 @@ def test_a_tensor_that_does_not_fit_is_named(made, capfd, adapt, changed, expect
         load_policy(made.config.model_copy(update={"adapt": adapt}), made.base_folder)
     assert str(caught.value).startswith(f"{path}: {expected}")
     assert "LOAD REPORT" not in capfd.readouterr().err
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Names of the files whose weights were looked through."""
+    names = []
+    load = policy_module.load_file
+    monkeypatch.setattr(policy_module, "load_file", lambda p: names.append(p.name) or load(p))
+    return names
+
+
+def test_weights_of_a_base_under_lora_are_read_once(tmp_path, read):
+    made = make_policy(tmp_path / "base", adapt="lora")
+    made.save_adapter(tmp_path / "adapter")
+    load_policy(made.config, tmp_path / "base", tmp_path / "adapter")
+    assert read == ["adapter_model.safetensors"]
+
+
+@pytest.mark.parametrize("adapt", ["full", "lora"])
+def test_a_base_that_safetensors_cannot_read_is_one_line(tmp_path, adapt):
+    made = make_policy(tmp_path, adapt=adapt)
+    path = tmp_path / "model.safetensors"
+    save_file(load_file(path), path, metadata={"format": "pt"})
+    path.write_bytes(path.read_bytes().replace(b'"F32"', b'"X32"', 1))
+    with pytest.raises(UserError) as caught:
+        load_policy(made.config, tmp_path)
+    assert str(caught.value).startswith(f"{path}: corrupted (") and "\n" not in str(caught.value)
 
 
 def test_a_head_that_is_not_tied_is_missed(made):

@@ -1,5 +1,6 @@
 """The table of running rounds: read from files as the rounds write them."""
 
+import argparse
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from hgrpo.cli.monitor import duration
+from hgrpo.cli.monitor import cells, duration, pause
 from hgrpo.errors import UserError
 from hgrpo.report.progress import study_progress
 
@@ -124,10 +125,109 @@ def test_another_file_is_named(tmp_path, content):
         study_progress(tmp_path)
 
 
+def configure(results, **changes):
+    path = results / "config.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"rounds": "many"}, "rounds: a whole number from 1 was expected, not 'many'"),
+        ({"rounds": 0}, "rounds: a whole number from 1 was expected, not 0"),
+        ({"rounds": True}, "rounds: a whole number from 1 was expected, not True"),
+        ({"seeds": "all"}, "seeds: a whole number from 0 was expected, not 'a'"),
+        (
+            {"training": {"steps_per_round": "few"}},
+            "training.steps_per_round: a whole number from 1 was expected, not 'few'",
+        ),
+        (
+            {"methods": {"A": {"train": True, "training": {"steps_per_round": None}}}},
+            "methods.A.training.steps_per_round: a whole number from 1 was expected, not None",
+        ),
+    ],
+)
+def test_a_number_of_the_study_that_is_none_is_named_with_its_key(results, changes, said):
+    configure(results, **changes)
+    with pytest.raises(UserError) as error:
+        study_progress(results)
+    assert str(error.value) == f"{results / 'config.yaml'}: {said}"
+
+
+DAMAGED = [
+    ('{"rows": [{"step": 0', "not JSON ("),
+    ("[]", "not a train log, which has the key 'rows'"),
+    ("{}", "not a train log, which has the key 'rows'"),
+    ('{"rows": 3}', "not the rows of a train log"),
+    ('{"rows": [3]}', "not the rows of a train log"),
+    ('{"rows": [{"elapsed_s": 1}, {"step": 1}]}', "row 2: elapsed_s: required, but not given"),
+    ('{"rows": [{"elapsed_s": "1"}]}', "row 1: elapsed_s: a number was expected, not '1'"),
+    (
+        '{"rows": [{"elapsed_s": 1, "mean_reward": "x"}]}',
+        "row 1: mean_reward: a number was expected, not 'x'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), DAMAGED)
+def test_a_damaged_log_is_named(results, text, said):
+    path = write(results / "rl/slow/seed_11/round_1/train_log.json", text)
+    with pytest.raises(UserError) as error:
+        study_progress(results)
+    assert str(error.value).startswith(f"{path}: {said}")
+
+
+def test_damaged_rows_of_the_round_in_hand_are_named(results):
+    path = write(results / "scratch/slow/seed_11/round_1-abc/key/step_00000/rows.json", "[{")
+    with pytest.raises(UserError) as error:
+        study_progress(results)
+    assert str(error.value).startswith(f"{path}: not JSON (")
+
+
+@pytest.mark.parametrize("of_text", [True, False])
+def test_damaged_episodes_are_named(results, of_text):
+    path = write(results / "eval/slow/seed_11/round_1/episodes.parquet", "PAR1 and no more")
+    if not of_text:
+        pd.DataFrame({"panel": ["test"]}).to_parquet(path)
+    with pytest.raises(UserError) as error:
+        study_progress(results)
+    assert str(error.value).startswith(f"{path}: not an episodes file (")
+    assert "\n" not in str(error.value)
+
+
+def test_a_row_may_hold_its_seconds_alone(results):
+    finish(results, "slow/seed_11", 1, [{"elapsed_s": 10}])
+    assert cells(of(results, "slow", 11))[4:9] == [""] * 5
+
+
+def test_the_command_ends_with_one_line_where_a_log_was_cut_off(results):
+    write(results / "rl/slow/seed_11/round_1/train_log.json", '{"rows": [')
+    done = monitor(results, "--once")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: ") and "train_log.json: not JSON (" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["-1", "0", "nan", "inf", "1e300", "soon"])
+def test_a_pause_that_is_none_is_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="seconds above 0 and up to 86400"):
+        pause(text)
+
+
+def test_the_command_refuses_such_a_pause(results):
+    assert pause("0.5") == 0.5
+    done = monitor(results, "--every", "-1")
+    assert done.returncode == 2 and "argument --every: seconds above 0" in done.stderr
+
+
+def monitor(results, *arguments):
+    command = [sys.executable, "-m", "hgrpo.cli.monitor", str(results), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def test_the_command_prints_a_line_a_run(results):
     finish(results, "slow/seed_11", 1, [row(0), row(1)])
-    command = [sys.executable, "-m", "hgrpo.cli.monitor", str(results)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = monitor(results)
+    assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].split() == [
         *("arm", "seed", "round", "step", "reward", "success", "KL", "dead", "test"),

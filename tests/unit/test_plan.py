@@ -1,17 +1,21 @@
 """The plan as a whole: jobs from Snakemake's own table, sums by stage and arm, judges' calls."""
 
 import json
+import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from hgrpo.cli.plan import judge_lines, report
-from hgrpo.config.study import load_study
-from hgrpo.planning.forecast import forecasts
-from hgrpo.planning.jobs import Job, read_jobs
-from hgrpo.planning.past import Past
+from hgrpo.cli.plan import judge_lines, main, report, settings_of
+from hgrpo.config.study import StageResources, load_study
+from hgrpo.errors import UserError
+from hgrpo.planning.accuracy import save_plan
+from hgrpo.planning.forecast import Forecast, forecasts
+from hgrpo.planning.jobs import Job, read_jobs, snakemake_summary, telling_line
+from hgrpo.planning.past import Past, Player
 from hgrpo.planning.profile import Prices, Profile
 from hgrpo.planning.tables import lost_lines
 
@@ -72,6 +76,58 @@ def test_a_job_knows_its_arm_and_its_benchmark_file():
     assert (far.arm, far.seed, far.name) == ("B", "seed_2", "B.seed_2.round_3")
 
 
+# As Snakemake's storage plugins end where a bucket's credentials are missing.
+GROUP = """\
+Traceback (most recent call last):
+  File "snakemake_storage_plugin_s3/__init__.py", line 7, in g
+    try: f()
+         ^^^
+botocore.exceptions.NoCredentialsError: Unable to locate credentials
+
+During handling of the above exception, another exception occurred:
+
+  + Exception Group Traceback (most recent call last):
+  |   File "snakemake/dag.py", line 9, in <module>
+  |     raise ExceptionGroup("unhandled errors in a TaskGroup", [e])
+  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "snakemake_storage_plugin_s3/__init__.py", line 7, in g
+    |     raise NoCredentialsError()
+    | botocore.exceptions.NoCredentialsError: Unable to locate credentials
+    +------------------------------------
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (GROUP, "botocore.exceptions.NoCredentialsError: Unable to locate credentials"),
+        (
+            "Using profile\nerror: mine.yaml: rounds: no number\n",
+            "error: mine.yaml: rounds: no number",
+        ),
+        ("error: no such study\nShutting down\n", "error: no such study"),
+        ("IncompleteFilesException:\nThese files are incomplete:\n", "These files are incomplete:"),
+        ("usage: snakemake\nsnakemake: error: no such flag\n", "snakemake: error: no such flag"),
+        ("something\n  +-+--- 1 ---\n    +-----\n", "something"),
+        ("\n  \n", ""),
+    ],
+)
+def test_of_a_failure_the_line_is_shown_that_says_most(text, line):
+    assert telling_line(text) == line
+
+
+def test_a_failing_snakemake_is_one_line_of_ours(monkeypatch):
+    failed = subprocess.CompletedProcess([], 1, stdout="", stderr=GROUP)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(UserError) as error:
+        snakemake_summary(["study=mine"], Path("profiles/laptop"))
+    assert str(error.value) == (
+        "snakemake --summary: botocore.exceptions.NoCredentialsError: Unable to locate credentials"
+    )
+
+
 STUDY = {
     "name": "mine",
     "env": "alfworld-laptop",
@@ -109,15 +165,15 @@ def planned(configs):
     jobs.append(Job("evaluate", "results/mine/eval/SFTOnly/seed_11/round_0", True))
 
     def lines(profile: Profile) -> list[str]:
-        past = Past(configs / "results", "mine")
+        past = Past(configs / "results", "mine", Player("tiny", "torch"))
         return report(study, _expected(jobs, past, study, profile), profile, {})
 
     return lines
 
 
-def remember(configs, stage, name, seconds, folder, size):
+def remember(configs, stage, name, seconds, folder, size, study="mine"):
     """A past job: its benchmark file, and one file of its output."""
-    home = configs / "results/mine"
+    home = configs / "results" / study
     benchmark = home / "benchmarks" / stage / f"{name}.jsonl"
     benchmark.parent.mkdir(parents=True, exist_ok=True)
     benchmark.write_text(json.dumps({"s": seconds}) + "\n")
@@ -156,8 +212,35 @@ def test_hours_money_and_disk_of_the_jobs_to_run(configs, planned):
     assert "4 jobs to run, at least 3.0 hours with 100 at a time, waiting in queues left out; " in (
         "\n".join(lines)
     )
-    assert any(line.endswith("not counting evaluate, which never ran here") for line in lines)
+    assert any(line.endswith("not counting evaluate, of which nothing is known") for line in lines)
     assert "the disk: 60.00 dollars a month, not in the column above" in lines
+
+
+def test_a_study_of_another_model_prices_no_job_with_this_one(configs, planned):
+    folder = "rl/flatGRPO/seed_11/round_1"
+    remember(configs, "rl_round", "flatGRPO.seed_11.round_1", 7, folder, 9, study="toy")
+    remember(
+        configs, "evaluate", "SFTOnly.seed_11.round_0", 7, "eval/S/seed_1/round_0", 9, study="toy"
+    )
+    toy = {"model": {"name": "toy"}, "engine": {"kind": "torch"}}
+    (configs / "results/toy/config.yaml").write_text(yaml.safe_dump(toy))
+    lines = planned(CLUSTER)
+    assert cells(lines, "rl_round") == ["4", "1", "3", "?", "?", "?", "?", "?"]
+    assert cells(lines, "all") == ["6", "2", "4", "?", "?", "?", "?"]
+    assert not any("other studies" in line for line in lines)
+    toy["model"]["name"] = "tiny"
+    (configs / "results/toy/config.yaml").write_text(yaml.safe_dump(toy))
+    assert cells(planned(CLUSTER), "rl_round")[3] == "7.0"
+
+
+def test_of_jobs_on_gpus_that_are_not_known_the_others_do_not_stand_for_the_whole(configs, planned):
+    remember(
+        configs, "evaluate", "SFTOnly.seed_11.round_0", 3600, "eval/SFTOnly/seed_11/round_0", 1_000
+    )
+    lines = planned(CLUSTER)
+    # The evaluation's core-hour is known; of the rounds, which alone hold GPUs, nothing is.
+    assert cells(lines, "all") == ["6", "2", "4", "1.00", "?", "?", "1.0", "kB"]
+    assert cells(lines, "SFTOnly") == ["1", "0", "1", "1.00", "0", "0.10", "1.0", "kB"]
 
 
 def test_without_prices_there_is_no_money(configs, planned):
@@ -240,3 +323,27 @@ def test_calls_of_a_judge_are_counted_for_the_rounds_to_run(judged):
 def test_the_offline_rubric_and_cached_rounds_call_nobody(judged):
     assert judge_lines(judged(), JOBS, {}) == []
     assert judge_lines(judged(**PAID), [replace(job, to_run=False) for job in JOBS], {}) == []
+
+
+def test_a_plan_of_other_rounds_is_not_compared(configs, tmp_path, monkeypatch, capsys):
+    path = configs / "studies/mine.yaml"
+    path.write_text(yaml.safe_dump(STUDY))
+    (tmp_path / "configs").symlink_to(configs)
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / "results/mine"
+    expected = [Forecast(Job("sft", "results/mine/sft", True), None, None, StageResources())]
+    save_plan(home, expected, {"study": settings_of(load_study(path))})
+    remember(tmp_path, "sft", "sft", 100, "sft", 50)
+    later = (home / "plan.json").stat().st_mtime + 1
+    os.utime(home / "benchmarks/sft/sft.jsonl", (later, later))
+
+    def checked(*settings: str) -> str:
+        monkeypatch.setattr("sys.argv", ["plan", "--check", "study=mine", *settings])
+        main()
+        return capsys.readouterr().out
+
+    assert "1 of the 1 jobs that it named have run" in checked()
+    assert "1 of the 1 jobs that it named have run" in checked("rounds=2", "seeds=11")
+    assert checked("rounds=3", "seeds=11,23") == (
+        "plan:    not compared, since the last one was made for other settings (seeds, rounds)\n"
+    )

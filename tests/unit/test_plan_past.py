@@ -4,15 +4,19 @@ import json
 import os
 
 import pytest
+import yaml
 
+from hgrpo.config.study import load_study
 from hgrpo.planning.past import (
     OTHER_ARMS,
     OTHER_STUDIES,
     OWN,
     Estimate,
     Past,
+    Player,
     benchmark_seconds,
     bytes_of_jobs,
+    player_of,
 )
 
 
@@ -22,12 +26,24 @@ def benchmark(results, study, name, seconds):
     (folder / f"{name}.jsonl").write_text(json.dumps({"s": seconds}) + "\n")
 
 
+TINY = Player("tiny", "torch")
+
+
+def configured(results, study, model="tiny", engine="torch"):
+    """A study's resolved configuration, as far as it is read."""
+    text = yaml.safe_dump({"model": {"name": model}, "engine": {"kind": engine}})
+    (results / study).mkdir(parents=True, exist_ok=True)
+    (results / study / "config.yaml").write_text(text)
+
+
 def seconds(results, arm):
-    return Past(results, "mine").seconds("rl_round", arm)
+    return Past(results, "mine", TINY).seconds("rl_round", arm)
 
 
 def test_the_nearest_past_jobs_are_taken(tmp_path):
     assert seconds(tmp_path, "A") is None
+    configured(tmp_path, "other")
+    configured(tmp_path, "another")
     benchmark(tmp_path, "other", "B.seed_1.round_1", 100)
     benchmark(tmp_path, "another", "B.seed_1.round_1", 200)
     assert seconds(tmp_path, "A") == Estimate(150, OTHER_STUDIES)
@@ -39,6 +55,50 @@ def test_the_nearest_past_jobs_are_taken(tmp_path):
     assert seconds(tmp_path, "A") == Estimate(15, OTHER_ARMS)
     benchmark(tmp_path, "mine", "A.seed_1.round_1", 7)
     assert seconds(tmp_path, "A") == Estimate(7, OWN)
+
+
+@pytest.mark.parametrize(("model", "engine"), [("qwen", "torch"), ("tiny", "vllm")])
+def test_a_study_of_another_model_or_engine_says_nothing_of_its_jobs(tmp_path, model, engine):
+    configured(tmp_path, "other", model, engine)
+    benchmark(tmp_path, "other", "A.seed_1.round_1", 100)
+    write(tmp_path / "other/rl/A/seed_1/round_1/turns.parquet", 100)
+    assets = tmp_path / "other/benchmarks/assets/assets.jsonl"
+    assets.parent.mkdir()
+    assets.write_text('{"s": 3}\n')
+    past = Past(tmp_path, "mine", TINY)
+    assert past.seconds("rl_round", "A") is None and past.bytes("rl_round", "A") is None
+    # What no model has a part in counts whatever the model.
+    assert past.seconds("assets", "shared") == Estimate(3, OTHER_STUDIES)
+    past = Past(tmp_path, "mine", Player(model, engine))
+    assert past.seconds("rl_round", "A") == Estimate(100, OTHER_STUDIES)
+    assert past.bytes("rl_round", "A") == Estimate(100, OTHER_STUDIES)
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "a: [", "model: tiny", "model: {name: tiny}", b"\xff", "a: 2026-99-99"]
+)
+def test_a_study_without_a_readable_configuration_counts_as_of_another_model(tmp_path, text):
+    benchmark(tmp_path, "other", "A.seed_1.round_1", 100)
+    if text is not None:
+        content = text if isinstance(text, bytes) else text.encode()
+        (tmp_path / "other/config.yaml").write_bytes(content)
+    assert player_of(tmp_path / "other") is None
+    assert seconds(tmp_path, "A") is None
+
+
+def test_a_configuration_is_read_once_however_many_stages_ask(tmp_path):
+    configured(tmp_path, "other")
+    benchmark(tmp_path, "other", "A.seed_1.round_1", 100)
+    past = Past(tmp_path, "mine", TINY)
+    assert past.seconds("sft", "shared") is None
+    (tmp_path / "other/config.yaml").unlink()
+    assert past.seconds("rl_round", "A") == Estimate(100, OTHER_STUDIES)
+
+
+def test_what_a_study_writes_down_names_its_player(project, tmp_path):
+    resolved = load_study(project / "configs/studies/alfworld_qwen.yaml").resolved()
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(resolved))
+    assert player_of(tmp_path) == Player("qwen2.5-1.5b-instruct", "vllm")
 
 
 @pytest.mark.parametrize("text", ["", '{"s": 1', "{}", '{"s": null}', "[]"])

@@ -1,15 +1,19 @@
-"""Before the first job: a judge that needs a key has one, and the engine is installed."""
+"""Before the first job: keys, engine, folders and Slurm are there."""
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 
+from hgrpo.config.code_version import STAGES
 from hgrpo.config.engine import check_engine
-from hgrpo.config.preflight import check_keys, key_variable
+from hgrpo.config.preflight import check_folders, check_keys, check_slurm, key_variable
+from hgrpo.config.study import load_study
 from hgrpo.config.training import MethodConfig
 from hgrpo.credit.judge.prices import OPENAI
 from hgrpo.errors import UserError
 
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 PAID = {"kind": "judge", "model": "gpt-4o-mini", "base_url": OPENAI}
 RUBRIC = {"kind": "judge", "model": "offline-rubric", "base_url": "service"}
 
@@ -54,3 +58,47 @@ def test_an_engine_that_is_not_installed(monkeypatch):
         check_engine("vllm")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     check_engine("vllm")
+
+
+def test_a_folder_that_is_not_there_is_named_for_stages_that_want_it(tmp_path, monkeypatch):
+    study = load_study(CONFIGS / "studies/alfworld_qwen.yaml")
+    monkeypatch.delenv("HGRPO_MODELS", raising=False)
+    with pytest.raises(
+        UserError, match=r"model qwen2.5-1.5b-instruct: path: .*variable is not set"
+    ):
+        check_folders(study, {"base", "sft"})
+    monkeypatch.setenv("HGRPO_MODELS", str(tmp_path))
+    with pytest.raises(UserError, match=f"there is no {tmp_path}"):
+        check_folders(study, {"base"})
+    check_folders(study, {"sft", "rl_round"})
+    (tmp_path / Path(study.model.path).name).mkdir()
+    check_folders(study, {"base"})
+
+
+def test_games_to_download_need_a_variable_and_no_folder(tmp_path, monkeypatch):
+    study = load_study(CONFIGS / "studies/alfworld_qwen.yaml")
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    with pytest.raises(UserError, match=r"env alfworld-official: folder: .*variable is not set"):
+        check_folders(study, {"assets"})
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "none"))
+    check_folders(study, {"assets"})
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIGS / "studies").glob("*.yaml")))
+def test_what_generates_its_tasks_needs_no_folder(name):
+    study = load_study(CONFIGS / f"studies/{name}.yaml")
+    if study.env.source != "folder" and study.model.path is None:
+        check_folders(study, STAGES)
+
+
+def test_a_slurm_that_does_not_answer_is_said_with_its_words(tmp_path):
+    check_slurm("true")
+    with pytest.raises(UserError, match="Slurm does not answer: .*no-such-command"):
+        check_slurm(str(tmp_path / "no-such-command"))
+    deaf = tmp_path / "sinfo"
+    deaf.write_text(
+        "#!/bin/sh\necho 'slurm_load_partitions: Unable to contact slurm controller' >&2\nexit 1\n"
+    )
+    deaf.chmod(0o755)
+    with pytest.raises(UserError, match="Slurm does not answer: slurm_load_part"):
+        check_slurm(str(deaf))

@@ -37,7 +37,7 @@ def make_policy(
         name="test",
         tiny=tiny,
         adapt=adapt,
-        lora=LoraConfig(rank=4, alpha=8),
+        lora=LoraConfig(rank=4, alpha=8) if adapt == "lora" else LoraConfig(),
         train_dtype="float32",
     )
     tokenizer = train_tokenizer(TEXTS * 3, tiny.max_vocab)

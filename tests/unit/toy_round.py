@@ -47,7 +47,7 @@ def imitate_random_doors(policy: Policy) -> None:
             ids = ids + reply + conversation.observation(f"The {door} is empty.")
         examples.append(Example(ids[: spans[-1][1]], spans))
     settings = ImitationSettings(8.0, 16, 3, 4096, 0, None)
-    imitate(policy, sft_optimisers(policy.trainable, 0.02, 1e-2, 0.0), examples, [], settings)
+    imitate(policy, sft_optimisers(policy.trainable, 0.02, 1e-2, 0.0, None), examples, [], settings)
 
 
 def make_round(policy: Policy, reference: Path, scratch: Path, index: int = 1) -> Round:

@@ -1,0 +1,76 @@
+"""Muon: momentum, made orthogonal, for matrices (Jordan et al. 2024).
+
+torch.optim.Muon makes updates orthogonal in bfloat16, whatever the processor. One without
+instructions for it spent nine tenths of a tiny model's fine-tuning there: the type is chosen here.
+"""
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+_MOMENTUM = 0.95
+# A quintic whose five iterations bring singular values in (0, 1] near one: to about 0.7 to 1.2.
+_QUINTIC = (3.4445, -4.7750, 2.0315)
+_ITERATIONS = 5
+_SMALLEST_NORM = 1e-7
+
+
+def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
+    """A matrix with the same singular vectors, and singular values of about one (Newton-Schulz).
+
+    Args:
+        matrix: (rows, columns).
+        dtype: of the computation and of what is returned.
+    """
+    wide = matrix.to(dtype)
+    tall = matrix.size(0) > matrix.size(1)
+    if tall:
+        wide = wide.T
+    # The Frobenius norm is no less than the largest singular value.
+    wide = wide / wide.norm().clamp(min=_SMALLEST_NORM)
+    linear, cubic, quintic = _QUINTIC
+    for _ in range(_ITERATIONS):
+        gram = wide @ wide.T
+        factor = torch.addmm(gram, gram, gram, beta=cubic, alpha=quintic)
+        wide = torch.addmm(wide, factor, wide, beta=linear)
+    return wide.T if tall else wide
+
+
+class Muon(Optimizer):
+    """As torch.optim.Muon with its defaults, to the bit where `dtype` is bfloat16.
+
+    A matrix moves by lr * sqrt(max(1, rows / columns)) times the orthogonal form of its Nesterov
+    momentum; weight decay is decoupled.
+
+    Args:
+        matrices: parameters of two dimensions.
+        lr: learning rate, before the factor for the shape.
+        weight_decay: share of a weight that a step takes away, times lr.
+        dtype: in which updates are made orthogonal.
+    """
+
+    def __init__(
+        self, matrices: Iterable[nn.Parameter], lr: float, weight_decay: float, dtype: torch.dtype
+    ):
+        super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay})
+        self.dtype = dtype
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Move every matrix that has a gradient."""
+        for group in self.param_groups:
+            lr, decay = group["lr"], group["weight_decay"]
+            for matrix in group["params"]:
+                if matrix.grad is None:
+                    continue
+                state = self.state[matrix]
+                if not state:
+                    state["momentum_buffer"] = torch.zeros_like(matrix.grad)
+                momentum = state["momentum_buffer"].lerp_(matrix.grad, 1 - _MOMENTUM)
+                update = orthogonal(matrix.grad.lerp(momentum, _MOMENTUM), self.dtype)
+                matrix.mul_(1 - lr * decay)
+                rows, columns = matrix.shape
+                matrix.add_(update, alpha=-lr * math.sqrt(max(1, rows / columns)))
