@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from hgrpo.cli.entry import run
+from hgrpo.cli.pause import pause
 from hgrpo.errors import UserError
 from hgrpo.report.board import Board
 
@@ -26,7 +27,7 @@ def main() -> None:
     parser.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="write event files here")
     parser.add_argument("--wandb", metavar="PROJECT", help="send to this project")
     parser.add_argument(
-        "--follow", type=float, metavar="SECONDS", help="look again until every run is done"
+        "--follow", type=pause, metavar="SECONDS", help="look again until every run is done"
     )
     args = parser.parse_args()
     if args.tensorboard is None and args.wandb is None:

@@ -11,7 +11,6 @@ Examples:
 """
 
 import argparse
-import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hgrpo.cli.entry import run
+from hgrpo.cli.pause import pause
 from hgrpo.report.progress import RunProgress, study_progress
 
 _COLUMNS = (
@@ -29,7 +29,6 @@ _COLUMNS = (
     *("last step", "time left"),
 )
 _WIDTH = 120  # of a table that is written to a file
-_DAY = 86_400.0  # seconds
 
 
 def main() -> None:
@@ -54,23 +53,6 @@ def main() -> None:
             if all(found.done for found in runs):
                 return
             time.sleep(args.every)
-
-
-def pause(text: str) -> float:
-    """Seconds between two looks, for argparse.
-
-    Raises:
-        argparse.ArgumentTypeError: not a positive number, or more than a day.
-    """
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if 0 < seconds <= _DAY:
-        return seconds
-    raise argparse.ArgumentTypeError(
-        f"seconds above 0 and up to {_DAY:.0f} were expected, not {text!r}"
-    )
 
 
 def table(runs: Sequence[RunProgress]) -> Group:

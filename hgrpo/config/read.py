@@ -61,10 +61,8 @@ def read_yaml(path: Path) -> dict:
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UserError(f"{path}{line}: {error.problem}") from None
-    except (
-        yaml.YAMLError,
-        ValueError,
-    ) as error:  # of text that is not UTF-8, of days that are none
+    except (yaml.YAMLError, ValueError) as error:
+        # A ValueError is of bytes that are not UTF-8, or of a date that there is not.
         reason = " ".join(str(error).split())
         raise UserError(f"{path}: not a YAML file ({reason})") from None
     if not isinstance(loaded, dict):
