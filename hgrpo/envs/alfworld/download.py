@@ -10,13 +10,13 @@ none is larger than any game.
 import json
 import re
 import zipfile
-import zlib
 from pathlib import Path
 
 from tqdm import tqdm
 
 from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
+from hgrpo.zip_errors import BROKEN_ZIP
 
 _RELEASES = "https://github.com/alfworld/alfworld/releases/download"
 ARCHIVES = {
@@ -31,7 +31,6 @@ _WANTED = re.compile(
 
 # In bytes; a game of one room takes a hundredth of it.
 _LARGEST = 1 << 25
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 def fetch_games(root: Path) -> list[dict]:
@@ -91,5 +90,5 @@ def _unpack(archive: Path, root: Path) -> None:
                 target = root / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(opened.read(member))
-    except _BROKEN as error:
+    except BROKEN_ZIP as error:
         raise UserError(f"{archive}: not a zip archive ({error}); remove it to try again") from None

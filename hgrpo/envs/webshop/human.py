@@ -14,7 +14,6 @@ import json
 import math
 import re
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from hgrpo.errors import UserError
+from hgrpo.zip_errors import BROKEN_ZIP
 
 _SESSION_KEYS = {"page", "url", "goal"}
 _IMITATION_KEYS = {"states", "actions"}
@@ -70,7 +70,7 @@ def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
             yield from _trajectories(name, _rows(name, lines), counts)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except BROKEN_ZIP as error:
         raise UserError(f"{path}: the archive is broken or cut off ({error})") from None
 
 
