@@ -56,10 +56,12 @@ rule all:
         # A job that fails loses what it made last time, however old the page is that shows it.
         f"{R}/assets/manifest.json",
         f"{R}/expert/summary.json",
+        f"{R}/base/config.json",
         f"{R}/sft/summary.json",
         round_files("summary.json"),
         fit_logs(),
         evaluations(),
+        f"{R}/report/episodes.parquet",
 
 
 rule:

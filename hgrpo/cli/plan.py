@@ -108,6 +108,7 @@ def settings_of(study: Study) -> dict[str, object]:
     return {
         "env": config.env,
         "model": config.model,
+        "engine": config.engine.kind,
         "methods": sorted(config.methods),
         "seeds": sorted(config.seeds),
         "rounds": config.rounds,

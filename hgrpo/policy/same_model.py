@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 # Keys that say who wrote the file and in which type, not what the model is.
 _BOOKKEEPING = {"_name_or_path", "architectures", "dtype", "transformers_version"}
-# Keys that change what rank and alpha mean, or what is trained beside; off in every adapter here.
-_VARIANTS = ("lora_dropout", "use_rslora", "use_dora", "rank_pattern", "alpha_pattern")
+# Of an adapter: who wrote it, what for, and what is compared with the study's own settings.
+_FREE = {
+    *("auto_mapping", "base_model_name_or_path", "inference_mode", "peft_version", "revision"),
+    *("task_type", "r", "lora_alpha", "target_modules"),
+}
 
 
 def architecture_of(folder: Path, settings: ModelConfig) -> "PretrainedConfig":
@@ -68,6 +71,9 @@ def _flat(config: dict, prefix: str = "") -> dict[str, object]:
 def check_lora(adapter: Path, settings: LoraConfig) -> None:
     """See whether a LoRA adapter is of the study's rank, alpha and targets, and plain LoRA.
 
+    All else that PEFT knows must be as it is by default: variants change what rank and alpha mean,
+    what is trained beside, or the base itself.
+
     Raises:
         UserError: naming file and key: it is not, or the config cannot be read.
     """
@@ -81,8 +87,12 @@ def check_lora(adapter: Path, settings: LoraConfig) -> None:
     ):
         if value != wanted:
             raise UserError(f"{path}: {key}: {value!r}, but lora.{name} of the model is {wanted!r}")
-    for key in _VARIANTS:
-        if found.get(key):
+    # Importing peft takes seconds, and full tuning has no use for it.
+    from peft import LoraConfig as PeftConfig
+
+    plain = PeftConfig().to_dict()
+    for key in found.keys() & plain.keys() - _FREE:
+        if found[key] != plain[key]:
             raise UserError(f"{path}: {key}: {found[key]!r}; only plain LoRA is loaded, without it")
 
 

@@ -197,7 +197,11 @@ def _rows(current: Path) -> list[dict]:
 
 
 def _finished_rows(path: Path) -> list[dict]:
-    log = _json(path)
+    try:
+        log = _json(path)
+    except FileNotFoundError:
+        # The round is being run again: its old log has just been taken away.
+        return []
     if not isinstance(log, dict) or "rows" not in log:
         raise UserError(f"{path}: not a train log, which has the key 'rows'")
     return _checked(log["rows"], path)
@@ -236,6 +240,8 @@ def _test_success(folder: Path) -> float | None:
         episodes = pd.read_parquet(path, columns=["panel", "temperature", "success"])
         chosen = (episodes["panel"] == TEST) & (episodes["temperature"] == GREEDY)
         return float(episodes.loc[chosen, "success"].mean())
+    except FileNotFoundError:
+        return None
     except (OSError, ValueError, LookupError, TypeError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{path}: not an episodes file ({reason})") from None

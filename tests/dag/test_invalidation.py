@@ -91,6 +91,10 @@ def test_a_deleted_table_is_rewritten(checkout):
 
 
 def test_what_a_job_lost_by_failing_is_made_again(checkout):
+    merged = checkout.root / "results/grid/report/episodes.parquet"
+    merged.rename(merged.with_name("aside"))
+    assert checkout.planned() == MERGED
+    merged.with_name("aside").rename(merged)
     played = checkout.root / "results/grid/eval/Progressive/seed_11/round_2"
     shutil.rmtree(played)
     assert checkout.planned() == evaluations(["Progressive"], [11], [2]) | MERGED
@@ -100,6 +104,8 @@ def test_what_a_job_lost_by_failing_is_made_again(checkout):
         methods=["flatGRPO"], seeds=[23], numbers=[2]
     )
     assert checkout.planned() == lost | MERGED
+    shutil.rmtree(checkout.root / "results/grid/base")
+    assert {"Base model"} < checkout.planned()
 
 
 def test_edited_method_reruns_that_method(checkout):
