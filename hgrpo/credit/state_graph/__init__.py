@@ -11,9 +11,13 @@ Left out: the memory of earlier updates' edges and outcomes, with its task sched
 that depend on the order of rollouts, and learned scores.
 """
 
+from typing import TYPE_CHECKING
+
 from hgrpo.credit.base import Context
-from hgrpo.credit.state_graph.assigner import StateGraphCredit
 from hgrpo.credit.state_graph.settings import Settings
+
+if TYPE_CHECKING:
+    from hgrpo.credit.state_graph.assigner import StateGraphCredit
 
 __all__ = ["DEMANDS", "Settings", "make"]
 
@@ -25,6 +29,11 @@ DEMANDS = {
 }
 
 
-def make(settings: Settings, context: Context) -> StateGraphCredit:
-    """The assigner; it reads trajectories alone, so `context` is not used."""
+def make(settings: Settings, context: Context) -> "StateGraphCredit":
+    """The assigner; it reads trajectories alone, so `context` is not used.
+
+    scipy is imported here, since reading a study does not need it.
+    """
+    from hgrpo.credit.state_graph.assigner import StateGraphCredit
+
     return StateGraphCredit(settings)
