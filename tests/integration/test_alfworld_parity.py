@@ -45,11 +45,12 @@ def check(folders: list[Path], steps: int) -> None:
     assert compared >= 2 * steps * len(folders)
 
 
-@pytest.mark.parametrize("steps", [FEW_STEPS, pytest.param(STEPS, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["alfworld_real_game", "alfred_games_train"])
-def test_games_of_the_benchmark(name, steps):
+@pytest.mark.parametrize(
+    "name", ["alfworld_real_game", pytest.param("alfred_games_train", marks=pytest.mark.slow)]
+)
+def test_games_of_the_benchmark(name):
     folder = need(DATA / name)
-    check([folder / task.path for task in list_games(folder).tasks], steps)
+    check([folder / task.path for task in list_games(folder).tasks], STEPS)
 
 
 @pytest.mark.parametrize(
