@@ -5,11 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
+from forks import Forks
 from project_copy import copy_project
 
 STUDY = {
@@ -27,6 +29,7 @@ class Checkout:
     """A copy of the project with the study `grid`."""
 
     root: Path
+    forks: Forks
 
     def snakemake(self, *arguments: str) -> subprocess.CompletedProcess:
         """Run snakemake here, on the study `grid` unless told otherwise."""
@@ -36,14 +39,8 @@ class Checkout:
             config = ["--config"]
         overrides = [argument for argument in arguments if re.match(r"\w+=", argument)]
         options = [argument for argument in arguments if argument not in overrides]
-        return subprocess.run(
-            [sys.executable, "-m", "snakemake", *options, *config, *overrides],
-            cwd=self.root,
-            env=os.environ | {"PYTHONPATH": str(self.root)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        env = os.environ | {"PYTHONPATH": str(self.root)}
+        return self.forks.run("snakemake", *options, *config, *overrides, cwd=self.root, env=env)
 
     def planned(self, *arguments: str) -> set[str]:
         """Messages of the jobs that a run would execute."""
@@ -60,7 +57,15 @@ class Checkout:
 
 
 @pytest.fixture(scope="session")
-def finished(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+def forks() -> Iterator[Forks]:
+    """For runs of snakemake."""
+    made = Forks("snakemake.cli")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def finished(project: Path, forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """The study `grid`, run to its end; tests must not write to it."""
     root = tmp_path_factory.mktemp("finished")
     copy_project(project, root)
@@ -72,7 +77,7 @@ def finished(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkou
     stub.chmod(0o755)
     with (root / "Snakefile").open("a") as handle:
         handle.write(f'\nshell.prefix("export PATH={stub.parent}:$PATH; ")\n')
-    checkout = Checkout(root)
+    checkout = Checkout(root, forks)
     done = checkout.snakemake()
     assert done.returncode == 0, done.stdout + done.stderr
     return checkout
@@ -83,4 +88,4 @@ def checkout(finished: Checkout, tmp_path: Path) -> Checkout:
     """The finished study, free to be edited."""
     root = tmp_path / "checkout"
     shutil.copytree(finished.root, root, symlinks=True)
-    return Checkout(root)
+    return Checkout(root, finished.forks)

@@ -13,7 +13,7 @@ def compared(finished, tmp_path_factory):
     """The finished study, compared; tests that edit it take a copy."""
     root = tmp_path_factory.mktemp("compared") / "checkout"
     shutil.copytree(finished.root, root, symlinks=True)
-    checkout = type(finished)(root)
+    checkout = type(finished)(root, finished.forks)
     assert checkout.planned("credit_agreement") == AGREEMENT
     done = checkout.snakemake("credit_agreement")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -24,7 +24,7 @@ def compared(finished, tmp_path_factory):
 def checkout(compared, tmp_path):
     root = tmp_path / "checkout"
     shutil.copytree(compared.root, root, symlinks=True)
-    return type(compared)(root)
+    return type(compared)(root, compared.forks)
 
 
 def test_it_is_one_job_that_settles_and_is_no_part_of_the_report(compared):

@@ -32,7 +32,7 @@ def fresh(checkout, root: Path):
     """Another checkout, where nothing has been run."""
     skip = shutil.ignore_patterns("results", ".snakemake")
     shutil.copytree(checkout.root, root, symlinks=True, ignore=skip)
-    return type(checkout)(root)
+    return type(checkout)(root, checkout.forks)
 
 
 def run_sft(checkout) -> set[str]:

@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,33 +18,26 @@ LAWS = {"rerun-incomplete": True, "max-checksum-file-size": 200000000}
 FORBIDDEN = {"keep-incomplete", "rerun-triggers"}
 
 
-def plan(root: Path, profile: str, study: str) -> str:
-    """What `snakemake -n` prints, in `root`, where nothing has been run."""
-    if profile.startswith("slurm"):
-        pytest.importorskip(SLURM, reason="needs the extra `slurm`")
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "snakemake", "-n"),
-            *("--workflow-profile", f"profiles/{profile}"),
-            *("--config", f"study={study}"),
-        ],
-        cwd=root,
-        env=os.environ | {"PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
 @pytest.fixture(scope="module")
-def untouched(tmp_path_factory) -> Path:
-    """The project as it is, without results."""
+def plan(tmp_path_factory, forks):
+    """What `snakemake -n` prints for a profile and a study, where nothing has been run."""
     root = tmp_path_factory.mktemp("untouched")
     for part in ("Snakefile", "rules", "profiles", "configs", "hgrpo"):
         (root / part).symlink_to(PROJECT / part)
-    return root
+
+    def run(profile: str, study: str) -> str:
+        if profile.startswith("slurm"):
+            pytest.importorskip(SLURM, reason="needs the extra `slurm`")
+        done = forks.run(
+            *("snakemake", "-n", "--workflow-profile", f"profiles/{profile}"),
+            *("--config", f"study={study}"),
+            cwd=root,
+            env=os.environ | {"PYTHONPATH": str(root)},
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    return run
 
 
 def jobs(printed: str) -> dict[str, int]:
@@ -74,16 +65,16 @@ def expected_jobs(name: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("profile", ["laptop", "slurm"])
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_shipped_study_has_a_plan(untouched, study, profile):
-    assert jobs(plan(untouched, profile, study)) == expected_jobs(study)
+def test_every_shipped_study_has_a_plan(plan, study, profile):
+    assert jobs(plan(profile, study)) == expected_jobs(study)
 
 
-def test_the_test_profile_has_the_same_plan(untouched):
-    assert jobs(plan(untouched, "slurm-test", "smoke")) == expected_jobs("smoke")
+def test_the_test_profile_has_the_same_plan(plan):
+    assert jobs(plan("slurm-test", "smoke")) == expected_jobs("smoke")
 
 
-def test_small_jobs_are_one_submission(untouched):
-    printed = plan(untouched, "slurm", "smoke")
+def test_small_jobs_are_one_submission(plan):
+    printed = plan("slurm", "smoke")
     groups = re.findall(r"Group job (\w+) .*?\n\n((?:    .*\n)+)", printed)
     found = {name: set(re.findall(r"Job \d+: (.*)", body)) for name, body in groups}
     assert found == {
@@ -103,7 +94,7 @@ def test_profiles_keep_the_laws(profile):
     assert not FORBIDDEN & set(settings)
 
 
-def test_the_profile_of_the_test_node_groups_and_retries_as_the_clusters(untouched):
+def test_the_profile_of_the_test_node_groups_and_retries_as_the_clusters():
     one, other = (
         yaml.safe_load((PROJECT / f"profiles/{name}/config.yaml").read_text())
         for name in ("slurm", "slurm-test")

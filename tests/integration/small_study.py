@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from forks import Forks
+
 from hgrpo.config.stages import stage_config
 from hgrpo.config.study import load_study
 
@@ -19,6 +21,7 @@ class SmallStudy:
 
     root: Path
     configs: dict[str, dict]
+    forks: Forks
 
     def command(self, stage: str, **options: object) -> list[str]:
         """Command line of a stage; an option's value None leaves it out."""
@@ -30,9 +33,8 @@ class SmallStudy:
 
     def run(self, stage: str, **options: object) -> subprocess.CompletedProcess:
         """Run a stage to its end."""
-        return subprocess.run(
-            self.command(stage, **options), capture_output=True, text=True, env=environment()
-        )
+        module, *arguments = self.command(stage, **options)[2:]
+        return self.forks.run(module, *arguments, cwd=Path.cwd(), env=environment())
 
     def round_options(self, out: Path, **changes: object) -> dict:
         """Options of round 1 of seed 11, from the SFT policy."""
@@ -68,6 +70,7 @@ def environment() -> dict[str, str]:
 def make_study(
     project: Path,
     root: Path,
+    forks: Forks,
     trajectories: int = 1000,
     until: str = "sft",
 ) -> SmallStudy:
@@ -88,7 +91,7 @@ def make_study(
     configs["expert"]["env"]["expert"]["trajectories"] = trajectories
     configs["base"]["model"]["tiny"]["pretrain_trajectories"] = 64
     configs["sft"]["sft"] |= {"epochs": 2.0, "batch_trajectories": 8}
-    made = SmallStudy(root, configs)
+    made = SmallStudy(root, configs, forks)
     for stage, options in (
         ("assets", {"seed": 0}),
         ("expert", {"assets": root / "assets", "seed": 0}),

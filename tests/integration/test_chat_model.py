@@ -19,12 +19,12 @@ SYSTEM = "One command, nothing else."
 
 
 @pytest.fixture(scope="module")
-def study(project, tmp_path_factory):
+def study(project, forks, tmp_path_factory):
     """A small study whose base is a chat model, up to its SFT."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     root = tmp_path_factory.mktemp("study")
-    made = make_study(project, root, trajectories=80, until="expert")
+    made = make_study(project, root, forks, trajectories=80, until="expert")
     rows = pq.read_table(root / "expert/trajectories.parquet").to_pylist()
     texts = [text for row in rows for text in row["observations"] + row["actions"]]
     tokenizer = chat_tokenizer("qwen", texts, 1500)

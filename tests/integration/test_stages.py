@@ -25,8 +25,8 @@ TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "total_elapsed_s"}
 
 
 @pytest.fixture(scope="module")
-def study(project, tmp_path_factory):
-    return make_study(project, tmp_path_factory.mktemp("study"))
+def study(project, forks, tmp_path_factory):
+    return make_study(project, tmp_path_factory.mktemp("study"), forks)
 
 
 @pytest.fixture(scope="module")

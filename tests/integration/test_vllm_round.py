@@ -18,8 +18,8 @@ VLLM = {"kind": "vllm"}
 
 
 @pytest.fixture(scope="module")
-def study(project, tmp_path_factory):
-    return make_study(project, tmp_path_factory.mktemp("study"))
+def study(project, forks, tmp_path_factory):
+    return make_study(project, tmp_path_factory.mktemp("study"), forks)
 
 
 def play(study, out, **options):

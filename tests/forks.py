@@ -1,0 +1,83 @@
+"""Commands run in forks of a process that has imported their libraries already.
+
+Importing Snakemake takes a command 2 s and torch with transformers 7 s, of tests that start them
+a hundred times. What a fork runs is what `python -m <module>` runs.
+"""
+
+import importlib
+import json
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+
+class Forks:
+    """A process that has imported `libraries`; no module that tests edit may be among them."""
+
+    def __init__(self, *libraries: str):
+        self._lock = threading.Lock()
+        self._server = subprocess.Popen(
+            [sys.executable, __file__, *libraries],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(
+        self, module: str, *arguments: str, cwd: Path, env: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """`python -m module arguments` to its end, its output captured."""
+        with tempfile.TemporaryDirectory() as folder, self._lock:
+            out, err = Path(folder, "out"), Path(folder, "err")
+            job = [module, arguments, str(cwd), dict(env), str(out), str(err)]
+            print(json.dumps(job), file=self._server.stdin, flush=True)
+            code = int(self._server.stdout.readline())
+            return subprocess.CompletedProcess(
+                [module, *arguments], code, out.read_text(), err.read_text()
+            )
+
+    def close(self) -> None:
+        """End the process."""
+        self._server.stdin.close()
+        self._server.wait()
+        self._server.stdout.close()
+
+
+def _next_job() -> list | None:
+    """In a fork, what it is to run; in the process itself None, after the last job."""
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            return json.loads(line)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+    return None
+
+
+def _become(arguments: list[str], cwd: str, env: dict[str, str], out: str, err: str) -> None:
+    """Take on what a fresh process would have been given."""
+    for number, name in ((0, os.devnull), (1, out), (2, err)):
+        opened = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+        os.dup2(opened, number)
+        os.close(opened)
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    sys.path[:1] = [cwd, *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.argv[1:] = arguments
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
+    job = _next_job()
+    if job:
+        module, *rest = job
+        _become(*rest)
+        # Past the end of this file the fork ends as any Python process does.
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
