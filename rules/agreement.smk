@@ -42,6 +42,7 @@ rule credit_agreement:
             **BESIDE_BASE,
             **TASKS,
         ),
+        **SUMMARY_OF_BASE,
         turns=f"{_AGREEMENT_ROLLOUTS}/turns.parquet",
         sequences=f"{_AGREEMENT_ROLLOUTS}/sequences.parquet",
         policy=agreement_policy(),

@@ -15,6 +15,7 @@ rule evaluate:
             **BESIDE_BASE,
             **TASKS,
         ),
+        **SUMMARY_OF_BASE,
         policy=evaluated_policy,
         base=f"{R}/base/model.safetensors",
         panels=f"{R}/assets/panels.json",

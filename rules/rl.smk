@@ -36,6 +36,7 @@ rule rl_round:
             **BESIDE_BASE,
             **TASKS,
         ),
+        **SUMMARY_OF_BASE,
         policy=previous_policy,
         state=previous_state,
         sft=weights(f"{R}/sft/adapter"),

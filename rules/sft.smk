@@ -15,6 +15,7 @@ rule base:
     output:
         **named(SHARED and study.model.tiny, **tiny_extras()),
         **BESIDE_BASE,
+        **SUMMARY_OF_BASE,
         config=f"{R}/base/config.json",
         weights=f"{R}/base/model.safetensors",
         tokenizer=f"{R}/base/tokenizer.json",
@@ -29,6 +30,7 @@ rule base:
     params:
         cfg=cfg("base"),
         code=code_version("base"),
+        **beside_weights(),
         expert=here(f"{R}/expert"),
         out=subpath(output.config, parent=True),
     message:
@@ -42,6 +44,7 @@ rule sft:
     """Supervised fine-tuning on expert trajectories."""
     input:
         **BESIDE_BASE,
+        **SUMMARY_OF_BASE,
         base=f"{R}/base/model.safetensors",
         tokenizer=f"{R}/base/tokenizer.json",
         trajectories=f"{R}/expert/trajectories.parquet",

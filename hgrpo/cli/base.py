@@ -9,6 +9,7 @@ import argparse
 import hashlib
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,11 +26,12 @@ from hgrpo.errors import UserError
 from hgrpo.learning.demonstrations import examples, read_demonstrations, texts
 from hgrpo.learning.imitation import ImitationSettings, imitate
 from hgrpo.learning.optimisers import sft_optimisers
-from hgrpo.policy.base_weights import architecture
+from hgrpo.policy.beside_weights import beside_digest
 from hgrpo.policy.build import build_tiny, hugging_face_tokenizer
 from hgrpo.policy.policy import Policy, load_policy
 from hgrpo.policy.precision import autocast_dtype
 from hgrpo.policy.safetensors_file import WEIGHTS, parameters, read_header
+from hgrpo.policy.same_model import architecture_of
 from hgrpo.policy.take_over import take_over
 from hgrpo.rollout.decoder import check_supported
 from hgrpo.streams import generator
@@ -65,7 +67,7 @@ def obtain(config: ModelConfig, engine: str, out: Path) -> None:
         UserError: naming file and key: it cannot be had, or not as this project needs it, or the
             engine cannot play it.
     """
-    check = _check_playable if engine == "torch" else None
+    check = partial(_check_playable, config) if engine == "torch" else None
     try:
         if config.package is not None:
             # Importing what reads such files takes seconds.
@@ -88,17 +90,19 @@ def obtain(config: ModelConfig, engine: str, out: Path) -> None:
         "bytes": (out / WEIGHTS).stat().st_size,
         # Read once here, so that no round has to.
         "sha256": digest,
+        # Stages that read the base depend on this file too: weights are not all of a model.
+        "beside_weights": beside_digest(out),
     }
     (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     print(f"base: {summary['parameters']:,} parameters, vocabulary {summary['vocabulary']:,}")
 
 
-def _check_playable(folder: Path) -> None:
+def _check_playable(model: ModelConfig, folder: Path) -> None:
     """UserError unless the torch engine plays models of the config in `folder`.
 
     Otherwise that would be found out when SFT is done and play begins.
     """
-    config = architecture(folder)
+    config = architecture_of(folder, model)
     try:
         check_supported(config)
     except UserError as error:

@@ -8,19 +8,10 @@ from pathlib import Path
 from hgrpo.agent.layout import conversation_for
 from hgrpo.errors import UserError
 from hgrpo.policy.base_weights import check_base_weights
+from hgrpo.policy.beside_weights import BESIDE
 from hgrpo.policy.own_code import plain_config
 from hgrpo.policy.safetensors_file import INDEX, WEIGHTS, join, shards
 
-_TOKENIZER = "tokenizer.json"
-# Beside these, nothing of the folder is read by any stage.
-_COPIED = (
-    "config.json",
-    _TOKENIZER,
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "chat_template.jinja",
-)
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
@@ -47,7 +38,7 @@ def take_over(
             model brings its own code, its weights are not what its config asks for
             (`check_base_weights`), or its conversations cannot be had (`conversation_for`).
     """
-    for name in ("config.json", _TOKENIZER):
+    for name in ("config.json", "tokenizer.json"):
         if not (source / name).is_file():
             raise UserError(
                 f"no {name} there; the folder of a Hugging Face model was expected, not a name on "
@@ -59,7 +50,7 @@ def take_over(
         check(source)
     conversation_for(source, system)
     check_base_weights(source, parts)
-    for name in _COPIED:
+    for name in BESIDE:
         if (source / name).is_file():
             shutil.copyfile(source / name, out / name)
     if len(parts) > 1:

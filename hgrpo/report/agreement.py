@@ -11,6 +11,7 @@ import pyarrow as pa
 from hgrpo.agent.records import write_table
 from hgrpo.evaluation.agreement import check_row, correlations
 from hgrpo.evaluation.shared_credit import Computed, Rollouts
+from hgrpo.report.csv_file import write_csv
 from hgrpo.report.draw import save_all
 from hgrpo.report.figures import agreement as figures
 from hgrpo.report.style import Drawing
@@ -36,10 +37,10 @@ def write(
     ordered = {name: by_method[name] for name in labels if name in by_method}
     write_table(credit_table(ordered, rollouts), folder / "credits.parquet")
     checks = check_table(plan, rollouts, labels)
-    _csv(checks, folder / "checks.csv")
+    write_csv(checks, folder / "checks.csv", _DIGITS)
     distinct = {c.methods[0]: c.values for c in plan if c.values is not None}
     pairs = correlations(distinct, rollouts.lengths)
-    _csv(pairs, folder / "correlations.csv")
+    write_csv(pairs, folder / "correlations.csv", _DIGITS)
     drawings = [
         _heat_map(pairs, plan, distinct, labels),
         _gallery(distinct, rollouts, labels),
@@ -126,7 +127,3 @@ def _gallery(
     )
     table = figures.gallery_table(picked, rollouts.trajectories, rollouts.steps, credits)
     return figures.gallery(table, {name: labels[name] for name in credits})
-
-
-def _csv(table: pd.DataFrame, path: Path) -> None:
-    table.to_csv(path, index=False, lineterminator="\n", float_format=_DIGITS)

@@ -19,6 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
+from hgrpo.report.csv_file import write_csv
+
 # The page replaces these four by the reader's light or dark theme.
 INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
 WIDTH = 4.7  # inches: legible on a phone held upright, two abreast on a desk
@@ -96,7 +98,7 @@ def save(drawing: Drawing, folder: Path) -> None:
             folder / f"{drawing.name}.svg", metadata={"Date": None, "Creator": None}
         )
     plt.close(drawing.figure)
-    drawing.data.to_csv(folder / f"{drawing.name}.csv", index=False, lineterminator="\n")
+    write_csv(drawing.data, folder / f"{drawing.name}.csv")
 
 
 def percent_axis(axis: matplotlib.axis.Axis, symbol: str = " %") -> None:

@@ -7,6 +7,7 @@ import pandas as pd
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.effects import cells
 from hgrpo.report.arms import Arms
+from hgrpo.report.csv_file import write_csv
 from hgrpo.report.inputs import Inputs
 
 COUNTS = ("inadmissible", "overlong", "empty", "truncated", "context_overflow")
@@ -115,7 +116,7 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
 def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
     """Write each table as <name>.csv; an empty one as a file with nothing but a line end."""
     for name, table in tables.items():
-        table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+        write_csv(table, folder / f"{name}.csv")
 
 
 def _labelled(table: pd.DataFrame, arms: Arms) -> pd.DataFrame:

@@ -38,6 +38,15 @@ def check_supported(config: "PretrainedConfig") -> None:
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type", "default") != "default":
         raise UserError(f"rope_type: {rope['rope_type']!r}: the torch engine has plain RoPE only")
+    if config.hidden_act != "silu":
+        raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine has silu only")
+    windows = "sliding_attention" in (getattr(config, "layer_types", None) or ())
+    if windows and config.sliding_window < config.max_position_embeddings:
+        raise UserError(
+            f"sliding_window: {config.sliding_window}, of {config.max_position_embeddings} "
+            "positions: the torch engine attends to all before a token; a max_length of the "
+            "window makes that the same"
+        )
 
 
 class Decoder:
@@ -74,30 +83,43 @@ class Decoder:
             ) from None
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Take weights under the base model's own names."""
+        """Take weights under the base model's own names.
+
+        Raises:
+            UserError: one of them has no part in what the decoder computes.
+        """
         # The old ones go first, or both would be held at once.
         self._weights = fused = {}
+        unknown = set(weights)
+
+        def take(name: str, *sources: str) -> None:
+            for suffix, kind in (("", "weight"), (".bias", "bias")):
+                keys = [f"{source}.{kind}" for source in sources]
+                if kind == "weight" or keys[0] in weights:
+                    fused[name + suffix] = self._own(*(weights[key] for key in keys))
+                    unknown.difference_update(keys)
+
         for layer in range(self.config.num_hidden_layers):
             prefix = f"model.layers.{layer}"
+            attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
             # One product instead of three: at this width a call costs more than its arithmetic.
-            for name, parts in (("qkv", ("q", "k", "v")), ("gate_up", ("gate", "up"))):
-                block = "self_attn" if name == "qkv" else "mlp"
-                keys = [f"{prefix}.{block}.{part}_proj" for part in parts]
-                fused[f"{layer}.{name}"] = self._own(*(weights[f"{k}.weight"] for k in keys))
-                if f"{keys[0]}.bias" in weights:
-                    fused[f"{layer}.{name}.bias"] = self._own(*(weights[f"{k}.bias"] for k in keys))
-            for name, key in (
-                ("o", "self_attn.o_proj"),
-                ("down", "mlp.down_proj"),
-                ("norm1", "input_layernorm"),
-                ("norm2", "post_attention_layernorm"),
-            ):
-                fused[f"{layer}.{name}"] = self._own(weights[f"{prefix}.{key}.weight"])
-        embedding = self._own(weights["model.embed_tokens.weight"])
-        fused["embed"] = embedding
-        tied = self.config.tie_word_embeddings
-        fused["head"] = embedding if tied else self._own(weights["lm_head.weight"])
-        fused["norm"] = self._own(weights["model.norm.weight"])
+            take(f"{layer}.qkv", *(f"{attention}.{part}_proj" for part in "qkv"))
+            take(f"{layer}.gate_up", f"{mlp}.gate_proj", f"{mlp}.up_proj")
+            take(f"{layer}.o", f"{attention}.o_proj")
+            take(f"{layer}.down", f"{mlp}.down_proj")
+            take(f"{layer}.norm1", f"{prefix}.input_layernorm")
+            take(f"{layer}.norm2", f"{prefix}.post_attention_layernorm")
+        take("embed", "model.embed_tokens")
+        take("norm", "model.norm")
+        if self.config.tie_word_embeddings:
+            fused["head"] = fused["embed"]
+            unknown.discard("lm_head.weight")
+        else:
+            take("head", "lm_head")
+        if unknown:
+            raise UserError(
+                f"tensor {min(unknown)!r}: the torch engine does not know what it is for"
+            )
 
     def _own(self, *weights: Tensor) -> Tensor:
         """A copy of weights, one under the other, where and as the decoder computes."""
@@ -170,12 +192,12 @@ class Decoder:
             attended = torch.empty_like(q)
             for group in groups:
                 group.attend(q, self._keys[layer], self._values[layer], attended)
-            x = x + F.linear(attended.view(-1, q_size), w[f"{layer}.o"])
+            x = x + F.linear(attended.view(-1, q_size), w[f"{layer}.o"], w.get(f"{layer}.o.bias"))
             h = F.rms_norm(x, (x.shape[-1],), w[f"{layer}.norm2"], self.eps)
             gate, up = F.linear(h, w[f"{layer}.gate_up"], w.get(f"{layer}.gate_up.bias")).chunk(
                 2, dim=-1
             )
-            x = x + F.linear(F.silu(gate) * up, w[f"{layer}.down"])
+            x = x + F.linear(F.silu(gate) * up, w[f"{layer}.down"], w.get(f"{layer}.down.bias"))
         if not sums:
             last = F.rms_norm(x[ends - 1], (x.shape[-1],), w["norm"], self.eps)
             return F.linear(last, w["head"]).float(), None

@@ -28,6 +28,7 @@ from hgrpo.agent.tokenizer import END as PLAIN_END
 from hgrpo.cli import base
 from hgrpo.cli.entry import run
 from hgrpo.policy import gguf_package
+from hgrpo.policy.beside_weights import beside_digest
 
 SIZES = {
     "vocab_size": 5,
@@ -109,6 +110,7 @@ def test_a_folder_with_the_tokens_is_taken_over(command, source):
         "parameters": 2 * 5 * 4 + 2 * 4 * 4 + 2 * 2 * 4 + 3 * 4 * 6 + 3 * 4,
         "bytes": len(weights),
         "sha256": hashlib.sha256(weights).hexdigest(),
+        "beside_weights": beside_digest(source),
     }
     assert sorted(path.name for path in out.iterdir()) == [
         "config.json",
@@ -379,6 +381,18 @@ UNPLAYED = [
         LlamaConfig(**SIZES, rope_parameters={"rope_type": "linear", "factor": 2.0}),
         "rope_type: 'linear': the torch engine has plain RoPE only",
     ),
+    (LlamaConfig(**SIZES, hidden_act="gelu"), "hidden_act: 'gelu': the torch engine has silu only"),
+    (
+        Qwen2Config(
+            **SIZES,
+            use_sliding_window=True,
+            sliding_window=511,
+            max_window_layers=0,
+            max_position_embeddings=512,
+        ),
+        "sliding_window: 511, of 512 positions: the torch engine attends to all before a token; a "
+        "max_length of the window makes that the same",
+    ),
 ]
 HINT = "; `engine: {kind: vllm}` in the study may play it\n"
 
@@ -395,6 +409,12 @@ def test_what_the_engine_cannot_play_is_refused_before_weights_are_read(
     start = f"error: configs/models/mine.yaml: path: {source}: config.json: "
     assert said == start + expected + HINT
     assert not (tmp_path / "base").exists()
+
+
+def test_a_window_that_no_conversation_fills_is_none(command, source):
+    windows = {"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 0}
+    write_model(source, Qwen2Config(**SIZES, **windows))
+    assert (command(source, max_length=64) / "model.safetensors").is_file()
 
 
 def test_what_the_engine_cannot_play_of_a_package_is_refused(

@@ -1,16 +1,30 @@
-"""The decoder's cache: how far it reaches and what memory it takes. What it computes:
-test_rollout.py, against the trainer."""
+"""The decoder's cache, how far it reaches and what memory it takes, and the models it computes.
+
+Its log-probs of the tiny model: test_rollout.py, against the trainer.
+"""
 
 import re
 from pathlib import Path
 
 import pytest
+import torch
 from tiny_policy import make_policy
+from transformers import AutoModelForCausalLM, LlamaConfig, PretrainedConfig, Qwen2Config
 
 from hgrpo.errors import UserError
 from hgrpo.rollout.decoder import Decoder
 
 STATUS = Path("/proc/self/status")
+SIZES = {
+    "vocab_size": 40,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 48,
+    "max_position_embeddings": 64,
+}
+WINDOWS = {"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 1}
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +64,51 @@ def test_a_short_conversation_in_every_row_takes_little(policy):
 def test_a_cache_beyond_all_memory_is_refused_with_what_to_lower(policy):
     with pytest.raises(UserError, match="100000000 conversations of 16384 tokens .* in_flight"):
         Decoder(policy.architecture, 10**8, 16_384, policy.device)
+
+
+def random_model(config: PretrainedConfig) -> torch.nn.Module:
+    """Every weight and bias far from zero, so that none can be left out unnoticed."""
+    model = AutoModelForCausalLM.from_config(config).eval()
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape))
+    return model
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        LlamaConfig(**SIZES),
+        LlamaConfig(**SIZES, attention_bias=True),
+        LlamaConfig(**SIZES, mlp_bias=True, head_dim=10),
+        LlamaConfig(**SIZES, tie_word_embeddings=True, rope_theta=500.0),
+        Qwen2Config(**SIZES),
+        Qwen2Config(**SIZES, **WINDOWS),
+    ],
+    ids=["llama", "attention bias", "MLP bias", "tied", "qwen2", "wide window"],
+)
+def test_it_computes_what_transformers_does(config):
+    model = random_model(config)
+    decoder = Decoder(config, 1, 64, torch.device("cpu"))
+    decoder.load(model.state_dict())
+    tokens = torch.randint(0, 40, (1, 64), generator=torch.manual_seed(1))
+    with torch.no_grad():
+        expected = model(tokens).logits[0, [40, 63]]
+    found = [
+        decoder.forward([0], [tokens[0, a:b].tolist()], [a])[0][0] for a, b in ((0, 41), (41, 64))
+    ]
+    torch.testing.assert_close(torch.stack(found), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_tensor_that_it_would_not_use_is_refused():
+    model = random_model(LlamaConfig(**SIZES))
+    gate = {"model.layers.0.self_attn.gate.weight": torch.ones(4)}
+    decoder = Decoder(model.config, 1, 64, torch.device("cpu"))
+    with pytest.raises(
+        UserError, match=r"tensor 'model.layers.0.self_attn.gate.weight': the torch"
+    ):
+        decoder.load(model.state_dict() | gate)
 
 
 def resident() -> int:

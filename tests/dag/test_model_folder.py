@@ -1,0 +1,66 @@
+"""A base out of the user's own folder: what beside its weights changes, changes the model."""
+
+import json
+
+import pytest
+import yaml
+from test_invalidation import MERGED, SFT
+
+BASE = {"Base model"}
+PLAYED = SFT - {"SFTOnly, seed 23: evaluation of round 0"} | {
+    "flatGRPO, seed 11: round 1",
+    "flatGRPO, seed 11: evaluation of round 1",
+}
+STUDY = ("study=mine",)
+
+
+@pytest.fixture
+def folder(checkout):
+    """The user's folder of a model, and a finished study of it in `checkout`."""
+    made = checkout.root / "models/mine"
+    made.mkdir(parents=True)
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        # What the stub of the stage writes too, which copies nothing.
+        (made / name).write_text(f"base results/mine/base {name}\n")
+    configs = checkout.root / "configs"
+    model = {"name": "mine", "path": "$MODELS/mine", "adapt": "full"}
+    (configs / "models/mine.yaml").write_text(yaml.safe_dump(model))
+    study = yaml.safe_load((configs / "studies/grid.yaml").read_text())
+    study |= {"name": "mine", "model": "mine", "methods": ["SFTOnly", "flatGRPO"]}
+    study |= {"seeds": [11], "rounds": 1}
+    (configs / "studies/mine.yaml").write_text(yaml.safe_dump(study))
+    return made
+
+
+@pytest.fixture
+def finished_study(checkout, folder, monkeypatch):
+    monkeypatch.setenv("MODELS", str(folder.parent))
+    done = checkout.snakemake(*STUDY)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert checkout.planned(*STUDY) == set()
+    return checkout
+
+
+def test_an_edit_beside_the_weights_takes_the_model_over_again(finished_study, folder):
+    (folder / "README.md").write_text("nothing that a stage reads")
+    assert finished_study.planned(*STUDY) == set()
+    (folder / "chat_template.jinja").write_text("another")
+    assert finished_study.planned(*STUDY) == BASE | PLAYED | MERGED
+
+
+def test_a_variable_that_leads_to_another_model_is_seen(finished_study, folder, monkeypatch):
+    (other := folder.parent.parent / "others/mine").mkdir(parents=True)
+    (other / "config.json").write_text("another")
+    monkeypatch.setenv("MODELS", str(other.parent))
+    assert finished_study.planned(*STUDY) >= BASE | PLAYED
+
+
+def test_without_the_folder_finished_results_stay(finished_study, monkeypatch):
+    monkeypatch.delenv("MODELS")
+    assert finished_study.planned(*STUDY) == set()
+
+
+def test_a_base_with_other_files_beside_its_weights_is_another_model(finished_study):
+    summary = finished_study.root / "results/mine/base/summary.json"
+    summary.write_text(json.dumps({"beside_weights": "another"}))
+    assert finished_study.planned(*STUDY) == PLAYED | MERGED

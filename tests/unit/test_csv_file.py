@@ -1,0 +1,28 @@
+"""CSV files: what a policy samples may be any text."""
+
+import pandas as pd
+import pytest
+
+from hgrpo.report.csv_file import write_csv
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("open\rdoor", r"open\rdoor"),
+        ("open\r\ndoor", "open\\r\ndoor"),
+        ("open\ndoor", "open\ndoor"),
+        ('say "a, b"', 'say "a, b"'),
+        ("", ""),
+        ("\x00\x0b\x1c\u2028", "\x00\x0b\x1c\u2028"),
+    ],
+)
+def test_any_text_is_one_cell(tmp_path, text, read):
+    path = tmp_path / "table.csv"
+    table = pd.DataFrame({"turn": [0, 1], "action": [text, "look"], "credit": [0.125, None]})
+    write_csv(table, path, "%.2f")
+    found = pd.read_csv(path, keep_default_na=False, na_values={"credit": ""})
+    assert found["action"].tolist() == [read, "look"]
+    assert found["turn"].tolist() == [0, 1]
+    assert found["credit"].tolist()[0] == 0.12 and found["credit"].isna()[1]
+    assert table["action"][0] == text
