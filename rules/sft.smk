@@ -28,9 +28,9 @@ rule base:
     resources:
         **asks("base"),
     params:
+        **beside_weights(),
         cfg=cfg("base"),
         code=code_version("base"),
-        **beside_weights(),
         expert=here(f"{R}/expert"),
         out=subpath(output.config, parent=True),
     message:
