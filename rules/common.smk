@@ -4,7 +4,6 @@ import functools
 import os
 import shlex
 import sys
-from pathlib import Path
 
 from hgrpo.config.chosen import STUDY_VARIABLE, chosen_study
 from hgrpo.config.code_version import code_version
@@ -14,9 +13,7 @@ from hgrpo.config.preflight import check_folders, check_keys, check_slurm
 from hgrpo.config.read import did_you_mean
 from hgrpo.config.stages import as_json, stage_config
 from hgrpo.config.study import load_study
-from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
-from hgrpo.policy.beside_weights import beside_digest
 
 STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
 
@@ -173,20 +170,6 @@ UNPACK_TASKS = "tar -C {params.assets:q} -xf {input.tasks:q} && " if REMOTE else
 # Weights alone do not tell models apart: this holds the digest of what stands beside those of a
 # pretrained one. All of a tiny one follows from settings and code, which its job is compared by.
 SUMMARY_OF_BASE = named(study.model.tiny is None, base_summary=f"{R}/base/summary.json")
-
-
-def beside_weights():
-    """Of a model in a folder of the user's, the digest of what stands there beside its weights.
-
-    Where there is no such folder, as for results that were made elsewhere, of the base's copy.
-    """
-    if study.model.path is None:
-        return {}
-    try:
-        folder = None if REMOTE else user_path(study.model.path, "path")
-    except UserError:
-        folder = None
-    return {"source": beside_digest(folder if folder and folder.is_dir() else Path(R, "base"))}
 
 
 # And so does all that stands beside a base's weights: which files those are differs between models.

@@ -7,6 +7,17 @@ OUTPUTS:
     sft/summary.json
 """
 
+from pathlib import Path
+
+from hgrpo.policy.beside_weights import source_digest
+
+
+def source():
+    """What tells that the user's folder of a model holds another one now; of a store it is not asked."""
+    if study.model.path is None or REMOTE:
+        return {}
+    return {"source": source_digest(study.model.path, Path(R, "base"))}
+
 
 rule base:
     """Build the tiny base model on the text of the expert, or take over a pretrained one."""
@@ -28,7 +39,7 @@ rule base:
     resources:
         **asks("base"),
     params:
-        **beside_weights(),
+        **source(),
         cfg=cfg("base"),
         code=code_version("base"),
         expert=here(f"{R}/expert"),

@@ -4,6 +4,7 @@ Importing Snakemake takes a command 2 s and torch with transformers 7 s, of test
 a hundred times. What a fork runs is what `python -m <module>` runs.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -17,15 +18,23 @@ from pathlib import Path
 
 
 class Forks:
-    """A process that has imported `libraries`; no module that tests edit may be among them."""
+    """A process that has imported `libraries`; no module that tests edit may be among them.
 
-    def __init__(self, *libraries: str):
+    Forks share what Python draws at its start: hash seed and numpy's old generator. What must not
+    depend on those is compared with a process of its own.
+
+    Args:
+        env: variables that libraries read when they are loaded.
+    """
+
+    def __init__(self, *libraries: str, env: Mapping[str, str] | None = None):
         self._lock = threading.Lock()
         self._server = subprocess.Popen(
             [sys.executable, __file__, *libraries],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=os.environ | (env or {}),
         )
 
     def run(
@@ -36,14 +45,18 @@ class Forks:
             out, err = Path(folder, "out"), Path(folder, "err")
             job = [module, arguments, str(cwd), dict(env), str(out), str(err)]
             print(json.dumps(job), file=self._server.stdin, flush=True)
-            code = int(self._server.stdout.readline())
+            answer = self._server.stdout.readline()
+            if not answer:
+                raise RuntimeError(f"the process of the forks ended with {self._server.wait()}")
+            code = int(answer)
             return subprocess.CompletedProcess(
                 [module, *arguments], code, out.read_text(), err.read_text()
             )
 
     def close(self) -> None:
         """End the process."""
-        self._server.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._server.stdin.close()
         self._server.wait()
         self._server.stdout.close()
 

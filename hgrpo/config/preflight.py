@@ -65,7 +65,13 @@ def check_folders(study: Study, stages: Collection[str]) -> None:
             getattr(env.expert, "recorded", None),
             False,
         ),
-        ("base", f"model {study.config.model}: path", model.path, False),
+        (
+            "base",
+            f"model {study.config.model}: path",
+            # An empty folder would be found out when the old base is gone.
+            model.path and f"{model.path}/config.json",
+            False,
+        ),
         (
             "base",
             f"model {study.config.model}: wheel",

@@ -1,6 +1,7 @@
 """Whether a base's weights are those that its config asks for, all of them and finite."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,13 +45,15 @@ def check_base_weights(folder: Path, parts: list[Path]) -> None:
 
     Raises:
         UserError: naming file and tensor: it is missing, of another shape or type, not the
-            model's, or not finite; or the config is of no causal language model.
+            model's, or not finite, or tied to another that differs; or the config is of no causal
+            language model.
     """
     model = _without_memory(folder)
     if not _renamed(model):
         _compare(folder, parts, model)
     for part in parts:
         _check_finite(part)
+    _check_tied(parts, model.all_tied_weights_keys)
 
 
 def _without_memory(folder: Path) -> "PreTrainedModel":
@@ -120,3 +123,19 @@ def _check_finite(part: Path) -> None:
                         raise UserError(f"{part}: tensor {name!r} has values that are not finite")
     except SafetensorError as error:
         raise UserError(f"{part}: corrupted ({error})") from None
+
+
+def _check_tied(parts: list[Path], tied: Mapping[str, str]) -> None:
+    """UserError where two tensors that are one by the config differ: which one counts is open."""
+    places = {name: part for part in parts for name in read_header(part)[0]}
+
+    def read(name: str) -> torch.Tensor:
+        with safe_open(places[name], "pt") as file:
+            return file.get_tensor(name)
+
+    for name, other in tied.items():
+        if {name, other} <= places.keys() and not torch.equal(read(name), read(other)):
+            raise UserError(
+                f"{places[name]}: tensor {name!r} differs from {other!r}, though config.json has "
+                "tie_word_embeddings"
+            )

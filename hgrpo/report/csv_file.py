@@ -11,5 +11,11 @@ def write_csv(table: pd.DataFrame, path: Path, float_format: str | None = None) 
     A carriage return, which a policy may well sample, is written as the two signs \r: Python's csv
     before 3.13 leaves it without quotes, and readers take it for the end of a line.
     """
-    shown = table.map(lambda value: value.replace("\r", r"\r") if isinstance(value, str) else value)
-    shown.to_csv(path, index=False, lineterminator="\n", float_format=float_format)
+    returns = {
+        name: column.map(lambda cell: str(cell).replace("\r", r"\r"), na_action="ignore")
+        for name, column in table.items()
+        if column.astype(str).str.contains("\r").any()
+    }
+    table.assign(**returns).to_csv(
+        path, index=False, lineterminator="\n", float_format=float_format
+    )

@@ -41,7 +41,8 @@ def check_supported(config: "PretrainedConfig") -> None:
     if config.hidden_act != "silu":
         raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine has silu only")
     windows = "sliding_attention" in (getattr(config, "layer_types", None) or ())
-    if windows and config.sliding_window < config.max_position_embeddings:
+    # Without a window transformers fails when it plays, whatever the layers are said to be.
+    if windows and (config.sliding_window or 0) < config.max_position_embeddings:
         raise UserError(
             f"sliding_window: {config.sliding_window}, of {config.max_position_embeddings} "
             "positions: the torch engine attends to all before a token; a max_length of the "
@@ -95,7 +96,7 @@ class Decoder:
         def take(name: str, *sources: str) -> None:
             for suffix, kind in (("", "weight"), (".bias", "bias")):
                 keys = [f"{source}.{kind}" for source in sources]
-                if kind == "weight" or keys[0] in weights:
+                if kind == "weight" or (keys[0] in weights and keys[0].endswith("_proj.bias")):
                     fused[name + suffix] = self._own(*(weights[key] for key in keys))
                     unknown.difference_update(keys)
 
@@ -111,7 +112,7 @@ class Decoder:
             take(f"{layer}.norm2", f"{prefix}.post_attention_layernorm")
         take("embed", "model.embed_tokens")
         take("norm", "model.norm")
-        if self.config.tie_word_embeddings:
+        if self._is_tied(weights):
             fused["head"] = fused["embed"]
             unknown.discard("lm_head.weight")
         else:
@@ -120,6 +121,13 @@ class Decoder:
             raise UserError(
                 f"tensor {min(unknown)!r}: the torch engine does not know what it is for"
             )
+
+    def _is_tied(self, weights: Mapping[str, Tensor]) -> bool:
+        """Whether the head is the embeddings: an adapter may have changed one of the two alone."""
+        if not self.config.tie_word_embeddings:
+            return False
+        head = weights.get("lm_head.weight")
+        return head is None or torch.equal(head, weights["model.embed_tokens.weight"].to(head))
 
     def _own(self, *weights: Tensor) -> Tensor:
         """A copy of weights, one under the other, where and as the decoder computes."""

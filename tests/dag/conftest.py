@@ -31,8 +31,8 @@ class Checkout:
     root: Path
     forks: Forks
 
-    def snakemake(self, *arguments: str) -> subprocess.CompletedProcess:
-        """Run snakemake here, on the study `grid` unless told otherwise."""
+    def snakemake(self, *arguments: str, alone: bool = False) -> subprocess.CompletedProcess:
+        """Run snakemake here, on the study `grid` unless told otherwise; `alone`, not as a fork."""
         if not any(argument.startswith("study=") for argument in arguments):
             config = ["--config", "study=grid"]
         else:
@@ -40,7 +40,11 @@ class Checkout:
         overrides = [argument for argument in arguments if re.match(r"\w+=", argument)]
         options = [argument for argument in arguments if argument not in overrides]
         env = os.environ | {"PYTHONPATH": str(self.root)}
-        return self.forks.run("snakemake", *options, *config, *overrides, cwd=self.root, env=env)
+        words = ["snakemake", *options, *config, *overrides]
+        if alone:
+            command = [sys.executable, "-m", *words]
+            return subprocess.run(command, cwd=self.root, env=env, capture_output=True, text=True)
+        return self.forks.run(*words, cwd=self.root, env=env)
 
     def planned(self, *arguments: str) -> set[str]:
         """Messages of the jobs that a run would execute."""
@@ -78,7 +82,7 @@ def finished(project: Path, forks: Forks, tmp_path_factory: pytest.TempPathFacto
     with (root / "Snakefile").open("a") as handle:
         handle.write(f'\nshell.prefix("export PATH={stub.parent}:$PATH; ")\n')
     checkout = Checkout(root, forks)
-    done = checkout.snakemake()
+    done = checkout.snakemake(alone=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return checkout
 

@@ -22,6 +22,7 @@ def folder(checkout):
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         # What the stub of the stage writes too, which copies nothing.
         (made / name).write_text(f"base results/mine/base {name}\n")
+    (made / "model.safetensors").write_text("weights")
     configs = checkout.root / "configs"
     model = {"name": "mine", "path": "$MODELS/mine", "adapt": "full"}
     (configs / "models/mine.yaml").write_text(yaml.safe_dump(model))
@@ -51,11 +52,15 @@ def test_an_edit_beside_the_weights_takes_the_model_over_again(finished_study, f
 def test_a_variable_that_leads_to_another_model_is_seen(finished_study, folder, monkeypatch):
     (other := folder.parent.parent / "others/mine").mkdir(parents=True)
     (other / "config.json").write_text("another")
+    (other / "model.safetensors").write_text("other weights")
     monkeypatch.setenv("MODELS", str(other.parent))
     assert finished_study.planned(*STUDY) >= BASE | PLAYED
 
 
-def test_without_the_folder_finished_results_stay(finished_study, monkeypatch):
+def test_without_the_model_finished_results_stay(finished_study, folder, monkeypatch):
+    (folder / "model.safetensors").unlink()
+    (folder / "tokenizer.json").write_text("of a model that is half away")
+    assert finished_study.planned(*STUDY) == set()
     monkeypatch.delenv("MODELS")
     assert finished_study.planned(*STUDY) == set()
 

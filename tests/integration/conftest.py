@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 from forks import Forks
+from small_study import environment
 
 
 @pytest.fixture(scope="session")
 def forks() -> Iterator[Forks]:
     """For stages that train or play."""
-    made = Forks("pandas", "peft", "transformers.models.qwen2.modeling_qwen2")
+    libraries = ("pandas", "peft", "transformers.models.qwen2.modeling_qwen2")
+    made = Forks(*libraries, env=environment())
     yield made
     made.close()
 

@@ -36,6 +36,12 @@ class SmallStudy:
         module, *arguments = self.command(stage, **options)[2:]
         return self.forks.run(module, *arguments, cwd=Path.cwd(), env=environment())
 
+    def run_alone(self, stage: str, **options: object) -> subprocess.CompletedProcess:
+        """Run a stage in a process that shares nothing with those of `run`."""
+        return subprocess.run(
+            self.command(stage, **options), capture_output=True, text=True, env=environment()
+        )
+
     def round_options(self, out: Path, **changes: object) -> dict:
         """Options of round 1 of seed 11, from the SFT policy."""
         return {

@@ -33,7 +33,7 @@ def study(project, forks, tmp_path_factory):
 def played(study):
     """An uninterrupted round."""
     out = study.root / "round"
-    done = study.run("rl_round", **study.round_options(out))
+    done = study.run_alone("rl_round", **study.round_options(out))
     assert done.returncode == 0, done.stderr
     return out
 
@@ -265,8 +265,8 @@ def test_a_stage_with_a_corrupted_adapter_says_so_and_writes_nothing(study, tmp_
 
 def test_evaluation_rows_and_seeds(study, tmp_path):
     frames = []
-    for name in ("first", "again"):
-        done = study.run("evaluate", **study.evaluation_options(tmp_path / name))
+    for name, run in (("first", study.run), ("again", study.run_alone)):
+        done = run("evaluate", **study.evaluation_options(tmp_path / name))
         assert done.returncode == 0, done.stderr
         frames.append(pd.read_parquet(tmp_path / name / "episodes.parquet"))
     pd.testing.assert_frame_equal(*frames)

@@ -320,8 +320,16 @@ def write_model(folder, config, **changed):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_tied_head_may_be_there_or_not(command, source, family):
     tied = family(**SIZES, tie_word_embeddings=True)
-    write_model(source, tied, **{HEAD: torch.zeros(5, 4)})
+    embeddings = torch.arange(20.0).view(5, 4)
+    write_model(source, tied, **{EMBEDDINGS: embeddings, HEAD: embeddings.clone()})
     assert HEAD in load_file(command(source) / "model.safetensors")
+
+
+def test_a_tied_head_that_differs_is_refused(command, source, capsys):
+    tied = LlamaConfig(**SIZES, tie_word_embeddings=True)
+    write_model(source, tied, **{HEAD: torch.zeros(5, 4)})
+    said = refused(command, capsys, source)
+    assert f"tensor '{HEAD}' differs from '{EMBEDDINGS}', though config.json has tie_" in said
 
 
 WRONG = [

@@ -26,3 +26,9 @@ def test_any_text_is_one_cell(tmp_path, text, read):
     assert found["turn"].tolist() == [0, 1]
     assert found["credit"].tolist()[0] == 0.12 and found["credit"].isna()[1]
     assert table["action"][0] == text
+
+
+def test_other_cells_are_written_as_they_are(tmp_path):
+    numbers = pd.Series([1, None], dtype=object)
+    write_csv(pd.DataFrame({"text": ["a\rb", None], "count": numbers}), tmp_path / "table.csv")
+    assert (tmp_path / "table.csv").read_text() == "text,count\na\\rb,1\n,\n"

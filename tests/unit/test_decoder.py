@@ -101,14 +101,23 @@ def test_it_computes_what_transformers_does(config):
     torch.testing.assert_close(torch.stack(found), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_tensor_that_it_would_not_use_is_refused():
-    model = random_model(LlamaConfig(**SIZES))
-    gate = {"model.layers.0.self_attn.gate.weight": torch.ones(4)}
+def test_a_head_that_an_adapter_made_another_than_the_embeddings_is_used():
+    model = random_model(LlamaConfig(**SIZES, tie_word_embeddings=True))
+    weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     decoder = Decoder(model.config, 1, 64, torch.device("cpu"))
-    with pytest.raises(
-        UserError, match=r"tensor 'model.layers.0.self_attn.gate.weight': the torch"
-    ):
-        decoder.load(model.state_dict() | gate)
+    decoder.load(weights)
+    tied = decoder.forward([0], [[1, 2]], [0])[0]
+    weights["lm_head.weight"] *= 2
+    decoder.load(weights)
+    torch.testing.assert_close(decoder.forward([0], [[1, 2]], [0])[0], 2 * tied)
+
+
+@pytest.mark.parametrize("name", ["model.layers.0.self_attn.gate.weight", "model.norm.bias"])
+def test_a_tensor_that_it_would_not_use_is_refused(name):
+    model = random_model(LlamaConfig(**SIZES))
+    decoder = Decoder(model.config, 1, 64, torch.device("cpu"))
+    with pytest.raises(UserError, match=rf"tensor '{name}': the torch engine"):
+        decoder.load(model.state_dict() | {name: torch.ones(32)})
 
 
 def resident() -> int:

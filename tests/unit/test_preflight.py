@@ -71,7 +71,11 @@ def test_a_folder_that_is_not_there_is_named_for_stages_that_want_it(tmp_path, m
     with pytest.raises(UserError, match=f"there is no {tmp_path}"):
         check_folders(study, {"base"})
     check_folders(study, {"sft", "rl_round"})
-    (tmp_path / Path(study.model.path).name).mkdir()
+    folder = tmp_path / Path(study.model.path).name
+    folder.mkdir()
+    with pytest.raises(UserError, match=f"there is no {folder}/config.json"):
+        check_folders(study, {"base"})
+    (folder / "config.json").touch()
     check_folders(study, {"base"})
 
 
