@@ -1,9 +1,11 @@
 """Outputs that appear whole or not at all."""
 
+import fcntl
+import glob
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -12,14 +14,18 @@ def atomic_folder(target: Path) -> Iterator[Path]:
     """Yield a scratch folder that becomes `target` when the block ends without an error.
 
     An existing `target` is replaced. On an error the scratch folder is removed and `target`
-    stays as it was.
+    stays as it was. What a process that was killed left here of its own is removed by the next.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
+    _remove_left_over(target)
     scratch = target.with_name(f".{target.name}.tmp-{os.getpid()}")
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
+    held = os.open(scratch, os.O_RDONLY)
     try:
+        with suppress(OSError):
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield scratch
         _sync(scratch)
         if target.exists():
@@ -27,6 +33,22 @@ def atomic_folder(target: Path) -> Iterator[Path]:
         os.replace(scratch, target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+        os.close(held)
+
+
+def _remove_left_over(target: Path) -> None:
+    """Remove scratch folders whose lock is free: it ends with its process, on whatever machine.
+
+    They stay where folders cannot be locked, as over NFS.
+    """
+    for folder in target.parent.glob(f".{glob.escape(target.name)}.tmp-*"):
+        with suppress(OSError):
+            held = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(held)
 
 
 @contextmanager

@@ -134,6 +134,7 @@ def test_kill_9_and_rerun_is_byte_identical(study, played, tmp_path, when):
     done = study.run("rl_round", **options)
     assert done.returncode == 0, done.stderr
     assert outputs(out) == outputs(played)
+    assert not any(tmp_path.glob(".round.tmp-*"))
 
 
 def test_two_processes_play_the_round_of_one(study, played, tmp_path):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +55,30 @@ def test_a_killed_process_leaves_nothing_at_the_target(tmp_path):
     done = subprocess.run([sys.executable, "-c", code, str(target)], check=False)
     assert done.returncode == -9
     assert not target.exists()
+    # It stays until the next, which knows that nobody holds it any more.
+    (left,) = tmp_path.iterdir()
+    assert (left / "a").read_text() == "half"
+    with atomic_folder(target) as scratch:
+        assert not left.exists()
+        (scratch / "a").write_text("whole")
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_what_a_living_process_writes_is_left_to_it(tmp_path):
+    target = tmp_path / "out"
+    code = (
+        "import sys, pathlib\nfrom hgrpo.atomic import atomic_folder\n"
+        "with atomic_folder(pathlib.Path(sys.argv[1])) as scratch:\n"
+        "    print(scratch, flush=True)\n"
+        "    input()\n"
+    )
+    command = [sys.executable, "-c", code, str(target)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as other:
+        theirs = Path(other.stdout.readline().strip())
+        with atomic_folder(target) as scratch:
+            (scratch / "a").touch()
+        assert theirs.is_dir()
+        other.communicate("\n")
+    assert other.returncode == 0
+    assert os.listdir(tmp_path) == ["out"]
