@@ -8,8 +8,10 @@ def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
     return np.bincount(bucket, weights=values, minlength=size)
 
 
-def means(values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray) -> np.ndarray:
-    """Mean of the counted values [N] in each bucket, float [size]; nan where none is counted."""
+def means(
+    values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
+) -> np.ndarray:
+    """Mean of the counted values [N] in each bucket, float [size]; `empty` where none is."""
     total = sums(np.where(counted, values, 0.0), bucket, size)
     number = sums(counted, bucket, size)
-    return np.divide(total, number, out=np.full(size, np.nan), where=number > 0)
+    return np.divide(total, number, out=np.full(size, empty), where=number > 0)

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from hgrpo.credit.state_graph.buckets import sums
-from hgrpo.credit.state_graph.turns import Turns
+from hgrpo.credit.state_graph.turns import Turns, numbered
 
 UNKNOWN = -1
 
@@ -67,8 +67,9 @@ class Graph:
     @cached_property
     def actions(self) -> np.ndarray:
         """Number of different actions seen in each state, int [S]."""
-        first = np.unique(self.pair[self.counted], return_index=True)[1]
-        return np.bincount(self.state[self.counted][first], minlength=self.n_states)
+        state_of = np.full(self.n_pairs, UNKNOWN)
+        state_of[self.pair[self.counted]] = self.state[self.counted]
+        return np.bincount(state_of[state_of != UNKNOWN], minlength=self.n_states)
 
     def shares(self, mu: str) -> np.ndarray:
         """mu(a|s) P(x|s,a) / N(s,a,x) [N]: weights of the turns that leave a state, summing to 1.
@@ -116,5 +117,6 @@ def build_graph(
     successor[ends] = final
     clamped = final[turns.truncated[turns.rollout[ends]]] if timeout == "clamp" else final[:0]
     n_actions = int(turns.action.max(initial=-1)) + 1
-    pairs, pair = np.unique(state * n_actions + turns.action, return_inverse=True)
-    return Graph(n_states, len(pairs), state, pair, successor, np.unique(clamped))
+    pair = numbered((state * n_actions + turns.action).tolist())
+    n_pairs = int(pair.max(initial=-1)) + 1
+    return Graph(n_states, n_pairs, state, pair, successor, np.unique(clamped))

@@ -108,9 +108,9 @@ def with_history(
     for _ in range(key.history):
         longer = np.full(len(situation), -1)
         longer[inside] = ((past[:n] + 1) * size + step)[before]
-        longer = np.unique(longer, return_inverse=True)[1] - 1
+        longer = numbered([-1, *longer.tolist()])[1:] - 1
         if np.array_equal(longer, past):
             break
         past = longer
     width = int(situation.max(initial=0)) + 1
-    return np.unique((past + 1) * width + situation, return_inverse=True)[1]
+    return numbered(((past + 1) * width + situation).tolist())

@@ -43,7 +43,7 @@ def normalise(raw: np.ndarray, graph: Graph, term: Term) -> Normalised:
         centred = raw
         spread = np.sqrt(sums(graph.shares(term.mu) * raw**2, bucket, size))
     else:
-        centre = np.nan_to_num(means(raw, bucket, size, counted))
+        centre = means(raw, bucket, size, counted, empty=0.0)
         centred = raw - centre[bucket]
         free = np.maximum(visits - (term.std == "sample"), 1)
         spread = np.sqrt(sums(counted * centred**2, bucket, size) / free)

@@ -6,7 +6,7 @@ from hgrpo.credit.state_graph.buckets import means
 from hgrpo.credit.state_graph.gae import extended
 from hgrpo.credit.state_graph.graph import Graph
 from hgrpo.credit.state_graph.settings import Settings, Term
-from hgrpo.credit.state_graph.turns import Turns
+from hgrpo.credit.state_graph.turns import Turns, numbered
 from hgrpo.credit.state_graph.values import Values, returns_to_go
 
 
@@ -27,7 +27,7 @@ def step_credit(
     own = term.credit == "traj"
     raw = rollout if own else _value_credit(term, settings, turns, graph, values)
     if term.pool == "transition":
-        transition = np.unique(graph.transition, return_inverse=True)[1]
+        transition = numbered(graph.transition.tolist())
         size = int(transition.max(initial=-1)) + 1
         return means(raw, transition, size, graph.counted)[transition]
     if term.pool == "action" and term.credit != "Q-V":

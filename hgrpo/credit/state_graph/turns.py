@@ -57,6 +57,7 @@ def flatten(trajectories: Sequence[Trajectory]) -> Turns:
     ends = np.cumsum(lengths)
     rollout = np.repeat(np.arange(len(lengths)), lengths)
     turns = [turn for trajectory in trajectories for turn in trajectory.turns]
+    key_of = {action: action_key(action) for action in {turn.action for turn in turns}}
     return Turns(
         lengths=lengths,
         success=np.array([trajectory.success for trajectory in trajectories], dtype=bool),
@@ -64,6 +65,6 @@ def flatten(trajectories: Sequence[Trajectory]) -> Turns:
         rollout=rollout,
         time=np.arange(len(rollout)) - np.repeat(ends - lengths, lengths),
         last=ends[lengths > 0] - 1,
-        action=numbered(action_key(turn.action) for turn in turns),
+        action=numbered(key_of[turn.action] for turn in turns),
         inadmissible=np.array([not turn.admissible for turn in turns], dtype=bool),
     )

@@ -46,9 +46,9 @@ def returns_to_go(turns: Turns, gamma: float, exp: int) -> np.ndarray:
 
 def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
     """Mean return [N] over visits (GiGPO, arXiv 2505.10978; G2PO, 2606.22995)."""
-    state = means(returns, graph.state, graph.n_states, graph.counted)
+    state = means(returns, graph.state, graph.n_states, graph.counted, empty=0.0)
     action = means(returns, graph.pair, graph.n_pairs, graph.counted)
-    return Values(_with_sinks(np.nan_to_num(state)), action)
+    return Values(_with_sinks(state), action)
 
 
 def bellman(
