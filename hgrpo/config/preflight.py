@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from hgrpo.config.study import Study
 from hgrpo.config.training import MethodConfig
@@ -58,32 +59,55 @@ def check_folders(study: Study, stages: Collection[str]) -> None:
     env, model = study.env, study.model
     games = getattr(env, "games", None) or env.products
     wanted = [
-        ("assets", f"env {study.config.env}: folder", games.folder, games.download),
-        (
+        _Wanted("assets", f"env {study.config.env}: folder", games.folder, made=games.download),
+        _Wanted(
             "expert",
             f"env {study.config.env}: recorded",
             getattr(env.expert, "recorded", None),
-            False,
         ),
-        (
+        _Wanted(
             "base",
             f"model {study.config.model}: path",
+            model.path,
             # An empty folder would be found out when the old base is gone.
-            model.path and f"{model.path}/config.json",
-            False,
+            holds="config.json",
+            hint="the folder of a Hugging Face model was expected, not a name on the hub",
         ),
-        (
+        _Wanted(
             "base",
             f"model {study.config.model}: wheel",
             model.package and model.package.wheel,
-            False,
         ),
     ]
-    for stage, key, text, is_made in wanted:
-        if stage in stages and text:
-            path = user_path(text, key)
-            if not is_made and not path.exists():
-                raise UserError(f"{key}: {text}: there is no {path}")
+    for file in wanted:
+        if file.stage in stages and file.path:
+            path = user_path(file.path, file.key) / file.holds
+            if not file.made and not path.exists():
+                raise UserError(
+                    f"{file.key}: {file.path}: there is no {path}"
+                    + (file.hint and f"; {file.hint}")
+                )
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A path of the user's.
+
+    Attributes:
+        stage: that reads it.
+        key: where it is said.
+        path: as it is said, None where it is not.
+        holds: file that has to be in it.
+        made: whether the stage makes what is not there.
+        hint: what else to say where it is missing.
+    """
+
+    stage: str
+    key: str
+    path: str | None
+    holds: str = ""
+    made: bool = False
+    hint: str = ""
 
 
 def check_slurm(command: str = "sinfo") -> None:
