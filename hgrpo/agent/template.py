@@ -39,6 +39,10 @@ _TRIALS = {
         ("Straße \uff21\ufb01", "e\u0301 {{ x }} {% y %}", "<b>&amp;</b>\r\n'q' \"r\""),
         ("Go NORTH", "ÖFFNE \\n", "naïve ½"),
     ),
+    "many turns, and long ones": (
+        tuple(f"hall {turn}. " + "A door leads on. " * 40 * (turn % 3) for turn in range(24)),
+        tuple(f"go {turn}" + " and then on" * 20 * (turn % 2) for turn in range(24)),
+    ),
 }
 
 

@@ -1,11 +1,13 @@
 """What every command line shares: reading --config, one-line user errors, exit codes."""
 
 import argparse
+import errno
 import gc
 import json
 import pkgutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -40,7 +42,10 @@ def run(main: Callable[[], None]) -> None:
         sys.exit(INTERRUPTED)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        # The system says at a write that a disk is full, and not which.
+        which = f" (the output's, or that of {tempfile.gettempdir()})" if full else ""
+        print(f"error: {where}{error.strerror or error}{which}", file=sys.stderr)
         sys.exit(USER_ERROR)
 
 

@@ -142,7 +142,10 @@ def _recorded(path: Path) -> bool:
     summary = path.with_name("summary.json")
     if path.name != WEIGHTS or not summary.is_file():
         return False
-    known = json.loads(summary.read_text())
+    try:
+        known = json.loads(summary.read_text())
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{summary}: corrupted ({error})") from None
     return "sha256" in known and known.get("bytes") == path.stat().st_size
 
 

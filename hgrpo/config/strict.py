@@ -4,9 +4,9 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Strict(BaseModel):
-    """A config section that rejects keys it does not know."""
+    """A config section that rejects keys it does not know, and numbers that are not finite."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = "") -> None:

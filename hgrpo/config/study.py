@@ -226,6 +226,9 @@ def _variant(variant: Variant, name: str, configs: Path, where: str) -> MethodCo
     kind = _method(variant.of, configs, f"{where}.of").credit.kind
     base = read_yaml(configs / "methods" / f"{variant.of}.yaml")
     changes = variant.model_extra or {}
+    file = configs / "methods" / f"{name}.yaml"
+    if file.is_file():
+        raise UserError(f"{where}: {file} is a method of that name; give the variant another")
     if "name" in changes:
         raise UserError(f"{where}.name: a variant's name is its key, {name!r}")
     return validate(MethodConfig, _changed(base, kind, changes) | {"name": name}, where)

@@ -1,11 +1,13 @@
 """Config of supervised fine-tuning, of the reinforcement-learning rounds and of credit."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from hgrpo.config.credit import CreditConfig
 from hgrpo.config.strict import Strict
+
+Beta = Annotated[float, Field(ge=0, lt=1)]
 
 
 class SftConfig(Strict):
@@ -31,17 +33,25 @@ class KlConfig(Strict):
     maximum: float = Field(1.0, gt=0)
     adaptive: bool = True
 
+    @model_validator(mode="after")
+    def _is_a_range(self) -> Self:
+        if self.minimum > self.maximum:
+            raise ValueError(f"minimum: {self.minimum:g} is above maximum, {self.maximum:g}")
+        return self
+
 
 class TrainingConfig(Strict):
     """One reinforcement-learning round; identical for every arm unless its method file says so."""
 
     steps_per_round: int = Field(6, gt=0)
     tasks_per_step: int = Field(32, gt=0, description="P: groups collected before an update")
-    rollouts_per_task: int = Field(8, gt=0, description="K: group size")
+    rollouts_per_task: int = Field(
+        8, gt=1, description="K: group size; a rollout alone has nothing to be compared with"
+    )
     temperature: float = Field(1.0, gt=0)
     max_action_tokens: int = Field(12, gt=0)
     lr: float = Field(3e-4, gt=0)
-    betas: tuple[float, float] = (0.9, 0.95)
+    betas: tuple[Beta, Beta] = (0.9, 0.95)
     weight_decay: float = Field(0.0, ge=0)
     warmup_steps: int = Field(3, ge=0)
     max_grad_norm: float = Field(1.0, gt=0)

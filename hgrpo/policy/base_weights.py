@@ -9,6 +9,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig
 
+from hgrpo.agent.tokenizer import load_tokenizer
 from hgrpo.errors import UserError
 from hgrpo.policy.safetensors_file import INDEX, read_header
 
@@ -46,9 +47,10 @@ def check_base_weights(folder: Path, parts: list[Path]) -> None:
     Raises:
         UserError: naming file and tensor: it is missing, of another shape or type, not the
             model's, or not finite, or tied to another that differs; or the config is of no causal
-            language model.
+            language model, or of one with fewer embeddings than the tokenizer has tokens.
     """
     model = _without_memory(folder)
+    _check_vocabulary(folder, len(model.get_input_embeddings().weight))
     if not _renamed(model):
         _compare(folder, parts, model)
     for part in parts:
@@ -73,6 +75,17 @@ def _without_memory(folder: Path) -> "PreTrainedModel":
     except Exception as error:  # each model raises what it likes
         reason = " ".join(str(error).split())
         raise UserError(f"{path}: no model can be built from it ({reason})") from None
+
+
+def _check_vocabulary(folder: Path, rows: int) -> None:
+    known = load_tokenizer(folder).get_vocab(with_added_tokens=True)
+    token = max(known, key=known.__getitem__)
+    if known[token] >= rows:
+        raise UserError(
+            f"{folder / 'tokenizer.json'}: {token!r} is token {known[token]}, but the model has "
+            f"embeddings for {rows} (vocab_size in config.json): they were not resized when tokens "
+            "were added"
+        )
 
 
 def _renamed(model: "PreTrainedModel") -> bool:

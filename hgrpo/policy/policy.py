@@ -16,8 +16,9 @@ from transformers.utils import logging
 from hgrpo.agent.layout import conversation_for
 from hgrpo.config.model import ModelConfig
 from hgrpo.errors import UserError
+from hgrpo.policy.logprobs import make_batch, sampled_logits
 from hgrpo.policy.own_code import plain_config
-from hgrpo.policy.precision import chosen_device
+from hgrpo.policy.precision import autocast_dtype, cast, chosen_device
 from hgrpo.policy.safetensors_file import WEIGHTS, check_checksum, write_with_checksum
 from hgrpo.policy.same_model import architecture_of, check_architecture, check_lora
 from hgrpo.streams import key
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 _TRAINED, _REFERENCE = "default", "reference"
 _LORA_WEIGHTS = "adapter_model.safetensors"
+# Tokens that logits are looked at behind, and how far apart two ways to them may be on the mean:
+# more than rounding to bfloat16 makes of logits of 20.
+_TRIED, _APART = 8, 0.1
 
 
 class Policy:
@@ -236,13 +240,13 @@ def load_policy(
     Raises:
         UserError: as `check_policy`; values of what is trained are not all finite; a tensor of the
             base is missing, or not what its config asks for; `lora.targets` or `attention` cannot
-            be had.
+            be had; the model caps, scales or shifts its logits.
     """
     if config.adapt == "full":
         folder = Path(adapter or base)
         check_policy(config, base, folder)
         _finite_weights(folder, lora=False)
-        return Policy(_load_full(folder, config), config, base)
+        return _checked(Policy(_load_full(folder, config), config, base))
     # The base stage has looked at every value; once more would be gigabytes a round.
     check_adapter(base, lora=False)
     if adapter is not None:
@@ -264,9 +268,30 @@ def load_policy(
         # PEFT draws from torch's own generator, which every process seeds as it likes.
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(key("lora-init", seed) % 2**63)
-            return Policy(peft.get_peft_model(model, lora), config, base)
+            return _checked(Policy(peft.get_peft_model(model, lora), config, base))
     model = peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
-    return Policy(model, config, base)
+    return _checked(Policy(model, config, base))
+
+
+@torch.no_grad()
+def _checked(policy: Policy) -> Policy:
+    """The policy, unless its model makes other logits than its head makes of the last states.
+
+    Some families cap or scale them, or add a bias; log-probs of training would lack that.
+    """
+    model, config = policy.causal_lm, policy.config
+    batch = make_batch([list(range(_TRIED))], [[(1, _TRIED)]], policy.device)
+    with cast(policy.device, autocast_dtype(config, policy.device)):
+        whole = model(input_ids=batch.token_ids, use_cache=False).logits[0, : _TRIED - 1]
+        parts = sampled_logits(model, batch)
+    apart = (whole.float().log_softmax(-1) - parts.log_softmax(-1)).abs().mean()
+    if not apart <= _APART:
+        raise UserError(
+            f"model_type: {model.config.model_type!r}: its logits are not its head's products with "
+            f"the last layer's states (log-probs are {apart:.2g} apart), as training takes them "
+            "to be"
+        )
+    return policy
 
 
 def _load_full(folder: Path, settings: ModelConfig) -> "PreTrainedModel":

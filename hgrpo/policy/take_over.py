@@ -35,8 +35,9 @@ def take_over(
 
     Raises:
         UserError: naming the file: it is missing or damaged, weights are pickled or quantised, the
-            model brings its own code, its weights are not what its config asks for
-            (`check_base_weights`), or its conversations cannot be had (`conversation_for`).
+            model brings its own code, its weights are not what its config asks for or not enough
+            for its tokenizer (`check_base_weights`), or its conversations cannot be had
+            (`conversation_for`).
     """
     for name in ("config.json", "tokenizer.json"):
         if not (source / name).is_file():

@@ -15,7 +15,7 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.draw import read_index
 from hgrpo.report.figures.credit import KEYS, scale_of
 from hgrpo.report.svg import inline, whisker
-from hgrpo.report.tables import cost, counts, logged_extras
+from hgrpo.report.tables import cost, counts, logged_extras, never_updated
 
 SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇", "one seed": "·"}
 OBSERVATION = 400  # characters of an observation shown under an action
@@ -70,7 +70,7 @@ def render(page: Page) -> str:
         page=page,
         arms=arms,
         comparison=comparison,
-        answer=words.answer(comparison, arms),
+        answer=words.answer(comparison, arms, never_updated(page.logs, arms)),
         results=_results(comparison, arms),
         scripted=page.scripted.to_dict("records"),
         families=_families(comparison, arms),

@@ -56,6 +56,17 @@ def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
+def never_updated(logs: pd.DataFrame, arms: Arms) -> list[str]:
+    """Trained arms of which no run ever took an optimiser step, as every group was dead."""
+    names = []
+    for name in arms.trained:
+        mine = logs[logs["method"] == name]
+        dead = (mine["dead_groups"] == mine["n_groups"]) & mine["grad_norm"].isna()
+        if len(mine) and dead.all():
+            names.append(name)
+    return names
+
+
 def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
     """What training one seed of each trained arm took, mean over seeds.
 

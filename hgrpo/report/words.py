@@ -1,6 +1,7 @@
 """Numbers and findings in words: what the report says before it shows anything."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -56,8 +57,12 @@ def listing(names: list[str], last: str = "and") -> str:
     return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
-def answer(comparison: Comparison, arms: Arms) -> Answer:
-    """What the study found, in words that keep to what its intervals allow."""
+def answer(comparison: Comparison, arms: Arms, never_updated: Sequence[str] = ()) -> Answer:
+    """What the study found, in words that keep to what its intervals allow.
+
+    Args:
+        never_updated: trained arms whose batches never gave anything to learn from.
+    """
     paragraphs = []
     if len(comparison.against_reference):
         paragraphs.append(
@@ -73,7 +78,7 @@ def answer(comparison: Comparison, arms: Arms) -> Answer:
                 _learning(comparison, arms),
             )
         )
-    limits = _limits(comparison, arms)
+    limits = _untouched(arms, never_updated) + _limits(comparison, arms)
     if limits:
         paragraphs.append(("What this cannot say", limits))
     return Answer(
@@ -187,6 +192,17 @@ def _learning(comparison: Comparison, arms: Arms) -> list[str]:
                 )
             )
     return sentences + _corrected(table[table["verdict"] == "inconclusive"], arms)
+
+
+def _untouched(arms: Arms, never_updated: Sequence[str]) -> list[str]:
+    if not never_updated:
+        return []
+    one = len(never_updated) == 1
+    return [
+        f"{listing([arms.label(name) for name in never_updated])} "
+        f"{'was' if one else 'were'} never updated: all groups of {'its' if one else 'their'} "
+        f"rollouts were dead, and {'its' if one else 'their'} policy is still the supervised one."
+    ]
 
 
 def _limits(comparison: Comparison, arms: Arms) -> list[str]:

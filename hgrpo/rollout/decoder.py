@@ -38,7 +38,7 @@ def check_supported(config: "PretrainedConfig") -> None:
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type", "default") != "default":
         raise UserError(f"rope_type: {rope['rope_type']!r}: the torch engine has plain RoPE only")
-    if config.hidden_act != "silu":
+    if config.hidden_act not in ("silu", "swish"):
         raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine has silu only")
     windows = "sliding_attention" in (getattr(config, "layer_types", None) or ())
     # Without a window transformers fails when it plays, whatever the layers are said to be.

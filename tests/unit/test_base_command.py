@@ -155,8 +155,23 @@ def test_weights_in_several_files_become_one(command, source):
 
 def test_a_chat_model_is_taken_over(command, source):
     write_chat(source)
+    config = LlamaConfig(**SIZES | {"vocab_size": chat_tokenizer().get_vocab_size()})
+    config.save_pretrained(source)
+    save_file(tensors_of(config), source / "model.safetensors", metadata={"format": "pt"})
     conversation = conversation_for(command(source), "Be brief.")
     assert conversation.end_id == chat_tokenizer().token_to_id(END)
+
+
+def test_a_token_without_an_embedding_is_named(command, source, capsys):
+    tokenizer = load_tokenizer(source)
+    tokenizer.add_special_tokens(["<more>"])
+    tokenizer.save(str(source / "tokenizer.json"))
+    command(source)
+    tokenizer.add_tokens(["<most>"])
+    tokenizer.save(str(source / "tokenizer.json"))
+    said = refused(command, capsys, source)
+    assert f"{source / 'tokenizer.json'}: '<most>' is token 5, but the model has embeddings" in said
+    assert "for 5" in said
 
 
 def test_a_path_may_hold_variables(command, source, monkeypatch, capsys):

@@ -152,6 +152,8 @@ MOVED = (
         (chat(ROLE + "{{ message.content | upper }}" + END), "every message back"),
         (chat(ROLE + "{{ message.content * 2 }}" + END), "every message back"),
         (chat(MOVED), "only append|before a first reply"),
+        (chat(SAID).replace("in messages", "in messages[-20:]"), "with many turns, and long ones"),
+        (chat(SAID.replace("content", "content[:300]")), "with many turns, and long ones"),
         (chat("{{ loop.index }}" + SAID), "before a first reply"),
         (
             chat("{{ message.role }}: {{ message.content }}\n", prompt="assistant: "),

@@ -131,6 +131,19 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
             "evaluation.temperatures: different temperatures, none below 0",
         ),
         ("studies/bakeoff", {"training": {"steps_per_round": 0}}, "training.steps_per_round:"),
+        ("studies/bakeoff", {"training": {"rollouts_per_task": 1}}, "training.rollouts_per_task:"),
+        ("studies/bakeoff", {"training": {"betas": [1.5, 0.9]}}, "training.betas.0: input should"),
+        ("studies/bakeoff", {"training": {"lr": float("inf")}}, "training.lr: input should be a f"),
+        (
+            "studies/bakeoff",
+            {"training": {"kl": {"minimum": 2, "maximum": 1}}},
+            "training.kl: minimum: 2 is above maximum, 1",
+        ),
+        (
+            "studies/bakeoff",
+            {"evaluation": {"sft_temperatures": [0.0, float("nan")]}},
+            "evaluation.sft_temperatures.1: input should be a finite number",
+        ),
         ("methods/Progressive", {"alpha": 1.5}, "alpha: input should be less than or equal to 1"),
         (
             "methods/Progressive",
@@ -177,6 +190,13 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
             {"lora": {"targets": ["v_proj"]}},
             "lora.targets: ['v_proj'] is read only with adapt: lora",
         ),
+        ("models/tiny", {"adapt": "lora", "lora": {"targets": []}}, "lora.targets: list should"),
+        (
+            "models/tiny",
+            {"adapt": "lora", "lora": {"targets": ["q_proj", "lm_head"]}},
+            "lora.targets: 'lm_head': the head has no adapter",
+        ),
+        ("models/tiny", {"tiny": None, "path": ""}, "path: string should have at least 1"),
         ("models/tiny", {"tiny": {"layer": 1}}, "tiny.layer: unknown key; did you mean 'layers'?"),
         ("envs/alfworld-laptop", {"turn_caps": 3}, "turn_caps: unknown key"),
     ],
@@ -355,6 +375,14 @@ def test_a_mistake_in_a_variant_is_named(configs, variant, expected):
     )
     message = error_of(configs)
     assert message.startswith(f"{configs / 'studies/bakeoff.yaml'}: {expected}"), message
+
+
+def test_a_variant_does_not_hide_a_method(configs):
+    path = configs / "studies/bakeoff.yaml"
+    edit(path, variants={"Progressive": {"of": "flatGRPO"}})
+    method = configs / "methods/Progressive.yaml"
+    expected = f"{path}: variants.Progressive: {method} is a method of that name"
+    assert error_of(configs).startswith(expected)
 
 
 def test_a_mistake_in_a_variant_that_no_arm_is_yet_is_named(configs):

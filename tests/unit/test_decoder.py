@@ -80,13 +80,13 @@ def random_model(config: PretrainedConfig) -> torch.nn.Module:
     "config",
     [
         LlamaConfig(**SIZES),
-        LlamaConfig(**SIZES, attention_bias=True),
+        LlamaConfig(**SIZES, attention_bias=True, hidden_act="swish"),
         LlamaConfig(**SIZES, mlp_bias=True, head_dim=10),
         LlamaConfig(**SIZES, tie_word_embeddings=True, rope_theta=500.0),
         Qwen2Config(**SIZES),
         Qwen2Config(**SIZES, **WINDOWS),
     ],
-    ids=["llama", "attention bias", "MLP bias", "tied", "qwen2", "wide window"],
+    ids=["llama", "attention bias, swish", "MLP bias", "tied", "qwen2", "wide window"],
 )
 def test_it_computes_what_transformers_does(config):
     model = random_model(config)

@@ -28,7 +28,8 @@ def raising(error: BaseException):
     [
         (UserError("games/x: already won at reset"), "error: games/x: already won at reset"),
         (OSError(errno.ENOSPC, "No space left on device", "out/w"), "error: out/w: No space left"),
-        (OSError(errno.ENOSPC, "No space left on device"), "error: No space left on device"),
+        (OSError(errno.ENOSPC, "No space left on device"), "error: No space left on device (the o"),
+        (OSError(errno.EIO, "Input/output error"), "error: Input/output error\n"),
     ],
 )
 def test_a_users_error_is_one_line_and_exit_code_2(capsys, error, line):

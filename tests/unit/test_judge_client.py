@@ -143,6 +143,7 @@ def test_a_call_says_what_the_settings_say(scripted, judge_of):
         ((200, "{not json"), "malformed"),
         ((200, "<html>hello</html>", {"Content-Type": "text/html"}), "malformed"),
         ((200, "[]"), "malformed"),
+        ((200, "[" * 200_000), "malformed"),
         ((200, completion(choices=[])), "malformed"),
         ((200, completion(choices=None)), "malformed"),
         ((200, completion(model=None)), "malformed"),

@@ -1,11 +1,13 @@
 """Bases, targets and attentions that a policy cannot be loaded with: named, in one line."""
 
 import importlib.util
+import json
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny_policy import make_policy
+from transformers import GraniteConfig, GraniteForCausalLM
 
 from hgrpo.errors import UserError
 from hgrpo.policy import policy as policy_module
@@ -71,6 +73,22 @@ def test_a_head_that_is_not_tied_is_missed(made):
     config.write_text(text.replace('"tie_word_embeddings": true', '"tie_word_embeddings": false'))
     with pytest.raises(UserError, match=r"tensor 'lm_head\.weight' is missing"):
         load_policy(made.config, made.base_folder)
+
+
+@pytest.mark.parametrize("adapt", ["full", "lora"])
+def test_a_model_that_scales_its_logits_is_refused(made, adapt):
+    shape = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
+    heads = ("num_attention_heads", "num_key_value_heads")
+    sizes = json.loads((made.base_folder / "config.json").read_text())
+    sizes = {key: sizes[key] for key in (*shape, *heads)}
+    settings = made.config.model_copy(update={"adapt": adapt})
+    for scaling in (1.0, 8.0):
+        config = GraniteConfig(**sizes, logits_scaling=scaling, initializer_range=1.0)
+        GraniteForCausalLM(config).save_pretrained(made.base_folder)
+        if scaling == 1.0:
+            load_policy(settings, made.base_folder)
+    with pytest.raises(UserError, match="model_type: 'granite': its logits are not its head's"):
+        load_policy(settings, made.base_folder)
 
 
 @pytest.mark.parametrize("targets", [["q_prj"], ["v_proj", "q_prj"], ["proj"], ["mlp"]])

@@ -264,6 +264,14 @@ def test_one_seed_is_called_one_seed(study):
     assert answer.paragraphs[-1][1][0].startswith("One seed was trained.")
 
 
+def test_arms_that_were_never_updated_are_named_first(compared):
+    comparison, arms = compared
+    limits = words.answer(comparison, arms, ["flatGRPO"]).paragraphs[-1][1]
+    assert limits[0].startswith("Flat GRPO was never updated: all groups of its rollouts were dead")
+    limits = words.answer(comparison, arms, ["flatGRPO", "Progressive"]).paragraphs[-1][1]
+    assert limits[0].startswith("Flat GRPO and Progressive were never updated: all groups of their")
+
+
 def test_a_shuffled_control_is_pointed_out(study, compared):
     comparison, _ = compared
     config = json.loads(json.dumps(study.config))

@@ -6,6 +6,7 @@ import pytest
 
 from hgrpo.cli.rl_round import _resume_key
 from hgrpo.config.read import read_yaml
+from hgrpo.errors import UserError
 
 
 @pytest.fixture
@@ -49,3 +50,11 @@ def test_weights_with_their_hash_beside_them_are_not_read(keyed, tmp_path):
     three = keyed()
     (tmp_path / "base/model.safetensors").write_bytes(b"seven")
     assert keyed() != three
+
+
+@pytest.mark.parametrize("text", ['{"bytes": 3, "sha', "[" * 200_000])
+def test_a_damaged_summary_is_named(keyed, tmp_path, text):
+    summary = tmp_path / "base/summary.json"
+    summary.write_text(text)
+    with pytest.raises(UserError, match=f"{summary}: corrupted"):
+        keyed()

@@ -118,7 +118,8 @@ def test_what_was_saved_of_a_base_is_of_its_architecture(tmp_path, config, max_l
     kept = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
     base = tmp_path / "base"
     kind = {"qwen2": Qwen2Config, "llama": LlamaConfig}[config["model_type"]]
-    shape = {key: sizes[key] for key in kept} | {"intermediate_size": 48}
+    shape = {key: sizes[key] for key in kept}
+    shape |= {"intermediate_size": 48, "num_key_value_heads": sizes["num_attention_heads"]}
     AutoModelForCausalLM.from_config(kind(**shape)).save_pretrained(base)
     (base / "config.json").write_text(json.dumps(shape | config))
     (base / "tokenizer.json").write_bytes((tmp_path / "made/tokenizer.json").read_bytes())

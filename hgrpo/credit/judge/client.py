@@ -170,8 +170,8 @@ class JudgeClient:
         except openai.APIConnectionError as error:
             self._account.answered(aside, None)
             failure = CallError("connection", str(error.__cause__ or error))
-        except (openai.OpenAIError, ValueError):
-            # ValueError: a body that calls itself JSON and is not.
+        except (openai.OpenAIError, ValueError, RecursionError):
+            # ValueError: a body that calls itself JSON and is not; RecursionError: one too deep.
             self._account.answered(aside, None)
             failure = CallError("malformed", "the answer is no chat completion")
         else:
