@@ -4,10 +4,10 @@ import argparse
 import errno
 import gc
 import json
+import os
 import pkgutil
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -42,9 +42,9 @@ def run(main: Callable[[], None]) -> None:
         sys.exit(INTERRUPTED)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        full = not where and error.errno in (errno.ENOSPC, errno.EDQUOT)
         # The system says at a write that a disk is full, and not which.
-        which = f" (the output's, or that of {tempfile.gettempdir()})" if full else ""
+        which = f" (the output's, or that of {os.environ.get('TMPDIR', '/tmp')})" if full else ""
         print(f"error: {where}{error.strerror or error}{which}", file=sys.stderr)
         sys.exit(USER_ERROR)
 

@@ -144,9 +144,9 @@ def _recorded(path: Path) -> bool:
         return False
     try:
         known = json.loads(summary.read_text())
-    except (ValueError, RecursionError) as error:
+        return "sha256" in known and known["bytes"] == path.stat().st_size
+    except (ValueError, RecursionError, TypeError, KeyError) as error:
         raise UserError(f"{summary}: corrupted ({error})") from None
-    return "sha256" in known and known.get("bytes") == path.stat().st_size
 
 
 def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints, ranks: Ranks) -> None:

@@ -81,12 +81,10 @@ def check_folders(study: Study, stages: Collection[str]) -> None:
     ]
     for file in wanted:
         if file.stage in stages and file.path:
-            path = user_path(file.path, file.key) / file.holds
-            if not file.made and not path.exists():
-                raise UserError(
-                    f"{file.key}: {file.path}: there is no {path}"
-                    + (file.hint and f"; {file.hint}")
-                )
+            place = user_path(file.path, file.key)
+            if not file.made and not (place / file.holds).exists():
+                hint = f"; {file.hint}" if file.hint and not place.exists() else ""
+                raise UserError(f"{file.key}: {file.path}: there is no {place / file.holds}{hint}")
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ class _Wanted:
         path: as it is said, None where it is not.
         holds: file that has to be in it.
         made: whether the stage makes what is not there.
-        hint: what else to say where it is missing.
+        hint: what else to say where nothing is there.
     """
 
     stage: str

@@ -303,3 +303,10 @@ def _cross_check(study: Study, path: Path) -> None:
                 "enters the trajectory's advantage and alpha is 0 (methods of the state graph have "
                 "credit.invalid)"
             )
+    for name, method in study.methods.items():
+        compares = method.alpha == 1 or method.turn_norm == "position"
+        if method.train and compares and study.training[name].rollouts_per_task == 1:
+            raise UserError(
+                f"{path}: training.rollouts_per_task: 1: {name} compares rollouts of a task with "
+                "each other, so one alone teaches it nothing"
+            )

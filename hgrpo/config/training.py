@@ -35,7 +35,7 @@ class KlConfig(Strict):
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
-        if self.minimum > self.maximum:
+        if self.adaptive and self.minimum > self.maximum:
             raise ValueError(f"minimum: {self.minimum:g} is above maximum, {self.maximum:g}")
         return self
 
@@ -45,9 +45,7 @@ class TrainingConfig(Strict):
 
     steps_per_round: int = Field(6, gt=0)
     tasks_per_step: int = Field(32, gt=0, description="P: groups collected before an update")
-    rollouts_per_task: int = Field(
-        8, gt=1, description="K: group size; a rollout alone has nothing to be compared with"
-    )
+    rollouts_per_task: int = Field(8, gt=0, description="K: group size")
     temperature: float = Field(1.0, gt=0)
     max_action_tokens: int = Field(12, gt=0)
     lr: float = Field(3e-4, gt=0)

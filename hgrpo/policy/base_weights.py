@@ -79,13 +79,12 @@ def _without_memory(folder: Path) -> "PreTrainedModel":
 
 def _check_vocabulary(folder: Path, rows: int) -> None:
     known = load_tokenizer(folder).get_vocab(with_added_tokens=True)
-    token = max(known, key=known.__getitem__)
-    if known[token] >= rows:
-        raise UserError(
-            f"{folder / 'tokenizer.json'}: {token!r} is token {known[token]}, but the model has "
-            f"embeddings for {rows} (vocab_size in config.json): they were not resized when tokens "
-            "were added"
-        )
+    for token, number in known.items():
+        if number >= rows:
+            raise UserError(
+                f"{folder / 'tokenizer.json'}: {token!r} is token {number}, but the model has "
+                f"embeddings for {rows} (vocab_size in config.json)"
+            )
 
 
 def _renamed(model: "PreTrainedModel") -> bool:

@@ -131,13 +131,18 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
             "evaluation.temperatures: different temperatures, none below 0",
         ),
         ("studies/bakeoff", {"training": {"steps_per_round": 0}}, "training.steps_per_round:"),
-        ("studies/bakeoff", {"training": {"rollouts_per_task": 1}}, "training.rollouts_per_task:"),
+        ("studies/bakeoff", {"training": {"rollouts_per_task": 0}}, "training.rollouts_per_task:"),
         ("studies/bakeoff", {"training": {"betas": [1.5, 0.9]}}, "training.betas.0: input should"),
         ("studies/bakeoff", {"training": {"lr": float("inf")}}, "training.lr: input should be a f"),
         (
             "studies/bakeoff",
             {"training": {"kl": {"minimum": 2, "maximum": 1}}},
             "training.kl: minimum: 2 is above maximum, 1",
+        ),
+        (
+            "studies/bakeoff",
+            {"training": {"rollouts_per_task": 1}},
+            "training.rollouts_per_task: 1: flatGRPO compares rollouts of a task",
         ),
         (
             "studies/bakeoff",

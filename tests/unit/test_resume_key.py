@@ -52,7 +52,7 @@ def test_weights_with_their_hash_beside_them_are_not_read(keyed, tmp_path):
     assert keyed() != three
 
 
-@pytest.mark.parametrize("text", ['{"bytes": 3, "sha', "[" * 200_000])
+@pytest.mark.parametrize("text", ['{"bytes": 3, "sha', "[" * 200_000, "null", '{"sha256": "a"}'])
 def test_a_damaged_summary_is_named(keyed, tmp_path, text):
     summary = tmp_path / "base/summary.json"
     summary.write_text(text)
