@@ -27,13 +27,7 @@ from laptop import ROOT, Laptop, prepare
 from torch.optim import AdamW
 from transformers.utils import logging
 
-from hgrpo.agent.cached import CachedGroup, read_groups
 from hgrpo.agent.conversation import Conversation
-from hgrpo.agent.records import concatenate, sequence_table, turn_table, write_table
-from hgrpo.agent.situations import add_situations
-from hgrpo.agent.trajectory import Trajectory
-from hgrpo.config.study import load_study
-from hgrpo.config.training import MethodConfig, TrainingConfig
 from hgrpo.credit.base import Context, CreditAssigner, Group, assign_all
 from hgrpo.credit.make import make_assigner
 from hgrpo.credit.turnrd.checkpoint import save_model
@@ -44,10 +38,17 @@ from hgrpo.envs.make import env_factory
 from hgrpo.evaluation.shared_credit import computations, compute, name_groups
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.kl import KlController
+from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import autocast_dtype
 from hgrpo.rollout.collector import Collector
+from hgrpo.study.method import MethodConfig
+from hgrpo.study.study import load_study
+from hgrpo.trajectories.cached import CachedGroup, read_groups
+from hgrpo.trajectories.records import concatenate, sequence_table, turn_table, write_table
+from hgrpo.trajectories.replay import add_situations
+from hgrpo.trajectories.trajectory import Trajectory
 
 GAMES, ROLLOUTS, TURNS, REPLY, REPEATS, CACHED = 16, 8, 12, 12, 3, 10_000
 PLAYS = "counterfactual"

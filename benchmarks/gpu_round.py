@@ -30,21 +30,21 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.tokenizer import END, PAD, START, train_tokenizer
-from hgrpo.agent.trajectory import Trajectory
-from hgrpo.config.env_alfworld import AlfworldConfig
-from hgrpo.config.model import ModelConfig
-from hgrpo.config.training import TrainingConfig
 from hgrpo.envs.alfworld import assets
+from hgrpo.envs.alfworld.settings import AlfworldConfig
 from hgrpo.envs.make import env_factory
 from hgrpo.learning.batch import TrainingSequence, training_sequences
 from hgrpo.learning.kl import KlController
+from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import Policy, load_policy
 from hgrpo.policy.precision import autocast_dtype
+from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.trajectories.trajectory import Trajectory
 
 SHAPES = {
     "qwen2.5-1.5b": {

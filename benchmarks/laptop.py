@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.config.engine import EngineConfig
-from hgrpo.config.env_alfworld import AlfworldConfig
-from hgrpo.config.model import ModelConfig
-from hgrpo.config.stages import as_json, stage_config
-from hgrpo.config.study import load_study
+from hgrpo.envs.alfworld.settings import AlfworldConfig
 from hgrpo.envs.base import Task
 from hgrpo.envs.make import env_factory
 from hgrpo.envs.panels import read_panels
 from hgrpo.policy.policy import Policy, load_policy
+from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.make import make_engine
+from hgrpo.rollout.settings import EngineConfig
+from hgrpo.study.study import load_study
+from hgrpo.workflow.stage_config import as_json, stage_config
 
 ROOT = Path(__file__).resolve().parent.parent
 _TRAIN_GAMES, _TRAJECTORIES = 400, 3000

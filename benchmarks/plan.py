@@ -19,7 +19,7 @@ from pathlib import Path
 import yaml
 from dag import METHODS, PROJECT, ROUNDS, large_study
 
-from hgrpo.config.study import load_study
+from hgrpo.study.study import load_study
 
 STAGES = ("rl_round", "evaluate")
 

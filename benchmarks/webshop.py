@@ -23,10 +23,10 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from hgrpo.config.env_webshop import WebshopConfig
 from hgrpo.envs.base import Task
 from hgrpo.envs.webshop import assets
 from hgrpo.envs.webshop.env import WebshopEnv
+from hgrpo.envs.webshop.settings import WebshopConfig
 from hgrpo.envs.webshop.shop import Shop, open_shop
 
 ROOT = Path(__file__).resolve().parent.parent

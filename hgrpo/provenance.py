@@ -8,7 +8,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from hgrpo.config.code_version import PACKAGE, code_version
+from hgrpo.workflow.code_version import PACKAGE, code_version
 
 _PACKAGES = (
     "hgrpo",

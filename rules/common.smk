@@ -5,14 +5,14 @@ import os
 import shlex
 import sys
 
-from hgrpo.config.chosen import STUDY_VARIABLE, chosen_study
-from hgrpo.config.code_version import code_version
-from hgrpo.config.engine import check_engine
-from hgrpo.config.outside import outside_files
-from hgrpo.config.preflight import check_folders, check_keys, check_slurm
+from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
+from hgrpo.workflow.code_version import code_version
+from hgrpo.rollout.settings import check_engine
+from hgrpo.workflow.user_files import outside_files
+from hgrpo.workflow.preflight import check_folders, check_keys, check_slurm
 from hgrpo.config.read import did_you_mean
-from hgrpo.config.stages import as_json, stage_config
-from hgrpo.config.study import load_study
+from hgrpo.workflow.stage_config import as_json, stage_config
+from hgrpo.study.study import load_study
 from hgrpo.errors import UserError
 
 STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))

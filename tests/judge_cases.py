@@ -4,13 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hgrpo.agent.trajectory import Trajectory, Turn
 from hgrpo.credit.base import Group
 from hgrpo.credit.judge import Settings
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.database import Database
 from hgrpo.credit.judge.spend import Spend
 from hgrpo.envs.base import Task
+from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 GOAL = "put a hot mug in shelf"
 ROOM = (

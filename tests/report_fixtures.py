@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from hgrpo.config.env_alfworld import TASK_TYPES as TYPES
-from hgrpo.config.stages import stage_config
-from hgrpo.config.study import load_study
-from hgrpo.config.training import MethodConfig
+from hgrpo.envs.alfworld.settings import TASK_TYPES as TYPES
 from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.report.inputs import read_inputs
+from hgrpo.study.method import MethodConfig
+from hgrpo.study.study import load_study
+from hgrpo.workflow.stage_config import stage_config
 
 STUDIES = Path(__file__).resolve().parent.parent / "configs/studies"
 # Log-odds that the last round adds to the supervised policy; OTHERS for arms not named.

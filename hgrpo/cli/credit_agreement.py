@@ -19,9 +19,6 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hgrpo.agent.cached import read_groups
-from hgrpo.agent.situations import add_situations
-from hgrpo.agent.trajectory import Trajectory
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import (
     arguments,
@@ -31,12 +28,11 @@ from hgrpo.cli.entry import (
     run,
     section,
 )
-from hgrpo.config.agreement import AgreementConfig
-from hgrpo.config.model import ModelConfig
 from hgrpo.credit.base import Context
 from hgrpo.envs.make import env_factory
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
+from hgrpo.evaluation.agreement_settings import AgreementConfig
 from hgrpo.evaluation.shared_credit import (
     Computed,
     Rollouts,
@@ -45,7 +41,11 @@ from hgrpo.evaluation.shared_credit import (
     compute,
     name_groups,
 )
-from hgrpo.report.agreement import write
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.report.credit_tables import write
+from hgrpo.trajectories.cached import read_groups
+from hgrpo.trajectories.replay import add_situations
+from hgrpo.trajectories.trajectory import Trajectory
 
 
 def main() -> None:

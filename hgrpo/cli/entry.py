@@ -13,10 +13,10 @@ from pathlib import Path
 
 import yaml
 
-from hgrpo.config.engine import EngineConfig
-from hgrpo.config.env import EnvConfig, environment
 from hgrpo.config.read import Model, validate
+from hgrpo.envs.kinds import EnvConfig, environment
 from hgrpo.errors import UserError
+from hgrpo.rollout.settings import EngineConfig
 
 USER_ERROR = 2
 INTERRUPTED = 130

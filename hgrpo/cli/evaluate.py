@@ -25,16 +25,16 @@ from hgrpo.cli.entry import (
     run,
     section,
 )
-from hgrpo.config.env import EnvConfig
-from hgrpo.config.model import ModelConfig
 from hgrpo.config.read import did_you_mean
-from hgrpo.config.training import EvaluationConfig
 from hgrpo.envs.base import Task
+from hgrpo.envs.kinds import EnvConfig
 from hgrpo.envs.make import env_factory
 from hgrpo.envs.panels import check_sizes, read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.evaluator import episode_row, play_panel
+from hgrpo.evaluation.settings import EvaluationConfig
 from hgrpo.policy.policy import Policy, load_player, load_policy
+from hgrpo.policy.settings import ModelConfig
 from hgrpo.provenance import provenance
 from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.engine import RolloutEngine, Sampling

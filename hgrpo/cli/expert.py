@@ -16,12 +16,12 @@ from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, read_config, run
-from hgrpo.config.env import EnvConfig, environment
 from hgrpo.envs.alfworld import demonstrate as alfworld
+from hgrpo.envs.kinds import EnvConfig, environment
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.webshop import demonstrate as webshop
 from hgrpo.errors import UserError
-from hgrpo.evaluation.progress import progress_and_reward
+from hgrpo.evaluation.potential_and_reward import progress_and_reward
 from hgrpo.provenance import provenance
 
 DEMONSTRATORS = {"alfworld": alfworld, "webshop": webshop}

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from hgrpo.cli.entry import run
 from hgrpo.cli.pause import pause
-from hgrpo.report.progress import RunProgress, study_progress
+from hgrpo.report.run_status import RunProgress, study_progress
 
 _COLUMNS = (
     *("arm", "seed", "round", "step", "reward", "success", "KL", "dead", "test"),

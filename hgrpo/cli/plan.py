@@ -23,12 +23,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hgrpo.cli.entry import run
-from hgrpo.config.preflight import missing_key
-from hgrpo.config.study import NAME, Study, load_study
 from hgrpo.credit.judge.settings import SERVICE
 from hgrpo.errors import UserError
-from hgrpo.planning.accuracy import PLAN, check_lines, check_plan, save_plan
-from hgrpo.planning.forecast import (
+from hgrpo.study.study import NAME, Study, load_study
+from hgrpo.workflow.planning.accuracy import PLAN, check_lines, check_plan, save_plan
+from hgrpo.workflow.planning.forecast import (
     Forecast,
     arm_of,
     forecasts,
@@ -38,10 +37,11 @@ from hgrpo.planning.forecast import (
     total,
     unknown_stages,
 )
-from hgrpo.planning.jobs import SHARED, STAGES, Job, read_jobs, snakemake_summary
-from hgrpo.planning.past import Past, Player
-from hgrpo.planning.profile import Profile, read_profile
-from hgrpo.planning.tables import footnotes, lost_lines, price_lines, table, wall_line
+from hgrpo.workflow.planning.jobs import SHARED, STAGES, Job, read_jobs, snakemake_summary
+from hgrpo.workflow.planning.past import Past, Player
+from hgrpo.workflow.planning.profile import Profile, read_profile
+from hgrpo.workflow.planning.tables import footnotes, lost_lines, price_lines, table, wall_line
+from hgrpo.workflow.preflight import missing_key
 
 RESULTS = Path("results")
 _NOTHING_KNOWN = (

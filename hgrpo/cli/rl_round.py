@@ -19,6 +19,7 @@ from torch.optim import AdamW
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder
+from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
 from hgrpo.cli.entry import (
     arguments,
     engine_section,
@@ -27,9 +28,6 @@ from hgrpo.cli.entry import (
     run,
     section,
 )
-from hgrpo.config.code_version import code_version
-from hgrpo.config.model import ModelConfig
-from hgrpo.config.training import MethodConfig, TrainingConfig
 from hgrpo.credit.base import Context
 from hgrpo.credit.make import make_assigner
 from hgrpo.envs.make import env_factory
@@ -46,14 +44,17 @@ from hgrpo.learning.kl import KlController
 from hgrpo.learning.ranks import Ranks, become_ranks, joined_ranks
 from hgrpo.learning.round import Round
 from hgrpo.learning.schedule import task_offset
+from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import check_adapter, check_policy, load_policy
 from hgrpo.policy.precision import autocast_dtype, dtype_name
-from hgrpo.policy.safetensors_file import WEIGHTS, check_checksum
+from hgrpo.policy.settings import ModelConfig
 from hgrpo.provenance import provenance
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.make import make_engine
+from hgrpo.study.method import MethodConfig
+from hgrpo.workflow.code_version import code_version
 
 _TRAINER_STATE = "trainer_state.pt"
 

@@ -13,10 +13,10 @@ from pydantic import Field, TypeAdapter
 
 from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import run
-from hgrpo.config.env import EnvConfig
-from hgrpo.config.model import ModelConfig
-from hgrpo.config.study import StudyConfig
-from hgrpo.config.training import MethodConfig
+from hgrpo.envs.kinds import EnvConfig
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.study.method import MethodConfig
+from hgrpo.study.study import StudyConfig
 
 SECTIONS = {
     "env": Annotated[EnvConfig, Field(discriminator="name")],

@@ -13,14 +13,14 @@ from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, read_config, run, section
-from hgrpo.config.model import ModelConfig
-from hgrpo.config.training import SftConfig
 from hgrpo.errors import UserError
 from hgrpo.learning.demonstrations import examples, read_demonstrations
 from hgrpo.learning.imitation import ImitationSettings, imitate
 from hgrpo.learning.optimisers import sft_optimisers
+from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.policy import load_policy
 from hgrpo.policy.precision import autocast_dtype, dtype_name
+from hgrpo.policy.settings import ModelConfig
 from hgrpo.provenance import provenance
 from hgrpo.streams import key
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from hgrpo.agent.trajectory import Trajectory
 from hgrpo.errors import UserError
+from hgrpo.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from hgrpo.agent.conversation import Conversation

@@ -17,7 +17,7 @@ import hgrpo.credit
 from hgrpo.config.read import did_you_mean
 from hgrpo.credit.settings import NoSettings
 
-_SHARED = {"base", "kinds", "make", "settings"}
+_SHARED = {"base", "kinds", "make", "section", "settings"}
 
 
 def known() -> list[str]:

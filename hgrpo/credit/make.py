@@ -1,8 +1,8 @@
 """The credit assigner that a method asks for."""
 
-from hgrpo.config.credit import CreditConfig
 from hgrpo.credit.base import Context, CreditAssigner
 from hgrpo.credit.kinds import load, settings_of
+from hgrpo.credit.section import CreditConfig
 
 
 def make_assigner(config: CreditConfig, context: Context) -> CreditAssigner:

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from hgrpo.config.env import EnvConfig
 from hgrpo.envs.alfworld.env import AlfworldEnv
 from hgrpo.envs.base import TextEnv
+from hgrpo.envs.kinds import EnvConfig
 from hgrpo.envs.webshop.env import WebshopEnv
 
 

@@ -61,7 +61,7 @@ def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
     credit assigner is: it is flat GRPO.
 
     Args:
-        methods: arm -> its settings, as the figures stage has them (`hgrpo.config.stages`).
+        methods: arm -> its settings, as the figures stage has them (`hgrpo.workflow.stage_config`).
     """
     arms = _trained(methods)
     alphas = {name: float(arm["alpha"]) for name, arm in arms.items()}

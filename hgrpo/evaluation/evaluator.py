@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from hgrpo.agent.trajectory import Trajectory
 from hgrpo.envs.base import Task, TextEnv
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import RolloutEngine, Sampling
+from hgrpo.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from hgrpo.agent.chat import ChatConversation

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from hgrpo.agent.cached import CachedGroup
-from hgrpo.agent.trajectory import Trajectory
-from hgrpo.config.credit import CreditConfig
 from hgrpo.credit.base import Context, CreditAssigner, Group, assign_all
 from hgrpo.credit.make import make_assigner
+from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.streams import training_step
+from hgrpo.trajectories.cached import CachedGroup
+from hgrpo.trajectories.trajectory import Trajectory
 
 # These read trajectories alone; any other kind may ask for the policy.
 _READERS = {"flat", "progress", "random", "judge", "state_graph"}

@@ -7,8 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hgrpo.agent.trajectory import Trajectory
-from hgrpo.config.training import MethodConfig, TrainingConfig
 from hgrpo.credit.base import Group
 from hgrpo.learning.advantages import (
     blend,
@@ -16,6 +14,9 @@ from hgrpo.learning.advantages import (
     trajectory_advantages,
     turn_advantages,
 )
+from hgrpo.learning.settings import TrainingConfig
+from hgrpo.study.method import MethodConfig
+from hgrpo.trajectories.trajectory import Trajectory
 
 
 @dataclass

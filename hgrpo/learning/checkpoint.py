@@ -16,10 +16,10 @@ from pathlib import Path
 import pyarrow as pa
 import torch
 
-from hgrpo.agent.records import concatenate, write_table
 from hgrpo.atomic import atomic_folder
 from hgrpo.errors import UserError
 from hgrpo.learning.update import Learner
+from hgrpo.trajectories.records import concatenate, write_table
 
 _STATE, _ROWS = "learner.pt", "rows.json"
 _KEYS = {"weights", "optimiser", "kl_coefficient"}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hgrpo.config.training import KlConfig
+from hgrpo.learning.settings import KlConfig
 
 # Ziegler et al. 2019 in the stepwise form of the reference: outside the band, times or over 1.5.
 _UPPER, _LOWER, _FACTOR = 1.5, 0.5, 1.5

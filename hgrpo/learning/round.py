@@ -6,9 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hgrpo.agent.records import sequence_table, turn_table
-from hgrpo.agent.trajectory import Trajectory
-from hgrpo.config.training import MethodConfig, TrainingConfig
 from hgrpo.credit.base import CreditAssigner, Group, assign_all
 from hgrpo.envs.base import Task
 from hgrpo.learning.advantages import takes_part
@@ -16,11 +13,15 @@ from hgrpo.learning.batch import GroupAdvantages, group_advantages, training_seq
 from hgrpo.learning.checkpoint import Checkpoints
 from hgrpo.learning.optimisers import set_lr
 from hgrpo.learning.schedule import tasks_of_step
+from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.update import Learner
 from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import RolloutEngine
 from hgrpo.streams import generator, training_step
+from hgrpo.study.method import MethodConfig
+from hgrpo.trajectories.records import sequence_table, turn_table
+from hgrpo.trajectories.trajectory import Trajectory
 
 
 @dataclass

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from hgrpo.config.training import TrainingConfig
 from hgrpo.errors import TrainingError
 from hgrpo.learning.batch import TrainingSequence
 from hgrpo.learning.kl import KlController
@@ -23,6 +22,7 @@ from hgrpo.learning.objectives import (
 )
 from hgrpo.learning.optimisers import clip_gradients
 from hgrpo.learning.ranks import ALONE, Ranks
+from hgrpo.learning.settings import TrainingConfig
 from hgrpo.policy.logprobs import (
     SequenceBatch,
     make_batch,

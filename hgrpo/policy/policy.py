@@ -14,13 +14,13 @@ from safetensors.torch import save as serialise
 from torch import Tensor, nn
 from transformers.utils import logging
 
-from hgrpo.agent.layout import conversation_for
-from hgrpo.config.model import ModelConfig
+from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.base_model.foreign_code import plain_config
+from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum, write_with_checksum
 from hgrpo.errors import UserError
-from hgrpo.policy.own_code import plain_config
+from hgrpo.policy.compatible import architecture_of, check_architecture, check_lora
 from hgrpo.policy.precision import autocast_dtype, cast, chosen_device
-from hgrpo.policy.safetensors_file import WEIGHTS, check_checksum, write_with_checksum
-from hgrpo.policy.same_model import architecture_of, check_architecture, check_lora
+from hgrpo.policy.settings import ModelConfig
 from hgrpo.streams import key
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 import torch
 
-from hgrpo.config.model import ModelConfig
 from hgrpo.errors import UserError
+from hgrpo.policy.settings import ModelConfig
 
 _BFLOAT16 = ("avx512_bf16", "amx_bf16")
 

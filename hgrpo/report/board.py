@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hgrpo.errors import UserError
-from hgrpo.report.progress import RunPlan, run_log, trained_runs
+from hgrpo.report.run_status import RunPlan, run_log, trained_runs
 
 # Where a row is, rather than what was measured.
 _PLACES = ("step", "round")

@@ -39,7 +39,7 @@ def read_inputs(
     """Read a study's results and carry out its comparison.
 
     Args:
-        config: the report stage's settings (`hgrpo.config.stages`).
+        config: the report stage's settings (`hgrpo.workflow.stage_config`).
         episodes: the merged episodes.
         train_logs: train_log.json of every round of every run. fits: of every fit.
 

@@ -26,7 +26,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
     """Names of the figures of the whole study, in the order they are drawn in.
 
     Args:
-        config: the figures stage's settings (`hgrpo.config.stages`).
+        config: the figures stage's settings (`hgrpo.workflow.stage_config`).
         rounds: of the trained arms.
     """
     methods = config["methods"]

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.agent.situations import play_again
-from hgrpo.agent.trajectory import Situation, Trajectory, Turn
 from hgrpo.envs.base import Observation, Task, TextEnv
 from hgrpo.errors import UserError
 from hgrpo.rollout.engine import Completion, Request, RolloutEngine
 from hgrpo.streams import key
+from hgrpo.trajectories.replay import play_again
+from hgrpo.trajectories.trajectory import Situation, Trajectory, Turn
 
 
 @dataclass(frozen=True)

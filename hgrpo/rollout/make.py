@@ -1,8 +1,8 @@
 """The rollout engine that a study asks for."""
 
-from hgrpo.config.engine import EngineConfig
 from hgrpo.policy.policy import Policy, SavedPolicy
 from hgrpo.rollout.engine import RolloutEngine, Sampling
+from hgrpo.rollout.settings import EngineConfig
 
 
 def make_engine(

@@ -12,8 +12,8 @@ from test_invalidation import CONFIG, MERGED, trained
 PROBE = """
 import json
 import numpy as np
-from hgrpo.agent.trajectory import Trajectory, Turn
-from hgrpo.config.credit import CreditConfig
+from hgrpo.trajectories.trajectory import Trajectory, Turn
+from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.make import make_assigner
 from hgrpo.envs.base import Task

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hgrpo.config.study import load_study
+from hgrpo.study.study import load_study
 
 PROJECT = Path(__file__).resolve().parents[2]
 STUDIES = sorted(path.stem for path in (PROJECT / "configs/studies").glob("*.yaml"))

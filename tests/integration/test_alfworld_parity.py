@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from hgrpo.config.env_alfworld import GenerateConfig
 from hgrpo.envs.alfworld.gamefile import list_games, load_compiled, native_potential, read_game
 from hgrpo.envs.alfworld.generator import generate, write
 from hgrpo.envs.alfworld.grammar import Each, Listing, RuleCall, parse_symbols
@@ -21,6 +20,7 @@ from hgrpo.envs.alfworld.parity import (
     older_language,
     random_walk,
 )
+from hgrpo.envs.alfworld.settings import GenerateConfig
 from hgrpo.errors import UserError
 
 pytest.importorskip("fast_downward", reason="the extra 'alfworld' is not installed")

@@ -9,10 +9,10 @@ import torch
 from chat_models import START, chat_tokenizer, write_chat
 from small_study import make_study
 
-from hgrpo.agent.layout import conversation_for
-from hgrpo.config.model import ModelConfig
+from hgrpo.agent.choose_conversation import conversation_for
 from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
 from hgrpo.policy.policy import load_policy
+from hgrpo.policy.settings import ModelConfig
 
 TURN_CAP = 4
 SYSTEM = "One command, nothing else."

@@ -15,11 +15,11 @@ import pytest
 from safetensors.torch import load_file, save_file
 from small_study import TRAINING, environment, make_study
 
-from hgrpo.agent.records import SEQUENCES, TURNS
-from hgrpo.config.model import ModelConfig
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoint import locked_scratch
 from hgrpo.policy.policy import load_policy
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.trajectories.records import SEQUENCES, TURNS
 
 TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "total_elapsed_s"}
 

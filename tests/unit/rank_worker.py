@@ -10,10 +10,10 @@ from tiny_policy import make_policy
 from torch.optim import SGD
 from toy_round import TRAINING, imitate_random_doors, make_round
 
-from hgrpo.config.training import KlConfig
 from hgrpo.learning.batch import training_sequences
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.ranks import Ranks, joined_ranks
+from hgrpo.learning.settings import KlConfig
 from hgrpo.learning.update import Learner
 
 

@@ -11,10 +11,10 @@ Six states A (start) to F, actions in lower case:
 
 import numpy as np
 
-from hgrpo.agent.trajectory import Situation, Trajectory, Turn
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.state_graph import Settings, make
 from hgrpo.envs.base import Task
+from hgrpo.trajectories.trajectory import Situation, Trajectory, Turn
 
 TASK = Task("example", "example", "0" * 64, "example")
 

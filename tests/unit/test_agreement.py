@@ -8,19 +8,19 @@ import pytest
 from scipy.stats import spearmanr
 from tiny_policy import TEXTS, hall_tasks
 
-from hgrpo.agent.cached import CachedGroup
-from hgrpo.agent.trajectory import Trajectory, Turn
-from hgrpo.config.credit import CreditConfig
-from hgrpo.config.stages import as_json, stage_config
-from hgrpo.config.study import load_study
 from hgrpo.credit.base import Context
+from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.evaluation import shared_credit
-from hgrpo.evaluation.agreement import check_row, correlations, rank_scores, within
+from hgrpo.evaluation.credit_correlation import check_row, correlations, rank_scores, within
 from hgrpo.evaluation.shared_credit import asked, computations, compute, name_groups
-from hgrpo.report.figures.agreement import gallery, gallery_table, heat_map, pick
 from hgrpo.report.figures.credit import strips
+from hgrpo.report.figures.credit_correlation import gallery, gallery_table, heat_map, pick
 from hgrpo.report.style import save
+from hgrpo.study.study import load_study
+from hgrpo.trajectories.cached import CachedGroup
+from hgrpo.trajectories.trajectory import Trajectory, Turn
+from hgrpo.workflow.stage_config import as_json, stage_config
 
 LENGTHS = np.array([4, 0, 1, 3, 5])
 

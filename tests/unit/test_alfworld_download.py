@@ -13,10 +13,10 @@ import yaml
 from pydantic import ValidationError
 
 from hgrpo.cli import assets
-from hgrpo.config.env import environment
-from hgrpo.config.env_alfworld import GamesConfig
 from hgrpo.envs.alfworld import download
 from hgrpo.envs.alfworld.download import ARCHIVES, RECEIPT, fetch_games
+from hgrpo.envs.alfworld.settings import GamesConfig
+from hgrpo.envs.kinds import environment
 from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from hgrpo import streams
 from hgrpo.cli import assets, expert
-from hgrpo.config.env_alfworld import AlfworldConfig, ExpertConfig, GenerateConfig
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.expert import Searcher, informed
 from hgrpo.envs.alfworld.generator import generate
 from hgrpo.envs.alfworld.house import House, Household, Mission
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.problem import game
+from hgrpo.envs.alfworld.settings import AlfworldConfig, ExpertConfig, GenerateConfig
 from hgrpo.errors import UserError
 
 DIRECT = ExpertConfig(random_pick=0, dawdle=0, revisit=0, close_after_open=0)

@@ -8,7 +8,6 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from hgrpo.cli import assets
-from hgrpo.config.env_alfworld import TASK_TYPES, AlfworldConfig, GenerateConfig
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.gamefile import content_hash
 from hgrpo.envs.alfworld.generator import generate
@@ -16,6 +15,7 @@ from hgrpo.envs.alfworld.goals import KINDS, Goal, read, sentence
 from hgrpo.envs.alfworld.house import House, Household, Mission
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.problem import game
+from hgrpo.envs.alfworld.settings import TASK_TYPES, AlfworldConfig, GenerateConfig
 from hgrpo.envs.alfworld.vocabulary import RECEPTACLES
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError

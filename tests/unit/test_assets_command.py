@@ -3,11 +3,11 @@
 import pytest
 import yaml
 
-from hgrpo.config.stages import stage_config
-from hgrpo.config.study import load_study
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import check_sizes
 from hgrpo.errors import UserError
+from hgrpo.study.study import load_study
+from hgrpo.workflow.stage_config import stage_config
 
 
 def panels(**sizes):

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from tiny_policy import hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
-from hgrpo.agent.cached import read_groups
 from hgrpo.agent.conversation import Conversation
-from hgrpo.agent.records import sequence_table, turn_table, write_table
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.base import Context, Group, assign_all
 from hgrpo.credit.make import make_assigner
@@ -21,6 +19,8 @@ from hgrpo.credit.turnrd.checkpoint import save_model
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.evaluation.shared_credit import computations
+from hgrpo.trajectories.cached import read_groups
+from hgrpo.trajectories.records import sequence_table, turn_table, write_table
 
 CREDIT = {
     path.stem: read_yaml(path).get("credit", {"kind": "flat"})

@@ -22,13 +22,13 @@ from transformers import (
     ViTConfig,
 )
 
-from hgrpo.agent.layout import conversation_for
+from hgrpo.agent.choose_conversation import conversation_for
 from hgrpo.agent.tokenizer import ACT, START, load_tokenizer
 from hgrpo.agent.tokenizer import END as PLAIN_END
+from hgrpo.base_model import gguf_package
+from hgrpo.base_model.companions import beside_digest
 from hgrpo.cli import base
 from hgrpo.cli.entry import run
-from hgrpo.policy import gguf_package
-from hgrpo.policy.beside_weights import beside_digest
 
 SIZES = {
     "vocab_size": 5,

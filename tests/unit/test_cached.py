@@ -9,10 +9,10 @@ import pytest
 from hall import hall_collector
 from tiny_policy import hall_tasks, make_policy
 
-from hgrpo.agent.cached import read_groups
-from hgrpo.agent.records import concatenate, sequence_table, turn_table, write_table
-from hgrpo.agent.trajectory import Situation
 from hgrpo.errors import UserError
+from hgrpo.trajectories.cached import read_groups
+from hgrpo.trajectories.records import concatenate, sequence_table, turn_table, write_table
+from hgrpo.trajectories.trajectory import Situation
 
 TASKS = hall_tasks(6)
 

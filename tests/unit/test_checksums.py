@@ -13,9 +13,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save, save_file
 from tiny_policy import make_policy
 
+from hgrpo.base_model.safetensors_file import check_checksum, read_header, write_with_checksum
 from hgrpo.cli import rl_round
 from hgrpo.cli.entry import run
-from hgrpo.config.training import KlConfig
 from hgrpo.credit.turnrd.checkpoint import load_model, save_model
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
@@ -28,9 +28,9 @@ from hgrpo.learning.checkpoint import (
     write_learner_state,
 )
 from hgrpo.learning.kl import KlController
+from hgrpo.learning.settings import KlConfig
 from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import load_player, load_policy
-from hgrpo.policy.safetensors_file import check_checksum, read_header, write_with_checksum
 
 TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.tensor([1.5, -2.0], dtype=torch.bfloat16)}
 WEIGHTS = {"lora": "adapter_model.safetensors", "full": "model.safetensors"}

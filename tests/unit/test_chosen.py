@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hgrpo.config.chosen import STUDY_VARIABLE, chosen_study
 from hgrpo.errors import UserError
+from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 
 STUDIES = Path("configs/studies")
 

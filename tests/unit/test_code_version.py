@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hgrpo.config import code_version as module
-from hgrpo.config.code_version import PACKAGE, STAGES, contents, imported_modules
+from hgrpo.workflow import code_version as module
+from hgrpo.workflow.code_version import PACKAGE, STAGES, contents, imported_modules
 
 TORCH_FREE = ("config", "assets", "expert", "merge", "figures", "report")
 
@@ -98,7 +98,7 @@ def test_training_does_not_depend_on_the_report():
     for stage in ("sft", "rl_round", "evaluate"):
         names = contents(stage)
         assert not [name for name in names if name.startswith("hgrpo.report")]
-        assert "hgrpo.config.study" not in names
+        assert "hgrpo.study.study" not in names
 
 
 @pytest.fixture

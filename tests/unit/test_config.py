@@ -9,13 +9,13 @@ import pytest
 import yaml
 
 from hgrpo.cli.schema import SECTIONS, schemas
-from hgrpo.config.env import environment
-from hgrpo.config.model import ModelConfig
 from hgrpo.config.read import did_you_mean, read_yaml, validate
-from hgrpo.config.stages import as_json, stage_config
-from hgrpo.config.study import load_study
-from hgrpo.config.training import MethodConfig
+from hgrpo.envs.kinds import environment
 from hgrpo.errors import UserError
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.study.method import MethodConfig
+from hgrpo.study.study import load_study
+from hgrpo.workflow.stage_config import as_json, stage_config
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 FILES = sorted(path for path in CONFIGS.glob("*/*.yaml"))

@@ -7,8 +7,8 @@ import pytest
 
 from hgrpo.cli import config
 from hgrpo.cli.entry import read_config, run
-from hgrpo.config.stages import as_json, stage_config
-from hgrpo.config.study import load_study
+from hgrpo.study.study import load_study
+from hgrpo.workflow.stage_config import as_json, stage_config
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from tiny_policy import TEXTS
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
+from hgrpo.agent.choose_conversation import conversation_for
 from hgrpo.agent.conversation import Conversation
-from hgrpo.agent.layout import conversation_for
 from hgrpo.agent.tokenizer import PAD, SPECIALS, load_tokenizer, train_tokenizer
+from hgrpo.base_model.build_tiny import hugging_face_tokenizer
 from hgrpo.errors import UserError
 from hgrpo.learning.demonstrations import as_example
-from hgrpo.policy.build import hugging_face_tokenizer
 
 TOKENIZER = train_tokenizer(TEXTS * 3, 400)
 

@@ -8,13 +8,13 @@ from hall import TURN_CAP, hall_collector
 from tiny_policy import DOORS, hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
-from hgrpo.config.credit import CreditConfig
 from hgrpo.config.read import read_yaml, validate
-from hgrpo.config.training import MethodConfig
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.make import make_assigner
+from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.advantages import turn_advantages
 from hgrpo.rollout.collector import Start
+from hgrpo.study.method import MethodConfig
 
 
 @pytest.fixture(scope="module")

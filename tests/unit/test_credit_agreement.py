@@ -13,17 +13,17 @@ from tiny_policy import HallEnv, hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.agent.records import sequence_table, turn_table, write_table
 from hgrpo.cli import credit_agreement
-from hgrpo.config.credit import CreditConfig
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.make import make_assigner
+from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.turnrd.checkpoint import save_model
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.envs.panels import write_panels
 from hgrpo.errors import UserError
-from hgrpo.report.agreement import CREDITS
+from hgrpo.report.credit_tables import CREDITS
+from hgrpo.trajectories.records import sequence_table, turn_table, write_table
 
 TASKS = hall_tasks(8)
 SEED, PLAYED = 11, 2

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from report_fixtures import STUDIES, shipped
 
-from hgrpo.config.stages import stage_config
-from hgrpo.config.study import load_study
 from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial, uses_turnrd
 from hgrpo.evaluation.effects import cells, effects
 from hgrpo.evaluation.statistics import difference_interval
+from hgrpo.study.study import load_study
+from hgrpo.workflow.stage_config import stage_config
 
 REFERENCE = "flat_K8_hi_guard"
 

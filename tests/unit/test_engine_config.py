@@ -7,13 +7,13 @@ from pydantic import ValidationError
 from tiny_policy import make_policy
 
 from hgrpo.cli.entry import engine_section
-from hgrpo.config.engine import EngineConfig
-from hgrpo.config.stages import stage_config
-from hgrpo.config.study import load_study
 from hgrpo.errors import UserError
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.make import make_engine
+from hgrpo.rollout.settings import EngineConfig
 from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.study.study import load_study
+from hgrpo.workflow.stage_config import stage_config
 
 
 def test_the_default_is_the_torch_engine(tmp_path):

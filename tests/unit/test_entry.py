@@ -11,9 +11,9 @@ import sys
 import pytest
 
 from hgrpo.cli.entry import INTERRUPTED, USER_ERROR, read_config, run, section
-from hgrpo.config.model import ModelConfig
-from hgrpo.config.training import EvaluationConfig
 from hgrpo.errors import UserError
+from hgrpo.evaluation.settings import EvaluationConfig
+from hgrpo.policy.settings import ModelConfig
 
 
 def raising(error: BaseException):

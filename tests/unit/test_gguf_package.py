@@ -7,10 +7,10 @@ from types import ModuleType
 
 import pytest
 
-from hgrpo.config.model import PackagedModel
+from hgrpo.base_model import gguf_package
+from hgrpo.base_model.gguf_package import unpack_model
 from hgrpo.errors import UserError
-from hgrpo.policy import gguf_package
-from hgrpo.policy.gguf_package import unpack_model
+from hgrpo.policy.settings import PackagedModel
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from hgrpo.config.env_webshop import CatalogueConfig, WebshopConfig
 from hgrpo.credit.judge.record import Record
 from hgrpo.credit.judge.rubric_webshop import webshop
 from hgrpo.envs.webshop import assets
 from hgrpo.envs.webshop.env import WebshopEnv
+from hgrpo.envs.webshop.settings import CatalogueConfig, WebshopConfig
 from hgrpo.envs.webshop.shopper import Oracle
 
 GOAL = "Find me leak proof travel mugs with color: red, and price lower than 30.00 dollars"

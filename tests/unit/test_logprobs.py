@@ -5,12 +5,12 @@ import torch
 from pydantic import ValidationError
 from tiny_policy import make_policy
 
-from hgrpo.config.model import ModelConfig
 from hgrpo.errors import UserError
 from hgrpo.policy import logprobs
 from hgrpo.policy.logprobs import make_batch, sampled_logprobs, token_entropies
 from hgrpo.policy.policy import load_player, load_policy
 from hgrpo.policy.precision import chosen_device
+from hgrpo.policy.settings import ModelConfig
 
 SEQUENCES = [[5, 6, 7, 8, 9, 10], [11, 12, 13, 14], [5, 9, 9, 9, 9, 9, 9, 3, 2]]
 SPANS = [[(2, 4), (5, 6)], [(1, 4)], [(3, 8)]]

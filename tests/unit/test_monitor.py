@@ -14,7 +14,7 @@ import yaml
 from hgrpo.cli.monitor import cells, duration
 from hgrpo.cli.pause import pause
 from hgrpo.errors import UserError
-from hgrpo.report.progress import study_progress
+from hgrpo.report.run_status import study_progress
 
 
 def row(step, **changes):

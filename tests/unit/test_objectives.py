@@ -5,7 +5,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.config.training import KlConfig
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.objectives import (
     clip_fraction,
@@ -16,6 +15,7 @@ from hgrpo.learning.objectives import (
     token_weights,
     truncated_share,
 )
+from hgrpo.learning.settings import KlConfig
 
 
 def log(*values: float) -> torch.Tensor:

@@ -10,14 +10,15 @@ import pytest
 import yaml
 
 from hgrpo.cli.plan import judge_lines, main, report, settings_of
-from hgrpo.config.study import StageResources, load_study
 from hgrpo.errors import UserError
-from hgrpo.planning.accuracy import save_plan
-from hgrpo.planning.forecast import Forecast, forecasts
-from hgrpo.planning.jobs import Job, read_jobs, snakemake_summary, telling_line
-from hgrpo.planning.past import Past, Player
-from hgrpo.planning.profile import Prices, Profile
-from hgrpo.planning.tables import lost_lines
+from hgrpo.study.resources import StageResources
+from hgrpo.study.study import load_study
+from hgrpo.workflow.planning.accuracy import save_plan
+from hgrpo.workflow.planning.forecast import Forecast, forecasts
+from hgrpo.workflow.planning.jobs import Job, read_jobs, snakemake_summary, telling_line
+from hgrpo.workflow.planning.past import Past, Player
+from hgrpo.workflow.planning.profile import Prices, Profile
+from hgrpo.workflow.planning.tables import lost_lines
 
 SUMMARY = "\n".join(
     "\t".join(row)

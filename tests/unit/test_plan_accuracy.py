@@ -5,12 +5,12 @@ import os
 
 import pytest
 
-from hgrpo.config.study import StageResources
 from hgrpo.errors import UserError
-from hgrpo.planning.accuracy import check_lines, check_plan, save_plan
-from hgrpo.planning.forecast import Forecast
-from hgrpo.planning.jobs import Job
-from hgrpo.planning.past import Estimate
+from hgrpo.study.resources import StageResources
+from hgrpo.workflow.planning.accuracy import check_lines, check_plan, save_plan
+from hgrpo.workflow.planning.forecast import Forecast
+from hgrpo.workflow.planning.jobs import Job
+from hgrpo.workflow.planning.past import Estimate
 
 
 def forecast(stage, folder, seconds, to_run=True):

@@ -6,8 +6,8 @@ import os
 import pytest
 import yaml
 
-from hgrpo.config.study import load_study
-from hgrpo.planning.past import (
+from hgrpo.study.study import load_study
+from hgrpo.workflow.planning.past import (
     OTHER_ARMS,
     OTHER_STUDIES,
     OWN,

@@ -3,9 +3,9 @@
 import pytest
 import yaml
 
-from hgrpo.config.study import StageResources
 from hgrpo.errors import UserError
-from hgrpo.planning.profile import Prices, read_prices, read_profile
+from hgrpo.study.resources import StageResources
+from hgrpo.workflow.planning.profile import Prices, read_prices, read_profile
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from hgrpo.config.model import ModelConfig, TinyModel
 from hgrpo.policy import precision
 from hgrpo.policy.precision import autocast_dtype, cast, dtype_name, has_bfloat16
+from hgrpo.policy.settings import ModelConfig, TinyModel
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 

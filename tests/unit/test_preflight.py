@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from hgrpo.config.code_version import STAGES
-from hgrpo.config.engine import check_engine
-from hgrpo.config.preflight import check_folders, check_keys, check_slurm, key_variable
-from hgrpo.config.study import load_study
-from hgrpo.config.training import MethodConfig
 from hgrpo.credit.judge.prices import OPENAI
 from hgrpo.errors import UserError
+from hgrpo.rollout.settings import check_engine
+from hgrpo.study.method import MethodConfig
+from hgrpo.study.study import load_study
+from hgrpo.workflow.code_version import STAGES
+from hgrpo.workflow.preflight import check_folders, check_keys, check_slurm, key_variable
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 PAID = {"kind": "judge", "model": "gpt-4o-mini", "base_url": OPENAI}

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hgrpo.config.outside import outside_files
-from hgrpo.config.study import load_study
 from hgrpo.errors import UserError
+from hgrpo.study.study import load_study
+from hgrpo.workflow.user_files import outside_files
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 

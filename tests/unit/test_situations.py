@@ -7,10 +7,10 @@ from hall import TURN_CAP, collect, hall_collector
 from tiny_policy import HallEnv, make_policy
 from toy_round import imitate_random_doors
 
-from hgrpo.agent.situations import ReplayError, add_situations, play_again
-from hgrpo.agent.trajectory import Situation
 from hgrpo.errors import UserError
 from hgrpo.rollout.collector import Start
+from hgrpo.trajectories.replay import ReplayError, add_situations, play_again
+from hgrpo.trajectories.trajectory import Situation
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,12 @@ from state_graph_example import (
     step_only,
 )
 
-from hgrpo.agent.trajectory import Situation, Trajectory, Turn
 from hgrpo.credit.base import Group
 from hgrpo.credit.state_graph.graph import UNKNOWN, build_graph, observed_ends
 from hgrpo.credit.state_graph.keys import clusters, situations, with_history
 from hgrpo.credit.state_graph.settings import Key
 from hgrpo.credit.state_graph.turns import action_key, flatten
+from hgrpo.trajectories.trajectory import Situation, Trajectory, Turn
 
 
 def turn(observation="", action="a", state="", commands="", admissible=True) -> Turn:

@@ -10,16 +10,16 @@ from test_update import TRAINING, gradient, rewarded
 from tiny_policy import make_policy
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.config.credit import CreditConfig
-from hgrpo.config.training import MethodConfig
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.make import make_assigner
+from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.turnrd.checkpoint import load_model, save_model
 from hgrpo.credit.turnrd.embed import turn_embeddings, turn_ranges
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.readout import alpha_return, projected_value, uniform, value_baseline
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.learning.batch import group_advantages, training_sequences
+from hgrpo.study.method import MethodConfig
 
 MODEL = {"layers": 1, "hidden": 16, "heads": 2, "dropout": 0.0}
 READOUTS = ("alpha_return", "projected_value", "value_baseline")

@@ -7,14 +7,15 @@ from hall import collect
 from tiny_policy import make_policy
 from torch.optim import SGD
 
-from hgrpo.config.credit import CreditConfig
-from hgrpo.config.training import KlConfig, MethodConfig, TrainingConfig
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.make import make_assigner
+from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.kl import KlController
+from hgrpo.learning.settings import KlConfig, TrainingConfig
 from hgrpo.learning.update import Learner
 from hgrpo.policy.logprobs import make_batch
+from hgrpo.study.method import MethodConfig
 
 TRAINING = TrainingConfig(
     rollouts_per_task=8, minibatches=1, kl=KlConfig(init=0.1), max_grad_norm=1e9

@@ -9,7 +9,6 @@ from tiny_policy import HallEnv, hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.config.engine import EngineConfig
 from hgrpo.errors import TrainingError
 from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
 from hgrpo.rollout import vllm_engine
@@ -17,6 +16,7 @@ from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Request, Sampling
 from hgrpo.rollout.make import make_engine
+from hgrpo.rollout.settings import EngineConfig
 from hgrpo.rollout.torch_engine import TorchEngine
 
 pytestmark = [

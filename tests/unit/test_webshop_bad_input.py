@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from webshop_fixtures import items, write_shop
 
-from hgrpo.config.env_webshop import HabitsConfig, WebshopConfig
 from hgrpo.envs.base import Task
 from hgrpo.envs.webshop import assets, official
 from hgrpo.envs.webshop.catalogue import write_catalogue
@@ -20,6 +19,7 @@ from hgrpo.envs.webshop.goal_list import GoalList, goal_hash, write_goals
 from hgrpo.envs.webshop.goals import synthetic_goals
 from hgrpo.envs.webshop.records import Instruction, Item
 from hgrpo.envs.webshop.replay import Recorded, compare, read_sessions
+from hgrpo.envs.webshop.settings import HabitsConfig, WebshopConfig
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
 from hgrpo.envs.webshop.shopper import Oracle, Reader
 from hgrpo.errors import UserError

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hgrpo.config.env_webshop import WebshopConfig
 from hgrpo.envs.webshop import assets
 from hgrpo.envs.webshop.colours import normalise
 from hgrpo.envs.webshop.demonstrate import ceiling
 from hgrpo.envs.webshop.env import open_goals
+from hgrpo.envs.webshop.settings import WebshopConfig
 
 SAMPLE = Path(__file__).resolve().parents[3] / "shared/data/webshop_sample"
 

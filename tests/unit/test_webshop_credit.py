@@ -10,10 +10,10 @@ from webshop_fixtures import write_shop
 from hgrpo import streams
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.tokenizer import train_tokenizer
-from hgrpo.config.credit import CreditConfig
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.base import Context, Group, assign_all
 from hgrpo.credit.make import make_assigner
+from hgrpo.credit.section import CreditConfig
 from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Completion, Request, Sampling

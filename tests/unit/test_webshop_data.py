@@ -10,14 +10,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from hgrpo.cli import assets
-from hgrpo.config.env import environment
-from hgrpo.config.env_webshop import CatalogueConfig
+from hgrpo.envs.kinds import environment
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.source import Source
 from hgrpo.envs.webshop import generator
 from hgrpo.envs.webshop.assets import data_files
 from hgrpo.envs.webshop.data import provide
 from hgrpo.envs.webshop.official_sources import OFFICIAL
+from hgrpo.envs.webshop.settings import CatalogueConfig
 from hgrpo.errors import UserError
 
 SMALL = {"items_file": "items_shuffle_1000.json", "attributes_file": "items_ins_v2_1000.json"}

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from hgrpo.config import env_webshop
-from hgrpo.config.env_webshop import CatalogueConfig
+from hgrpo.envs.webshop import settings as env_webshop
 from hgrpo.envs.webshop.asins import SYLLABLES, asins
 from hgrpo.envs.webshop.departments import BRANDS, DEPARTMENTS, plural
 from hgrpo.envs.webshop.draws import Draws
@@ -27,6 +26,7 @@ from hgrpo.envs.webshop.generator import (
 )
 from hgrpo.envs.webshop.records import Product
 from hgrpo.envs.webshop.reward import attribute_hits, option_hits
+from hgrpo.envs.webshop.settings import CatalogueConfig
 from hgrpo.envs.webshop.wording import INSTRUCTIONS, WISHES
 
 FILES = (PRODUCTS_FILE, INSTRUCTIONS_FILE, HUMAN_FILE, NOUNS_FILE)

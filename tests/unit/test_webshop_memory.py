@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hgrpo.config.env_webshop import WebshopConfig
 from hgrpo.envs import webshop
 from hgrpo.envs.base import Task
 from hgrpo.envs.webshop import assets
 from hgrpo.envs.webshop.env import WebshopEnv
+from hgrpo.envs.webshop.settings import WebshopConfig
 from hgrpo.envs.webshop.shop import open_shop
 
 STATUS = Path("/proc/self/status")

@@ -16,11 +16,11 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from hgrpo.config.env_webshop import CatalogueConfig
 from hgrpo.envs.webshop import generator, official
 from hgrpo.envs.webshop.catalogue import write_catalogue
 from hgrpo.envs.webshop.index import build
 from hgrpo.envs.webshop.records import Item, Product
+from hgrpo.envs.webshop.settings import CatalogueConfig
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
 
 STORED = json.loads(

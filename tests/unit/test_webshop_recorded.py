@@ -11,8 +11,8 @@ import pytest
 from webshop_fixtures import GOAL_LIST, items, write_shop
 from webshop_logs import done, index, item, results, sub, write
 
-from hgrpo.config.env import environment
 from hgrpo.envs.base import Task
+from hgrpo.envs.kinds import environment
 from hgrpo.envs.panels import write_panels
 from hgrpo.envs.webshop.demonstrate import data_files, demonstrate
 from hgrpo.envs.webshop.env import GOALS, WebshopEnv

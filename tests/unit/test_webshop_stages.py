@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from webshop_fixtures import GOAL_LIST, write_shop
 
-from hgrpo.config.env_webshop import HabitsConfig
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.webshop.env import WebshopEnv
+from hgrpo.envs.webshop.settings import HabitsConfig
 from hgrpo.envs.webshop.shopper import Oracle, Reader
 
 CONFIG = {

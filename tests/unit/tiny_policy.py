@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from hgrpo.agent.tokenizer import train_tokenizer
-from hgrpo.config.model import LoraConfig, ModelConfig, TinyModel
+from hgrpo.base_model.build_tiny import build_tiny
 from hgrpo.envs.base import Observation, Step, Task
-from hgrpo.policy.build import build_tiny
 from hgrpo.policy.policy import Policy, load_policy
+from hgrpo.policy.settings import LoraConfig, ModelConfig, TinyModel
 
 DOORS = ("door 1", "door 2", "door 3")
 TEXTS = [

@@ -6,21 +6,22 @@ from tiny_policy import DOORS, TEXTS, HallEnv, hall_tasks
 from torch.optim import AdamW
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.config.credit import CreditConfig
-from hgrpo.config.training import KlConfig, MethodConfig, TrainingConfig
 from hgrpo.credit.base import Context
 from hgrpo.credit.make import make_assigner
+from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.checkpoint import Checkpoints
 from hgrpo.learning.imitation import Example, ImitationSettings, imitate
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.optimisers import sft_optimisers
 from hgrpo.learning.round import Round
+from hgrpo.learning.settings import KlConfig, TrainingConfig
 from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import Policy
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.torch_engine import TorchEngine
 from hgrpo.streams import generator
+from hgrpo.study.method import MethodConfig
 
 TURN_CAP = 2
 TRAINING = TrainingConfig(

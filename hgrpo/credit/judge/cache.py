@@ -9,11 +9,11 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 
-from hgrpo.agent.trajectory import Trajectory
 from hgrpo.credit.judge.database import Database
 from hgrpo.credit.judge.scores import Scores, ScoresError, check
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.errors import UserError
+from hgrpo.trajectories.trajectory import Trajectory
 
 
 @dataclass(frozen=True)

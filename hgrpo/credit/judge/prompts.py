@@ -9,9 +9,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hgrpo.agent.trajectory import Trajectory
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.errors import UserError
+from hgrpo.trajectories.trajectory import Trajectory
 
 PROMPT_VERSION = "3"
 """Part of the cache's key: raise it with any change to what a judge is sent."""

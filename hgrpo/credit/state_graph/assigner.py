@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hgrpo.agent.trajectory import Trajectory
 from hgrpo.credit.base import Group
 from hgrpo.credit.state_graph.diagnostics import Tally
 from hgrpo.credit.state_graph.graph import Graph, build_graph, observed_ends
@@ -16,6 +15,7 @@ from hgrpo.credit.state_graph.terms import mixed
 from hgrpo.credit.state_graph.trajectory_term import rollout_advantages
 from hgrpo.credit.state_graph.turns import Turns, flatten
 from hgrpo.credit.state_graph.values import term_values
+from hgrpo.trajectories.trajectory import Trajectory
 
 GIGPO = Term(value="mc_mean", credit="G-V")
 

@@ -5,9 +5,9 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from hgrpo.agent.trajectory import Situation, Trajectory, Turn
 from hgrpo.credit.state_graph.settings import Key
 from hgrpo.credit.state_graph.turns import Turns, numbered
+from hgrpo.trajectories.trajectory import Situation, Trajectory, Turn
 
 
 def _struct(turn: Turn | Situation) -> Hashable:

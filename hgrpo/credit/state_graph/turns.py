@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hgrpo.agent.trajectory import Trajectory
+from hgrpo.trajectories.trajectory import Trajectory
 
 
 @dataclass(frozen=True)

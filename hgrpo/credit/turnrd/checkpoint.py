@@ -8,10 +8,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from safetensors.torch import save as serialise
 
+from hgrpo.base_model.safetensors_file import check_checksum, write_with_checksum
 from hgrpo.credit.turnrd.model import TurnRDV1, TurnRDV2, build_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
 from hgrpo.errors import UserError
-from hgrpo.policy.safetensors_file import check_checksum, write_with_checksum
 
 WEIGHTS, CARD = "model.safetensors", "model.json"
 

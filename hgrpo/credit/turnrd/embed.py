@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.agent.trajectory import Trajectory
 from hgrpo.policy.logprobs import make_batch, micro_batches
 from hgrpo.policy.policy import Policy
+from hgrpo.trajectories.trajectory import Trajectory
 
 _TOKEN_BUDGET = 4096
 

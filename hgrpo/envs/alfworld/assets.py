@@ -6,12 +6,12 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hgrpo.config.env_alfworld import AlfworldConfig
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.alfworld import folder, generator
 from hgrpo.envs.alfworld.download import fetch_games
 from hgrpo.envs.alfworld.gamefile import compile_game, content_hash
 from hgrpo.envs.alfworld.native import NativeGame
+from hgrpo.envs.alfworld.settings import AlfworldConfig
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hgrpo import streams
-from hgrpo.config.env_alfworld import AlfworldConfig
 from hgrpo.envs.alfworld.env import AlfworldEnv
 from hgrpo.envs.alfworld.expert import Favourites, Searcher, informed
 from hgrpo.envs.alfworld.goals import read
 from hgrpo.envs.alfworld.house import Household
+from hgrpo.envs.alfworld.settings import AlfworldConfig
 from hgrpo.envs.base import Task
 
 INFORMED = "a scripted player that knows where things tend to be"

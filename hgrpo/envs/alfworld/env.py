@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hgrpo.envs.alfworld.gamefile import Game, load_compiled, read_game
 from hgrpo.envs.alfworld.native import NativeGame
-from hgrpo.envs.alfworld.progress import Potential, View
+from hgrpo.envs.alfworld.potential import Potential, View
 from hgrpo.envs.alfworld.situation import changed
 from hgrpo.envs.alfworld.textworld_engine import OfficialGame, require_textworld
 from hgrpo.envs.base import Observation, Step, Task

@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
-from hgrpo.config.env_alfworld import ExpertConfig
 from hgrpo.envs.alfworld.goals import KINDS, Goal, read
+from hgrpo.envs.alfworld.settings import ExpertConfig
 from hgrpo.envs.alfworld.vocabulary import TOOLS
 from hgrpo.errors import UserError
 

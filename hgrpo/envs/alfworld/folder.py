@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hgrpo import streams
-from hgrpo.config.env_alfworld import GamesConfig
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.alfworld.gamefile import TASK_FILE, list_games, read_game
 from hgrpo.envs.alfworld.generator import GameFiles
+from hgrpo.envs.alfworld.settings import GamesConfig
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError

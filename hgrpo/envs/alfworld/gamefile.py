@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from hgrpo.config.env_alfworld import TASK_TYPES
 from hgrpo.envs.alfworld import pddl
 from hgrpo.envs.alfworld.native import CompiledGame
-from hgrpo.envs.alfworld.progress import Potential
+from hgrpo.envs.alfworld.potential import Potential
+from hgrpo.envs.alfworld.settings import TASK_TYPES
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 

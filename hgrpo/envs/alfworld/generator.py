@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo import streams
-from hgrpo.config.env_alfworld import GenerateConfig
 from hgrpo.envs.alfworld import problem
 from hgrpo.envs.alfworld.gamefile import GAME_FILE, TASK_FILE
 from hgrpo.envs.alfworld.goals import KINDS, sentence
 from hgrpo.envs.alfworld.house import House, Household, Mission
+from hgrpo.envs.alfworld.settings import GenerateConfig
 from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
 

@@ -7,8 +7,8 @@ from typing import TypeVar
 import numpy as np
 
 from hgrpo import streams
-from hgrpo.config.env_alfworld import GenerateConfig, HabitConfig
 from hgrpo.envs.alfworld.goals import KINDS
+from hgrpo.envs.alfworld.settings import GenerateConfig, HabitConfig
 from hgrpo.envs.alfworld.vocabulary import LAMP, OBJECTS, RECEPTACLES, TOOLS
 from hgrpo.errors import UserError
 

@@ -6,7 +6,7 @@ it. Receptacles it left open elsewhere and things it only looked at do not count
 lamp is on now: goals ask whether it was used.
 """
 
-from hgrpo.envs.alfworld.progress import View
+from hgrpo.envs.alfworld.potential import View
 
 PLACE = "atlocation"
 CHANGES = (

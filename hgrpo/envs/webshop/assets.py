@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hgrpo.config.env_webshop import PanelsConfig, WebshopConfig
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
@@ -20,6 +19,7 @@ from hgrpo.envs.webshop.goals import human_goal, in_order, synthetic_goals
 from hgrpo.envs.webshop.nouns import title_nouns
 from hgrpo.envs.webshop.prices import price
 from hgrpo.envs.webshop.records import Goal, Instruction, Item, Product
+from hgrpo.envs.webshop.settings import PanelsConfig, WebshopConfig
 from hgrpo.envs.webshop.shop import CATALOGUE, build_index
 from hgrpo.errors import UserError
 

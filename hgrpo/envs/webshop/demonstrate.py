@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Protocol
 
 from hgrpo import streams
-from hgrpo.config.env_webshop import ShopperConfig, WebshopConfig
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
 from hgrpo.envs.make import env_factory
@@ -17,6 +16,7 @@ from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.envs.webshop.recorded import Replayer, on_panel
 from hgrpo.envs.webshop.replay import reward_differs
 from hgrpo.envs.webshop.session import Session
+from hgrpo.envs.webshop.settings import ShopperConfig, WebshopConfig
 from hgrpo.envs.webshop.shopper import Oracle, Reader
 
 INFORMED = "the oracle, which knows the product"

@@ -7,7 +7,7 @@ from hgrpo.envs.base import Observation, Step, Task
 from hgrpo.envs.fingerprint import fingerprint
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.goal_list import GoalList, goal_hash
-from hgrpo.envs.webshop.progress import potential
+from hgrpo.envs.webshop.potential import potential
 from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.shop import open_shop
 from hgrpo.errors import UserError

@@ -12,10 +12,10 @@ from itertools import count, islice
 from pathlib import Path
 
 from hgrpo import streams
-from hgrpo.config.env_webshop import CatalogueConfig
 from hgrpo.envs.webshop.asins import asins
 from hgrpo.envs.webshop.departments import BRANDS, DEPARTMENTS, ProductType
 from hgrpo.envs.webshop.draws import Draws
+from hgrpo.envs.webshop.settings import CatalogueConfig
 from hgrpo.envs.webshop.wording import Draft, instruction, listing, wish
 
 PRODUCTS_FILE = "items_shuffle.json"

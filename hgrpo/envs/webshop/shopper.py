@@ -15,12 +15,12 @@ import re
 
 import numpy as np
 
-from hgrpo.config.env_webshop import HabitsConfig
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.instruction_words import PLAIN, words
 from hgrpo.envs.webshop.prices import split_limit
 from hgrpo.envs.webshop.records import Item, Product
 from hgrpo.envs.webshop.session import Session
+from hgrpo.envs.webshop.settings import HabitsConfig
 
 _BRACKETS = str.maketrans("[]", "  ")
 # What instructions say around the things that are asked for.

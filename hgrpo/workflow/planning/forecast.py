@@ -4,10 +4,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from hgrpo.config.study import Resources, StageResources, Study
-from hgrpo.planning.jobs import SHARED, Job
-from hgrpo.planning.past import OWN, Estimate, Past
-from hgrpo.planning.profile import Prices, Profile
+from hgrpo.study.resources import Resources, StageResources
+from hgrpo.study.study import Study
+from hgrpo.workflow.planning.jobs import SHARED, Job
+from hgrpo.workflow.planning.past import OWN, Estimate, Past
+from hgrpo.workflow.planning.profile import Prices, Profile
 
 _REPORT = ("merge", "figures", "report")
 

@@ -7,61 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from hgrpo.config.agreement import AgreementConfig
-from hgrpo.config.engine import EngineConfig
-from hgrpo.config.env import EnvConfig, environment
-from hgrpo.config.model import ModelConfig
 from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
 from hgrpo.config.strict import Strict
-from hgrpo.config.training import (
-    EvaluationConfig,
-    MethodConfig,
-    SftConfig,
-    TrainingConfig,
-)
+from hgrpo.envs.kinds import EnvConfig, environment
 from hgrpo.errors import UserError
+from hgrpo.evaluation.agreement_settings import AgreementConfig
+from hgrpo.evaluation.settings import EvaluationConfig
+from hgrpo.learning.settings import TrainingConfig
+from hgrpo.learning.sft_settings import SftConfig
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.rollout.settings import EngineConfig
+from hgrpo.study.method import MethodConfig
+from hgrpo.study.resources import Resources
 
 OVERRIDES = ("methods", "rounds", "seeds")
-
-
-class StageResources(Strict):
-    """What one job of a stage asks of the machine; never part of what is computed."""
-
-    threads: int = Field(1, gt=0)
-    mem_mb: int = Field(1000, gt=0, description="MiB")
-    runtime: int = Field(60, gt=0, description="minutes")
-    gpu: int = Field(
-        0, ge=0, description="GPUs, where the profile is a cluster's; a round has a process on each"
-    )
-
-
-class Resources(Strict):
-    """Resources by stage."""
-
-    assets: StageResources = StageResources()
-    expert: StageResources = StageResources()
-    base: StageResources = StageResources(mem_mb=2000)
-    sft: StageResources = StageResources(mem_mb=2500)
-    rl_round: StageResources = StageResources(mem_mb=1700)
-    turnrd_fit: StageResources = StageResources(mem_mb=1500)
-    evaluate: StageResources = StageResources(mem_mb=1500)
-    report: StageResources = StageResources()
-    credit_agreement: StageResources = StageResources(mem_mb=2000)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _keep_what_is_not_said(cls, given: object) -> object:
-        """A stage of which one key is given keeps its own defaults for the others."""
-        if not isinstance(given, Mapping):
-            return given
-        return {
-            stage: cls.model_fields[stage].default.model_dump() | values
-            if stage in cls.model_fields and isinstance(values, Mapping)
-            else values
-            for stage, values in given.items()
-        }
 
 
 # Names become folders of the results and words of commands.

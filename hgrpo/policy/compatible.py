@@ -6,10 +6,10 @@ Configs have no checksum, and who edits one edits what all weights beside it mea
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgrpo.config.model import LoraConfig, ModelConfig
+from hgrpo.base_model.check_weights import architecture
+from hgrpo.base_model.foreign_code import plain_config
 from hgrpo.errors import UserError
-from hgrpo.policy.base_weights import architecture
-from hgrpo.policy.own_code import plain_config
+from hgrpo.policy.settings import LoraConfig, ModelConfig
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

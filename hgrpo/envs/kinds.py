@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from hgrpo.config.env_alfworld import AlfworldConfig
-from hgrpo.config.env_webshop import WebshopConfig
 from hgrpo.config.read import did_you_mean, validate
+from hgrpo.envs.alfworld.settings import AlfworldConfig
+from hgrpo.envs.webshop.settings import WebshopConfig
 from hgrpo.errors import UserError
 
 EnvConfig = AlfworldConfig | WebshopConfig

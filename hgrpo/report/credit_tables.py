@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from hgrpo.agent.records import write_table
-from hgrpo.evaluation.agreement import check_row, correlations
+from hgrpo.evaluation.credit_correlation import check_row, correlations
 from hgrpo.evaluation.shared_credit import Computed, Rollouts
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.draw import save_all
-from hgrpo.report.figures import agreement as figures
+from hgrpo.report.figures import credit_correlation as figures
 from hgrpo.report.style import Drawing
+from hgrpo.trajectories.records import write_table
 
 CREDITS = pa.schema(
     [

@@ -10,8 +10,8 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig
 
 from hgrpo.agent.tokenizer import load_tokenizer
+from hgrpo.base_model.safetensors_file import INDEX, read_header
 from hgrpo.errors import UserError
-from hgrpo.policy.safetensors_file import INDEX, read_header
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel

@@ -5,7 +5,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from hgrpo.agent.tokenizer import ACT, END, PAD, START
-from hgrpo.config.model import TinyModel
+from hgrpo.policy.settings import TinyModel
 from hgrpo.streams import key
 
 # With a width near 128, N(0, 0.02) matrices leave the residual branches too quiet to train fast.

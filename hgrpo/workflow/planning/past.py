@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
-from hgrpo.planning.jobs import OF_ARMS, SHARED
+from hgrpo.workflow.planning.jobs import OF_ARMS, SHARED
 
 # Where an estimate comes from: the same arm of this study, other arms of it, other studies.
 OWN, OTHER_ARMS, OTHER_STUDIES = range(3)

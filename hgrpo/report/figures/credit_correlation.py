@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from hgrpo.agent.trajectory import Trajectory
 from hgrpo.report.figures.credit import (
     CELL_INK,
     CELL_MUTED,
@@ -20,6 +19,7 @@ from hgrpo.report.figures.credit import (
     strips,
 )
 from hgrpo.report.style import MUTED, PAPER, Drawing, canvas, wrap
+from hgrpo.trajectories.trajectory import Trajectory
 
 LONGEST_SHOWN = 30  # turns of the longest trajectory that is drawn
 _SECTION = "credit"

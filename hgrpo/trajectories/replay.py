@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from hgrpo.agent.trajectory import Situation, Trajectory
 from hgrpo.envs.base import Observation, TextEnv
 from hgrpo.errors import UserError
+from hgrpo.trajectories.trajectory import Situation, Trajectory
 
 
 class ReplayError(UserError, RuntimeError):

@@ -9,7 +9,7 @@ asks for one, and expands every job's parameters to do so; and it compares all o
 folders that are outputs. Together they took a quarter of the time of a plan.
 
 Example:
-    python -m hgrpo.planning.listing --summary --config study=bakeoff
+    python -m hgrpo.workflow.planning.listing --summary --config study=bakeoff
 """
 
 import gc

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hgrpo.agent.trajectory import Trajectory
+from hgrpo.trajectories.trajectory import Trajectory
 
 TURNS = pa.schema(
     [

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hgrpo.agent.records import SEQUENCES, TURNS
-from hgrpo.agent.trajectory import Situation, Trajectory, Turn
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
+from hgrpo.trajectories.records import SEQUENCES, TURNS
+from hgrpo.trajectories.trajectory import Situation, Trajectory, Turn
 
 _KEY = ("round", "step", "task_id", "rollout")
 

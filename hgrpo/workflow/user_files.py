@@ -1,6 +1,6 @@
 """What a study reads that is neither in its configuration nor made by its own stages."""
 
-from hgrpo.config.study import Study
+from hgrpo.study.study import Study
 
 
 def outside_files(study: Study) -> list[str]:

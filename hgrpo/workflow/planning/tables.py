@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from hgrpo.planning.forecast import Row
-from hgrpo.planning.jobs import Job
-from hgrpo.planning.past import OTHER_ARMS, OTHER_STUDIES, OWN
-from hgrpo.planning.profile import PRICES, Profile
+from hgrpo.workflow.planning.forecast import Row
+from hgrpo.workflow.planning.jobs import Job
+from hgrpo.workflow.planning.past import OTHER_ARMS, OTHER_STUDIES, OWN
+from hgrpo.workflow.planning.profile import PRICES, Profile
 
 _MARKS = {OWN: "", OTHER_ARMS: "+", OTHER_STUDIES: "*"}
 _FOOTNOTES = {

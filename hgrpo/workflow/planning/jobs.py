@@ -58,7 +58,7 @@ class Job:
 
 
 def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
-    """The table of `snakemake --summary` as hgrpo/planning/listing.py shortens it.
+    """The table of `snakemake --summary` as hgrpo/workflow/planning/listing.py shortens it.
 
     It builds the graph of jobs and no more. A dry run lists less and takes longer, since it goes
     on to write every job out.
@@ -66,7 +66,7 @@ def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
     Raises:
         UserError: snakemake fails, with its most telling line.
     """
-    command = [sys.executable, "-m", "hgrpo.planning.listing", "--summary"]
+    command = [sys.executable, "-m", "hgrpo.workflow.planning.listing", "--summary"]
     command += ["--workflow-profile", str(profile)]
     if settings:
         command += ["--config", *settings]

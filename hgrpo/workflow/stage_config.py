@@ -2,7 +2,7 @@
 
 import json
 
-from hgrpo.config.study import Study
+from hgrpo.study.study import Study
 
 # Keys of EvaluationConfig that only the statistics read.
 STATISTICS = {"bootstrap", "confidence"}
@@ -17,7 +17,7 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
 
     Args:
         study: from `load_study`.
-        stage: a key of `hgrpo.config.code_version.STAGES`.
+        stage: a key of `hgrpo.workflow.code_version.STAGES`.
         method: needed by rl_round, turnrd_fit and evaluate.
     """
     env = study.env.model_dump(mode="json", exclude=set() if stage == "expert" else {"expert"})

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from hgrpo.config.read import did_you_mean, read_yaml, validate
 from hgrpo.config.strict import Strict
-from hgrpo.config.study import StageResources
 from hgrpo.errors import UserError
+from hgrpo.study.resources import StageResources
 
 PRICES = "prices.yaml"
 

@@ -5,12 +5,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from hgrpo.agent.layout import conversation_for
+from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.base_model.check_weights import check_base_weights
+from hgrpo.base_model.companions import BESIDE
+from hgrpo.base_model.foreign_code import plain_config
+from hgrpo.base_model.safetensors_file import INDEX, WEIGHTS, join, shards
 from hgrpo.errors import UserError
-from hgrpo.policy.base_weights import check_base_weights
-from hgrpo.policy.beside_weights import BESIDE
-from hgrpo.policy.own_code import plain_config
-from hgrpo.policy.safetensors_file import INDEX, WEIGHTS, join, shards
 
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 

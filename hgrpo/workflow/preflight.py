@@ -4,11 +4,11 @@ import subprocess
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from hgrpo.config.study import Study
-from hgrpo.config.training import MethodConfig
 from hgrpo.config.user_path import user_path
 from hgrpo.credit.judge.settings import SERVICE
 from hgrpo.errors import UserError
+from hgrpo.study.method import MethodConfig
+from hgrpo.study.study import Study
 
 
 def key_variable(method: MethodConfig) -> str | None:

@@ -17,10 +17,10 @@ from pathlib import Path
 import torch
 from safetensors.torch import save as serialise
 
-from hgrpo.config.model import PackagedModel
+from hgrpo.base_model.safetensors_file import WEIGHTS
 from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
-from hgrpo.policy.safetensors_file import WEIGHTS
+from hgrpo.policy.settings import PackagedModel
 from hgrpo.zip_errors import BROKEN_ZIP
 
 # A pause of a minute is a line that does not answer.

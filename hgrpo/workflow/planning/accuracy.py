@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hgrpo.atomic import atomic_file
 from hgrpo.errors import UserError
-from hgrpo.planning.forecast import Forecast
-from hgrpo.planning.jobs import STAGES
-from hgrpo.planning.past import benchmark_seconds
+from hgrpo.workflow.planning.forecast import Forecast
+from hgrpo.workflow.planning.jobs import STAGES
+from hgrpo.workflow.planning.past import benchmark_seconds
 
 PLAN = "plan.json"
 

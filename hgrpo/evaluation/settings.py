@@ -1,0 +1,27 @@
+"""Settings of evaluation."""
+
+from pydantic import Field, field_validator
+
+from hgrpo.config.strict import Strict
+
+
+class EvaluationConfig(Strict):
+    """Evaluation of every round on the validation and test panels."""
+
+    test_games: int = Field(500, gt=0)
+    validation_games: int = Field(200, gt=0)
+    temperatures: list[float] = Field([0.0], description="0 is greedy")
+    sft_temperatures: list[float] = [0.0, 1.0, 0.7, 0.5, 0.3]
+    max_action_tokens: int = Field(12, gt=0)
+    in_flight: int = Field(256, gt=0)
+    bootstrap: int = Field(10_000, gt=0)
+    confidence: float = Field(0.95, gt=0.5, lt=1)
+
+    @field_validator("temperatures", "sft_temperatures")
+    @classmethod
+    def _has_greedy(cls, values: list[float]) -> list[float]:
+        if any(value < 0 for value in values) or len(set(values)) < len(values):
+            raise ValueError("different temperatures, none below 0, were expected")
+        if 0 not in values:
+            raise ValueError("0 (greedy) is missing: arms are compared at it")
+        return values

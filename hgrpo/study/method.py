@@ -1,0 +1,56 @@
+"""A method: one arm of a study."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from hgrpo.config.strict import Strict
+from hgrpo.credit.section import CreditConfig
+
+
+class MethodConfig(Strict):
+    """One arm of a study. alpha = 1 is flatGRPO whatever the credit assigner says."""
+
+    name: str
+    label: str = ""
+    train: bool = Field(True, description="false: the SFT policy is evaluated as it is (SFTOnly)")
+    credit: CreditConfig = Field(default_factory=CreditConfig)
+    alpha: float = Field(1.0, ge=0, le=1)
+    group_norm: Literal["std", "mean"] = Field(
+        "std", description="trajectory advantage: z-score in the group, or centred only"
+    )
+    turn_norm: Literal["position", "group", "none"] = "position"
+    norm_floor: float = Field(1e-6, gt=0, description="lower bound of a deviation divided by")
+    dead_groups: Literal["skip", "skip_equal_returns", "keep"] = Field(
+        "skip",
+        description="skip: groups whose advantages are all zero take no part in the update, unless "
+        "a KL penalty has something to say of them; skip_equal_returns: those whose returns are "
+        "all equal take none, whatever the turns' credit says (the guard of H-GRPO); keep: all do",
+    )
+    stream: int = Field(
+        0,
+        ge=0,
+        description="0: the rollouts' random numbers are those of every other arm; another number "
+        "draws others, for an A/A pair",
+    )
+    training: dict[str, object] = Field(
+        default_factory=dict, description="TrainingConfig keys this arm changes"
+    )
+
+    @model_validator(mode="after")
+    def _suits_its_credit(self) -> Self:
+        if not self.train:
+            return self
+        wrong = [
+            f"{key}: credit.kind {self.credit.kind!r} needs {value!r}, not {given!r}: {why}"
+            for key, (value, why) in self.credit.demands.items()
+            if (given := getattr(self, key)) != value
+        ]
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return self
+
+    @property
+    def shown_label(self) -> str:
+        """What people read: the label, or the name, and what the assigner wants said beside it."""
+        return self.credit.labelled(self.label or self.name)
