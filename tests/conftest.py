@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from places import PROJECT
 
 # Before anything imports torch: on models this small a second thread costs more than it does, and
 # many times more when another process wants the core.
@@ -18,4 +19,4 @@ settings.load_profile("untimed")
 @pytest.fixture(scope="session")
 def project() -> Path:
     """Folder of the project."""
-    return Path(__file__).resolve().parent.parent
+    return PROJECT

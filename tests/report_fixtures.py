@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import yaml
+from places import PROJECT
 
 from hgrpo.envs.alfworld.settings import TASK_TYPES as TYPES
 from hgrpo.evaluation.merge import merge_episodes
@@ -17,7 +18,7 @@ from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import load_study
 from hgrpo.workflow.stage_config import stage_config
 
-STUDIES = Path(__file__).resolve().parent.parent / "configs/studies"
+STUDIES = PROJECT / "configs/studies"
 # Log-odds that the last round adds to the supervised policy; OTHERS for arms not named.
 OTHERS = 0.7
 GAIN = {

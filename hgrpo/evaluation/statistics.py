@@ -11,7 +11,7 @@ intervals here keep the two levels but use their unbiased variances and a t quan
 
 where v_seeds and v_tasks are the two terms of the sum. Both carry the residual noise, so se^2
 errs upwards. `bootstrap_interval` gives the plain two-level percentiles beside it. The coverage
-of both is measured in tests/unit/test_statistics.py.
+of both is measured in tests/unit/evaluation/test_statistics.py.
 
 With one seed only tasks can be resampled: the interval then describes this one training run and
 says nothing about another seed.

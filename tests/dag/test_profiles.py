@@ -2,14 +2,13 @@
 
 import os
 import re
-from pathlib import Path
 
 import pytest
 import yaml
+from places import PROJECT
 
 from hgrpo.study.study import load_study
 
-PROJECT = Path(__file__).resolve().parents[2]
 STUDIES = sorted(path.stem for path in (PROJECT / "configs/studies").glob("*.yaml"))
 PROFILES = ("laptop", "slurm", "slurm-test", "kubernetes")
 SLURM = "snakemake_executor_plugin_slurm"

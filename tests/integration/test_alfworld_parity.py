@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from places import SHARED
 
 from hgrpo.envs.alfworld.gamefile import list_games, load_compiled, native_potential, read_game
 from hgrpo.envs.alfworld.generator import generate, write
@@ -26,7 +27,7 @@ from hgrpo.errors import UserError
 pytest.importorskip("fast_downward", reason="the extra 'alfworld' is not installed")
 pytest.importorskip("alfworld", reason="the extra 'alfworld' is not installed")
 
-DATA = Path(__file__).resolve().parents[3] / "shared/data"
+DATA = SHARED / "data"
 STEPS, FEW_STEPS = 200, 60
 
 

@@ -4,22 +4,16 @@ import numpy as np
 import pytest
 import torch
 from hall import collect
+from one_update import TRAINING, gradient, rewarded
 from tiny_policy import make_policy
-from torch.optim import SGD
 
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.make import make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.batch import group_advantages, training_sequences
-from hgrpo.learning.kl import KlController
-from hgrpo.learning.settings import KlConfig, TrainingConfig
-from hgrpo.learning.update import Learner
+from hgrpo.learning.settings import KlConfig
 from hgrpo.policy.logprobs import make_batch
 from hgrpo.study.method import MethodConfig
-
-TRAINING = TrainingConfig(
-    rollouts_per_task=8, minibatches=1, kl=KlConfig(init=0.1), max_grad_norm=1e9
-)
 
 
 @pytest.fixture(scope="module")
@@ -35,16 +29,6 @@ def setting(tmp_path_factory):
     return policy, groups
 
 
-def rewarded(trajectories):
-    """Groups of 8 with made-up rewards and progress: an untrained policy earns none."""
-    rng = np.random.default_rng(5)
-    for trajectory in trajectories:
-        trajectory.turns[-1].env_reward = float(rng.integers(2))
-        for turn in trajectory.turns:
-            turn.progress = float(rng.normal())
-    return [trajectories[i : i + 8] for i in range(0, 64, 8)]
-
-
 def sequences(groups, method, training=TRAINING):
     assigner = make_assigner(method.credit, Context())
     groups = copy.deepcopy(groups)
@@ -55,21 +39,6 @@ def sequences(groups, method, training=TRAINING):
         if not result.dead:
             alive += group
     return training_sequences(alive)
-
-
-def gradient(policy, batch, training=TRAINING, order=None):
-    """The gradient one update step applies, and its diagnostics; the policy is left as it was."""
-    before = policy.trained_state()
-    parameters = [parameter for _, parameter in policy.trainable]
-    learner = Learner(
-        policy, SGD(parameters, lr=1.0), KlController.start(training.kl), training, None
-    )
-    row = learner.update(batch, list(range(len(batch))) if order is None else order)
-    moved = torch.cat(
-        [(before[name] - parameter.detach()).flatten() for name, parameter in policy.trainable]
-    )
-    policy.load_trained_state(before)
-    return moved, row
 
 
 FLAT = MethodConfig(name="flatGRPO")

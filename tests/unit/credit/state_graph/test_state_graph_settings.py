@@ -1,10 +1,10 @@
 """Knobs: what goes together, what is refused, and the methods that ship."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
+from places import PROJECT
 from pydantic import ValidationError
 from state_graph_example import (
     CRBC,
@@ -33,7 +33,7 @@ from state_graph_example import (
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.state_graph import Settings
 
-FOLDER = Path(__file__).resolve().parents[2] / "configs" / "methods"
+FOLDER = PROJECT / "configs" / "methods"
 FILES = {
     path.stem: data
     for path in sorted(FOLDER.glob("*.yaml"))

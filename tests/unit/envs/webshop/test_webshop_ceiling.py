@@ -1,10 +1,10 @@
 """The oracle's ceiling on real products: what a perfect shopper is paid."""
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
+from places import SHARED
 
 from hgrpo.envs.webshop import assets
 from hgrpo.envs.webshop.colours import normalise
@@ -12,7 +12,7 @@ from hgrpo.envs.webshop.demonstrate import ceiling
 from hgrpo.envs.webshop.env import open_goals
 from hgrpo.envs.webshop.settings import WebshopConfig
 
-SAMPLE = Path(__file__).resolve().parents[3] / "shared/data/webshop_sample"
+SAMPLE = SHARED / "data/webshop_sample"
 
 
 def test_the_ceiling_on_the_official_sample(tmp_path, capsys):

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from places import PROJECT
 
 from hgrpo.errors import UserError
 from hgrpo.study.study import load_study
 from hgrpo.workflow.user_files import outside_files
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+CONFIGS = PROJECT / "configs"
 
 
 def study_with(tmp_path: Path, name: str = "bakeoff", **changes):

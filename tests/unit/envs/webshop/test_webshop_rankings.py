@@ -15,6 +15,7 @@ from statistics import mean
 
 import numpy as np
 import pytest
+from places import PROJECT, SHARED
 
 from hgrpo.envs.webshop import generator, official
 from hgrpo.envs.webshop.catalogue import write_catalogue
@@ -23,11 +24,9 @@ from hgrpo.envs.webshop.records import Item, Product
 from hgrpo.envs.webshop.settings import CatalogueConfig
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
 
-STORED = json.loads(
-    (Path(__file__).resolve().parents[1] / "data/webshop_rankings.json").read_text()
-)
+STORED = json.loads((PROJECT / "tests/data/webshop_rankings.json").read_text())
 # Product text that may not be copied into the project.
-SAMPLE = Path(__file__).resolve().parents[3] / "shared/data/webshop_sample"
+SAMPLE = SHARED / "data/webshop_sample"
 
 
 def read(folder: Path) -> list[Product]:

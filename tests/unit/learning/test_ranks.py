@@ -3,14 +3,14 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
+from places import PROJECT
 
 from hgrpo.learning.ranks import ALONE, Ranks, joined_ranks
 
-WORKER = Path(__file__).with_name("rank_worker.py")
+WORKER = PROJECT / "tests/rank_worker.py"
 CLOCKS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
 
 
@@ -22,7 +22,7 @@ def start(root, processes):
         [sys.executable, *launcher, WORKER, root],
         env=os.environ
         | {
-            "PYTHONPATH": os.pathsep.join([str(WORKER.parent), str(WORKER.parents[2]), found]),
+            "PYTHONPATH": os.pathsep.join([str(WORKER.parent), str(PROJECT), found]),
             "OMP_NUM_THREADS": "1",
             "GLOO_SOCKET_IFNAME": "lo",
         },

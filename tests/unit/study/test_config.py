@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from places import PROJECT
 
 from hgrpo.cli.schema import SECTIONS, schemas
 from hgrpo.config.read import did_you_mean, read_yaml, validate
@@ -17,7 +18,7 @@ from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import load_study
 from hgrpo.workflow.stage_config import as_json, stage_config
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+CONFIGS = PROJECT / "configs"
 FILES = sorted(path for path in CONFIGS.glob("*/*.yaml"))
 MODELS = [path for path in FILES if path.parent.name == "models"]
 

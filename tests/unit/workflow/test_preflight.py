@@ -4,6 +4,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from places import PROJECT
 
 from hgrpo.credit.judge.prices import OPENAI
 from hgrpo.errors import UserError
@@ -13,7 +14,7 @@ from hgrpo.study.study import load_study
 from hgrpo.workflow.code_version import STAGES
 from hgrpo.workflow.preflight import check_folders, check_keys, check_slurm, key_variable
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+CONFIGS = PROJECT / "configs"
 PAID = {"kind": "judge", "model": "gpt-4o-mini", "base_url": OPENAI}
 RUBRIC = {"kind": "judge", "model": "offline-rubric", "base_url": "service"}
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from places import SHARED
 
 from hgrpo.envs.webshop.official import (
     attributes,
@@ -17,7 +18,7 @@ from hgrpo.envs.webshop.official import (
 from hgrpo.envs.webshop.records import Instruction, Product
 from hgrpo.errors import UserError
 
-SAMPLE = Path(__file__).resolve().parents[3] / "shared/data/webshop_sample"
+SAMPLE = SHARED / "data/webshop_sample"
 
 MUG = {
     "asin": "B000000001",

@@ -1,10 +1,9 @@
 """Counterfactual credit on a game whose values are known."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hall import TURN_CAP, hall_collector
+from places import PROJECT
 from tiny_policy import DOORS, hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
@@ -75,7 +74,7 @@ def test_turns_that_were_not_chosen_get_nothing(collector, group):
 
 def test_the_shipped_arm_gives_turns_that_were_not_drawn_no_advantage(collector, group):
     """And the drawn ones their credit, not a multiple of it."""
-    path = Path(__file__).parents[2] / "configs/methods/Counterfactual.yaml"
+    path = PROJECT / "configs/methods/Counterfactual.yaml"
     method = validate(MethodConfig, read_yaml(path), str(path))
     given = make_assigner(method.credit, Context("toy", collector=collector))
     verdicts = given.verdicts(group)

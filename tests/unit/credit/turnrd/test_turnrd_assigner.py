@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from hall import collect, hall_collector
-from test_update import TRAINING, gradient, rewarded
+from one_update import TRAINING, gradient, rewarded
 from tiny_policy import make_policy
 
 from hgrpo.agent.conversation import Conversation
