@@ -6,8 +6,9 @@
     snakemake smoke_wave --config study=alpha_sweep    its first arms alone
     snakemake results/bakeoff/rl/Progressive/seed_11/round_3/summary.json
 
-Every rule is one command, `python -m hgrpo.cli.<stage>`, whose `cfg` is the part of the study it
-depends on and whose `code` is the hash of the modules it runs: nothing else makes it rerun.
+Each rule is a stage: a module of hgrpo/stages says what it reads, writes and asks of the machine, and
+`python -m hgrpo.cli.<stage>` runs it. `cfg` is the part of the study that the stage depends on, `code`
+the hash of the modules that it runs; nothing else makes it rerun.
 OUTPUTS: results/<study>/, listed at the head of each rules file.
 """
 
@@ -20,18 +21,13 @@ include: "rules/common.smk"
 include: "rules/assets.smk"
 include: "rules/sft.smk"
 include: "rules/rl.smk"
-include: "rules/turnrd.smk"
+include: "rules/credit_fit.smk"
 include: "rules/evaluate.smk"
 include: "rules/report.smk"
-include: "rules/agreement.smk"
+include: "rules/credit_agreement.smk"
 
 
 onstart:
-    # For its limit on job submissions Snakemake looks for jobs again a second after each time it
-    # has looked, for as long as it runs: after 150 jobs that took a fifth of a core. On one machine
-    # there is nothing to limit.
-    if workflow.executor_plugin.common_settings.local_exec:
-        workflow.scheduler.job_rate_limiter = None
     if not workflow.executor_plugin.common_settings.touch_exec:
         check_needs()
 
@@ -47,21 +43,7 @@ rule all:
     """The report of the study with its figures and tables, and its resolved configuration."""
     default_target: True
     input:
-        f"{R}/config.yaml",
-        f"{R}/report/report.html",
-        f"{R}/report/methods_comparison.json",
-        figures(),
-        figures_of_runs(),
-        tables(),
-        # A job that fails loses what it made last time, however old the page is that shows it.
-        f"{R}/assets/manifest.json",
-        f"{R}/expert/summary.json",
-        f"{R}/base/config.json",
-        f"{R}/sft/summary.json",
-        round_files("summary.json"),
-        fit_logs(),
-        evaluations(),
-        f"{R}/report/episodes.parquet",
+        of.everything(),
 
 
 rule:

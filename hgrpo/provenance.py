@@ -8,8 +8,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from hgrpo.workflow.code_version import PACKAGE, code_version
-
+_PROJECT = Path(__file__).resolve().parent.parent
 _PACKAGES = (
     "hgrpo",
     "torch",
@@ -30,8 +29,8 @@ _PACKAGES = (
 )
 
 
-def provenance(stage: str, assigner: str | None = None) -> dict:
-    """Package versions, the code hash of stage and assigner, Python, processor and threads."""
+def provenance(code: str) -> dict:
+    """Package versions, the hash of the code that ran, Python, processor and threads."""
     packages = {}
     for name in _PACKAGES:
         try:
@@ -40,7 +39,7 @@ def provenance(stage: str, assigner: str | None = None) -> dict:
             continue
     return {
         "packages": packages,
-        "code": code_version(stage, assigner),
+        "code": code,
         "python": platform.python_version(),
         "revision": _revision(),
         "hardware": {
@@ -65,9 +64,9 @@ def processor() -> str:
 @functools.cache
 def _revision() -> str | None:
     """The checkout's git revision, marked where files differ from it; None outside of one."""
-    if not (PACKAGE.parent / ".git").exists():
+    if not (_PROJECT / ".git").exists():
         return None
-    command = ["git", "-C", str(PACKAGE.parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    command = ["git", "-C", str(_PROJECT), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):

@@ -3,8 +3,8 @@
 OUTPUTS:
     config.yaml                  the resolved study with package versions and the machine
     assets/panels.json           train, validation and test panels: ids, content hashes, types
-    assets/manifest.json         counts, versions, hashes; the games stand beside it, and where
-                                 results go to a store, in tasks.tar
+    assets/tasks.tar             the tasks as play reads them: games, or a shop and its goals
+    assets/manifest.json         counts, versions, hashes
     expert/trajectories.parquet  one row per expert or walkthrough trajectory
     expert/summary.json          the expert's success by task type
 """
@@ -13,16 +13,16 @@ OUTPUTS:
 rule study_config:
     """Write down the study that these results belong to."""
     output:
-        f"{R}/config.yaml",
+        **of.outputs("study_config"),
     log:
-        f"{R}/logs/config.log",
+        of.log("study_config"),
     benchmark:
-        f"{R}/benchmarks/study_config/config.jsonl"
-    # What watches a run reads it.
+        of.benchmark("study_config")
+    # The monitor reads it while the study runs.
     priority: 100
     params:
-        cfg=cfg("config"),
-        code=code_version("config"),
+        cfg=of.cfg("study_config"),
+        code=of.code("study_config"),
     message:
         "Resolved configuration of the study"
     shell:
@@ -32,56 +32,42 @@ rule study_config:
 rule assets:
     """Make or collect the games; the panels file holds the hash of each one."""
     output:
-        **named(SHARED, **task_files()),
-        **TASKS,
-        panels=f"{R}/assets/panels.json",
-        manifest=f"{R}/assets/manifest.json",
+        **of.outputs("assets"),
     log:
-        f"{R}/logs/assets.log",
-    benchmark:
-        f"{R}/benchmarks/assets/assets.jsonl"
-    cache: SHARED
+        of.log("assets"),
+    cache: True
     threads: cores("assets")
     resources:
         **asks("assets"),
     params:
-        cfg=cfg("assets"),
-        code=code_version("assets"),
-        out=subpath(output.panels, parent=True),
+        cfg=of.cfg("assets"),
+        code=of.code("assets"),
+        paths=of.paths("assets"),
     message:
         "Games and panels"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.assets --config {params.cfg:q} --seed 0"
-        " --out {params.out:q} > {log:q} 2>&1" + PACK_TASKS
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.assets --config {params.cfg:q}"
+        " {params.paths:q} > {log:q} 2>&1"
 
 
 rule expert:
     """Demonstrations on the training panel: a scripted expert's, walkthroughs, or people's."""
     input:
-        **TASKS,
-        panels=f"{R}/assets/panels.json",
+        unpack(of.inputs("expert")),
     output:
-        trajectories=f"{R}/expert/trajectories.parquet",
-        summary=f"{R}/expert/summary.json",
+        **of.outputs("expert"),
     log:
-        f"{R}/logs/expert.log",
-    benchmark:
-        f"{R}/benchmarks/expert/expert.jsonl"
-    cache: SHARED
+        of.log("expert"),
+    cache: True
     threads: cores("expert")
     resources:
         **asks("expert"),
     params:
-        cfg=cfg("expert"),
-        code=code_version("expert"),
-        assets=here(f"{R}/assets"),
-        out=subpath(output.summary, parent=True),
+        cfg=of.cfg("expert"),
+        code=of.code("expert"),
+        paths=of.paths("expert"),
     message:
         "Expert trajectories"
     shell:
-        UNPACK_TASKS
-        + "OMP_NUM_THREADS={threads} python -m hgrpo.cli.expert --config {params.cfg:q} --seed 0"
-        " --assets {params.assets:q} --out {params.out:q} > {log:q} 2>&1"
-
-
-without_times("assets", "expert")
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.expert --config {params.cfg:q}"
+        " {params.paths:q} > {log:q} 2>&1"

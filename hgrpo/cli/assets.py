@@ -1,77 +1,15 @@
-"""Make or collect the tasks of a study's environment and write its panels.
+"""Make or collect the tasks of an environment and write its panels.
 
-ALFWorld: every game is played once before it is let in: it must not be won at reset, and its
-stored walkthrough, where it has one, must win. WebShop: catalogue, search index and goals, of data
-files that are fetched first where the config says so.
+The environment checks each task before it lets it in, and fetches data files first where its
+settings say so.
 
 Example:
   python -m hgrpo.cli.assets --config configs/envs/alfworld-laptop.yaml --seed 0 \\
       --out results/bakeoff/assets
 """
 
-import hashlib
-import json
-import time
-from collections import Counter
-from pathlib import Path
-
-from hgrpo.atomic import atomic_folder
-from hgrpo.cli.entry import arguments, read_config, run
-from hgrpo.envs.alfworld import assets as alfworld
-from hgrpo.envs.base import Task
-from hgrpo.envs.kinds import environment
-from hgrpo.envs.panels import SPLITS, check_sizes, write_panels
-from hgrpo.envs.webshop import assets as webshop
-from hgrpo.provenance import provenance
-
-MAKERS = {"alfworld": alfworld, "webshop": webshop}
-
-
-def main() -> None:
-    """Parse the arguments and write the assets folder."""
-    parser = arguments(__doc__)
-    parser.add_argument("--seed", type=int, default=0, help="seed of the games and panels")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write")
-    args = parser.parse_args()
-    loaded = read_config(args.config)
-    config = environment(loaded.get("env", loaded), "--config")
-    maker = MAKERS[config.name]
-    began = time.perf_counter()
-    skipped: Counter[str] = Counter()
-    panels: dict[str, list[Task]] = {split: [] for split in SPLITS}
-    data_files = maker.data_files(config)
-    with atomic_folder(args.out) as out:
-        for split, task in maker.make(config, args.seed, out, skipped):
-            panels[split].append(task)
-        check_sizes(panels, loaded)
-        write_panels(out / "panels.json", panels)
-        manifest = {
-            "env": config.model_dump(mode="json", exclude={"expert"}),
-            "seed": args.seed,
-            "source": config.source,
-            "data_files": data_files,
-            "panels": {
-                split: {"tasks": len(tasks), **_types(tasks), "hash": _digest(tasks)}
-                for split, tasks in panels.items()
-            },
-            "skipped": {reason: count for reason, count in sorted(skipped.items()) if count},
-            "elapsed_s": time.perf_counter() - began,
-        } | provenance("assets")
-        (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
-    for split, row in manifest["panels"].items():
-        counts = ", ".join(f"{kind} {count}" for kind, count in row["types"].items())
-        print(f"{split}: {row['tasks']} tasks ({counts})")
-    for reason, count in manifest["skipped"].items():
-        print(f"left out or noted: {count} ({reason})")
-
-
-def _types(tasks: list[Task]) -> dict[str, dict[str, int]]:
-    return {"types": dict(sorted(Counter(task.task_type for task in tasks).items()))}
-
-
-def _digest(tasks: list[Task]) -> str:
-    return hashlib.sha256("".join(task.content_hash for task in tasks).encode()).hexdigest()
-
+from hgrpo.cli.stage import run_stage
+from hgrpo.stages import assets
 
 if __name__ == "__main__":
-    run(main)
+    run_stage(assets, __doc__)

@@ -1,6 +1,6 @@
 """Print a study with every name resolved, or what one stage of it is given as --config.
 
-Also writes down the study that results belong to.
+The pipeline also calls this command to write down the study that its results belong to.
 
 Examples:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --rounds 3
@@ -14,16 +14,18 @@ from pathlib import Path
 
 import yaml
 
-from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import read_config, run
+from hgrpo.cli.stage import read_settings
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
-from hgrpo.provenance import provenance
+from hgrpo.stages import study_config
+from hgrpo.stages.job import Job
+from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
 from hgrpo.study.study import OVERRIDES, Study, load_study
-from hgrpo.workflow.code_version import STAGES
-from hgrpo.workflow.stage_config import as_json, stage_config
+from hgrpo.workflow.code_version import code_of
+from hgrpo.workflow.rules import as_json
 
-_OF_ONE_METHOD = ("rl_round", "turnrd_fit", "evaluate")
+_OF_ONE_METHOD = tuple(stage for stage in STAGES if belongs_to_an_arm(stage))
 
 
 def main() -> None:
@@ -57,28 +59,27 @@ def main() -> None:
     if args.out is None:
         yaml.safe_dump(resolved, sys.stdout, sort_keys=False)
         return
-    with atomic_file(args.out) as path:
-        path.write_text(
-            yaml.safe_dump(resolved | {"provenance": provenance("config")}, sort_keys=False)
-        )
+    job = Job(code=code_of("study_config", {}))
+    settings = read_settings(study_config, resolved, job)
+    study_config.run(settings, job, study_config.Paths(args.out))
 
 
 def stage_text(study: Study, stage: str, method: str | None) -> str:
     """What the pipeline gives a stage as --config: one line of JSON.
 
     Raises:
-        UserError: the stage is one method's, and `method` is none that it can be.
+        UserError: the stage belongs to one method, and `method` is not one that has it.
     """
     if stage in _OF_ONE_METHOD:
         if method not in study.methods:
             asked = "--method is missing" if method is None else f"--method {method}: unknown"
             raise UserError(f"{asked}{did_you_mean(method or '', study.methods)}")
-        kind = study.methods[method].credit.kind
-        if stage == "turnrd_fit" and kind != "turnrd":
-            raise UserError(f"--method {method}: nothing is fitted for its credit, {kind!r}")
+        credit = study.methods[method].credit
+        if stage == "credit_fit" and not credit.declared.fits:
+            raise UserError(f"--method {method}: nothing is fitted for its credit, {credit.kind!r}")
         if stage == "rl_round" and not study.methods[method].train:
             raise UserError(f"--method {method}: it is not trained")
-    return as_json(stage_config(study, stage, method))
+    return as_json(load(stage).from_study(study, method))
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hgrpo.cli.entry import run
-from hgrpo.credit.judge.settings import SERVICE
 from hgrpo.errors import UserError
+from hgrpo.stages.order import STAGES
 from hgrpo.study.study import NAME, Study, load_study
 from hgrpo.workflow.planning.accuracy import PLAN, check_lines, check_plan, save_plan
 from hgrpo.workflow.planning.forecast import (
@@ -37,11 +37,11 @@ from hgrpo.workflow.planning.forecast import (
     total,
     unknown_stages,
 )
-from hgrpo.workflow.planning.jobs import SHARED, STAGES, Job, read_jobs, snakemake_summary
+from hgrpo.workflow.planning.jobs import SHARED, Job, read_jobs, snakemake_summary
 from hgrpo.workflow.planning.past import Past, Player
 from hgrpo.workflow.planning.profile import Profile, read_profile
 from hgrpo.workflow.planning.tables import footnotes, lost_lines, price_lines, table, wall_line
-from hgrpo.workflow.preflight import missing_key
+from hgrpo.workflow.preflight import missing_variables
 
 RESULTS = Path("results")
 _NOTHING_KNOWN = (
@@ -131,7 +131,7 @@ def report(
     by_stage = rows(expected, stage_of, STAGES, prices)
     by_arm = rows(expected, arm_of, [SHARED, *study.methods], prices)
     everything = total("all", expected, prices)
-    judges = judge_lines(study, [one.job for one in expected], environment)
+    outside = outside_lines(study, [one.job for one in expected], environment)
     unknown = unknown_stages(expected)
     minutes = least_minutes(expected, study, profile)
     lines = [*table("stage", by_stage, currency, each=True), ""]
@@ -141,8 +141,8 @@ def report(
         if everything.seconds_each is None:
             lines += _NOTHING_KNOWN
         lines += footnotes(by_arm)
-        lines += price_lines(everything, profile, bool(judges))
-    return lines + lost_lines(one.job for one in expected) + judges
+        lines += price_lines(everything, profile, bool(outside))
+    return lines + lost_lines(one.job for one in expected) + outside
 
 
 def _print(lines: Iterable[str]) -> None:
@@ -150,34 +150,23 @@ def _print(lines: Iterable[str]) -> None:
         print(line)
 
 
-def judge_lines(study: Study, jobs: Iterable[Job], environment: Mapping[str, str]) -> list[str]:
-    """Of each judge that is not the offline rubric: most calls of the rounds to run, and its caps.
+def outside_lines(study: Study, jobs: Iterable[Job], environment: Mapping[str, str]) -> list[str]:
+    """What the rounds to run may ask of outside services, such as a judge: a line for each arm.
 
     Args:
         study: in hand.
         jobs: from `read_jobs`.
-        environment: of the process, which may hold the judge's key.
+        environment: of the process, which may hold the service's key.
     """
     to_run = Counter(job.arm for job in jobs if job.stage == "rl_round" and job.to_run)
     lines = []
     for name, arm in study.methods.items():
-        judge = arm.credit.settings
-        if not to_run[name] or arm.credit.kind != "judge" or judge["base_url"] == SERVICE:
-            continue
         training = study.training[name]
-        calls = to_run[name] * training.steps_per_round * training.tasks_per_step
-        if judge["variant"] == "trajectory":
-            calls *= training.rollouts_per_task
-        caps = [
-            f"{cap} {judge[cap]}" for cap in ("max_calls", "max_dollars") if judge[cap] is not None
-        ]
-        unset = missing_key(arm, environment)
-        lines.append(
-            f"{name}: up to {calls:,} calls to {judge['model']} at {judge['base_url']}, without "
-            "repeats; known answers are not asked for again"
-            + (f"; caps of the study: {', '.join(caps)}" if caps else "")
-            + (f"; {unset} is not set" if unset else "")
-        )
+        groups = to_run[name] * training.steps_per_round * training.tasks_per_step
+        asked = arm.credit.declared.outside_calls(groups, training.rollouts_per_task)
+        if to_run[name] and asked:
+            unset = missing_variables(arm, environment)
+            lines.append(f"{name}: {asked}" + "".join(f"; {each} is not set" for each in unset))
     return lines
 
 

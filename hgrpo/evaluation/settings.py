@@ -4,6 +4,9 @@ from pydantic import Field, field_validator
 
 from hgrpo.config.strict import Strict
 
+# Keys that only the statistics read: they change no episode.
+STATISTICS = {"bootstrap", "confidence"}
+
 
 class EvaluationConfig(Strict):
     """Evaluation of every round on the validation and test panels."""
@@ -25,3 +28,8 @@ class EvaluationConfig(Strict):
         if 0 not in values:
             raise ValueError("0 (greedy) is missing: arms are compared at it")
         return values
+
+    @property
+    def panel_sizes(self) -> dict[str, int]:
+        """Games that evaluation plays of each panel, in the order in which they are played."""
+        return {"validation": self.validation_games, "test": self.test_games}

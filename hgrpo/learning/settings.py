@@ -6,6 +6,8 @@ from pydantic import Field, model_validator
 
 from hgrpo.config.strict import Strict
 
+# Keys of `TrainingConfig` that say how turns are played.
+PLAY = {"temperature", "max_action_tokens", "in_flight"}
 Beta = Annotated[float, Field(ge=0, lt=1)]
 
 

@@ -1,0 +1,16 @@
+"""The stages of the pipeline, one module each; `order.py` lists them.
+
+A stage's module says everything about the stage:
+
+    FOLDER       folder of a job's files below results/<study>, with its wildcards
+    OUTPUTS      name -> file in that folder
+    RESOURCES    what a job asks of the machine, where the study does not say otherwise
+    ENV_USES, ENGINE_USES    what it uses of the study's environment and engine
+    Settings     what the stage is given as --config
+    Paths        the files and folders that its command takes
+    from_study   the part of a study that the settings are made of
+    inputs       the files that a job reads
+    run          the work
+
+Snakemake reads the rest to plan, so only `run` may import torch.
+"""

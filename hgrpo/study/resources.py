@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
 from hgrpo.config.strict import Strict
+from hgrpo.stages.order import STAGES, load, resources_key
 
 
 class StageResources(Strict):
@@ -14,32 +15,38 @@ class StageResources(Strict):
     mem_mb: int = Field(1000, gt=0, description="MiB")
     runtime: int = Field(60, gt=0, description="minutes")
     gpu: int = Field(
-        0, ge=0, description="GPUs, where the profile is a cluster's; a round has a process on each"
+        0, ge=0, description="GPUs of a job on a cluster; a round has one process on each"
     )
 
 
-class Resources(Strict):
-    """Resources by stage."""
-
-    assets: StageResources = StageResources()
-    expert: StageResources = StageResources()
-    base: StageResources = StageResources(mem_mb=2000)
-    sft: StageResources = StageResources(mem_mb=2500)
-    rl_round: StageResources = StageResources(mem_mb=1700)
-    turnrd_fit: StageResources = StageResources(mem_mb=1500)
-    evaluate: StageResources = StageResources(mem_mb=1500)
-    report: StageResources = StageResources()
-    credit_agreement: StageResources = StageResources(mem_mb=2000)
-
+class _ByStage(Strict):
     @model_validator(mode="before")
     @classmethod
-    def _keep_what_is_not_said(cls, given: object) -> object:
-        """A stage of which one key is given keeps its own defaults for the others."""
+    def _keep_defaults(cls, given: object) -> object:
+        """Where a study gives one key of a stage, the stage keeps its own defaults for the others."""
         if not isinstance(given, Mapping):
             return given
+        if "turnrd_fit" in given:
+            raise ValueError("turnrd_fit: the stage is called credit_fit; rename the key")
         return {
             stage: cls.model_fields[stage].default.model_dump() | values
             if stage in cls.model_fields and isinstance(values, Mapping)
             else values
             for stage, values in given.items()
         }
+
+    def of(self, stage: str) -> StageResources:
+        """The resources of a stage; those without a section take the defaults."""
+        return dict(self).get(stage, StageResources())
+
+
+Resources = create_model(
+    "Resources",
+    __base__=_ByStage,
+    __doc__="Resources by stage.",
+    **{
+        stage: (StageResources, StageResources(**load(stage).RESOURCES))
+        for stage in STAGES
+        if stage == resources_key(stage) and stage != "study_config"
+    },
+)

@@ -1,58 +1,112 @@
-"""The version of the code that a stage really runs.
+"""The hash of the code that a job of a study really runs.
 
-Snakemake sees a stage as a shell command and knows nothing of the modules behind it. The hash
-given here covers the stage's command line module, every hgrpo module it imports (also inside
-functions), and the data files of their packages. What cannot change a result is left out:
-comments, docstrings and formatting.
+Snakemake sees a stage as a shell command and knows nothing of the modules behind it. This hash covers
+the stage's module, the environment, engine and credit assigners that the study names, every hgrpo
+module that these import (also inside functions), and the data files of their packages.
+
+It leaves out what cannot change a result: comments, docstrings, formatting, imports for type
+checking, descriptions of settings, texts of errors, the functions that only plan a stage, and the
+capabilities of a plug-in that the stage does not use. Defaults in modules whose name ends in
+`settings` do not count either: a job gets every value with its settings, which are a param of their
+own.
 """
 
 import ast
 import functools
 import hashlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from hgrpo.credit import kinds as credit_kinds
+from hgrpo.stages.order import load
+
 PACKAGE = Path(__file__).resolve().parent.parent
-STAGES = (
-    "config",
-    "assets",
-    "expert",
-    "base",
-    "sft",
-    "rl_round",
-    "turnrd_fit",
-    "evaluate",
-    "merge",
-    "figures",
-    "report",
-    "credit_agreement",
-)
+# What a stage's module says for planning. It reaches a job through its params and inputs.
+_PLANS = {
+    "from_study",
+    "from_whole_study",
+    "inputs",
+    "outputs",
+    "RESOURCES",
+    "ENV_USES",
+    "ENGINE_USES",
+}
+_PLANNING_MODULES = ("stages.files", "stages.order", "stages.paths")
+# Base classes of plug-ins: their public methods and attributes are capabilities.
+_PLUGINS = {"Environment", "EngineKind"}
+
+
+def code_version(
+    stage: str, env: str | None = None, engine: str | None = None, credit: Iterable[str] = ()
+) -> str:
+    """Hash (16 hex digits) of what a job of a stage runs.
+
+    Args:
+        stage: one of `hgrpo.stages.order.STAGES`.
+        env: name of the environment; None if the stage does not use one.
+        engine: kind of the rollout engine; None likewise.
+        credit: kinds of the credit assigners that the job loads.
+    """
+    return _code_version(stage, env, engine, tuple(sorted(set(credit))))
+
+
+def code_of(stage: str, settings: Mapping) -> str:
+    """`code_version` for a stage's settings, as its --config holds them.
+
+    A section `env` names the environment, `engine` the engine, and every section `credit` an
+    assigner.
+    """
+    env, engine = settings.get("env") or {}, settings.get("engine") or {}
+    return code_version(stage, env.get("name"), engine.get("kind"), _credit_kinds(settings))
+
+
+def _credit_kinds(settings: object) -> set[str]:
+    if isinstance(settings, list):
+        return set().union(*map(_credit_kinds, settings))
+    if not isinstance(settings, Mapping):
+        return set()
+    found = set().union(*map(_credit_kinds, settings.values()))
+    credit = settings.get("credit")
+    return found | {credit["kind"]} if isinstance(credit, Mapping) and "kind" in credit else found
 
 
 @functools.cache
-def code_version(
-    stage: str, assigner: str | tuple[str, ...] | None = None, package: Path = PACKAGE
-) -> str:
-    """Hash (16 hex digits) of what `python -m hgrpo.cli.<stage>` runs.
-
-    Args:
-        stage: name of a command line.
-        assigner: kind of the credit assigner it loads by name, or kinds, for a stage that does.
-        package: folder of the package.
-    """
+def _code_version(stage: str, env: str | None, engine: str | None, credit: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
-    for name, content in sorted(contents(stage, assigner, package).items()):
+    roots, uses = plug_ins(stage, env, engine, credit)
+    for name, content in sorted(contents(roots, uses).items()):
         digest.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
     return digest.hexdigest()[:16]
 
 
+def plug_ins(
+    stage: str, env: str | None, engine: str | None, credit: Iterable[str]
+) -> tuple[list[str], frozenset[str]]:
+    """The modules that a job starts from, and the capabilities that it uses of its plug-ins."""
+    module = load(stage)
+    env_uses, engine_uses = vars(module).get("ENV_USES", ()), vars(module).get("ENGINE_USES", ())
+    for kind in credit:
+        env_uses += tuple(credit_kinds.settings_of(kind).uses)
+    roots = [module.__name__, *map(credit_kinds.module_name, credit)]
+    if env is not None and env_uses:
+        roots.append(f"hgrpo.envs.{env}")
+    if engine is not None and engine_uses:
+        roots.append(f"hgrpo.rollout.{engine}")
+    return roots, frozenset({*env_uses, *engine_uses, "Settings"})
+
+
 def contents(
-    stage: str, assigner: str | tuple[str, ...] | None = None, package: Path = PACKAGE
+    roots: Iterable[str], uses: frozenset[str] = frozenset(), package: Path = PACKAGE
 ) -> dict[str, bytes]:
-    """Module name or data file (relative to the package's parent) -> what of it counts."""
-    modules = imported_modules(f"{package.name}.cli.{stage}", package)
-    for kind in (assigner,) if isinstance(assigner, str) else assigner or ():
-        modules |= imported_modules(f"{package.name}.credit.{kind}", package)
-    found = {name: _normalised(_source(name, package)) for name in modules}
+    """Module name or data file (relative to the package's parent) -> what of it counts.
+
+    Args:
+        roots: dotted names of the modules that a job starts from.
+        uses: capabilities that count of the plug-ins among the modules.
+        package: folder of the package.
+    """
+    modules = imported_modules(roots, uses, package)
+    found = {name: _content(name, uses, package) for name in modules}
     for name in modules:
         source = _source(name, package)
         if source.name == "__init__.py":
@@ -61,28 +115,32 @@ def contents(
     return found
 
 
-@functools.cache
-def imported_modules(module: str, package: Path = PACKAGE, lazy: bool = True) -> frozenset[str]:
-    """Modules of the package that importing `module` runs, itself and its parents included.
+def imported_modules(
+    roots: Iterable[str],
+    uses: frozenset[str] = frozenset(),
+    package: Path = PACKAGE,
+    lazy: bool = True,
+) -> frozenset[str]:
+    """Modules of the package that a job runs: the roots, their parents and what they import.
 
     Args:
-        module: dotted name, such as "hgrpo.cli.sft".
-        package: folder of the package.
+        roots, uses, package: as for `contents`.
         lazy: follow imports written inside functions too.
 
     Raises:
-        FileNotFoundError: the module does not exist.
+        FileNotFoundError: a module does not exist.
     """
+    skipped = {f"{package.name}.{name}" for name in _PLANNING_MODULES}
     found: set[str] = set()
-    waiting = [module]
+    waiting = list(roots)
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in found or name in skipped:
             continue
         found.add(name)
         if "." in name:
             waiting.append(name.rpartition(".")[0])
-        waiting += _imports(name, package, lazy)
+        waiting += _imports(name, uses, package, lazy)
     return frozenset(found)
 
 
@@ -92,15 +150,106 @@ def _source(module: str, package: Path) -> Path:
 
 
 @functools.cache
-def _parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_bytes(), filename=str(path))
+def _tree(module: str, uses: frozenset[str], package: Path) -> ast.Module:
+    """The syntax tree of a module without what does not count."""
+    source = _source(module, package)
+    tree = ast.parse(source.read_bytes(), filename=str(source))
+    is_stage = module.startswith(f"{package.name}.stages.")
+    holds_settings = module.endswith("settings")
+    return _Counted(uses, _PLANS if is_stage else set(), holds_settings).visit(tree)
 
 
 @functools.cache
-def _imports(module: str, package: Path, lazy: bool) -> list[str]:
+def _content(module: str, uses: frozenset[str], package: Path) -> bytes:
+    return _meaning(_tree(module, uses, package)).encode()
+
+
+class _Counted(ast.NodeTransformer):
+    """Takes out of a syntax tree what cannot change a result."""
+
+    def __init__(self, uses: frozenset[str], plans: set[str], holds_settings: bool):
+        self._uses, self._plans, self._holds_settings = uses, plans, holds_settings
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        node.body = [item for item in node.body if not _names(item) & self._plans]
+        return self._without_docstring(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        if _PLUGINS & {base.id for base in node.bases if isinstance(base, ast.Name)}:
+            node.body = [item for item in node.body if self._counts(item)]
+        if self._holds_settings:
+            node.body = [_without_default(item) for item in node.body]
+        return self._without_docstring(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        return self._without_docstring(node)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return None
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        node.keywords = [word for word in node.keywords if word.arg != "description"]
+        return self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        return _WithoutText().visit(node)
+
+    def _counts(self, item: ast.stmt) -> bool:
+        """Whether a statement of a plug-in's class is a capability in use, or private."""
+        public = {name for name in _names(item) if not name.startswith("_")}
+        return not public or bool(public & self._uses)
+
+    def _without_docstring(self, node: ast.AST) -> ast.AST:
+        node.body = [item for item in node.body if not _is_docstring(item)]
+        return self.generic_visit(node)
+
+
+def _without_default(item: ast.stmt) -> ast.stmt:
+    """A setting's declaration without its default; bounds and other checks stay."""
+    if not isinstance(item, ast.AnnAssign) or "ClassVar" in ast.dump(item.annotation):
+        return item
+    if isinstance(item.value, ast.Call) and _called(item.value) == "Field":
+        item.value.args = []
+        item.value.keywords = [
+            word for word in item.value.keywords if word.arg not in ("default", "default_factory")
+        ]
+    else:
+        item.value = None
+    return item
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+class _WithoutText(ast.NodeTransformer):
+    """Empties the texts in a statement."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant("") if isinstance(node.value, str) else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        return ast.Constant("")
+
+
+def _names(item: ast.stmt) -> set[str]:
+    """The names that a statement defines."""
+    if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {item.name}
+    targets = item.targets if isinstance(item, ast.Assign) else []
+    targets += [item.target] if isinstance(item, ast.AnnAssign) else []
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+@functools.cache
+def _imports(module: str, uses: frozenset[str], package: Path, lazy: bool) -> list[str]:
     source = _source(module, package)
     names = []
-    for node in _statements(_parse(source), lazy):
+    for node in _statements(_tree(module, uses, package), lazy):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -116,14 +265,12 @@ def _imports(module: str, package: Path, lazy: bool) -> list[str]:
 
 
 def _statements(tree: ast.AST, lazy: bool):
-    """Every node; without `lazy`, none of those in functions or under `if TYPE_CHECKING`."""
+    """Every node; without `lazy`, none of those inside functions."""
     if lazy:
         yield from ast.walk(tree)
         return
     for child in ast.iter_child_nodes(tree):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
             continue
         yield child
         yield from _statements(child, lazy)
@@ -138,27 +285,20 @@ def _data_files(folder: Path):
             yield path
 
 
-@functools.cache
-def _normalised(path: Path) -> bytes:
-    return _meaning(_parse(path)).encode()
-
-
 def _meaning(node: object) -> str:
-    """A syntax tree as text, without docstrings, positions and empty fields.
+    """A syntax tree as text, without positions and empty fields.
 
-    `ast.dump` would do, but its text differs between Python versions; results outlive those.
+    `ast.dump` would do, but its text differs between Python versions, and results outlive those.
     """
     if isinstance(node, list):
-        return "[" + ",".join(_meaning(item) for item in node) + "]"
+        return "[" + ",".join(map(_meaning, node)) + "]"
     if not isinstance(node, ast.AST):
         return repr(node)
-    fields = []
-    for name, value in ast.iter_fields(node):
-        if name == "body" and isinstance(value, list):
-            value = [item for item in value if not _is_docstring(item)]
-        if value is None or value == []:
-            continue
-        fields.append(f"{name}={_meaning(value)}")
+    fields = [
+        f"{name}={_meaning(value)}"
+        for name, value in ast.iter_fields(node)
+        if value is not None and value != []
+    ]
     return f"{type(node).__name__}({','.join(fields)})"
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hgrpo.atomic import atomic_file
 from hgrpo.errors import UserError
+from hgrpo.stages.order import STAGES
 from hgrpo.workflow.planning.forecast import Forecast
-from hgrpo.workflow.planning.jobs import STAGES
-from hgrpo.workflow.planning.past import benchmark_seconds
+from hgrpo.workflow.planning.past import benchmark_of, benchmark_seconds
 
 PLAN = "plan.json"
 
@@ -100,7 +100,7 @@ def check_plan(folder: Path, settings: Mapping[str, object]) -> Check | None:
     asked = path.stat().st_mtime_ns
     ran: dict[str, list[tuple[float | None, float]]] = {}
     for stage, name, planned in named:
-        benchmark = folder / "benchmarks" / stage / f"{name}.jsonl"
+        benchmark = benchmark_of(folder, stage, name)
         if benchmark.is_file() and benchmark.stat().st_mtime_ns > asked:
             taken = benchmark_seconds(benchmark)
             if taken is not None:

@@ -4,13 +4,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from hgrpo.stages.order import resources_key
 from hgrpo.study.resources import Resources, StageResources
 from hgrpo.study.study import Study
 from hgrpo.workflow.planning.jobs import SHARED, Job
 from hgrpo.workflow.planning.past import OWN, Estimate, Past
 from hgrpo.workflow.planning.profile import Prices, Profile
-
-_REPORT = ("merge", "figures", "report")
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def needs(resources: Resources, stage: str, cores: int | None = None) -> StageRe
         cores: of the machine that runs it: Snakemake gives a job that asks for more as many as
             these. None on a cluster.
     """
-    asked = getattr(resources, "report" if stage in _REPORT else stage, StageResources())
+    asked = resources.of(resources_key(stage))
     if cores is None or asked.threads <= cores:
         return asked
     return asked.model_copy(update={"threads": cores})
@@ -161,7 +160,7 @@ def _longest_chain(timed: Iterable[tuple[Forecast, float]], study: Study) -> flo
 
 def _each_waits(study: Study, arm: str) -> bool:
     """Whether a round starts from the policy, or from the fit, of the one before."""
-    return study.training[arm].carry_policy or study.methods[arm].credit.kind == "turnrd"
+    return study.training[arm].carry_policy or study.methods[arm].credit.declared.fits
 
 
 def arm_of(job: Job) -> str:

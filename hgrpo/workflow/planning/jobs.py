@@ -8,18 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.errors import UserError
+from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
 
-# In the order in which they run.
-STAGES = (
-    *("study_config", "assets", "expert", "base", "sft", "rl_round", "turnrd_fit", "evaluate"),
-    *("merge", "figures", "report"),
-)
-OF_ARMS = ("rl_round", "turnrd_fit", "evaluate")
-SHARED = "shared"  # what stands for an arm where a job belongs to all of them
+# Stands for the arm of a job that belongs to all arms.
+SHARED = "shared"
 
-# What an exception group is drawn with, at the beginning of a line.
+# Characters that an exception group is drawn with, at the beginning of a line.
 _BOX = "|+- \t"
-# An exception's name and its message, as Python prints them, or an error of ours.
+# An exception's name and its message, as Python prints them; or an error of this project.
 _EXCEPTION = re.compile(r"([\w.]*(Error|Exception)\w*|error):\s*\S")
 
 
@@ -29,9 +25,9 @@ class Job:
 
     Attributes:
         stage: name of its rule.
-        folder: where its files stand, such as results/bakeoff/rl/flatGRPO/seed_11/round_2.
-        to_run: nothing finished takes its place.
-        lost: a file of it that is gone though the job is not to run; "" where none is.
+        folder: its folder, such as results/bakeoff/rl/flatGRPO/seed_11/round_2.
+        to_run: it has to run.
+        lost: a file of the job that is gone although the job is not to run; "" if all are there.
     """
 
     stage: str
@@ -42,32 +38,28 @@ class Job:
     @property
     def arm(self) -> str:
         """The method it belongs to, or `SHARED`."""
-        return self.folder.split("/")[-3] if self.stage in OF_ARMS else SHARED
+        return self.folder.split("/")[-3] if belongs_to_an_arm(self.stage) else SHARED
 
     @property
     def seed(self) -> str:
-        """The seed it belongs to, as its folder's name; "" for a job of all of them."""
-        return self.folder.split("/")[-2] if self.stage in OF_ARMS else ""
+        """The name of its seed's folder; "" for a job of all seeds."""
+        return self.folder.split("/")[-2] if belongs_to_an_arm(self.stage) else ""
 
     @property
     def name(self) -> str:
-        """Its benchmark file, without the suffix."""
-        if self.stage in OF_ARMS:
+        """The name of its log and of its benchmark, without the suffix."""
+        if belongs_to_an_arm(self.stage):
             return ".".join(self.folder.split("/")[-3:])
-        return "config" if self.stage == "study_config" else self.stage
+        return self.stage
 
 
 def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
-    """The table of `snakemake --summary` as hgrpo/workflow/planning/listing.py shortens it.
-
-    It builds the graph of jobs and no more. A dry run lists less and takes longer, since it goes
-    on to write every job out.
+    """The table of `snakemake --summary`: a row for each output file, with its rule and plan.
 
     Raises:
-        UserError: snakemake fails, with its most telling line.
+        UserError: snakemake fails; with its most telling line.
     """
-    command = [sys.executable, "-m", "hgrpo.workflow.planning.listing", "--summary"]
-    command += ["--workflow-profile", str(profile)]
+    command = [sys.executable, "-m", "snakemake", "--summary", "--workflow-profile", str(profile)]
     if settings:
         command += ["--config", *settings]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -78,36 +70,39 @@ def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
 
 
 def telling_line(text: str) -> str:
-    """The line of what a failed program printed that says most about why.
+    """The line of a failed program's output that says most about why it failed.
 
-    That is the last one that names an exception or an error with a message, else the last one;
-    without what an exception group is drawn with. "" where there is none.
+    That is the last line that names an exception or an error with its message, else the last line.
+    "" if there is no line.
     """
     lines = [line.lstrip(_BOX).rstrip() for line in text.splitlines()]
-    # What is left of a rule, such as "1 ----------------", says nothing.
+    # The remains of a drawn rule, such as "1 ----------------", say nothing.
     lines = [line for line in lines if line.strip("0123456789.- ")]
     errors = [line for line in lines if _EXCEPTION.match(line)]
     return (errors or lines or [""])[-1]
 
 
 def read_jobs(summary: str) -> list[Job]:
-    """The jobs in the lines of `snakemake --summary`.
+    """The jobs in the table of `snakemake --summary`, in its order.
 
-    All files of a job stand in one folder, or in `adapter` or `tables` below it.
+    Snakemake lists targets that are no stage too; they have no files.
     """
     found: dict[tuple[str, str], Job] = {}
     for line in summary.splitlines():
         row = line.split("\t")
-        if len(row) > 4 and row[0] != "output_file":
-            path, stage, to_run = row[0], row[2], row[-1].strip() != "no update"
-            folder = _home(path)
-            before = found.get((stage, folder))
-            lost = before.lost if before else ""
-            if not to_run and row[-2] == "missing":
-                lost = lost or path
-            found[stage, folder] = Job(stage, folder, to_run, lost)
+        if len(row) <= 4 or row[2] not in STAGES:
+            continue
+        path, stage, to_run = row[0], row[2], row[-1].strip() != "no update"
+        folder = _job_folder(path, stage)
+        before = found.get((stage, folder))
+        lost = before.lost if before else ""
+        if not to_run and row[-2] == "missing":
+            lost = lost or path
+        found[stage, folder] = Job(stage, folder, to_run, lost)
     return list(found.values())
 
 
-def _home(output: str) -> str:
-    return output.rpartition("/")[0].removesuffix("/adapter").removesuffix("/tables")
+def _job_folder(path: str, stage: str) -> str:
+    """The folder of the job that writes a file: results/<study>, and below it the stage's own."""
+    depth = 2 + len(load(stage).FOLDER.split("/")) if load(stage).FOLDER else 2
+    return "/".join(path.split("/")[:depth])

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -11,29 +12,14 @@ from pathlib import Path
 
 from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
-from hgrpo.workflow.planning.jobs import OF_ARMS, SHARED
+from hgrpo.stages.order import STAGES, belongs_to_an_arm, load, runs_a_model
+from hgrpo.stages.timing import TIMING
+from hgrpo.workflow.planning.jobs import SHARED
 
 # Where an estimate comes from: the same arm of this study, other arms of it, other studies.
 OWN, OTHER_ARMS, OTHER_STUDIES = range(3)
 
-# Stages that run or keep a model: what they took with one says nothing of another.
-OF_MODELS = ("base", "sft", "rl_round", "turnrd_fit", "evaluate")
-
-# What a job of a stage leaves in its study's folder; of an arm's job, `*` is arm, seed and round.
-_WRITES = {
-    "study_config": ("config.yaml",),
-    "assets": ("assets",),
-    "expert": ("expert",),
-    "base": ("base",),
-    "sft": ("sft",),
-    "rl_round": ("rl/*/seed_*/round_*",),
-    "turnrd_fit": ("turnrd/*/seed_*/round_*",),
-    "evaluate": ("eval/*/seed_*/round_*",),
-    "merge": ("report/episodes.parquet",),
-    "figures": ("report/figures",),
-    "report": ("report/report.html", "report/methods_comparison.json", "report/tables"),
-}
-_WEIGHED = 20  # folders of a stage and arm: more of them say the same
+_WEIGHED = 20  # folders of a stage and arm that are weighed; more would say the same
 
 _ByArm = Mapping[str, list[float]]
 _Measure = Callable[[Path, str], _ByArm]
@@ -69,7 +55,7 @@ class Past:
     """Means over the past jobs of a stage and arm, of the nearest jobs that there are.
 
     Those are of the same arm of the study, else of its other arms, else of that arm in other
-    studies, else of any arm there. Of `OF_MODELS`, other studies count only with the same player.
+    studies, else of any arm there. Of stages that run a model, other studies count only with the same player.
 
     Args:
         results: folder of all studies.
@@ -108,7 +94,7 @@ class Past:
         return found
 
     def _counts(self, folder: Path, stage: str) -> bool:
-        return stage not in OF_MODELS or self._player_of(folder) == self._player
+        return not runs_a_model(stage) or self._player_of(folder) == self._player
 
 
 def player_of(folder: Path) -> Player | None:
@@ -129,19 +115,33 @@ def _mean(by_arm: _ByArm, arm: str, same: int, otherwise: int) -> Estimate:
 
 
 def seconds_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:
-    """arm -> seconds of each past job of a stage, from a study's benchmark files."""
+    """arm -> seconds of each past job of a stage, from the benchmark files in a study's folder."""
     found = defaultdict(list)
-    for path in sorted((folder / "benchmarks" / stage).glob("*.jsonl")):
+    for path in _benchmarks(folder, stage):
         seconds = benchmark_seconds(path)
         if seconds is not None:
-            found[path.stem.rsplit(".", 2)[0] if stage in OF_ARMS else SHARED].append(seconds)
+            arm = path.stem.rsplit(".", 2)[0] if belongs_to_an_arm(stage) else SHARED
+            found[arm].append(seconds)
     return dict(found)
 
 
-def benchmark_seconds(path: Path) -> float | None:
-    """Seconds of the job of a benchmark file; None where the file is missing or was cut off.
+def benchmark_of(folder: Path, stage: str, name: str) -> Path:
+    """The file with the seconds of a job: Snakemake's benchmark, or the stage's own."""
+    if TIMING in load(stage).OUTPUTS.values():
+        return folder / load(stage).FOLDER / TIMING
+    return folder / "benchmarks" / stage / f"{name}.jsonl"
 
-    Of a job that took several attempts it is the last one's, which is all that Snakemake keeps.
+
+def _benchmarks(folder: Path, stage: str) -> list[Path]:
+    if TIMING in load(stage).OUTPUTS.values():
+        return [benchmark_of(folder, stage, stage)]
+    return sorted((folder / "benchmarks" / stage).glob("*.jsonl"))
+
+
+def benchmark_seconds(path: Path) -> float | None:
+    """Seconds of a job from its benchmark file; None if the file is missing or was cut off.
+
+    Snakemake keeps the last attempt's seconds of a job that took several.
     """
     try:
         return float(json.loads(path.read_bytes().splitlines()[-1])["s"])
@@ -151,14 +151,25 @@ def benchmark_seconds(path: Path) -> float | None:
 
 def bytes_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:
     """arm -> bytes of each of some finished jobs of a stage, in a study's folder."""
-    written = [[str(path) for path in sorted(folder.glob(part))] for part in _WRITES[stage]]
-    if stage not in OF_ARMS:
+    written = [[str(path) for path in sorted(folder.glob(part))] for part in _written(stage)]
+    if not belongs_to_an_arm(stage):
         parts = [path for paths in written for path in paths]
         return {SHARED: [float(sum(map(_weigh, parts)))]} if written[0] else {}
     jobs = defaultdict(list)
     for path in written[0]:
         jobs[path.split("/")[-3]].append(path)
     return {arm: [float(_weigh(path)) for path in _some(paths)] for arm, paths in jobs.items()}
+
+
+def _written(stage: str) -> list[str]:
+    """Patterns of what a stage's jobs write: its folder, or its files where stages share one."""
+    module = load(stage)
+    if belongs_to_an_arm(stage):
+        return [re.sub(r"\{\w+\}", "*", module.FOLDER)]
+    shared = module.FOLDER in {"", *(load(other).FOLDER for other in STAGES if other != stage)}
+    if not shared:
+        return [module.FOLDER]
+    return [str(Path(module.FOLDER, name)) for name in module.OUTPUTS.values()]
 
 
 def _some(paths: list[str]) -> list[str]:

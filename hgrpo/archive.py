@@ -1,0 +1,89 @@
+"""Several files of a stage as one archive, so that a rule names each file that it hands on.
+
+Whoever reads an archive unpacks it once into a folder beside it and reads that folder from then on.
+"""
+
+import fcntl
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from hgrpo.atomic import atomic_folder
+from hgrpo.errors import UserError
+
+
+def pack(folder: Path, names: Iterable[str], target: Path) -> None:
+    """Write the files and folders `names` of `folder` into an archive.
+
+    The same files give the same bytes.
+    """
+    with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
+        for name in sorted(names):
+            archive.add(folder / name, arcname=name, filter=_without_origin)
+
+
+def _without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Drop what differs between two machines that pack the same files."""
+    member.mtime = member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    member.mode = 0o755 if member.isdir() else 0o644
+    return member
+
+
+def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
+    """The folder with an archive's files; the first caller unpacks it, others wait and share it.
+
+    Args:
+        archive: from `pack`.
+        beside: files beside the archive that the folder links to.
+
+    Raises:
+        UserError: the archive is missing, damaged or holds a path outside the folder; or a file of
+            `beside` is missing.
+    """
+    archive = Path(archive)
+    try:
+        stamp = archive.stat()
+    except FileNotFoundError:
+        raise UserError(f"{archive}: missing; run the stage that writes it first") from None
+    name = f"{archive.stem}-{stamp.st_size:x}-{stamp.st_mtime_ns:x}"
+    for home in (archive.parent, Path(tempfile.gettempdir(), f"hgrpo-{os.getuid()}")):
+        try:
+            return _unpacked(archive, home / f".{archive.stem}" / name, tuple(beside))
+        except PermissionError:
+            continue  # somebody else's results
+        except OSError as error:
+            if error.errno != 30:  # a read-only file system
+                raise
+    raise UserError(f"{archive}: it cannot be unpacked beside itself, nor in the folder of TMPDIR")
+
+
+def _unpacked(archive: Path, folder: Path, beside: tuple[str, ...]) -> Path:
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            for old in folder.parent.iterdir():
+                if old.is_dir():
+                    shutil.rmtree(old, ignore_errors=True)
+            with atomic_folder(folder) as scratch:
+                _extract(archive, scratch)
+                for name in beside:
+                    source = archive.with_name(name)
+                    if not source.is_file():
+                        raise UserError(f"{source}: missing; it belongs to {archive.name}")
+                    (scratch / name).symlink_to(source.absolute())
+    return folder
+
+
+def _extract(archive: Path, folder: Path) -> None:
+    try:
+        with tarfile.open(archive, "r:") as opened:
+            opened.extractall(folder, filter="data")
+    except (tarfile.TarError, EOFError, ValueError) as error:
+        raise UserError(f"{archive}: damaged archive ({error}); delete it and run again") from None

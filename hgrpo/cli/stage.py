@@ -1,0 +1,89 @@
+"""The command line of a stage, made of what its module declares."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import Field, fields, replace
+from pathlib import Path
+from types import ModuleType
+
+from pydantic import BaseModel
+
+from hgrpo.cli.entry import arguments, read_config, run
+from hgrpo.config.read import validate
+from hgrpo.errors import UserError
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import option
+from hgrpo.workflow.code_version import code_of
+
+_JOB_OPTIONS = {
+    "method": (str, "name of the arm"),
+    "seed": (int, "of the run; before there are runs, of the environment's draws (default 0)"),
+    "round": (int, "number of the round, from 1; round 0 is the SFT policy"),
+}
+
+
+def run_stage(stage: ModuleType, docstring: str | None) -> None:
+    """Parse the command line of a stage and run it.
+
+    Args:
+        stage: a module of `hgrpo.stages`.
+        docstring: help text of the command, with an example.
+    """
+    run(lambda: _run(stage, docstring or ""))
+
+
+def _run(stage: ModuleType, docstring: str) -> None:
+    args = _parser(stage, docstring).parse_args()
+    job = Job(**{name: getattr(args, name) for name in stage.JOB})
+    settings = read_settings(stage, read_config(args.config), job)
+    name = stage.__name__.rpartition(".")[2]
+    job = replace(job, code=code_of(name, settings.model_dump(mode="json")))
+    given = {field.name: getattr(args, field.name) for field in fields(stage.Paths)}
+    stage.run(settings, job, stage.Paths(**given))
+
+
+def _parser(stage: ModuleType, docstring: str) -> argparse.ArgumentParser:
+    parser = arguments(docstring)
+    for name in stage.JOB:
+        kind, description = _JOB_OPTIONS[name]
+        needed = f"{{{name}}}" in stage.FOLDER
+        parser.add_argument(
+            f"--{name}", type=kind, required=needed, default=kind(), help=description
+        )
+    for declared in fields(stage.Paths):
+        _add_option(parser, declared)
+    return parser
+
+
+def _add_option(parser: argparse.ArgumentParser, declared: Field) -> None:
+    about = declared.metadata
+    if about.get("positional"):
+        parser.add_argument(declared.name, type=Path, nargs="+", help=about["description"])
+        return
+    many = {"nargs": "*" if about["optional"] else "+"} if about["many"] else {}
+    parser.add_argument(
+        option(declared),
+        type=about.get("type", Path),
+        required=not about["optional"],
+        default=[] if about["many"] else about.get("default"),
+        help=about["description"],
+        **many,
+    )
+
+
+def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
+    """A stage's settings: those it was given, or its part of a whole resolved study.
+
+    Raises:
+        UserError: a section is missing, or has a mistake in it.
+    """
+    given = dict(loaded)
+    if "from_whole_study" in vars(stage):
+        given = stage.from_whole_study(given, job)
+    model = stage.Settings
+    if model.model_config.get("extra") == "allow":
+        return validate(model, given, "--config")
+    for name, field in model.model_fields.items():
+        if field.is_required() and name not in given:
+            raise UserError(f"--config: key {name!r} is missing")
+    return validate(model, {k: v for k, v in given.items() if k in model.model_fields}, "--config")

@@ -1,0 +1,117 @@
+"""Make or collect the tasks of the study's environment and write its panels."""
+
+import hashlib
+import json
+import shutil
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hgrpo.archive import pack
+from hgrpo.atomic import atomic_folder
+from hgrpo.config.strict import Strict
+from hgrpo.envs.base import Task
+from hgrpo.envs.kinds import load
+from hgrpo.envs.panels import SPLITS, check_sizes, write_panels
+from hgrpo.provenance import provenance
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import folder
+from hgrpo.stages.sections import Env
+from hgrpo.stages.timing import TIMING, write_timing
+
+if TYPE_CHECKING:
+    from hgrpo.study.study import Study
+
+FOLDER = "assets"
+JOB = ("seed",)
+OUTPUTS = {
+    "panels": "panels.json",
+    "tasks": "tasks.tar",
+    "manifest": "manifest.json",
+    "timing": TIMING,
+}
+RESOURCES: dict[str, int] = {}
+ENV_USES = ("make_tasks", "task_files", "task_data_files")
+
+
+class Settings(Strict):
+    """The environment, and what evaluation wants of panels whose size only their folder knows."""
+
+    env: Env
+    study: str | None = None
+    evaluation: dict[str, object] | None = None
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The command's folders."""
+
+    out: Path = folder("panels", "folder to write")
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """The environment without its expert, and sizes that evaluation wants of open panels."""
+    wanted = {
+        f"{panel}_games": size
+        for panel, size in study.config.evaluation.panel_sizes.items()
+        if study.env.panels.model_dump()[panel] is None
+    }
+    env = study.env.model_dump(mode="json", exclude={"expert"})
+    return {"env": env} | ({"study": study.config.name, "evaluation": wanted} if wanted else {})
+
+
+def from_whole_study(given: Mapping, job: Job) -> dict:
+    """A file of configs/envs does as well."""
+    return dict(given) if "env" in given else {"env": given}
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """No files of the study."""
+    return {}
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Write the tasks, their panels and a manifest, and pack what play reads of the tasks."""
+    began = time.perf_counter()
+    environment = load(settings.env.name)
+    skipped: Counter[str] = Counter()
+    panels: dict[str, list[Task]] = {split: [] for split in SPLITS}
+    data_files = environment.task_data_files(settings.env)
+    with atomic_folder(paths.out) as out:
+        made = out / "made"
+        made.mkdir()
+        for split, task in environment.make_tasks(settings.env, job.seed, made, skipped):
+            panels[split].append(task)
+        check_sizes(panels, settings.model_dump(mode="json", exclude_none=True))
+        write_panels(out / "panels.json", panels)
+        pack(made, environment.task_files, out / "tasks.tar")
+        shutil.rmtree(made)
+        manifest = {
+            "env": settings.env.model_dump(mode="json", exclude={"expert"}),
+            "seed": job.seed,
+            "source": settings.env.source,
+            "data_files": data_files,
+            "panels": {
+                split: {"tasks": len(tasks), **_types(tasks), "hash": _digest(tasks)}
+                for split, tasks in panels.items()
+            },
+            "skipped": {reason: count for reason, count in sorted(skipped.items()) if count},
+        } | provenance(job.code)
+        (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
+        write_timing(out, began)
+    for split, row in manifest["panels"].items():
+        counts = ", ".join(f"{kind} {count}" for kind, count in row["types"].items())
+        print(f"{split}: {row['tasks']} tasks ({counts})")
+    for reason, count in manifest["skipped"].items():
+        print(f"left out or noted: {count} ({reason})")
+
+
+def _types(tasks: list[Task]) -> dict[str, dict[str, int]]:
+    return {"types": dict(sorted(Counter(task.task_type for task in tasks).items()))}
+
+
+def _digest(tasks: list[Task]) -> str:
+    return hashlib.sha256("".join(task.content_hash for task in tasks).encode()).hexdigest()

@@ -1,0 +1,117 @@
+"""Build the tiny base model (tokenizer, weights, pretraining), or adopt a pretrained one."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from hgrpo.archive import pack
+from hgrpo.atomic import atomic_folder
+from hgrpo.base_model.folder import ARCHIVE
+from hgrpo.config.strict import Strict
+from hgrpo.envs.kinds import load
+from hgrpo.errors import UserError
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.rollout.settings import EngineConfig
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import folder
+from hgrpo.stages.timing import TIMING, write_timing
+
+if TYPE_CHECKING:
+    from hgrpo.study.study import Study
+
+FOLDER = "base"
+JOB = ("seed",)
+OUTPUTS = {
+    "weights": "model.safetensors",
+    "companions": ARCHIVE,
+    "summary": "summary.json",
+    "timing": TIMING,
+}
+RESOURCES = {"mem_mb": 2000}
+ENV_USES = ("cut",)
+ENGINE_USES = ("check_playable",)
+
+
+class EnvName(Strict):
+    """Which environment's text a tiny model is built on."""
+
+    name: str
+
+
+class Settings(Strict):
+    """The model, and who matters to it: a tiny one's environment, or a pretrained one's engine."""
+
+    model: ModelConfig
+    env: EnvName | None = None
+    engine: EngineConfig | None = None
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The command's folders."""
+
+    expert: Path | None = folder("trajectories", "folder of the expert stage", optional=True)
+    out: Path = folder("summary", "folder to write")
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """The model; who plays it matters only where it was not built here."""
+    model = study.model.model_dump(mode="json")
+    if study.model.tiny is not None:
+        return {"model": model, "env": study.env.model_dump(mode="json", include={"name"})}
+    return {"model": model, "engine": {"kind": study.config.engine.kind}}
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """The text that a tiny model is built on."""
+    return {"trajectories": "expert/trajectories.parquet" if study.model.tiny else []}
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Write the weights, the archive of their companions, and a summary."""
+    from hgrpo.base_model.companions import companions
+    from hgrpo.base_model.make import obtain
+
+    began = time.perf_counter()
+    with atomic_folder(paths.out) as out:
+        if settings.model.tiny is not None:
+            summary = _build(settings, job, paths, out)
+        else:
+            engine = (settings.engine or EngineConfig()).engine
+            summary = obtain(settings.model, engine.check_playable, out)
+        files = companions(out)
+        pack(out, [path.name for path in files], out / ARCHIVE)
+        for path in files:
+            path.unlink()
+        write_timing(out, began)
+    print(f"base: {summary['parameters']:,} parameters, vocabulary {summary['vocabulary']:,}")
+
+
+def _build(settings: Settings, job: Job, paths: Paths, out: Path) -> dict:
+    from hgrpo.base_model.make import build
+    from hgrpo.learning.demonstrations import read_demonstrations, texts
+    from hgrpo.learning.pretrain import pretrain
+
+    if settings.env is None or paths.expert is None:
+        raise UserError("a tiny model is built on the expert's text: give --expert, and `env`")
+    model = settings.model
+    demonstrations = read_demonstrations(paths.expert)
+    idle = not model.tiny.pretrain_trajectories
+    with tqdm(desc="pretrain", unit="step", disable=idle) as bar:
+
+        def show(row: dict, steps: int) -> None:
+            bar.total = steps
+            bar.set_postfix(loss=f"{row['loss']:.3f}", refresh=False)
+            bar.update()
+
+        return build(
+            model.tiny,
+            texts(demonstrations),
+            load(settings.env.name).cut,
+            job.seed,
+            out,
+            lambda folder: pretrain(model, demonstrations, job.seed, folder, show),
+        )

@@ -1,0 +1,79 @@
+"""Fit a learnt credit assigner on the rounds played so far; the next round reads the fit."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from hgrpo.atomic import atomic_folder
+from hgrpo.config.strict import Strict
+from hgrpo.credit.kinds import load
+from hgrpo.credit.section import CreditConfig
+from hgrpo.errors import UserError
+from hgrpo.stages.files import fitted_files, round_folder
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import folder
+
+if TYPE_CHECKING:
+    from hgrpo.study.study import Study
+
+FOLDER = "credit_fit/{method}/seed_{seed}/round_{round}"
+JOB = ("seed", "round")
+OUTPUTS = {"model": "model.safetensors", "card": "model.json", "log": "train_log.json"}
+RESOURCES = {"mem_mb": 1500}
+
+
+class Settings(Strict):
+    """The assigner."""
+
+    credit: CreditConfig
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The command's folders."""
+
+    rounds: list[Path] = folder("turns", "folders of all rounds so far", many=True)
+    previous: Path | None = folder("fitted", "an earlier fit, for a warm start", optional=True)
+    out: Path = folder("model", "folder to write")
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """The method's credit."""
+    return {"credit": study.methods[method].credit.model_dump(mode="json")}
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """Turns and sequences of all rounds so far, and the previous fit if this one goes on from it."""
+    rounds = range(1, job.round + 1)
+    folders = [round_folder("rl", job.method, job.seed, number) for number in rounds]
+    files = {
+        name: [f"{folder}/{name}.parquet" for folder in folders] for name in ("turns", "sequences")
+    }
+    if study.methods[job.method].credit.declared.continues_fit:
+        files |= fitted_files(study, job.method, job.seed, job.round)
+    return files
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Fit, and write weights, card and log."""
+    credit = settings.credit
+    if not credit.declared.fits:
+        raise UserError(f"--config: credit.kind {credit.kind!r}: nothing is fitted for its credit")
+    with atomic_folder(paths.out) as out, tqdm(desc=credit.kind) as bar:
+
+        def show(total: int, unit: str) -> Callable[[str], None]:
+            bar.total, bar.unit = total, unit
+
+            def step(word: str) -> None:
+                bar.set_postfix_str(word, refresh=False)
+                bar.update()
+
+            return step
+
+        said = load(credit.kind).fit(
+            credit.declared, paths.rounds, paths.previous, job.seed, job.round, out, show
+        )
+    print(said)

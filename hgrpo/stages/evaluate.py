@@ -1,0 +1,184 @@
+"""Evaluate a policy on the validation and test panels; one row per episode."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from tqdm import tqdm
+
+from hgrpo.archive import unpacked
+from hgrpo.atomic import atomic_folder
+from hgrpo.base_model.folder import open_base
+from hgrpo.config.read import did_you_mean
+from hgrpo.config.strict import Strict
+from hgrpo.envs.kinds import load
+from hgrpo.envs.panels import check_sizes, read_panels
+from hgrpo.errors import UserError
+from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.provenance import provenance
+from hgrpo.rollout.settings import EngineConfig
+from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import folder
+from hgrpo.stages.sections import Env
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hgrpo.agent.chat import ChatConversation
+    from hgrpo.agent.conversation import Conversation
+    from hgrpo.envs.base import Task
+    from hgrpo.rollout.engine import RolloutEngine
+    from hgrpo.study.study import Study
+
+FOLDER = "eval/{method}/seed_{seed}/round_{round}"
+JOB = ("method", "seed", "round")
+OUTPUTS = {"episodes": "episodes.parquet", "summary": "summary.json"}
+RESOURCES = {"mem_mb": 1500}
+ENV_USES = ("factory",)
+ENGINE_USES = ("make", "plays_saved_weights")
+
+
+class Settings(Strict):
+    """What plays which panels, and whether the arm was trained."""
+
+    env: Env
+    model: ModelConfig
+    engine: EngineConfig = EngineConfig()
+    evaluation: EvaluationConfig
+    train: bool
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The command's folders."""
+
+    assets: Path = folder("panels", "folder of games and panels")
+    base: Path = folder("base", "folder of the base model")
+    policy: Path = folder("policy", "adapter to evaluate")
+    out: Path = folder("summary", "folder to write")
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """Panels, temperatures and what plays; only an untrained arm reads the SFT temperatures."""
+    train = study.methods[method].train
+    unread = STATISTICS | ({"sft_temperatures"} if train else set())
+    return {
+        "env": study.env.model_dump(mode="json", exclude={"expert"}),
+        "model": study.model.model_dump(mode="json"),
+        "engine": study.config.engine.model_dump(mode="json"),
+        "evaluation": study.config.evaluation.model_dump(mode="json", exclude=unread),
+        "train": train,
+    }
+
+
+def from_whole_study(given: Mapping, job: Job) -> dict:
+    """The settings in a resolved study, which says in its `methods` whether an arm was trained.
+
+    Raises:
+        UserError: neither `train` nor `methods` says so.
+    """
+    if "train" in given:
+        return dict(given)
+    methods = given.get("methods")
+    if not isinstance(methods, Mapping):
+        raise UserError("--config: key 'train' is missing")
+    if job.method not in methods:
+        raise UserError(
+            f"--method {job.method}: not in --config{did_you_mean(job.method, methods)}"
+        )
+    return {**given, "train": bool(methods[job.method]["train"])}
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """The tasks, the base and the policy of the round."""
+    policy = policy_folder(study, job.method, job.seed, job.round)
+    return {"panels": PANELS, "tasks": TASKS, **BASE, **policy_files(study, policy)}
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Play both panels at every temperature and write the episodes."""
+    from hgrpo.policy.policy import Policy, load_player, load_policy
+    from hgrpo.rollout.canary import check_sync
+    from hgrpo.rollout.engine import Sampling
+
+    began = time.perf_counter()
+    evaluation = settings.evaluation
+    panels = read_panels(paths.assets / "panels.json")
+    check_sizes(panels, {"evaluation": evaluation.model_dump()})
+    temperatures = evaluation.temperatures if settings.train else evaluation.sft_temperatures
+    plan = [
+        (panel, panels[panel][:size], temperature)
+        for panel, size in evaluation.panel_sizes.items()
+        for temperature in temperatures
+    ]
+    # First of all: a folder that cannot be written would cost the whole evaluation.
+    with atomic_folder(paths.out) as out:
+        # An engine that plays saved weights needs no trainer; any other is checked against one.
+        load_weights = load_player if settings.engine.plugin.plays_saved_weights else load_policy
+        policy = load_weights(settings.model, open_base(paths.base), paths.policy)
+        engine = settings.engine.make(
+            policy,
+            capacity=min(evaluation.in_flight, max(len(tasks) for _, tasks, _ in plan)),
+            sampling=Sampling(0.0, evaluation.max_action_tokens),
+            end_id=policy.conversation.end_id,
+        )
+        if isinstance(policy, Policy):
+            check_sync(engine, policy, ("evaluate", job.seed, job.round))
+        frame = _play(engine, policy.conversation, settings, job, paths, plan)
+        success = frame.groupby(["panel", "temperature"])["success"].mean()
+        summary = {
+            "method": job.method,
+            "seed": job.seed,
+            "round": job.round,
+            "success": {f"{panel} T={t:g}": float(v) for (panel, t), v in success.items()},
+            "n_episodes": len(frame),
+            "elapsed_s": time.perf_counter() - began,
+        } | provenance(job.code)
+        frame.to_parquet(out / "episodes.parquet", compression="zstd", index=False)
+        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    for name, value in summary["success"].items():
+        print(f"{job.method} seed {job.seed} round {job.round} {name}: {value:.3f}")
+
+
+def _play(
+    engine: "RolloutEngine",
+    conversation: "Conversation | ChatConversation",
+    settings: Settings,
+    job: Job,
+    paths: Paths,
+    plan: "Sequence[tuple[str, Sequence[Task], float]]",
+) -> pd.DataFrame:
+    """One row per episode of each (panel, tasks, temperature) in `plan`."""
+    from hgrpo.evaluation.evaluator import episode_row, play_panel
+
+    env = settings.env
+    make_env = load(env.name).factory(env, unpacked(paths.assets / "tasks.tar"))
+    rows = []
+    with tqdm(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:
+        for panel, tasks, temperature in plan:
+            trajectories = play_panel(
+                engine,
+                conversation,
+                make_env,
+                tasks,
+                temperature,
+                ("evaluate", job.seed, panel),
+                env.turn_cap,
+                settings.evaluation.max_action_tokens,
+                lambda: bar.update(),
+            )
+            head = {
+                "method": job.method,
+                "seed": job.seed,
+                "round": job.round,
+                "panel": panel,
+                "temperature": float(temperature),
+            }
+            rows += [head | episode_row(trajectory) for trajectory in trajectories]
+    return pd.DataFrame(rows)

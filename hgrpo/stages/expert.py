@@ -1,0 +1,182 @@
+"""Collect demonstrations on the training panel: a scripted expert's, or people's played again."""
+
+import json
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tqdm import tqdm
+
+from hgrpo.archive import unpacked
+from hgrpo.atomic import atomic_folder
+from hgrpo.config.strict import Strict
+from hgrpo.envs.environment import EnvSettings
+from hgrpo.envs.kinds import load
+from hgrpo.envs.panels import read_panels
+from hgrpo.errors import UserError
+from hgrpo.evaluation.potential_and_reward import progress_and_reward
+from hgrpo.provenance import provenance
+from hgrpo.stages.files import PANELS, TASKS
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import folder
+from hgrpo.stages.sections import Env
+from hgrpo.stages.timing import TIMING, write_timing
+
+if TYPE_CHECKING:
+    from hgrpo.study.study import Study
+
+FOLDER = "expert"
+JOB = ("seed",)
+OUTPUTS = {
+    "trajectories": "trajectories.parquet",
+    "summary": "summary.json",
+    "timing": TIMING,
+}
+RESOURCES: dict[str, int] = {}
+ENV_USES = ("factory", "demonstrate", "demonstration_data_files", "ceiling", "informed")
+# A ceiling is compared with what the arms learn, so it is played where they are tested.
+_CEILING_PANEL, _CEILING_TASKS = "test", 1000
+
+
+_SCHEMA = pa.schema(
+    [
+        ("task_id", pa.string()),
+        ("content_hash", pa.string()),
+        ("task_type", pa.string()),
+        ("source", pa.string()),
+        ("goal", pa.string()),
+        ("observations", pa.list_(pa.string())),
+        ("actions", pa.list_(pa.string())),
+        ("success", pa.bool_()),
+        ("score", pa.float64()),
+        ("n_turns", pa.int32()),
+    ]
+)
+
+
+class Settings(Strict):
+    """The environment with its expert."""
+
+    env: Env
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The command's folders."""
+
+    assets: Path = folder("panels", "folder of the assets stage")
+    out: Path = folder("summary", "folder to write")
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """The environment."""
+    return {"env": study.env.model_dump(mode="json")}
+
+
+def from_whole_study(given: Mapping, job: Job) -> dict:
+    """A file of configs/envs does as well."""
+    return dict(given) if "env" in given else {"env": given}
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """The tasks and their panels."""
+    return {"panels": PANELS, "tasks": TASKS}
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Play, and write the trajectories and a summary of how well they went."""
+    began = time.perf_counter()
+    env, environment = settings.env, load(settings.env.name)
+    data_files = environment.demonstration_data_files(env)
+    panels = read_panels(paths.assets / "panels.json")
+    tasks = unpacked(paths.assets / "tasks.tar")
+    skipped: Counter[str] = Counter()
+    rows = []
+    with tqdm(
+        total=env.expert.trajectories, desc="expert", unit="trajectory", mininterval=1
+    ) as bar:
+        for row in environment.demonstrate(env, tasks, panels["train"], job.seed, skipped):
+            rows.append(row)
+            bar.update()
+    if not rows:
+        raise UserError(f"{paths.assets}: no trajectory could be made: {dict(skipped)}")
+    tested = panels[_CEILING_PANEL][:_CEILING_TASKS]
+    ceiling = environment.ceiling(env, tasks, tested, job.seed)
+    summary = {
+        "trajectories": len(rows),
+        "sources": dict(sorted(Counter(row["source"] for row in rows).items())),
+        "data_files": data_files,
+        "turn_cap": env.turn_cap,
+        "expert_turn_cap": env.expert.turn_cap,
+        "success": success(rows, env.turn_cap),
+        "informed": success(ceiling, env.turn_cap) if ceiling else None,
+        "informed_is": environment.informed,
+        "informed_panel": _CEILING_PANEL,
+        "progress": {
+            "expert": progress_and_reward(rows),
+            "informed": progress_and_reward(ceiling),
+        },
+        "skipped": dict(sorted(skipped.items())),
+    } | provenance(job.code)
+    with atomic_folder(paths.out) as out:
+        table = pa.Table.from_pylist(rows, schema=_SCHEMA)
+        pq.write_table(table, out / "trajectories.parquet", compression="zstd")
+        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+        write_timing(out, began)
+    _show_success("expert", summary["success"], env)
+    if summary["informed"]:
+        _show_success(f"the ceiling: {environment.informed}", summary["informed"], env)
+    _show_progress(summary["progress"])
+    for reason, count in summary["skipped"].items():
+        print(f"left out or noted: {count} ({reason})")
+
+
+def success(rows: list[dict], turn_cap: int) -> dict[str, dict]:
+    """Success within `turn_cap` turns and at the end, by task type and over all.
+
+    `score` is the mean of the trajectories' summed rewards.
+    """
+    groups: dict[str, list[dict]] = defaultdict(list)
+    for row in rows:
+        groups[row["task_type"]].append(row)
+    return {
+        name: {
+            "trajectories": len(group),
+            "at_turn_cap": _mean([r["success"] and r["n_turns"] <= turn_cap for r in group]),
+            "at_expert_cap": _mean([r["success"] for r in group]),
+            "score": _mean([r["score"] for r in group]),
+            "mean_turns": _mean([r["n_turns"] for r in group]),
+        }
+        for name, group in [("all", rows), *sorted(groups.items())]
+    }
+
+
+def _mean(values: list) -> float:
+    return sum(values) / len(values)
+
+
+def _show_success(title: str, table: dict[str, dict], env: EnvSettings) -> None:
+    print(f"{title}: success within {env.turn_cap} and {env.expert.turn_cap} turns, score")
+    for name, row in table.items():
+        print(
+            f"  {name:<32}{row['at_turn_cap']:.3f}  {row['at_expert_cap']:.3f}"
+            f"  {row['score']:.3f}"
+            f"  ({row['trajectories']} trajectories, {row['mean_turns']:.1f} turns)"
+        )
+
+
+def _show_progress(progress: dict[str, dict | None]) -> None:
+    for name, found in progress.items():
+        if found:
+            correlation = found["correlation"]
+            said = "undefined, all alike" if correlation is None else f"{correlation:.3f}"
+            print(
+                f"progress and reward of whole episodes, {name}: correlation {said} "
+                f"({found['trajectories']} trajectories, means {found['mean_progress']:.3f} and "
+                f"{found['mean_reward']:.3f})"
+            )

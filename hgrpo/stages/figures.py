@@ -1,0 +1,88 @@
+"""Draw every figure of a study from its cached results: SVG, with the numbers as CSV beside it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ConfigDict
+
+from hgrpo.atomic import atomic_folder
+from hgrpo.config.strict import Strict
+from hgrpo.stages.comparison import comparison
+from hgrpo.stages.files import fit_logs, round_files
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import file, folder
+
+if TYPE_CHECKING:
+    from hgrpo.study.study import Study
+
+FOLDER = "report/figures"
+JOB: tuple[str, ...] = ()
+OUTPUTS = {"index": "index.json"}
+RESOURCES = "report"
+
+
+class Settings(Strict):
+    """The comparison of `hgrpo.stages.comparison`."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The command's files."""
+
+    episodes: Path = file("episodes", "merged episodes.parquet")
+    train_logs: list[Path] = file("logs", "train_log.json of every round", True, True)
+    turns: list[Path] = file("turns", "turns.parquet of every run's first round", True, True)
+    fits: list[Path] = file("fits", "train_log.json of every fit between rounds", True, True)
+    out: Path = folder("index", "folder to write")
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """The comparison."""
+    return comparison(study)
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """Episodes and logs, and what the first rounds played, for the credit pictures."""
+    first = range(1, 2)
+    return {
+        "episodes": "report/episodes.parquet",
+        "logs": round_files(study, "train_log.json"),
+        "turns": round_files(study, "turns.parquet", first),
+        "sequences": round_files(study, "sequences.parquet", first),
+        "fits": fit_logs(study),
+    }
+
+
+def outputs(study: "Study") -> dict:
+    """`OUTPUTS`, and every figure of the study and of its runs as SVG and CSV."""
+    return {"figures": [f"{name}.{kind}" for name in names(study) for kind in ("svg", "csv")]} | (
+        OUTPUTS
+    )
+
+
+def names(study: "Study") -> list[str]:
+    """Names of all figures, in the order in which they are drawn."""
+    from hgrpo.report.names import figure_names, run_figures
+
+    settings = comparison(study)
+    return [
+        *figure_names(settings, study.config.rounds),
+        *run_figures(settings, study.config.seeds),
+    ]
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Read, compare, draw."""
+    from hgrpo.report.draw import draw_all
+    from hgrpo.report.inputs import read_inputs
+    from hgrpo.report.logs import read_first_turns, read_fits
+
+    given = settings.model_extra or {}
+    inputs = read_inputs(given, paths.episodes, paths.train_logs, paths.fits)
+    turns, fits = read_first_turns(paths.turns), read_fits(paths.fits)
+    with atomic_folder(paths.out) as out:
+        index = draw_all(inputs, turns, fits, out)
+    print(f"{len(index)} figures: {paths.out}")

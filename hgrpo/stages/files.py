@@ -1,0 +1,97 @@
+"""Names of the files that several stages share; all paths lie below results/<study>."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hgrpo.study.study import Study
+
+PANELS, TASKS = "assets/panels.json", "assets/tasks.tar"
+BASE = {
+    "base": "base/model.safetensors",
+    "base_companions": "base/companions.tar",
+    "base_summary": "base/summary.json",
+}
+SFT_ADAPTER = "sft/adapter"
+
+
+def round_folder(stage: str, method: str, seed: int, round: int) -> str:
+    """Folder of an arm's job; `stage` is rl, eval or credit_fit."""
+    return f"{stage}/{method}/seed_{seed}/round_{round}"
+
+
+def weights_name(study: "Study") -> str:
+    """The weights file of a policy's folder."""
+    return "adapter_model.safetensors" if study.model.adapt == "lora" else "model.safetensors"
+
+
+def architecture_name(study: "Study") -> str:
+    """The file beside the weights that says which model they belong to."""
+    return "adapter_config.json" if study.model.adapt == "lora" else "config.json"
+
+
+def policy_folder(study: "Study", method: str, seed: int, round: int) -> str:
+    """The policy after a round; round 0, and any round of an untrained arm, is the SFT policy."""
+    if round == 0 or not study.methods[method].train:
+        return SFT_ADAPTER
+    return f"{round_folder('rl', method, seed, round)}/adapter"
+
+
+def policy_files(study: "Study", folder: str, name: str = "policy") -> dict[str, str]:
+    """Weights and architecture of the policy in a folder, under `name` and `<name>_architecture`."""
+    return {
+        name: f"{folder}/{weights_name(study)}",
+        f"{name}_architecture": f"{folder}/{architecture_name(study)}",
+    }
+
+
+def fitted_files(study: "Study", method: str, seed: int, round: int) -> dict[str, list[str]]:
+    """The fit that credit of a round reads; empty lists for other arms and for the first round."""
+    arm = study.methods[method]
+    fits = arm.train and arm.credit.declared.fits and round > 1
+    folder = round_folder("credit_fit", method, seed, round - 1)
+    return {
+        "fitted": [f"{folder}/model.safetensors"] if fits else [],
+        "fitted_card": [f"{folder}/model.json"] if fits else [],
+    }
+
+
+def runs(study: "Study") -> list[tuple[str, int, int]]:
+    """(method, seed, round) of every evaluation; an untrained arm has round 0 alone."""
+    return [
+        (method, seed, round)
+        for method, arm in study.methods.items()
+        for seed in study.config.seeds
+        for round in (range(1, study.config.rounds + 1) if arm.train else [0])
+    ]
+
+
+def trained_rounds(study: "Study") -> list[tuple[str, int, int]]:
+    """(method, seed, round) of every round of reinforcement learning."""
+    return [(method, seed, round) for method, seed, round in runs(study) if round]
+
+
+def round_files(study: "Study", name: str, rounds: range | None = None) -> list[str]:
+    """One file of every trained round, or of the given rounds of every trained run."""
+    return [
+        f"{round_folder('rl', method, seed, round)}/{name}"
+        for method, seed, round in trained_rounds(study)
+        if rounds is None or round in rounds
+    ]
+
+
+def fit_logs(study: "Study") -> list[str]:
+    """The log of every fit between rounds; no fit follows the last round."""
+    return [
+        f"{round_folder('credit_fit', method, seed, round)}/train_log.json"
+        for method, seed, round in trained_rounds(study)
+        if study.methods[method].credit.declared.fits and round < study.config.rounds
+    ]
+
+
+def episodes(study: "Study", methods: list[str] | None = None) -> list[str]:
+    """Episodes of every evaluation, or of those of some methods."""
+    return [
+        f"{round_folder('eval', method, seed, round)}/episodes.parquet"
+        for method, seed, round in runs(study)
+        if methods is None or method in methods
+    ]

@@ -1,0 +1,52 @@
+"""Merge the episodes of every evaluation into one checked table."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hgrpo.atomic import atomic_file
+from hgrpo.config.strict import Strict
+from hgrpo.evaluation.merge import merge_episodes
+from hgrpo.stages import files
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import file
+
+if TYPE_CHECKING:
+    from hgrpo.study.study import Study
+
+FOLDER = "report"
+JOB: tuple[str, ...] = ()
+OUTPUTS = {"merged": "episodes.parquet"}
+RESOURCES = "report"
+
+
+class Settings(Strict):
+    """The arms that must be there."""
+
+    methods: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The command's files."""
+
+    out: Path = file("merged", "Parquet file to write")
+    episodes: list[Path] = file("episodes", "episodes.parquet files", many=True, positional=True)
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """Names of the arms."""
+    return {"methods": list(study.methods)}
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """Every evaluation's episodes."""
+    return {"episodes": files.episodes(study)}
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Read, check, write."""
+    frame = merge_episodes(paths.episodes, settings.methods)
+    with atomic_file(paths.out) as path:
+        frame.to_parquet(path, compression="zstd", index=False)
+    print(f"{len(frame)} episodes of {frame['method'].nunique()} arms: {paths.out}")

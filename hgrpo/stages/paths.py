@@ -1,0 +1,76 @@
+"""The files and folders that a stage's command takes, declared as fields of its `Paths`.
+
+The rule and the command read the same declaration: the rule fills the options with its inputs and
+outputs, the command parses them.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, field, fields
+from typing import Any
+
+
+def folder(of: str, description: str, optional: bool = False, many: bool = False) -> Any:
+    """A field that holds the folder of a file, or the folders of several.
+
+    Args:
+        of: name of the rule's input or output file that lies in it.
+        description: help text of the option.
+        optional: it may be left out; the field is then None, or [] with `many`.
+        many: the option takes one or more folders.
+    """
+    return _field(of, description, optional, many, parent=True)
+
+
+def file(
+    of: str, description: str, optional: bool = False, many: bool = False, positional: bool = False
+) -> Any:
+    """A field that holds a file, or several; `positional` files follow the options by themselves."""
+    return _field(of, description, optional, many, positional=positional)
+
+
+def place(description: str) -> Any:
+    """A field that holds a folder which is neither input nor output; it may be left out."""
+    return _field("", description, optional=True, many=False)
+
+
+def number(description: str, default: int) -> Any:
+    """A field that holds a whole number."""
+    metadata = {"of": "", "description": description, "optional": True, "many": False}
+    return field(default=default, metadata=metadata | {"type": int, "default": default})
+
+
+def _field(of: str, description: str, optional: bool, many: bool, **more: bool) -> Any:
+    metadata = {"of": of, "description": description, "optional": optional, "many": many} | more
+    if many and optional:
+        return field(default_factory=list, metadata=metadata)
+    return field(default=None, metadata=metadata) if optional else field(metadata=metadata)
+
+
+def option(declared: Field) -> str:
+    """The option of a field: `train_logs` is given as `--train-logs`."""
+    return "--" + declared.name.replace("_", "-")
+
+
+def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
+    """A command's options for these files, in the order of the fields, positional ones last.
+
+    Args:
+        paths: a stage's `Paths`.
+        files: name -> file or files, the inputs and outputs of a job.
+    """
+    options: list[str] = []
+    last: list[str] = []
+    for declared in fields(paths):
+        about = declared.metadata
+        given = files.get(about["of"]) if about["of"] else None
+        if not given:
+            continue
+        values = [str(each) for each in ([given] if isinstance(given, str) else given)]
+        if about.get("parent"):
+            values = list(dict.fromkeys(os.path.dirname(each) or "." for each in values))
+        if about.get("positional"):
+            last += values
+        else:
+            options += [option(declared), *values]
+    return options + last

@@ -1,0 +1,136 @@
+"""Write report.html, the tables and methods_comparison.json from cached results."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ConfigDict
+
+from hgrpo.atomic import atomic_file, atomic_folder
+from hgrpo.config.strict import Strict
+from hgrpo.stages.comparison import comparison
+from hgrpo.stages.files import fit_logs, round_files
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import file, folder
+
+if TYPE_CHECKING:
+    from hgrpo.study.study import Study
+
+FOLDER = "report"
+JOB: tuple[str, ...] = ()
+OUTPUTS = {"page": "report.html", "comparison": "methods_comparison.json"}
+RESOURCES: dict[str, int] = {}
+
+
+class Settings(Strict):
+    """The comparison of `hgrpo.stages.comparison`, and what the study is called and about."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    study: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The command's files."""
+
+    study: Path = file("study", "the study's config.yaml")
+    episodes: Path = file("episodes", "merged episodes.parquet")
+    train_logs: list[Path] = file("logs", "train_log.json of every round", True, True)
+    fits: list[Path] = file("fits", "train_log.json of every fit between rounds", True, True)
+    figures: Path = folder("index", "folder of the figures stage")
+    snapshots: list[Path] = file("snapshots", "config.yaml of every round", True, True)
+    expert: Path | None = file("expert", "summary.json of the expert stage", optional=True)
+    sft: Path | None = file("sft", "summary.json of supervised fine-tuning", optional=True)
+    assets: Path | None = file("assets", "manifest.json of the assets", optional=True)
+    out: Path = file("page", "report.html to write")
+    comparison: Path = file("comparison", "JSON file to write")
+    tables: Path = folder("tables", "folder of CSV files to write")
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """The comparison, and the study's name and description."""
+    about = {"study": study.config.name, "description": study.config.description}
+    return comparison(study) | about
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """Everything that the page shows."""
+    from hgrpo.stages import figures
+
+    figures_made = figures.outputs(study)["figures"]
+    return {
+        "study": "config.yaml",
+        "episodes": "report/episodes.parquet",
+        "index": "report/figures/index.json",
+        "figures": [f"{figures.FOLDER}/{name}" for name in figures_made],
+        "logs": round_files(study, "train_log.json"),
+        "fits": fit_logs(study),
+        "snapshots": round_files(study, "config.yaml"),
+        "expert": "expert/summary.json",
+        "sft": "sft/summary.json",
+        "assets": "assets/manifest.json",
+    }
+
+
+def outputs(study: "Study") -> dict:
+    """`OUTPUTS`, and every table."""
+    from hgrpo.report.names import table_names
+
+    return {**OUTPUTS, "tables": [f"tables/{name}.csv" for name in table_names(comparison(study))]}
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Read, compare, write."""
+    from hgrpo.evaluation.comparison import methods_comparison
+    from hgrpo.report.inputs import read_inputs
+    from hgrpo.report.page import Page, render
+    from hgrpo.report.provenance_rows import provenance_rows, read_mapping
+    from hgrpo.report.scripted import scripted_players
+    from hgrpo.report.tables import all_tables, write_tables
+
+    study = read_mapping(paths.study)
+    inputs = read_inputs(settings.model_extra or {}, paths.episodes, paths.train_logs, paths.fits)
+    made = {"assets": paths.assets, "expert": paths.expert, "sft": paths.sft}
+    stages = {name: read_mapping(path) for name, path in made.items() if path}
+    snapshots = {"study": [study]} | {name: [stage] for name, stage in stages.items()}
+    snapshots["rl rounds"] = [read_mapping(path) for path in paths.snapshots]
+    scripted = scripted_players(stages.get("expert", {}))
+    page = Page(
+        study=settings.study or study.get("name", ""),
+        description=settings.description,
+        comparison=inputs.comparison,
+        logs=inputs.logs,
+        arms=inputs.arms,
+        figures=paths.figures,
+        study_config=study,
+        provenance=provenance_rows(snapshots),
+        scripted=scripted,
+        left_out=left_out(stages),
+    )
+    tables = all_tables(inputs, scripted)
+    manifest = methods_comparison(inputs.comparison, inputs.episodes)
+    for name, row in manifest.items():
+        row["_label"] = inputs.arms.label(name)
+    html = render(page)
+    with atomic_folder(paths.tables) as out:
+        write_tables(tables, out)
+    with atomic_file(paths.comparison) as path:
+        path.write_text(json.dumps(manifest, indent=1) + "\n")
+    with atomic_file(paths.out) as path:
+        path.write_text(html, encoding="utf-8")
+    print(f"{paths.out}: {len(html) / 1e6:.1f} MB")
+
+
+def left_out(stages: Mapping[str, Mapping]) -> Sequence[tuple[str, str, int]]:
+    """(stage, reason, count) of games and trajectories that never reached training, or are odd."""
+    rows = [
+        (name, reason, count)
+        for name, stage in stages.items()
+        for reason, count in (stage.get("skipped") or {}).items()
+        if count
+    ]
+    too_long = stages.get("sft", {}).get("too_long", 0)
+    return [*rows, ("sft", "too long", too_long)] if too_long else rows

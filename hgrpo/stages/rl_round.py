@@ -1,0 +1,192 @@
+"""Play one round of reinforcement learning: collect, credit, update, for a number of steps."""
+
+import time
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+from tqdm import tqdm
+
+from hgrpo.archive import unpacked
+from hgrpo.atomic import atomic_folder
+from hgrpo.base_model.folder import open_base
+from hgrpo.config.strict import Strict
+from hgrpo.errors import TrainingError, UserError
+from hgrpo.learning.settings import TrainingConfig
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.provenance import provenance
+from hgrpo.rollout.settings import EngineConfig
+from hgrpo.stages.files import (
+    BASE,
+    PANELS,
+    SFT_ADAPTER,
+    TASKS,
+    fitted_files,
+    policy_files,
+    policy_folder,
+)
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import folder, number, place
+from hgrpo.stages.sections import Env
+from hgrpo.study.method import MethodConfig
+
+if TYPE_CHECKING:
+    from hgrpo.learning.checkpoints import Checkpoints
+    from hgrpo.learning.ranks import Ranks
+    from hgrpo.learning.set_up import RoundInputs
+    from hgrpo.study.study import Study
+
+FOLDER = "rl/{method}/seed_{seed}/round_{round}"
+JOB = ("seed", "round")
+OUTPUTS = {
+    "state": "adapter/trainer_state.pt",
+    "turns": "turns.parquet",
+    "sequences": "sequences.parquet",
+    "log": "train_log.json",
+    "summary": "summary.json",
+    "config": "config.yaml",
+}
+RESOURCES = {"mem_mb": 1700}
+ENV_USES = ("factory",)
+ENGINE_USES = ("make",)
+
+
+class Settings(Strict):
+    """What plays, what credits, and how the policy learns."""
+
+    env: Env
+    model: ModelConfig
+    engine: EngineConfig = EngineConfig()
+    training: TrainingConfig
+    method: MethodConfig
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The command's folders."""
+
+    assets: Path = folder("panels", "folder of games and panels")
+    base: Path = folder("base", "folder of the base model")
+    sft: Path = folder("sft", "SFT adapter, the reference of the KL penalty")
+    policy: Path = folder("policy", "adapter the round starts from")
+    out: Path = folder("summary", "folder to write")
+    fitted: Path | None = folder("fitted", "fit of the credit after the last round", optional=True)
+    cache: Path | None = place("folder that all jobs of a study share, for judges' answers")
+    scratch: Path | None = place("folder for step checkpoints; without it, beside --out")
+    processes: int = number("processes that share the round, one a GPU (default 1)", 1)
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """The method with its training; its label changes no number."""
+    return {
+        "env": study.env.model_dump(mode="json", exclude={"expert"}),
+        "model": study.model.model_dump(mode="json"),
+        "engine": study.config.engine.model_dump(mode="json"),
+        "training": study.training[method].model_dump(mode="json"),
+        "method": study.methods[method].model_dump(mode="json", exclude={"label", "training"}),
+    }
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """Tasks, base, SFT policy, the policy and optimiser state of the round before, and the fit."""
+    carries = study.training[job.method].carry_policy and job.round > 1
+    before = policy_folder(study, job.method, job.seed, job.round - 1 if carries else 0)
+    return {
+        "panels": PANELS,
+        "tasks": TASKS,
+        **BASE,
+        **policy_files(study, SFT_ADAPTER, "sft"),
+        **policy_files(study, before),
+        "state": f"{before}/trainer_state.pt" if carries else [],
+        **fitted_files(study, job.method, job.seed, job.round),
+    }
+
+
+def outputs(study: "Study") -> dict:
+    """`OUTPUTS`, and the policy, whose files follow from `adapt`."""
+    return {**policy_files(study, "adapter"), **OUTPUTS}
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Play the round, going on after its last finished step, and write what it leaves.
+
+    Raises:
+        UserError: a file is damaged, or training cannot go on; the finished steps are kept.
+    """
+    from hgrpo.learning.checkpoints import Checkpoints
+    from hgrpo.learning.ranks import become_ranks, joined_ranks
+    from hgrpo.learning.scratch import locked_scratch, resume_key
+    from hgrpo.learning.set_up import RoundInputs, check_inputs
+
+    if paths.processes < 1:
+        raise UserError(f"--processes: {paths.processes}; one or more were expected")
+    become_ranks(paths.processes)
+    if job.round < 1:
+        raise UserError(f"--round: {job.round}; rounds count from 1, round 0 is the SFT policy")
+    inputs = RoundInputs(
+        panels=paths.assets / "panels.json",
+        tasks=unpacked(paths.assets / "tasks.tar"),
+        base=open_base(paths.base),
+        sft=paths.sft,
+        policy=paths.policy,
+        fitted=paths.fitted,
+        cache=paths.cache,
+    )
+    check_inputs(settings.model, inputs)
+    ranks = joined_ranks()
+    identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
+    key = resume_key(identity, inputs.files())
+    root = paths.scratch or paths.out.with_name(f"{paths.out.name}-scratch")
+    # One process holds the round for all of them; each reads its checkpoints.
+    with locked_scratch(root, key) if ranks.first else nullcontext(root / key) as scratch:
+        ranks.wait()
+        checkpoints = Checkpoints(scratch)
+        try:
+            _play(settings, job, paths, inputs, checkpoints, ranks)
+        except TrainingError as error:
+            kept = checkpoints.finished
+            last = (
+                f"step {kept}, the last good one, is kept in {scratch}" if kept else "none is kept"
+            )
+            raise UserError(f"step {kept + 1}: {error}; {last}") from None
+
+
+def _play(
+    settings: Settings,
+    job: Job,
+    paths: Paths,
+    inputs: "RoundInputs",
+    checkpoints: "Checkpoints",
+    ranks: "Ranks",
+) -> None:
+    from hgrpo.learning.round import RoundId
+    from hgrpo.learning.round_outputs import write_round
+    from hgrpo.learning.set_up import RoundSettings, set_up
+
+    began = time.perf_counter()
+    method, training = settings.method, settings.training
+    sections = RoundSettings(settings.env, settings.model, settings.engine, training)
+    played = set_up(RoundId(method, job.seed, job.round), sections, inputs, checkpoints, ranks)
+    per_step = training.tasks_per_step * training.rollouts_per_task
+    total = training.steps_per_round * per_step
+    with tqdm(total=total, desc="round", unit="traj", disable=not ranks.first) as bar:
+
+        def show(row: dict) -> None:
+            bar.n = (row["step"] + 1) * per_step
+            bar.set_postfix(success=f"{row['success_rate']:.2f}", step=row["step"] + 1)
+
+        rows = played.run(show, lambda: bar.update(ranks.size))
+    if not ranks.first:
+        return
+    elapsed = time.perf_counter() - began
+    config = settings.model_dump(mode="json")
+    with atomic_folder(paths.out) as out:
+        write_round(played, config, elapsed, out)
+        snapshot = config | {"seed": job.seed, "round": job.round} | provenance(job.code)
+        (out / "config.yaml").write_text(yaml.safe_dump(snapshot, sort_keys=True))
+    print(
+        f"{method.name} seed {job.seed} round {job.round}: {len(rows)} steps, success "
+        f"{rows[0]['success_rate']:.3f} -> {rows[-1]['success_rate']:.3f}, {elapsed:.0f} s"
+    )

@@ -1,0 +1,15 @@
+"""Sections of a stage's settings whose model follows from a name in them."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, SerializeAsAny
+
+from hgrpo.envs.environment import EnvSettings
+from hgrpo.envs.kinds import environment_settings
+
+
+def _environment(given: object) -> object:
+    return given if isinstance(given, EnvSettings) else environment_settings(given, "--config: env")
+
+
+Env = Annotated[SerializeAsAny[EnvSettings], BeforeValidator(_environment)]

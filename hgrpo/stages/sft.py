@@ -1,0 +1,201 @@
+"""Fine-tune the base on expert trajectories: the loss is on action tokens, one sequence a trajectory."""
+
+import json
+import math
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from hgrpo.atomic import atomic_folder
+from hgrpo.base_model.folder import open_base
+from hgrpo.config.strict import Strict
+from hgrpo.errors import UserError
+from hgrpo.learning.sft_settings import SftConfig
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.provenance import provenance
+from hgrpo.stages.files import BASE, policy_files
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import folder, place
+from hgrpo.stages.timing import TIMING, write_timing
+from hgrpo.streams import key
+
+if TYPE_CHECKING:
+    from hgrpo.learning.imitation import Example, ImitationSettings
+    from hgrpo.policy.policy import Policy
+    from hgrpo.study.study import Study
+
+FOLDER = "sft"
+JOB: tuple[str, ...] = ()
+OUTPUTS = {"log": "train_log.json", "summary": "summary.json", "timing": TIMING}
+RESOURCES = {"mem_mb": 2500}
+# A checkpoint takes as long as some steps of a tiny model, so not every step is kept.
+_SAVE_EVERY_S = 30.0
+
+
+class Settings(Strict):
+    """The model and how it is fine-tuned."""
+
+    model: ModelConfig
+    sft: SftConfig
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The command's folders."""
+
+    base: Path = folder("base", "folder of the base model")
+    expert: Path = folder("trajectories", "folder of the expert stage")
+    out: Path = folder("summary", "folder to write")
+    scratch: Path | None = place("folder for checkpoints; without it a killed run starts anew")
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """The model and the section `sft`."""
+    return {
+        "model": study.model.model_dump(mode="json"),
+        "sft": study.config.sft.model_dump(mode="json"),
+    }
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """The base and the demonstrations."""
+    return {**BASE, "trajectories": "expert/trajectories.parquet"}
+
+
+def outputs(study: "Study") -> dict[str, str]:
+    """`OUTPUTS`, and the SFT policy, whose files follow from `adapt`."""
+    return {**policy_files(study, "adapter"), **OUTPUTS}
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Fine-tune, going on after the newest checkpoint, and write policy, log and summary."""
+    from hgrpo.learning.checkpoints import Checkpoints
+    from hgrpo.learning.imitation import imitate
+    from hgrpo.learning.optimisers import sft_optimisers
+    from hgrpo.learning.scratch import locked_scratch, resume_key
+    from hgrpo.policy.load import load_policy
+    from hgrpo.policy.precision import dtype_name
+
+    model, sft = settings.model, settings.sft
+    began = time.perf_counter()
+    base = open_base(paths.base)
+    policy = load_policy(model, base, seed=sft.seed)
+    data = _examples(settings, paths, policy)
+    imitation = _imitation(settings, policy)
+    optimisers = sft_optimisers(
+        policy.trainable,
+        sft.matrix_lr if model.adapt == "full" else None,
+        sft.lr,
+        sft.weight_decay,
+        imitation.autocast,
+    )
+    identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
+    inputs = [*sorted(base.iterdir()), paths.expert / "trajectories.parquet"]
+    root = paths.scratch or paths.out.with_name(f"{paths.out.name}-scratch")
+    total = max(1, math.ceil(len(data.train) * sft.epochs / sft.batch_trajectories))
+    with (
+        locked_scratch(root, resume_key(identity, inputs)) as scratch,
+        tqdm(total=total, desc="sft", unit="step") as bar,
+    ):
+
+        def show(row: dict) -> None:
+            checked = row["validation_loss"]
+            if checked is not None:
+                bar.set_postfix(validation=f"{checked:.4f}", refresh=False)
+            bar.update()
+
+        checkpoints = Checkpoints(scratch, every_s=_SAVE_EVERY_S)
+        rows = imitate(
+            policy,
+            optimisers,
+            data.train,
+            data.validation,
+            imitation,
+            show,
+            checkpoints=checkpoints,
+        )
+        summary = {
+            "train_trajectories": len(data.train),
+            "validation_trajectories": len(data.validation),
+            "too_long": data.too_long,
+            "steps": len(rows),
+            "final_loss": rows[-1]["loss"],
+            "validation_loss": rows[-1]["validation_loss"],
+            "action_tokens": sum(end - start for each in data.train for start, end in each.spans),
+            "train_dtype": dtype_name(imitation.autocast),
+        } | provenance(job.code)
+        with atomic_folder(paths.out) as out:
+            policy.save_adapter(out / "adapter")
+            log = {"rows": rows, "config": settings.model_dump(mode="json")}
+            (out / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
+            (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+            write_timing(out, began)
+    too_long = f" ({data.too_long} are too long for the model)" if data.too_long else ""
+    print(
+        f"sft: {len(rows)} steps on {len(data.train)} trajectories{too_long}, validation loss "
+        f"{summary['validation_loss']:.4f}, {time.perf_counter() - began:.0f} s"
+    )
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Examples to train on and to validate on, and how many trajectories were too long."""
+
+    train: "list[Example]"
+    validation: "list[Example]"
+    too_long: int
+
+
+def _examples(settings: Settings, paths: Paths, policy: "Policy") -> _Data:
+    """The demonstrations as examples; the trajectories of some tasks are held out.
+
+    Raises:
+        UserError: too many trajectories are too long for the model, or there are too few.
+    """
+    from hgrpo.learning.demonstrations import examples, read_demonstrations
+
+    sft = settings.sft
+    demonstrations = read_demonstrations(paths.expert)
+    # Whole tasks are held out: the same game under two random streams is not a held-out game.
+    held_out = {
+        row["task_id"]
+        for row in demonstrations
+        if key("sft-validation", sft.seed, row["task_id"]) < sft.validation_share * 2**64
+    }
+    longest = policy.causal_lm.config.max_position_embeddings
+
+    def chosen(held: bool) -> "tuple[list[Example], int]":
+        rows = [row for row in demonstrations if (row["task_id"] in held_out) == held]
+        return examples(rows, policy.conversation, longest, whole_text=False)
+
+    (train, long_train), (validation, long_validation) = chosen(False), chosen(True)
+    fitting, too_long = len(train) + len(validation), long_train + long_validation
+    if too_long and too_long >= fitting:
+        raise UserError(
+            f"{paths.expert}: {too_long} of {too_long + fitting} trajectories are longer than the "
+            f"{longest} tokens that model {settings.model.name} reads; take a model that reads "
+            "more, or an environment with fewer turns or shorter texts"
+        )
+    if not train or not validation:
+        raise UserError(
+            f"{paths.expert}: {len(demonstrations)} trajectories are too few to hold any out"
+        )
+    return _Data(train, validation, too_long)
+
+
+def _imitation(settings: Settings, policy: "Policy") -> "ImitationSettings":
+    from hgrpo.learning.imitation import ImitationSettings
+    from hgrpo.policy.precision import autocast_dtype
+
+    sft = settings.sft
+    return ImitationSettings(
+        sft.epochs,
+        sft.batch_trajectories,
+        sft.warmup_steps,
+        sft.microbatch_tokens,
+        sft.seed,
+        autocast_dtype(settings.model, policy.device),
+    )

@@ -1,0 +1,52 @@
+"""Write down the study that the results belong to, with package versions and the machine."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+from pydantic import ConfigDict
+
+from hgrpo.atomic import atomic_file
+from hgrpo.config.strict import Strict
+from hgrpo.provenance import provenance
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import file
+
+if TYPE_CHECKING:
+    from hgrpo.study.study import Study
+
+FOLDER = ""
+JOB: tuple[str, ...] = ()
+OUTPUTS = {"config": "config.yaml"}
+RESOURCES: dict[str, int] = {}
+
+
+class Settings(Strict):
+    """The resolved study; any key may stand in it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The command's files."""
+
+    out: Path = file("config", "file to write")
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """The whole study."""
+    return study.resolved()
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """No files."""
+    return {}
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Write the study and where it ran."""
+    written = (settings.model_extra or {}) | {"provenance": provenance(job.code)}
+    with atomic_file(paths.out) as path:
+        path.write_text(yaml.safe_dump(written, sort_keys=False))

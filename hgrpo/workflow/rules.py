@@ -1,0 +1,151 @@
+"""What the rules ask of the study in hand: settings, code hashes, files and resources of its jobs."""
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hgrpo.base_model.companions import source_digest
+from hgrpo.stages.files import episodes, fit_logs, round_files
+from hgrpo.stages.job import Job
+from hgrpo.stages.order import load, resources_key
+from hgrpo.stages.paths import words
+from hgrpo.study.resources import StageResources
+from hgrpo.study.study import Study
+from hgrpo.workflow.code_version import code_of
+
+
+def as_json(settings: dict) -> str:
+    """One line of JSON with sorted keys: the same settings give the same text everywhere."""
+    return json.dumps(settings, sort_keys=True, separators=(",", ":"))
+
+
+class StudyRules:
+    """The rules' view of a study; every path lies below `root`, its folder of results."""
+
+    def __init__(self, study: Study, root: str):
+        self.study, self.root = study, root
+        self.cfg = functools.cache(self._cfg)
+        self.code = functools.cache(self._code)
+
+    def _cfg(self, stage: str, method: str | None = None) -> str:
+        """A stage's settings as JSON: what it depends on, and nothing else."""
+        return as_json(load(stage).from_study(self.study, method))
+
+    def _code(self, stage: str, method: str | None = None) -> str:
+        """Hash of the code that a job of the stage runs."""
+        return code_of(stage, load(stage).from_study(self.study, method))
+
+    def inputs(self, stage: str) -> Callable[[Mapping[str, str]], dict]:
+        """An input function: wildcards -> name -> file or files."""
+
+        def named(wildcards: Mapping[str, str]) -> dict:
+            return self._below_root(load(stage).inputs(self.study, _job(wildcards)))
+
+        return named
+
+    def outputs(self, stage: str) -> dict[str, str | list[str]]:
+        """Name -> file or files that a job of the stage writes."""
+        module = load(stage)
+        files = module.outputs(self.study) if hasattr(module, "outputs") else module.OUTPUTS
+        folder = f"{module.FOLDER}/" if module.FOLDER else ""
+        return self._below_root(
+            {
+                name: [folder + each for each in given]
+                if isinstance(given, list)
+                else folder + given
+                for name, given in files.items()
+            }
+        )
+
+    def paths(self, stage: str) -> Callable[..., list[str]]:
+        """A param function: the stage's inputs and outputs as options of its command."""
+        kind = load(stage).Paths
+
+        def given(wildcards: object, input: Mapping, output: Mapping) -> list[str]:
+            return words(kind, {**dict(input.items()), **dict(output.items())})
+
+        return given
+
+    def everything(self) -> list[str]:
+        """What a finished study has: a job that fails loses its files, however old the page is.
+
+        Snakemake deletes a failed job's outputs. A newer report would hide that from it if the
+        target were the report alone.
+        """
+        study = self.study
+        single = ("study_config", "assets", "expert", "base", "sft", "merge", "figures", "report")
+        files = [path for stage in single for path in _flat(self.outputs(stage))]
+        arms = [*round_files(study, "summary.json"), *fit_logs(study), *episodes(study)]
+        return files + [f"{self.root}/{path}" for path in arms]
+
+    def model_folder_digest(self) -> str | None:
+        """Digest of the user's model folder, so that another model in it is noticed.
+
+        None where the study builds its model or takes it out of a package.
+        """
+        path = self.study.model.path
+        return source_digest(path, Path(self.root, "base")) if path is not None else None
+
+    def log(self, stage: str) -> str:
+        """The log of a job."""
+        return f"{self.root}/logs/{self._file(stage)}.log"
+
+    def benchmark(self, stage: str) -> str:
+        """The benchmark of a job: its seconds and memory."""
+        return f"{self.root}/benchmarks/{self._file(stage)}.jsonl"
+
+    def _file(self, stage: str) -> str:
+        return f"{stage}/{job_name(stage)}"
+
+    def scratch(self, stage: str) -> Callable[[Mapping[str, str]], str]:
+        """A param function: where an unfinished job keeps its checkpoints.
+
+        It is no output, so that it survives a failure. Its name changes with settings and code, so
+        that an edited job cannot go on from it.
+        """
+        folder = load(stage).FOLDER.removeprefix("rl/")
+
+        def named(wildcards: Mapping[str, str]) -> str:
+            method = wildcards.get("method")
+            key = self.cfg(stage, method) + self.code(stage, method)
+            digest = hashlib.sha256(key.encode()).hexdigest()[:12]
+            return f"{self.root}/scratch/{folder.format(**dict(wildcards.items()))}-{digest}"
+
+        return named
+
+    def resources(self, stage: str) -> StageResources:
+        """What a job of the stage asks of the machine."""
+        return self.study.config.resources.of(resources_key(stage))
+
+    def _below_root(self, files: Mapping[str, str | list[str]]) -> dict[str, str | list[str]]:
+        return {
+            name: [f"{self.root}/{each}" for each in given]
+            if isinstance(given, list)
+            else f"{self.root}/{given}"
+            for name, given in files.items()
+        }
+
+
+def _flat(files: Mapping[str, str | list[str]]) -> list[str]:
+    return [
+        path for given in files.values() for path in ([given] if isinstance(given, str) else given)
+    ]
+
+
+def job_name(stage: str) -> str:
+    """Name of a job's log and benchmark, with the wildcards of its folder."""
+    folder = load(stage).FOLDER
+    return ".".join(folder.split("/")[1:]) if "{" in folder else stage
+
+
+def results_folder(study: Study) -> Path:
+    """Folder of a study's results, from the project's folder."""
+    return Path("results", study.config.name)
+
+
+def _job(wildcards: Mapping[str, str]) -> Job:
+    """The job that wildcards name; those that a stage does not have keep their defaults."""
+    given = dict(wildcards.items())
+    return Job(given.get("method", ""), int(given.get("seed", 0)), int(given.get("round", 0)))
