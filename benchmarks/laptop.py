@@ -5,6 +5,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from hgrpo.workflow.stage_config import as_json, stage_config
+
 from hgrpo.agent.conversation import Conversation
 from hgrpo.envs.alfworld.settings import AlfworldConfig
 from hgrpo.envs.base import Task
@@ -17,7 +19,6 @@ from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.make import make_engine
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.study.study import load_study
-from hgrpo.workflow.stage_config import as_json, stage_config
 
 ROOT = Path(__file__).resolve().parent.parent
 _TRAIN_GAMES, _TRAJECTORIES = 400, 3000

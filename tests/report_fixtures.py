@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import yaml
+from hgrpo.workflow.stage_config import stage_config
 from places import PROJECT
 
 from hgrpo.envs.alfworld.settings import TASK_TYPES as TYPES
@@ -16,7 +17,6 @@ from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.report.inputs import read_inputs
 from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import load_study
-from hgrpo.workflow.stage_config import stage_config
 
 STUDIES = PROJECT / "configs/studies"
 # Log-odds that the last round adds to the supervised policy; OTHERS for arms not named.

@@ -37,7 +37,7 @@ def policy_folder(study: "Study", method: str, seed: int, round: int) -> str:
 
 
 def policy_files(study: "Study", folder: str, name: str = "policy") -> dict[str, str]:
-    """Weights and architecture of the policy in a folder, under `name` and `<name>_architecture`."""
+    """Weights and architecture of a folder's policy, as `name` and `<name>_architecture`."""
     return {
         name: f"{folder}/{weights_name(study)}",
         f"{name}_architecture": f"{folder}/{architecture_name(study)}",

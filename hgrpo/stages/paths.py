@@ -25,7 +25,7 @@ def folder(of: str, description: str, optional: bool = False, many: bool = False
 def file(
     of: str, description: str, optional: bool = False, many: bool = False, positional: bool = False
 ) -> Any:
-    """A field that holds a file, or several; `positional` files follow the options by themselves."""
+    """A field that holds a file, or several; `positional` files stand after all options."""
     return _field(of, description, optional, many, positional=positional)
 
 

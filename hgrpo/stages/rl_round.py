@@ -147,9 +147,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             _play(settings, job, paths, inputs, checkpoints, ranks)
         except TrainingError as error:
             kept = checkpoints.finished
-            last = (
-                f"step {kept}, the last good one, is kept in {scratch}" if kept else "none is kept"
-            )
+            last = "none is kept"
+            if kept:
+                last = f"step {kept}, the last good one, is kept in {scratch}"
             raise UserError(f"step {kept + 1}: {error}; {last}") from None
 
 

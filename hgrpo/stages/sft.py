@@ -1,4 +1,4 @@
-"""Fine-tune the base on expert trajectories: the loss is on action tokens, one sequence a trajectory."""
+"""Fine-tune the base on expert trajectories: one sequence a trajectory, loss on action tokens."""
 
 import json
 import math

@@ -11,5 +11,5 @@ TIMING = "timing.json"
 
 
 def write_timing(out: Path, began: float) -> None:
-    """Write the seconds since `began`, a reading of `time.perf_counter`, as Snakemake's benchmarks do."""
+    """Write the seconds since `began`, a reading of `time.perf_counter`."""
     (out / TIMING).write_text(json.dumps({"s": time.perf_counter() - began}) + "\n")

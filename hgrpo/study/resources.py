@@ -23,7 +23,7 @@ class _ByStage(Strict):
     @model_validator(mode="before")
     @classmethod
     def _keep_defaults(cls, given: object) -> object:
-        """Where a study gives one key of a stage, the stage keeps its own defaults for the others."""
+        """A stage of which a study gives one key keeps its own defaults for the others."""
         if not isinstance(given, Mapping):
             return given
         if "turnrd_fit" in given:

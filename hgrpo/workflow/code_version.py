@@ -1,8 +1,8 @@
 """The hash of the code that a job of a study really runs.
 
-Snakemake sees a stage as a shell command and knows nothing of the modules behind it. This hash covers
-the stage's module, the environment, engine and credit assigners that the study names, every hgrpo
-module that these import (also inside functions), and the data files of their packages.
+Snakemake sees a stage as a shell command and knows nothing of the modules behind it. This hash
+covers the stage's module, the environment, engine and credit assigners that the study names, every
+hgrpo module that these import (also inside functions), and the data files of their packages.
 
 It leaves out what cannot change a result: comments, docstrings, formatting, imports for type
 checking, descriptions of settings, texts of errors, the functions that only plan a stage, and the
@@ -22,11 +22,7 @@ from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
 # What a stage's module says for planning. It reaches a job through its params and inputs.
-_PLANS = {
-    "from_study",
-    "from_whole_study",
-    "inputs",
-    "outputs",
+_PLANS = {"from_study", "from_whole_study", "inputs", "outputs"} | {
     "RESOURCES",
     "ENV_USES",
     "ENGINE_USES",
@@ -184,7 +180,7 @@ class _Counted(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         return self._without_docstring(node)
 
-    visit_AsyncFunctionDef = visit_FunctionDef
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
 
     def visit_If(self, node: ast.If) -> ast.AST | None:
         if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":

@@ -1,4 +1,4 @@
-"""What the rules ask of the study in hand: settings, code hashes, files and resources of its jobs."""
+"""What the rules ask of the study in hand: settings, code hashes, files and resources."""
 
 import functools
 import hashlib
@@ -48,16 +48,8 @@ class StudyRules:
     def outputs(self, stage: str) -> dict[str, str | list[str]]:
         """Name -> file or files that a job of the stage writes."""
         module = load(stage)
-        files = module.outputs(self.study) if hasattr(module, "outputs") else module.OUTPUTS
-        folder = f"{module.FOLDER}/" if module.FOLDER else ""
-        return self._below_root(
-            {
-                name: [folder + each for each in given]
-                if isinstance(given, list)
-                else folder + given
-                for name, given in files.items()
-            }
-        )
+        files = module.outputs(self.study) if "outputs" in vars(module) else module.OUTPUTS
+        return self._below_root(files, f"{module.FOLDER}/" if module.FOLDER else "")
 
     def paths(self, stage: str) -> Callable[..., list[str]]:
         """A param function: the stage's inputs and outputs as options of its command."""
@@ -119,11 +111,12 @@ class StudyRules:
         """What a job of the stage asks of the machine."""
         return self.study.config.resources.of(resources_key(stage))
 
-    def _below_root(self, files: Mapping[str, str | list[str]]) -> dict[str, str | list[str]]:
+    def _below_root(
+        self, files: Mapping[str, str | list[str]], folder: str = ""
+    ) -> dict[str, str | list[str]]:
+        head = f"{self.root}/{folder}"
         return {
-            name: [f"{self.root}/{each}" for each in given]
-            if isinstance(given, list)
-            else f"{self.root}/{given}"
+            name: [head + each for each in given] if isinstance(given, list) else head + given
             for name, given in files.items()
         }
 

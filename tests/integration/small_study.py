@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forks import Forks
+from hgrpo.workflow.stage_config import stage_config
 
 from hgrpo.study.study import load_study
-from hgrpo.workflow.stage_config import stage_config
 
 TRAINING = {"steps_per_round": 3, "tasks_per_step": 6, "rollouts_per_task": 4}
 

@@ -55,7 +55,8 @@ class Past:
     """Means over the past jobs of a stage and arm, of the nearest jobs that there are.
 
     Those are of the same arm of the study, else of its other arms, else of that arm in other
-    studies, else of any arm there. Of stages that run a model, other studies count only with the same player.
+    studies, else of any arm there. Of stages that run a model,
+    other studies count only with the same player.
 
     Args:
         results: folder of all studies.

@@ -2,12 +2,12 @@
 
 import pytest
 import yaml
+from hgrpo.workflow.stage_config import stage_config
 
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import check_sizes
 from hgrpo.errors import UserError
 from hgrpo.study.study import load_study
-from hgrpo.workflow.stage_config import stage_config
 
 
 def panels(**sizes):

@@ -4,11 +4,11 @@ import json
 import sys
 
 import pytest
+from hgrpo.workflow.stage_config import as_json, stage_config
 
 from hgrpo.cli import config
 from hgrpo.cli.entry import read_config, run
 from hgrpo.study.study import load_study
-from hgrpo.workflow.stage_config import as_json, stage_config
 
 
 @pytest.fixture

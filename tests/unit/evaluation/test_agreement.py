@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from hgrpo.workflow.stage_config import as_json, stage_config
 from scipy.stats import spearmanr
 from tiny_policy import TEXTS, hall_tasks
 
@@ -20,7 +21,6 @@ from hgrpo.report.style import save
 from hgrpo.study.study import load_study
 from hgrpo.trajectories.cached import CachedGroup
 from hgrpo.trajectories.trajectory import Trajectory, Turn
-from hgrpo.workflow.stage_config import as_json, stage_config
 
 LENGTHS = np.array([4, 0, 1, 3, 5])
 

@@ -5,13 +5,13 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
+from hgrpo.workflow.stage_config import stage_config
 from report_fixtures import STUDIES, shipped
 
 from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial, uses_turnrd
 from hgrpo.evaluation.effects import cells, effects
 from hgrpo.evaluation.statistics import difference_interval
 from hgrpo.study.study import load_study
-from hgrpo.workflow.stage_config import stage_config
 
 REFERENCE = "flat_K8_hi_guard"
 

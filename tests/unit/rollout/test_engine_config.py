@@ -3,6 +3,7 @@
 import importlib.util
 
 import pytest
+from hgrpo.workflow.stage_config import stage_config
 from pydantic import ValidationError
 from tiny_policy import make_policy
 
@@ -13,7 +14,6 @@ from hgrpo.rollout.make import make_engine
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.rollout.torch_engine import TorchEngine
 from hgrpo.study.study import load_study
-from hgrpo.workflow.stage_config import stage_config
 
 
 def test_the_default_is_the_torch_engine(tmp_path):

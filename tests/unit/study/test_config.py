@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hgrpo.workflow.stage_config import as_json, stage_config
 from places import PROJECT
 
 from hgrpo.cli.schema import SECTIONS, schemas
@@ -16,7 +17,6 @@ from hgrpo.errors import UserError
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import load_study
-from hgrpo.workflow.stage_config import as_json, stage_config
 
 CONFIGS = PROJECT / "configs"
 FILES = sorted(path for path in CONFIGS.glob("*/*.yaml"))

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hgrpo.workflow.user_files import outside_files
 from places import PROJECT
 
 from hgrpo.errors import UserError
 from hgrpo.study.study import load_study
-from hgrpo.workflow.user_files import outside_files
 
 CONFIGS = PROJECT / "configs"
 
