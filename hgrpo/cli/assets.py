@@ -1,11 +1,7 @@
 """Make or collect the tasks of a study's environment and write its panels.
 
-ALFWorld: every game is played once before it is let in: it must not be won at reset, and its
-stored walkthrough, where it has one, must win. WebShop: catalogue, search index and goals, of data
-files that are fetched first where the config says so.
-
 Example:
-  python -m hgrpo.cli.assets --config configs/envs/alfworld-laptop.yaml --seed 0 \\
+  python -m hgrpo.cli.assets --config results/bakeoff/config.yaml --seed 0 \\
       --out results/bakeoff/assets
 """
 
@@ -17,14 +13,10 @@ from pathlib import Path
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, read_config, run
-from hgrpo.envs.alfworld import assets as alfworld
 from hgrpo.envs.base import Task
-from hgrpo.envs.kinds import environment
+from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.envs.panels import SPLITS, check_sizes, write_panels
-from hgrpo.envs.webshop import assets as webshop
 from hgrpo.provenance import provenance
-
-MAKERS = {"alfworld": alfworld, "webshop": webshop}
 
 
 def main() -> None:
@@ -34,14 +26,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
     loaded = read_config(args.config)
-    config = environment(loaded.get("env", loaded), "--config")
-    maker = MAKERS[config.name]
+    config = environment_settings(loaded.get("env", loaded), "--config")
+    environment = load(config.name)
     began = time.perf_counter()
     skipped: Counter[str] = Counter()
     panels: dict[str, list[Task]] = {split: [] for split in SPLITS}
-    data_files = maker.data_files(config)
+    data_files = environment.task_data_files(config)
     with atomic_folder(args.out) as out:
-        for split, task in maker.make(config, args.seed, out, skipped):
+        for split, task in environment.make_tasks(config, args.seed, out, skipped):
             panels[split].append(task)
         check_sizes(panels, loaded)
         write_panels(out / "panels.json", panels)

@@ -8,7 +8,7 @@ Example:
 import argparse
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from hgrpo.agent.choose_conversation import conversation_for
 from hgrpo.agent.conversation import Conversation
+from hgrpo.agent.cut import Cut
 from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.atomic import atomic_folder
 from hgrpo.base_model.adopt import take_over
@@ -25,6 +26,7 @@ from hgrpo.base_model.companions import beside_digest
 from hgrpo.base_model.safetensors_file import WEIGHTS, parameters, read_header
 from hgrpo.cli.entry import arguments, engine_section, read_config, run, section
 from hgrpo.config.user_path import user_path
+from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.learning.demonstrations import examples, read_demonstrations, texts
 from hgrpo.learning.imitation import ImitationSettings, imitate
@@ -52,7 +54,14 @@ def main() -> None:
         if config.tiny is None:
             obtain(config, engine, out)
         else:
-            _build(config, args, out)
+            _build(config, env_cut(given), args, out)
+
+
+def env_cut(given: Mapping) -> Cut:
+    """The tokenizer's cut of the environment that a stage's settings name under `env`."""
+    if "env" not in given:
+        raise UserError("--config: key 'env' is missing")
+    return load(given["env"]["name"]).cut
 
 
 def obtain(config: ModelConfig, engine: str, out: Path) -> None:
@@ -119,9 +128,9 @@ def _take_over(config: ModelConfig, check: Callable[[Path], None] | None, out: P
         raise UserError(f"path: {config.path}: {error}") from None
 
 
-def _build(config: ModelConfig, args: argparse.Namespace, out: Path) -> None:
+def _build(config: ModelConfig, cut: Cut, args: argparse.Namespace, out: Path) -> None:
     demonstrations = read_demonstrations(args.expert)
-    tokenizer = train_tokenizer(texts(demonstrations), config.tiny.max_vocab, config.tiny.cut)
+    tokenizer = train_tokenizer(texts(demonstrations), config.tiny.max_vocab, cut)
     hugging_face_tokenizer(tokenizer).save_pretrained(out)
     tokenizer.save(str(out / "tokenizer.json"))
     model = build_tiny(config.tiny, tokenizer, args.seed)

@@ -29,7 +29,7 @@ from hgrpo.cli.entry import (
     section,
 )
 from hgrpo.credit.base import Context
-from hgrpo.envs.make import env_factory
+from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.agreement_settings import AgreementConfig
@@ -79,7 +79,8 @@ def main() -> None:
     credit = {method["name"]: method["credit"] for method in listed}
     plan = computations(credit, _fitted(args.fitted, labels))
     panel = read_panels(args.assets / "panels.json")["train"]
-    make_env = env_factory(env_section(config), args.assets)
+    env = env_section(config)
+    make_env = load(env.name).factory(env, args.assets)
 
     def situate(trajectories: Sequence[Trajectory]) -> None:
         add_situations(tqdm(trajectories, desc="situations", unit="traj"), make_env)
@@ -137,7 +138,7 @@ def _context(args: argparse.Namespace, config: Mapping, needs_policy: bool) -> C
     collector = Collector(
         engine,
         conversation,
-        env_factory(env, args.assets),
+        load(env.name).factory(env, args.assets),
         env.turn_cap,
         play["max_action_tokens"],
     )

@@ -14,7 +14,8 @@ from pathlib import Path
 import yaml
 
 from hgrpo.config.read import Model, validate
-from hgrpo.envs.kinds import EnvConfig, environment
+from hgrpo.envs.environment import EnvSettings
+from hgrpo.envs.kinds import environment_settings
 from hgrpo.errors import UserError
 from hgrpo.rollout.settings import EngineConfig
 
@@ -81,7 +82,7 @@ def section(config: Mapping, key: str, model: type[Model]) -> Model:
     return validate(model, config[key], f"--config: {key}")
 
 
-def env_section(config: Mapping) -> EnvConfig:
+def env_section(config: Mapping) -> EnvSettings:
     """The environment of a stage's settings, under `env`.
 
     Raises:
@@ -89,7 +90,7 @@ def env_section(config: Mapping) -> EnvConfig:
     """
     if "env" not in config:
         raise UserError("--config: key 'env' is missing")
-    return environment(config["env"], "--config: env")
+    return environment_settings(config["env"], "--config: env")
 
 
 def engine_section(config: Mapping) -> EngineConfig:

@@ -27,8 +27,8 @@ from hgrpo.cli.entry import (
 )
 from hgrpo.config.read import did_you_mean
 from hgrpo.envs.base import Task
-from hgrpo.envs.kinds import EnvConfig
-from hgrpo.envs.make import env_factory
+from hgrpo.envs.environment import EnvSettings
+from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import check_sizes, read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.evaluator import episode_row, play_panel
@@ -106,12 +106,12 @@ def _play(
     engine: RolloutEngine,
     conversation: "Conversation | ChatConversation",
     args: argparse.Namespace,
-    env: EnvConfig,
+    env: EnvSettings,
     evaluation: EvaluationConfig,
     plan: Sequence[tuple[str, Sequence[Task], float]],
 ) -> pd.DataFrame:
     """One row per episode of the (panel, tasks, temperature) in `plan`."""
-    make_env = env_factory(env, args.assets)
+    make_env = load(env.name).factory(env, args.assets)
     rows = []
     with tqdm(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:
         for panel, tasks, temperature in plan:

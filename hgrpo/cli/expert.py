@@ -1,7 +1,7 @@
 """Collect demonstrations on the training panel: a scripted expert's, or people's played again.
 
 Example:
-  python -m hgrpo.cli.expert --config configs/envs/alfworld-laptop.yaml --seed 0 \\
+  python -m hgrpo.cli.expert --config results/bakeoff/config.yaml --seed 0 \\
       --assets results/bakeoff/assets --out results/bakeoff/expert
 """
 
@@ -16,15 +16,13 @@ from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, read_config, run
-from hgrpo.envs.alfworld import demonstrate as alfworld
-from hgrpo.envs.kinds import EnvConfig, environment
+from hgrpo.envs.environment import EnvSettings
+from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.envs.panels import read_panels
-from hgrpo.envs.webshop import demonstrate as webshop
 from hgrpo.errors import UserError
 from hgrpo.evaluation.potential_and_reward import progress_and_reward
 from hgrpo.provenance import provenance
 
-DEMONSTRATORS = {"alfworld": alfworld, "webshop": webshop}
 # A ceiling is for comparison with what was learnt: it is played where that is tested.
 _CEILING_PANEL, _CEILING_TASKS = "test", 1000
 _SCHEMA = pa.schema(
@@ -51,17 +49,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
     loaded = read_config(args.config)
-    config = environment(loaded.get("env", loaded), "--config")
-    demonstrator = DEMONSTRATORS[config.name]
+    config = environment_settings(loaded.get("env", loaded), "--config")
+    environment = load(config.name)
     began = time.perf_counter()
-    data_files = demonstrator.data_files(config)
+    data_files = environment.demonstration_data_files(config)
     panels = read_panels(args.assets / "panels.json")
     skipped: Counter[str] = Counter()
     with tqdm(
         total=config.expert.trajectories, desc="expert", unit="trajectory", mininterval=1
     ) as bar:
         rows = []
-        for row in demonstrator.demonstrate(
+        for row in environment.demonstrate(
             config, args.assets, panels["train"], args.seed, skipped
         ):
             rows.append(row)
@@ -69,7 +67,7 @@ def main() -> None:
     if not rows:
         raise UserError(f"{args.assets}: no trajectory could be made: {dict(skipped)}")
     tested = panels[_CEILING_PANEL][:_CEILING_TASKS]
-    ceiling = demonstrator.ceiling(config, args.assets, tested, args.seed)
+    ceiling = environment.ceiling(config, args.assets, tested, args.seed)
     summary = {
         "trajectories": len(rows),
         "sources": dict(sorted(Counter(row["source"] for row in rows).items())),
@@ -78,7 +76,7 @@ def main() -> None:
         "expert_turn_cap": config.expert.turn_cap,
         "success": success(rows, config.turn_cap),
         "informed": success(ceiling, config.turn_cap) if ceiling else None,
-        "informed_is": demonstrator.INFORMED,
+        "informed_is": environment.informed,
         "informed_panel": _CEILING_PANEL,
         "progress": {
             "expert": progress_and_reward(rows),
@@ -93,7 +91,7 @@ def main() -> None:
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     _show("expert", summary["success"], config)
     if summary["informed"]:
-        _show(f"the ceiling: {demonstrator.INFORMED}", summary["informed"], config)
+        _show(f"the ceiling: {environment.informed}", summary["informed"], config)
     for name, found in summary["progress"].items():
         if found:
             correlation = found["correlation"]
@@ -131,7 +129,7 @@ def _mean(values: list) -> float:
     return sum(values) / len(values)
 
 
-def _show(title: str, table: dict[str, dict], config: EnvConfig) -> None:
+def _show(title: str, table: dict[str, dict], config: EnvSettings) -> None:
     print(f"{title}: success within {config.turn_cap} and {config.expert.turn_cap} turns, score")
     for name, row in table.items():
         print(

@@ -30,7 +30,7 @@ from hgrpo.cli.entry import (
 )
 from hgrpo.credit.base import Context
 from hgrpo.credit.make import make_assigner
-from hgrpo.envs.make import env_factory
+from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.learning.checkpoint import (
@@ -180,7 +180,7 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints, rank
     engine = make_engine(
         engine_section(config), policy, training.in_flight, sampling, conversation.end_id
     )
-    make_env = env_factory(env, args.assets)
+    make_env = load(env.name).factory(env, args.assets)
     collector = Collector(
         engine,
         conversation,

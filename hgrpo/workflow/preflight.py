@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hgrpo.config.user_path import user_path
 from hgrpo.credit.judge.settings import SERVICE
+from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import Study
@@ -57,14 +58,11 @@ def check_folders(study: Study, stages: Collection[str]) -> None:
         UserError: naming config, key and path: a variable in it is not set, or it is not there.
     """
     env, model = study.env, study.model
-    games = getattr(env, "games", None) or env.products
     wanted = [
-        _Wanted("assets", f"env {study.config.env}: folder", games.folder, made=games.download),
-        _Wanted(
-            "expert",
-            f"env {study.config.env}: recorded",
-            getattr(env.expert, "recorded", None),
-        ),
+        _Wanted(file.stage, f"env {study.config.env}: {file.key}", file.path, made=file.made)
+        for file in load(env.name).user_files(env)
+    ]
+    wanted += [
         _Wanted(
             "base",
             f"model {study.config.model}: path",

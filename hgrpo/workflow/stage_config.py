@@ -31,9 +31,10 @@ def stage_config(study: Study, stage: str, method: str | None = None) -> dict:
         case "expert":
             return {"env": env}
         case "base":
-            # What is built here, either engine plays.
-            played = {} if study.model.tiny else {"engine": {"kind": engine["kind"]}}
-            return {"model": model} | played
+            if study.model.tiny is None:
+                return {"model": model, "engine": {"kind": engine["kind"]}}
+            # Either engine plays a tiny model; its tokenizer is cut to fit the environment's text.
+            return {"model": model, "env": {"name": study.env.name}}
         case "sft":
             return {"model": model, "sft": study.config.sft.model_dump(mode="json")}
         case "rl_round":
