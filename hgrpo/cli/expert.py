@@ -80,7 +80,7 @@ def main() -> None:
         "informed_panel": _CEILING_PANEL,
         "progress": {
             "expert": progress_and_reward(rows),
-            "informed": progress_and_reward(ceiling),
+            "informed": progress_and_reward(ceiling or []),
         },
         "skipped": dict(sorted(skipped.items())),
         "elapsed_s": time.perf_counter() - began,
