@@ -31,8 +31,8 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.tokenizer import END, PAD, START, train_tokenizer
 from hgrpo.envs.alfworld import assets
-from hgrpo.envs.alfworld.settings import AlfworldConfig
-from hgrpo.envs.make import env_factory
+from hgrpo.envs.alfworld.settings import AlfworldSettings
+from hgrpo.envs.kinds import load
 from hgrpo.learning.batch import TrainingSequence, training_sequences
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.settings import TrainingConfig
@@ -158,20 +158,20 @@ def update_flops(policy: Policy, trajectories: Sequence[Trajectory]) -> float:
 
 
 def _games(folder: Path, number: int):
-    config = AlfworldConfig(
+    config = AlfworldSettings(
         name="alfworld",
         games={"generate": {}},
         panels={"train": number, "validation": 1, "test": 1},
     )
     made = assets.make(config, 0, folder, {})
     tasks = [task for split, task in made if split == "train"]
-    return env_factory(config, folder), tasks
+    return load(config.name).factory(config, folder), tasks
 
 
 def _learner(folder: Path, shape: str, args: argparse.Namespace) -> Learner:
     """A policy of the shape, its reference, and an optimiser."""
     texts = [path.read_text() for path in sorted((folder / "assets").rglob("game.tw-pddl"))]
-    tokenizer = train_tokenizer([text[:20_000] for text in texts], 2048)
+    tokenizer = train_tokenizer([text[:20_000] for text in texts], 2048, load("alfworld").cut)
     base, adapter = folder / "base", folder / "adapter"
     config = Qwen2Config(
         **SHAPES[shape],

@@ -8,9 +8,9 @@ from pathlib import Path
 from hgrpo.workflow.stage_config import as_json, stage_config
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.envs.alfworld.settings import AlfworldConfig
+from hgrpo.envs.alfworld.settings import AlfworldSettings
 from hgrpo.envs.base import Task
-from hgrpo.envs.make import env_factory
+from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
 from hgrpo.policy.policy import Policy, load_policy
 from hgrpo.policy.settings import ModelConfig
@@ -29,7 +29,7 @@ class Laptop:
     """A prepared folder: games, base, and an SFT policy trained for seconds."""
 
     folder: Path
-    env: AlfworldConfig
+    env: AlfworldSettings
     model: ModelConfig
     tasks: list[Task]
 
@@ -49,7 +49,7 @@ class Laptop:
         conversation = Conversation(policy.tokenizer)
         config, sampling = EngineConfig(kind=kind), Sampling(1.0, reply)
         engine = make_engine(config, policy, capacity, sampling, conversation.end_id)
-        make_env = env_factory(self.env, self.folder / "assets")
+        make_env = load(self.env.name).factory(self.env, self.folder / "assets")
         return Collector(engine, conversation, make_env, turns, reply)
 
 
@@ -77,4 +77,4 @@ def prepare(folder: Path) -> Laptop:
         marker.write_text(as_json(configs))
     panel = read_panels(folder / "assets" / "panels.json")["train"]
     env, model = configs["assets"]["env"], configs["sft"]["model"]
-    return Laptop(folder, AlfworldConfig(**env), ModelConfig(**model), panel)
+    return Laptop(folder, AlfworldSettings(**env), ModelConfig(**model), panel)

@@ -76,7 +76,12 @@ def _engine() -> dict | None:
         return None
     totals = PREPARED / "parity.json"
     _run(
-        *(sys.executable, "-m", "hgrpo.cli.alfworld_parity", str(PREPARED / "assets/games/train")),
+        *(
+            sys.executable,
+            "-m",
+            "hgrpo.envs.alfworld.check_parity",
+            str(PREPARED / "assets/games/train"),
+        ),
         *("--games", str(PARITY_GAMES), "--steps", str(PARITY_STEPS)),
         *("--stock-steps", str(STOCK_STEPS), "--json", str(totals)),
     )
@@ -208,8 +213,8 @@ def _page(
         "",
         "Files: `benchmarks/webshop.py`, `benchmarks/rollout.py`, `benchmarks/update.py`,",
         "`benchmarks/credit.py`, `benchmarks/dag.py`, `benchmarks/plan.py`, and",
-        "`python -m hgrpo.cli.alfworld_parity` for the ALFWorld engines. Each says in its first",
-        "lines what is counted. A shop of a million products: `benchmarks/webshop_size.py`,",
+        "`python -m hgrpo.envs.alfworld.check_parity` for the ALFWorld engines. Each says in its",
+        "first lines what is counted. A shop of a million products: `benchmarks/webshop_size.py`,",
         "numbers in [webshop.md](webshop.md).",
     ]
     return "\n".join(lines) + "\n"

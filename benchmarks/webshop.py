@@ -26,7 +26,7 @@ from typing import Any
 from hgrpo.envs.base import Task
 from hgrpo.envs.webshop import assets
 from hgrpo.envs.webshop.env import WebshopEnv
-from hgrpo.envs.webshop.settings import WebshopConfig
+from hgrpo.envs.webshop.settings import WebshopSettings
 from hgrpo.envs.webshop.shop import Shop, open_shop
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,7 +44,7 @@ _MB = 1e6
 def measure(folder: Path) -> dict:
     """All numbers; the shop is made in `folder`."""
     stored = json.loads(RANKINGS.read_text())["generated"]
-    config = WebshopConfig(
+    config = WebshopSettings(
         name="webshop",
         products={"generate": stored["config"]},
         panels={"test": 100, "validation": 100},

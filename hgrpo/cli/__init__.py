@@ -1,7 +1,20 @@
-"""Command lines, one per stage."""
+"""The command lines: `python -m hgrpo.cli.<name>`."""
 
-import gc
+import importlib.util
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 
-# A stage makes millions of small objects and hardly a cycle among them: at the default threshold
-# the collector takes a tenth of its time.
-gc.set_threshold(100_000, 50, 1000)
+from hgrpo.cli import moved
+
+
+class _OldNames(MetaPathFinder):
+    """Finds `moved.py` under the old name of a command."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name.removeprefix(f"{__name__}.") in moved.MOVED:
+            return importlib.util.spec_from_file_location(name, moved.__file__)
+        return None
+
+
+sys.meta_path.append(_OldNames())

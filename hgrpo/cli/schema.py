@@ -7,19 +7,20 @@ Example:
 import argparse
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Union
 
 from pydantic import Field, TypeAdapter
 
 from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import run
-from hgrpo.envs.kinds import EnvConfig
+from hgrpo.envs.kinds import known, load
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import StudyConfig
 
+_ENVIRONMENTS = Union[tuple(load(name).Settings for name in known())]  # noqa: UP007
 SECTIONS = {
-    "env": Annotated[EnvConfig, Field(discriminator="name")],
+    "env": Annotated[_ENVIRONMENTS, Field(discriminator="name")],
     "method": MethodConfig,
     "model": ModelConfig,
     "study": StudyConfig,

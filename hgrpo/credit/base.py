@@ -29,7 +29,7 @@ class Context:
     """What an assigner may use beside the trajectories; None where a run has none.
 
     Attributes:
-        environment: family of the environment, such as "alfworld".
+        environment: name of its folder in hgrpo/envs.
         policy, conversation: the policy as it plays and its tokens, for hidden states.
         collector: plays on from any turn.
         cache_dir: folder shared by all jobs of a study.

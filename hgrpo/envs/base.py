@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from hgrpo.errors import UserError
+
 
 @dataclass(frozen=True)
 class Task:
@@ -19,6 +21,19 @@ class Task:
     path: str
     content_hash: str
     task_type: str
+
+    def check_content(self, found: str, what: str) -> None:
+        """Raise UserError unless the content that lies on disk is this task's.
+
+        Args:
+            found: content hash of what lies there.
+            what: its path and kind, such as "/games/x: the game".
+        """
+        if found != self.content_hash:
+            raise UserError(
+                f"{what} has content hash {found[:12]}..., the task {self.task_id!r} expects "
+                f"{self.content_hash[:12]}...; run the assets stage again"
+            )
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,50 @@
-"""Config of an environment, by its name."""
+"""Environments by name: each is a folder of this package, found by the folder's name."""
 
+import importlib
+import pkgutil
 from collections.abc import Mapping
 
+import hgrpo.envs
 from hgrpo.config.read import did_you_mean, validate
-from hgrpo.envs.alfworld.settings import AlfworldConfig
-from hgrpo.envs.webshop.settings import WebshopConfig
+from hgrpo.envs.environment import Environment, EnvSettings
 from hgrpo.errors import UserError
 
-EnvConfig = AlfworldConfig | WebshopConfig
-ENVIRONMENTS: dict[str, type[EnvConfig]] = {"alfworld": AlfworldConfig, "webshop": WebshopConfig}
+
+def known() -> list[str]:
+    """Names of all environments."""
+    return sorted(found.name for found in pkgutil.iter_modules(hgrpo.envs.__path__) if found.ispkg)
 
 
-def environment(data: Mapping[str, object], source: str) -> EnvConfig:
-    """The config of the environment that `data` names.
+def load(name: str) -> Environment:
+    """The environment in a folder.
+
+    Raises:
+        UserError: there is no such folder, or it brings no environment.
+    """
+    if name not in known():
+        raise UserError(f"no environment {name!r}{did_you_mean(str(name), known())}")
+    found = vars(importlib.import_module(f"hgrpo.envs.{name}")).get("ENVIRONMENT")
+    if not isinstance(found, Environment):
+        raise UserError(
+            f"hgrpo/envs/{name}/__init__.py: ENVIRONMENT: an instance of Environment was expected"
+        )
+    return found
+
+
+def environment_settings(data: Mapping[str, object], source: str) -> EnvSettings:
+    """The settings in `data`, checked by the environment that `data` names.
+
+    Args:
+        data: of a file in configs/envs.
+        source: that file's path, for messages.
 
     Raises:
         UserError: there is no such environment, or one line per mistake in its settings.
     """
     if "name" not in data:
         raise UserError(f"{source}: name: required, but not given")
-    name = data["name"]
-    if name not in ENVIRONMENTS:
-        raise UserError(
-            f"{source}: name: no environment {name!r}{did_you_mean(str(name), ENVIRONMENTS)}"
-        )
-    return validate(ENVIRONMENTS[name], data, source)
+    try:
+        environment = load(data["name"])
+    except UserError as error:
+        raise UserError(f"{source}: name: {error}") from None
+    return validate(environment.Settings, data, source)

@@ -17,9 +17,10 @@ class TinyModel(Strict):
     intermediate_size: int = Field(256, gt=0)
     max_positions: int = Field(1024, gt=0)
     max_vocab: int = Field(2048, gt=256)
-    cut: Literal["phrases", "words"] = Field(
-        "phrases",
-        description="pieces that text is cut into: `phrases` for ALFWorld, `words` for WebShop",
+    cut: str | None = Field(
+        None,
+        description="how text is cut into pieces: the environment decides, and a name given here "
+        "must be that of its cut",
     )
     embedding_std: float = Field(
         0.02,

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
 from hgrpo.config.strict import Strict
-from hgrpo.envs.kinds import EnvConfig, environment
+from hgrpo.envs.environment import EnvSettings
+from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.errors import UserError
 from hgrpo.evaluation.agreement_settings import AgreementConfig
 from hgrpo.evaluation.settings import EvaluationConfig
@@ -94,7 +95,7 @@ class Study:
     """
 
     config: StudyConfig
-    env: EnvConfig
+    env: EnvSettings
     model: ModelConfig
     methods: dict[str, MethodConfig]
     training: dict[str, TrainingConfig]
@@ -128,7 +129,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     given = _parse_overrides(overrides or {})
     config = validate(StudyConfig, read_yaml(path) | given, _source(path, given))
     check_name(config, path)
-    env = environment(*_named(configs / "envs", config.env, f"{path}: env"))
+    env = environment_settings(*_named(configs / "envs", config.env, f"{path}: env"))
     model = validate(ModelConfig, *_named(configs / "models", config.model, f"{path}: model"))
     where = _source(path, given)
     # All of them: a mistake in one that is not among the methods today waits for the day it is.
@@ -249,6 +250,7 @@ def _cross_check(study: Study, path: Path) -> None:
                 f"{path}: smoke_wave: {name!r} is not among the methods"
                 f"{did_you_mean(name, config.methods)}"
             )
+    _check_cut(study)
     for panel in ("validation", "test"):
         wanted = getattr(config.evaluation, f"{panel}_games")
         games = getattr(study.env.panels, panel)
@@ -271,3 +273,13 @@ def _cross_check(study: Study, path: Path) -> None:
                 f"{path}: training.rollouts_per_task: 1: {name} compares rollouts of a task with "
                 "each other, so one alone teaches it nothing"
             )
+
+
+def _check_cut(study: Study) -> None:
+    """Refuse a tiny model whose tokenizer is to be cut for another environment's text."""
+    asked, own = study.model.tiny and study.model.tiny.cut, load(study.env.name).cut.name
+    if asked not in (None, own):
+        raise UserError(
+            f"configs/models/{study.config.model}.yaml: tiny.cut: {asked!r}: the text of "
+            f"{study.env.name} is cut by {own!r}; leave the key out"
+        )

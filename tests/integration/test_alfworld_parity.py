@@ -21,7 +21,7 @@ from hgrpo.envs.alfworld.parity import (
     older_language,
     random_walk,
 )
-from hgrpo.envs.alfworld.settings import GenerateConfig
+from hgrpo.envs.alfworld.settings import GenerateSettings
 from hgrpo.errors import UserError
 
 pytest.importorskip("fast_downward", reason="the extra 'alfworld' is not installed")
@@ -60,7 +60,7 @@ def test_games_of_the_benchmark(name):
 def test_generated_games(tmp_path, count, steps):
     folders = []
     for split, files in generate(
-        GenerateConfig(), {"train": count, "validation": 0, "test": 0}, "move", 5
+        GenerateSettings(), {"train": count, "validation": 0, "test": 0}, "move", 5
     ):
         write(tmp_path / split, files)
         folders.append(tmp_path / split / files.folder)
@@ -72,7 +72,9 @@ def test_generated_games(tmp_path, count, steps):
 def games(tmp_path_factory) -> dict[str, dict]:
     """A cool game and a light game, generated."""
     found = {}
-    for _, files in generate(GenerateConfig(), {"train": 6, "validation": 0, "test": 0}, "move", 2):
+    for _, files in generate(
+        GenerateSettings(), {"train": 6, "validation": 0, "test": 0}, "move", 2
+    ):
         found[files.trajectory["task_type"]] = files.game
     return {"cool": found["pick_cool_then_place_in_recep"], "light": found["look_at_obj_in_light"]}
 
@@ -287,7 +289,7 @@ def test_command_line(games, tmp_path):
         (folder / "game.tw-pddl").write_text(json.dumps(data))
         kind = {"cool": "pick_cool_then_place_in_recep", "light": "look_at_obj_in_light"}[name]
         (folder / "traj_data.json").write_text(json.dumps({"task_type": kind}))
-    command = [sys.executable, "-m", "hgrpo.cli.alfworld_parity", str(tmp_path / "games")]
+    command = [sys.executable, "-m", "hgrpo.envs.alfworld.check_parity", str(tmp_path / "games")]
     command += ["--steps", "30", "--stock-steps", "5", "--json", str(tmp_path / "totals.json")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

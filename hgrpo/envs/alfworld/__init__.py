@@ -1,0 +1,82 @@
+"""ALFWorld: household games in text."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hgrpo.agent.cut import Cut
+from hgrpo.envs.alfworld.settings import AlfworldSettings
+from hgrpo.envs.base import Task, TextEnv
+from hgrpo.envs.environment import Environment, UserFile
+
+if TYPE_CHECKING:
+    from hgrpo.credit.judge.text import JudgeText
+
+_ENTITY = r"[a-z]+ [0-9]+"
+
+
+class Alfworld(Environment):
+    """Games that are generated, or a folder of published ones; played by either engine."""
+
+    Settings = AlfworldSettings
+    # An entity, such as "countertop 2", is a piece; so is each phrase between two entities.
+    cut = Cut(
+        name="phrases",
+        pieces=rf"{_ENTITY}|(?:(?!{_ENTITY})(?:.|\n))+",
+        goal_mark="Your task is to: ",
+        goal_pieces=r" ?[a-zA-Z]+|[^a-zA-Z]+",
+    )
+    packages = ("alfworld",)
+    task_files = ("games",)
+    informed = "a scripted player that knows where things tend to be"
+
+    def factory(self, settings: AlfworldSettings, tasks: Path) -> Callable[[], TextEnv]:
+        from hgrpo.envs.alfworld.env import AlfworldEnv
+
+        return lambda: AlfworldEnv(tasks, settings.engine)
+
+    def make_tasks(
+        self, settings: AlfworldSettings, seed: int, out: Path, skipped: Counter[str]
+    ) -> Iterator[tuple[str, Task]]:
+        from hgrpo.envs.alfworld.assets import make
+
+        return make(settings, seed, out, skipped)
+
+    def demonstrate(
+        self,
+        settings: AlfworldSettings,
+        tasks: Path,
+        panel: list[Task],
+        seed: int,
+        skipped: Counter[str],
+    ) -> Iterator[dict]:
+        from hgrpo.envs.alfworld.demonstrate import demonstrate
+
+        return demonstrate(settings, tasks, panel, seed, skipped)
+
+    def ceiling(
+        self, settings: AlfworldSettings, tasks: Path, panel: list[Task], seed: int
+    ) -> list[dict] | None:
+        from hgrpo.envs.alfworld.demonstrate import ceiling
+
+        return ceiling(settings, tasks, panel, seed)
+
+    def task_data_files(self, settings: AlfworldSettings) -> list[dict]:
+        from hgrpo.envs.alfworld.assets import data_files
+
+        return data_files(settings)
+
+    def user_files(self, settings: AlfworldSettings) -> list[UserFile]:
+        games = settings.games
+        if games.folder is None:
+            return []
+        return [UserFile("assets", "games.folder", games.folder, games.download)]
+
+    def judge_text(self) -> "JudgeText":
+        from hgrpo.envs.alfworld.judge import JUDGE_TEXT
+
+        return JUDGE_TEXT
+
+
+ENVIRONMENT = Alfworld()

@@ -11,7 +11,7 @@ from hgrpo.envs.alfworld import folder, generator
 from hgrpo.envs.alfworld.download import fetch_games
 from hgrpo.envs.alfworld.gamefile import compile_game, content_hash
 from hgrpo.envs.alfworld.native import NativeGame
-from hgrpo.envs.alfworld.settings import AlfworldConfig
+from hgrpo.envs.alfworld.settings import AlfworldSettings
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
@@ -19,7 +19,7 @@ from hgrpo.errors import UserError
 _LANGUAGE = {"move": '"move {o} to {r}"', "put": '"put {o} in/on {r}"'}
 
 
-def data_files(config: AlfworldConfig) -> list[dict]:
+def data_files(config: AlfworldSettings) -> list[dict]:
     """The archives that the games were unpacked from; every game's own hash is in the panels.
 
     Raises:
@@ -31,7 +31,7 @@ def data_files(config: AlfworldConfig) -> list[dict]:
 
 
 def make(
-    config: AlfworldConfig, seed: int, out: Path, skipped: Counter
+    config: AlfworldSettings, seed: int, out: Path, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
     """Check games, write them below `out`, and yield their tasks with their splits, in order.
 

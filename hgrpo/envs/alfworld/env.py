@@ -9,12 +9,13 @@ from hgrpo.envs.alfworld.situation import changed
 from hgrpo.envs.alfworld.textworld_engine import OfficialGame, require_textworld
 from hgrpo.envs.base import Observation, Step, Task
 from hgrpo.envs.fingerprint import fingerprint
+from hgrpo.envs.replayed import PickledByReplay
 from hgrpo.errors import UserError
 
 ENGINES = ("native", "textworld")
 
 
-class AlfworldEnv:
+class AlfworldEnv(PickledByReplay):
     """Household games; a won game pays `env_reward` 1.0, every other step 0.0.
 
     `Observation.goal` is the sentence after "Your task is to: ", with its full stop; a reset's
@@ -34,6 +35,7 @@ class AlfworldEnv:
             raise UserError(f"unknown ALFWorld engine {engine!r}: one of {', '.join(ENGINES)}")
         if engine == "textworld":
             require_textworld()
+        self._arguments = (assets, engine)
         self.assets = Path(assets)
         self.engine = engine
         self._play: _NativePlay | _OfficialPlay | None = None
@@ -49,11 +51,7 @@ class AlfworldEnv:
             UserError: the game's files are malformed, or are not those the task was made from.
         """
         game = load_compiled(self.assets / task.path)
-        if game.content_hash != task.content_hash:
-            raise UserError(
-                f"{game.folder}: the game has content hash {game.content_hash[:12]}..., the task "
-                f"{task.task_id!r} expects {task.content_hash[:12]}...; run the assets stage again"
-            )
+        task.check_content(game.content_hash, f"{game.folder}: the game")
         if self._play is None or self._game is not game:
             self._play = _NativePlay(game) if self.engine == "native" else _OfficialPlay(game)
         self._task, self._game = task, game
@@ -97,21 +95,6 @@ class AlfworldEnv:
         if self._play is None:
             raise RuntimeError("situation before reset")
         return fingerprint(self._play.changed()), fingerprint(self._play.admissible_commands())
-
-    def __getstate__(self) -> dict:
-        return {
-            "assets": self.assets,
-            "engine": self.engine,
-            "task": self._task,
-            "played": self._played,
-        }
-
-    def __setstate__(self, state: dict) -> None:
-        self.__init__(state["assets"], state["engine"])
-        if state["task"] is not None:
-            self.reset(state["task"])
-            for command in state["played"]:
-                self.step(command)
 
 
 class _NativePlay:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 import numpy as np
 
 from hgrpo.envs.alfworld.goals import KINDS, Goal, read
-from hgrpo.envs.alfworld.settings import ExpertConfig
+from hgrpo.envs.alfworld.settings import SearcherSettings
 from hgrpo.envs.alfworld.vocabulary import TOOLS
 from hgrpo.errors import UserError
 
@@ -46,7 +46,7 @@ class Searcher:
         self,
         opening: str,
         goal: str,
-        config: ExpertConfig,
+        config: SearcherSettings,
         rng: np.random.Generator,
         language: str = "move",
         favourites: Favourites | None = None,
@@ -204,7 +204,7 @@ def _kind(name: str) -> str:
     return name.partition(" ")[0]
 
 
-def informed(config: ExpertConfig) -> ExpertConfig:
+def informed(config: SearcherSettings) -> SearcherSettings:
     """The same expert without its bad habits, for play with known favourites."""
     return config.model_copy(
         update={"random_pick": 0.0, "dawdle": 0.0, "revisit": 0.0, "close_after_open": 0.0}

@@ -9,7 +9,7 @@ from hgrpo import streams
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.alfworld.gamefile import TASK_FILE, list_games, read_game
 from hgrpo.envs.alfworld.generator import GameFiles
-from hgrpo.envs.alfworld.settings import GamesConfig
+from hgrpo.envs.alfworld.settings import GamesSettings
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
@@ -19,7 +19,7 @@ _KEPT = ("task_id", "task_type", "pddl_params", "scene", "turk_annotations")
 
 
 def collect(
-    config: GamesConfig, sizes: dict[str, int | None], seed: int, skipped: Counter
+    config: GamesSettings, sizes: dict[str, int | None], seed: int, skipped: Counter
 ) -> Iterator[tuple[str, GameFiles]]:
     """Yield (split, game) in panel order: task types in turn, games of a type shuffled by `seed`.
 
@@ -52,7 +52,7 @@ def collect(
 
 
 def _check_number(
-    config: GamesConfig, split: str, place: Path, found: int, skipped: Counter
+    config: GamesSettings, split: str, place: Path, found: int, skipped: Counter
 ) -> None:
     """Raise UserError unless a split has as many playable games as it is to have."""
     expected = getattr(config.expected, split, found)

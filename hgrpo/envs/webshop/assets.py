@@ -19,14 +19,14 @@ from hgrpo.envs.webshop.goals import human_goal, in_order, synthetic_goals
 from hgrpo.envs.webshop.nouns import title_nouns
 from hgrpo.envs.webshop.prices import price
 from hgrpo.envs.webshop.records import Goal, Instruction, Item, Product
-from hgrpo.envs.webshop.settings import PanelsConfig, WebshopConfig
+from hgrpo.envs.webshop.settings import PanelsSettings, WebshopSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, build_index
 from hgrpo.errors import UserError
 
 _DATA = "data"
 
 
-def data_files(config: WebshopConfig) -> list[dict]:
+def data_files(config: WebshopSettings) -> list[dict]:
     """Name, size and SHA-256 of each file that `make` will read, fetched if need be.
 
     None of a generated shop, which follows from config, seed and code.
@@ -44,7 +44,7 @@ def data_files(config: WebshopConfig) -> list[dict]:
 
 
 def make(
-    config: WebshopConfig, seed: int, out: Path, skipped: Counter
+    config: WebshopSettings, seed: int, out: Path, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
     """Write the shop below `out`, and yield the tasks of its panels, in order.
 
@@ -78,7 +78,7 @@ def make(
     yield from panels(goals, catalogue, config.panels, skipped)
 
 
-def _folder(config: WebshopConfig) -> Path:
+def _folder(config: WebshopSettings) -> Path:
     return user_path(config.products.folder, "products.folder")
 
 
@@ -93,7 +93,7 @@ def _items(
         yield Item(row, product, price(product.prices, seed, product.asin), words)
 
 
-def _nouns(folder: Path, config: WebshopConfig) -> dict[str, list[str]] | None:
+def _nouns(folder: Path, config: WebshopSettings) -> dict[str, list[str]] | None:
     """Nouns that the generator knows; None where titles have to be parsed."""
     if config.products.generate is None:
         return None
@@ -104,7 +104,7 @@ def _goals(
     catalogue: Catalogue,
     entries: Mapping[str, dict],
     human: Mapping[str, list[Instruction]],
-    config: WebshopConfig,
+    config: WebshopSettings,
     seed: int,
     skipped: Counter,
 ) -> Iterator[Goal]:
@@ -125,7 +125,7 @@ def _goals(
 
 
 def panels(
-    goals: list[Goal], catalogue: Catalogue, config: PanelsConfig, skipped: Counter
+    goals: list[Goal], catalogue: Catalogue, config: PanelsSettings, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
     """Tasks with their splits: the first goals are the test panel, then validation, then training.
 

@@ -9,17 +9,14 @@ from typing import Protocol
 from hgrpo import streams
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
-from hgrpo.envs.make import env_factory
+from hgrpo.envs.demonstration import Played, play, shared_out
 from hgrpo.envs.webshop import human
 from hgrpo.envs.webshop.data import provide
-from hgrpo.envs.webshop.env import WebshopEnv
-from hgrpo.envs.webshop.recorded import Replayer, on_panel
-from hgrpo.envs.webshop.replay import reward_differs
+from hgrpo.envs.webshop.env import WebshopEnv, from_settings
+from hgrpo.envs.webshop.recorded import Replayer, on_panel, reward_differs
 from hgrpo.envs.webshop.session import Session
-from hgrpo.envs.webshop.settings import ShopperConfig, WebshopConfig
+from hgrpo.envs.webshop.settings import ShopperSettings, WebshopSettings
 from hgrpo.envs.webshop.shopper import Oracle, Reader
-
-INFORMED = "the oracle, which knows the product"
 
 
 class Player(Protocol):
@@ -29,7 +26,7 @@ class Player(Protocol):
         """The next action; None if there is none."""
 
 
-def data_files(config: WebshopConfig) -> list[dict]:
+def data_files(config: WebshopSettings) -> list[dict]:
     """Name, size and SHA-256 of people's trajectories, fetched if need be; [] where none are read.
 
     Raises:
@@ -41,7 +38,7 @@ def data_files(config: WebshopConfig) -> list[dict]:
 
 
 def demonstrate(
-    config: WebshopConfig, assets: Path, panel: list[Task], seed: int, skipped: Counter
+    config: WebshopSettings, assets: Path, panel: list[Task], seed: int, skipped: Counter
 ) -> Iterator[dict]:
     """Yield rows of trajectories.parquet.
 
@@ -52,7 +49,7 @@ def demonstrate(
         skipped: trajectories that were left out, or are odd but kept, by reason; counted up here.
             One that pays less than `expert.least_reward` is left out.
     """
-    env = env_factory(config, assets)()
+    env = from_settings(config, assets)
     if config.expert.recorded is None:
         rows = _scripted(env, config.expert, panel, seed)
     else:
@@ -64,77 +61,55 @@ def demonstrate(
             yield row
 
 
-def ceiling(config: WebshopConfig, assets: Path, panel: list[Task], seed: int) -> list[dict]:
-    """Rows of the oracle: what knowing the product brings, which is not always 1."""
-    env = env_factory(config, assets)()
-    return [_play(env, task, "oracle", Oracle, config.expert.turn_cap)[0] for task in panel]
+def ceiling(config: WebshopSettings, assets: Path, panel: list[Task]) -> list[dict]:
+    """Rows of the oracle. It knows the product, and is still not always paid 1."""
+    env = from_settings(config, assets)
+    cap = config.expert.turn_cap
+    return [_row(_play(env, task, "oracle", Oracle, cap)) for task in panel]
 
 
 def _scripted(
-    env: WebshopEnv, expert: ShopperConfig, panel: list[Task], seed: int
+    env: WebshopEnv, expert: ShopperSettings, panel: list[Task], seed: int
 ) -> Iterator[dict]:
-    each, rest = divmod(expert.trajectories, len(panel))
-    for index, task in enumerate(panel):
-        for repetition in range(each + (index < rest)):
-            if expert.knows == "product":
-                source, player = "oracle", Oracle
-            else:
-                rng = streams.generator("shopper", seed, task.task_id, repetition)
-                source, player = "reader", partial(Reader, knobs=expert.habits, rng=rng)
-            yield _play(env, task, source, player, expert.turn_cap)[0]
+    for task, repetition in shared_out(expert.trajectories, panel):
+        if expert.knows == "product":
+            source, player = "oracle", Oracle
+        else:
+            rng = streams.generator("shopper", seed, task.task_id, repetition)
+            source, player = "reader", partial(Reader, knobs=expert.habits, rng=rng)
+        yield _row(_play(env, task, source, player, expert.turn_cap))
 
 
 def _people(
-    env: WebshopEnv, expert: ShopperConfig, panel: list[Task], counts: Counter
+    env: WebshopEnv, expert: ShopperSettings, panel: list[Task], counts: Counter
 ) -> Iterator[dict]:
     """Rows of people's trajectories; of one with an action that does nothing here, none."""
     trajectories = on_panel(human.read(_recorded(expert), counts), env.assets, panel, counts)
     for trajectory, task in trajectories[: expert.trajectories]:
         player = partial(Replayer, actions=trajectory.actions)
-        row, refused = _play(env, task, "human", player, expert.turn_cap)
-        if refused:
+        played = _play(env, task, "human", player, expert.turn_cap)
+        if played.refused:
             counts["left out: an action that this shop does not admit"] += 1
             continue
-        if row["n_turns"] < len(trajectory.actions):
+        if played.row["n_turns"] < len(trajectory.actions):
             counts["cut at expert.turn_cap"] += 1
         elif trajectory.reward is not None and reward_differs(trajectory.reward, env.session):
             counts["reward other than the recorded one: kept"] += 1
-        yield row
+        yield _row(played)
 
 
-def _recorded(expert: ShopperConfig) -> Path:
+def _recorded(expert: ShopperSettings) -> Path:
     return user_path(expert.recorded, "expert.recorded")
 
 
 def _play(
     env: WebshopEnv, task: Task, source: str, player: Callable[[Session], Player], turn_cap: int
-) -> tuple[dict, int]:
-    """One trajectory as a row, and how many of its actions were not admitted."""
+) -> Played:
     opening = env.reset(task)
     shopper = player(env.session)
-    observations, actions, paid, done = [opening.text], [], 0.0, False
-    progress, refused = 0.0, 0
-    while len(actions) < turn_cap and not done:
-        action = shopper.act()
-        if action is None:
-            break
-        step = env.step(action)
-        actions.append(action)
-        observations.append(step.observation.text)
-        paid, done = step.env_reward, step.done
-        progress += step.progress
-        refused += not step.info["admissible"]
-    row = {
-        "task_id": task.task_id,
-        "content_hash": task.content_hash,
-        "task_type": task.task_type,
-        "source": source,
-        "goal": opening.goal,
-        "observations": observations,
-        "actions": actions,
-        "success": paid == 1.0,
-        "score": paid,
-        "progress": progress,
-        "n_turns": len(actions),
-    }
-    return row, refused
+    # A shopper reads the session, which says more than the text of its pages.
+    return play(env, task, opening, source, lambda _: shopper.act(), turn_cap)
+
+
+def _row(played: Played) -> dict:
+    return played.row | {"progress": played.progress}

@@ -5,10 +5,12 @@ from pathlib import Path
 
 from hgrpo.envs.base import Observation, Step, Task
 from hgrpo.envs.fingerprint import fingerprint
+from hgrpo.envs.replayed import PickledByReplay
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.goal_list import GoalList, goal_hash
 from hgrpo.envs.webshop.potential import potential
 from hgrpo.envs.webshop.session import Session
+from hgrpo.envs.webshop.settings import WebshopSettings
 from hgrpo.envs.webshop.shop import open_shop
 from hgrpo.errors import UserError
 
@@ -22,7 +24,7 @@ def open_goals(folder: Path) -> GoalList:
     return GoalList(folder / GOALS)
 
 
-class WebshopEnv:
+class WebshopEnv(PickledByReplay):
     """Shopping sessions. `Task.path` is the goal's number in the file of goals.
 
     A purchase pays its reward, in [0, 1], and is a success where that is 1; every other step pays
@@ -43,6 +45,7 @@ class WebshopEnv:
         repeat_instruction: bool = True,
         show_attributes: bool = False,
     ) -> None:
+        self._arguments = (assets, rich, repeat_instruction, show_attributes)
         self.assets = Path(assets)
         self.rich = rich
         self.repeat_instruction = repeat_instruction
@@ -62,12 +65,7 @@ class WebshopEnv:
             raise UserError(f"{task.task_id}: {task.path!r} is not the number of a goal")
         goal = open_goals(self.assets).goal(int(task.path))
         found = goal_hash(goal, shop.item(goal.row))
-        if found != task.content_hash:
-            raise UserError(
-                f"{self.assets / GOALS}: goal {task.path} has content hash {found[:12]}..., the "
-                f"task {task.task_id!r} expects {task.content_hash[:12]}...; run the assets stage "
-                "again"
-            )
+        task.check_content(found, f"{self.assets / GOALS}: goal {task.path}")
         self._session = Session(shop, goal, self.show_attributes)
         self._task, self._played = task, []
         self._level = potential(self._session)
@@ -128,16 +126,12 @@ class WebshopEnv:
         text = pages.rich(page, session.chosen, session.opened) if self.rich else pages.text(page)
         return Observation(session.goal.text, text)
 
-    def __getstate__(self) -> dict:
-        return {
-            "settings": (self.assets, self.rich, self.repeat_instruction, self.show_attributes),
-            "task": self._task,
-            "played": self._played,
-        }
 
-    def __setstate__(self, state: dict) -> None:
-        self.__init__(*state["settings"])
-        if state["task"] is not None:
-            self.reset(state["task"])
-            for action in state["played"]:
-                self.step(action)
+def from_settings(settings: WebshopSettings, assets: Path) -> WebshopEnv:
+    """The environment that a study's settings ask for."""
+    return WebshopEnv(
+        assets,
+        settings.observation == "text_rich",
+        settings.repeat_instruction,
+        settings.show_attributes,
+    )

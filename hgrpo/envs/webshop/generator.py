@@ -15,7 +15,7 @@ from hgrpo import streams
 from hgrpo.envs.webshop.asins import asins
 from hgrpo.envs.webshop.departments import BRANDS, DEPARTMENTS, ProductType
 from hgrpo.envs.webshop.draws import Draws
-from hgrpo.envs.webshop.settings import CatalogueConfig
+from hgrpo.envs.webshop.settings import CatalogueSettings
 from hgrpo.envs.webshop.wording import Draft, instruction, listing, wish
 
 PRODUCTS_FILE = "items_shuffle.json"
@@ -57,7 +57,7 @@ class Generated:
     nouns: tuple[str, ...]
 
 
-def generate(config: CatalogueConfig, seed: int) -> Iterator[Generated]:
+def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
     """Yield the products in shop order, block by block in shuffled order.
 
     The i-th product drawn depends on (seed, i) and the config, not on how many follow, save for
@@ -121,7 +121,7 @@ class _Stream:
         self._separator = ",\n"
 
 
-def families(config: CatalogueConfig, seed: int) -> Iterator[list[Draft]]:
+def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:
     """Yield family after family without end; the f-th depends on (seed, f) and the config alone.
 
     Each has one product type, and every member shares an attribute with the first.
@@ -131,7 +131,7 @@ def families(config: CatalogueConfig, seed: int) -> Iterator[list[Draft]]:
         yield _family(config, types, Draws("webshop-family", seed, number))
 
 
-def _products(config: CatalogueConfig, seed: int) -> Iterator[Generated]:
+def _products(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
     drafts = ((draft, family) for family in families(config, seed) for draft in family)
     names = asins(config.products, seed)
     for index, (asin, (draft, family)) in enumerate(zip(names, drafts, strict=False)):
@@ -140,7 +140,7 @@ def _products(config: CatalogueConfig, seed: int) -> Iterator[Generated]:
 
 
 def _family(
-    config: CatalogueConfig, types: list[tuple[str, ProductType]], draws: Draws
+    config: CatalogueSettings, types: list[tuple[str, ProductType]], draws: Draws
 ) -> list[Draft]:
     department, kind = draws.pick(types)
     pool = DEPARTMENTS[department].attributes
@@ -158,7 +158,7 @@ def _family(
     return drafts
 
 
-def _sibling(config: CatalogueConfig, first: Draft, others: list[Draft], draws: Draws) -> Draft:
+def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws: Draws) -> Draft:
     """A near-duplicate of `first`, if possible with attributes and options that no other has."""
     taken = [(set(other.attributes), other.options) for other in others]
     for _ in range(_ATTEMPTS):
@@ -175,7 +175,7 @@ def _sibling(config: CatalogueConfig, first: Draft, others: list[Draft], draws: 
     return Draft(first.department, first.type, brand, attributes, options, prices)
 
 
-def _vary(config: CatalogueConfig, first: Draft, draws: Draws) -> tuple[str, ...]:
+def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, ...]:
     """The attributes with one or two dropped and up to two new ones; one at least is kept."""
     own = first.attributes
     kept = draws.some(own, max(1, len(own) - draws.between((1, 2))))
@@ -186,19 +186,21 @@ def _vary(config: CatalogueConfig, first: Draft, draws: Draws) -> tuple[str, ...
 
 
 def _options(
-    config: CatalogueConfig, kind: ProductType, draws: Draws
+    config: CatalogueSettings, kind: ProductType, draws: Draws
 ) -> dict[str, tuple[str, ...]]:
     names = draws.some(kind.options, draws.between(config.option_names))
     return {name: _values(config, values, draws) for name, values in names}
 
 
-def _values(config: CatalogueConfig, values: tuple[str, ...], draws: Draws) -> tuple[str, ...]:
+def _values(config: CatalogueSettings, values: tuple[str, ...], draws: Draws) -> tuple[str, ...]:
     chosen = set(draws.some(values, draws.between(config.option_values)))
     # In the order of the list: sizes grow.
     return tuple(value for value in values if value in chosen)
 
 
-def _new_values(config: CatalogueConfig, first: Draft, draws: Draws) -> dict[str, tuple[str, ...]]:
+def _new_values(
+    config: CatalogueSettings, first: Draft, draws: Draws
+) -> dict[str, tuple[str, ...]]:
     """The options with the values of one of them drawn anew."""
     if not first.options:
         return {}
@@ -222,7 +224,7 @@ def _prices(kind: ProductType, price: float, draws: Draws) -> tuple[float, ...]:
 
 
 def _product(
-    config: CatalogueConfig, draft: Draft, rivals: list[Draft], asin: str, seed: int, index: int
+    config: CatalogueSettings, draft: Draft, rivals: list[Draft], asin: str, seed: int, index: int
 ) -> Generated:
     text = listing(draft, Draws("webshop-text", seed, index))
     kind = draft.type

@@ -13,6 +13,7 @@ from hgrpo.envs.webshop.prices import split_limit
 from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.shopper import click, searchable
 
+_CLOSE = 1e-9
 _QUOTES = str.maketrans("", "", "\"'")
 
 
@@ -107,3 +108,20 @@ class Replayer:
             return f"search[{searchable(argument)}]"
         piece = self._session.clickables.get(argument.lower())
         return action if piece is None else click(piece.text)
+
+
+def reward_differs(recorded: float, session: Session) -> bool:
+    """Whether a recorded reward differs from the session's, whichever side the price falls on.
+
+    Price limits are drawn anew in every process of the original, so that a product can be within
+    the limit there and above it here. Both rewards pass.
+
+    Args:
+        session: at its end; one without a purchase is paid 0.
+    """
+    found = session.bought
+    paid = found.total if found else 0.0
+    asked = len(session.goal.attributes) + len(session.goal.options) + 1
+    # What the other side of the price limit would pay.
+    swing = 0.0 if found is None else (-1 if found.price_hit else 1) / asked * found.r_type
+    return not any(abs(recorded - other) <= _CLOSE for other in (paid, paid + swing))

@@ -1,4 +1,4 @@
-"""Config of WebShop: its products, its goals, its panels and its scripted shopper."""
+"""Settings of WebShop: its products, its goals, its panels and its scripted shopper."""
 
 from typing import Annotated, Literal
 
@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from hgrpo.config.bounds import Share, distinct
 from hgrpo.config.strict import Strict, refuse_unread
+from hgrpo.envs.environment import EnvSettings, ExpertSettings, PanelSizes
 
 Department = Literal[
     "kitchen",
@@ -37,7 +38,7 @@ def _within(least: int, most: int) -> AfterValidator:
     return AfterValidator(check)
 
 
-class CatalogueConfig(Strict):
+class CatalogueSettings(Strict):
     """Products and instructions generated in the published format; every bound is inclusive."""
 
     products: int = Field(2000, gt=0, le=10_000_000, description="products in the shop")
@@ -66,7 +67,7 @@ class CatalogueConfig(Strict):
     )
 
 
-class ProductsConfig(Strict):
+class ProductsSettings(Strict):
     """Where products come from: official files, or the generator. Exactly one of the two."""
 
     folder: str | None = Field(
@@ -87,10 +88,10 @@ class ProductsConfig(Strict):
     limit: int | None = Field(
         None, gt=0, description="products read from the head of the file; null for all"
     )
-    generate: CatalogueConfig | None = Field(None, description="settings of the generator")
+    generate: CatalogueSettings | None = Field(None, description="settings of the generator")
 
     @model_validator(mode="after")
-    def _one_source(self) -> "ProductsConfig":
+    def _one_source(self) -> "ProductsSettings":
         if (self.folder is None) == (self.generate is None):
             raise ValueError("give either `folder` or `generate`, and not both")
         if self.generate is not None:
@@ -99,7 +100,7 @@ class ProductsConfig(Strict):
         return self
 
 
-class PanelsConfig(Strict):
+class PanelsSettings(PanelSizes):
     """Goals of each panel: the first ones are the test panel, the next validation, then training.
 
     The defaults are the usual split of the official small set.
@@ -113,7 +114,7 @@ class PanelsConfig(Strict):
     )
 
 
-class HabitsConfig(Strict):
+class HabitsSettings(Strict):
     """Habits of the scripted reader, so that demonstrations can be as poor as a study wants."""
 
     forget_word: Share = Field(
@@ -132,7 +133,7 @@ class HabitsConfig(Strict):
     patience: int = Field(3, ge=1, description="products opened before the best is bought")
 
 
-class ShopperConfig(Strict):
+class ShopperSettings(ExpertSettings):
     """The shopper whose trajectories are the data of supervised fine-tuning.
 
     It is scripted, or it is people, whose recorded actions are played again.
@@ -154,22 +155,22 @@ class ShopperConfig(Strict):
         description="what the scripted shopper knows: what an agent does, or the product itself "
         "and its title (the oracle)",
     )
-    habits: HabitsConfig = Field(
-        HabitsConfig(), description="habits of the scripted shopper who knows no more"
+    habits: HabitsSettings = Field(
+        HabitsSettings(), description="habits of the scripted shopper who knows no more"
     )
     least_reward: Share = Field(0.0, description="trajectories that pay less are left out")
 
     @model_validator(mode="after")
-    def _read(self) -> "ShopperConfig":
+    def _read(self) -> "ShopperSettings":
         scripted = self.recorded is None
         refuse_unread(self, ("knows", scripted, "a scripted shopper, without `recorded`"))
         reads_habits = scripted and self.knows == "instruction"
-        if not reads_habits and self.habits != HabitsConfig():
+        if not reads_habits and self.habits != HabitsSettings():
             raise ValueError("habits: read only with knows `instruction`, without `recorded`")
         return self
 
 
-class WebshopConfig(Strict):
+class WebshopSettings(EnvSettings):
     """WebShop as a study uses it."""
 
     name: Literal["webshop"] = Field(description="which environment")
@@ -184,9 +185,9 @@ class WebshopConfig(Strict):
     goals: Literal["synthetic", "human", "both"] = Field(
         "synthetic", description="whose instructions"
     )
-    products: ProductsConfig = Field(description="where products come from")
-    panels: PanelsConfig = Field(PanelsConfig(), description="goals of each panel")
-    expert: ShopperConfig = Field(ShopperConfig(), description="the shopper to be imitated")
+    products: ProductsSettings = Field(description="where products come from")
+    panels: PanelsSettings = Field(PanelsSettings(), description="goals of each panel")
+    expert: ShopperSettings = Field(ShopperSettings(), description="the shopper to be imitated")
 
     @property
     def source(self) -> str:

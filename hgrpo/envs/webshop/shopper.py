@@ -20,7 +20,7 @@ from hgrpo.envs.webshop.instruction_words import PLAIN, words
 from hgrpo.envs.webshop.prices import split_limit
 from hgrpo.envs.webshop.records import Item, Product
 from hgrpo.envs.webshop.session import Session
-from hgrpo.envs.webshop.settings import HabitsConfig
+from hgrpo.envs.webshop.settings import HabitsSettings
 
 _BRACKETS = str.maketrans("[]", "  ")
 # What instructions say around the things that are asked for.
@@ -72,7 +72,7 @@ class Reader:
         rng: its draws.
     """
 
-    def __init__(self, session: Session, knobs: HabitsConfig, rng: np.random.Generator) -> None:
+    def __init__(self, session: Session, knobs: HabitsSettings, rng: np.random.Generator) -> None:
         self._session = session
         self._knobs = knobs
         self._rng = rng

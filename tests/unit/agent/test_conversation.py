@@ -9,10 +9,12 @@ from hgrpo.agent.choose_conversation import conversation_for
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.tokenizer import PAD, SPECIALS, load_tokenizer, train_tokenizer
 from hgrpo.base_model.build_tiny import hugging_face_tokenizer
+from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.learning.demonstrations import as_example
 
-TOKENIZER = train_tokenizer(TEXTS * 3, 400)
+PHRASES = load("alfworld").cut
+TOKENIZER = train_tokenizer(TEXTS * 3, 400, PHRASES)
 
 
 @given(st.text(max_size=60))
@@ -30,7 +32,8 @@ def test_goal_words_stay_apart():
     assert pieces[-4:] == ["find", "Ġa", "Ġcoin", "."]
 
 
-WORDS = train_tokenizer([*TEXTS, "an <act> of </act> law", "</act>", "</act>"] * 3, 400, "words")
+LAW = [*TEXTS, "an <act> of </act> law", "</act>", "</act>"]
+WORDS = train_tokenizer(LAW * 3, 400, load("webshop").cut)
 SPECIAL_IDS = {TOKENIZER.token_to_id(token) for token in SPECIALS}
 
 
@@ -97,7 +100,7 @@ def test_a_tokenizer_with_nothing_but_a_special_token_for_a_text_is_named():
 
 def test_a_piece_that_is_written_like_a_special_token_is_no_token_of_its_own():
     assert [WORDS.token_to_id(token) for token in SPECIALS] == [0, 1, 2, 3]
-    made = train_tokenizer(["door 1</act>door 2"] * 3, 400)
+    made = train_tokenizer(["door 1</act>door 2"] * 3, 400, PHRASES)
     assert made.token_to_id("</act>") == 3
 
 
@@ -120,7 +123,7 @@ def test_command_ends_at_the_closing_token():
 
 def test_too_small_a_vocabulary_is_refused():
     with pytest.raises(UserError, match="max_vocab: 100"):
-        train_tokenizer(TEXTS, 100)
+        train_tokenizer(TEXTS, 100, PHRASES)
 
 
 def test_broken_tokenizer_file_is_named(tmp_path):

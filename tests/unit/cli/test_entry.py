@@ -1,6 +1,7 @@
 """The command lines' common part: one line for a user's mistake, an exit code, no traceback."""
 
 import errno
+import importlib.util
 import json
 import os
 import re
@@ -9,8 +10,10 @@ import subprocess
 import sys
 
 import pytest
+from places import PROJECT
 
 from hgrpo.cli.entry import INTERRUPTED, USER_ERROR, read_config, run, section
+from hgrpo.cli.moved import MOVED
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import EvaluationConfig
 from hgrpo.policy.settings import ModelConfig
@@ -119,3 +122,17 @@ def test_a_missing_part_of_the_settings_is_named():
         section({"env": {}}, "model", ModelConfig)
     with pytest.raises(UserError, match="--config: evaluation: test_games: input should be"):
         section({"evaluation": {"test_games": 0}}, "evaluation", EvaluationConfig)
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_an_old_name_of_a_command_ends_in_one_line_with_the_new_one(name):
+    done = subprocess.run(
+        [sys.executable, "-m", f"hgrpo.cli.{name}", "folder"], capture_output=True, text=True
+    )
+    assert done.returncode == USER_ERROR
+    assert done.stderr == f"error: hgrpo.cli.{name}: run `{MOVED[name]}`\n"
+    new = MOVED[name].split()
+    if "pytest" not in new:
+        assert importlib.util.find_spec(new[new.index("-m") + 1])
+    else:
+        assert (PROJECT / new[-1]).is_file()

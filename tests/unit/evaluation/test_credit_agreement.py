@@ -2,6 +2,7 @@
 
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -104,7 +105,8 @@ def run(study, out, fitted=None, **changes):
         words += ["--fitted", value]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["credit_agreement", *words])
-        patch.setattr(credit_agreement, "env_factory", lambda env, assets: HallEnv)
+        halls = SimpleNamespace(factory=lambda settings, tasks: HallEnv)
+        patch.setattr(credit_agreement, "load", lambda name: halls)
         credit_agreement.main()
     return out
 

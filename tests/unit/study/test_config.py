@@ -12,7 +12,7 @@ from places import PROJECT
 
 from hgrpo.cli.schema import SECTIONS, schemas
 from hgrpo.config.read import did_you_mean, read_yaml, validate
-from hgrpo.envs.kinds import environment
+from hgrpo.envs.kinds import environment_settings
 from hgrpo.errors import UserError
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.study.method import MethodConfig
@@ -47,7 +47,7 @@ def test_every_shipped_config_loads(path):
         data = read_yaml(path)
         kind = path.parent.name.removesuffix("s")
         if kind == "env":
-            built = environment(data, str(path))
+            built = environment_settings(data, str(path))
         else:
             built = validate(SECTIONS[kind], data, str(path))
         assert built.model_fields_set == set(data)
@@ -434,3 +434,19 @@ def test_two_arms_under_one_label_are_refused(configs, label):
     other = "Progressive" if label == "Progressive" else "flatGRPO"
     expected = f"{path}: methods: {other} and P25 would both be shown as {label!r}"
     assert error_of(configs).startswith(expected)
+
+
+@pytest.mark.parametrize("cut", ["words", "nonsense"])
+def test_a_cut_of_another_environments_text_is_refused(configs, cut):
+    path = configs / "models/tiny.yaml"
+    given = yaml.safe_load(path.read_text())
+    edit(path, tiny=given["tiny"] | {"cut": "phrases"})
+    assert load_study(configs / "studies/bakeoff.yaml").model.tiny.cut == "phrases"
+    edit(path, tiny=given["tiny"] | {"cut": cut})
+    expected = f"configs/models/tiny.yaml: tiny.cut: {cut!r}: the text of alfworld is cut by 'phra"
+    assert error_of(configs).startswith(expected)
+
+
+def test_the_base_of_a_tiny_model_is_told_whose_text_it_reads(configs):
+    study = load_study(configs / "studies/bakeoff.yaml")
+    assert stage_config(study, "base")["env"] == {"name": "alfworld"}

@@ -83,7 +83,9 @@ def test_a_folder_that_is_not_there_is_named_for_stages_that_want_it(tmp_path, m
 def test_games_to_download_need_a_variable_and_no_folder(tmp_path, monkeypatch):
     study = load_study(CONFIGS / "studies/alfworld_qwen.yaml")
     monkeypatch.delenv("ALFWORLD_DATA", raising=False)
-    with pytest.raises(UserError, match=r"env alfworld-official: folder: .*variable is not set"):
+    with pytest.raises(
+        UserError, match=r"env alfworld-official: games.folder: .*variable is not set"
+    ):
         check_folders(study, {"assets"})
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "none"))
     check_folders(study, {"assets"})

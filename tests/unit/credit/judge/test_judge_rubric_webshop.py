@@ -8,7 +8,7 @@ from hgrpo.credit.judge.record import Record
 from hgrpo.credit.judge.rubric_webshop import webshop
 from hgrpo.envs.webshop import assets
 from hgrpo.envs.webshop.env import WebshopEnv
-from hgrpo.envs.webshop.settings import CatalogueConfig, WebshopConfig
+from hgrpo.envs.webshop.settings import CatalogueSettings, WebshopSettings
 from hgrpo.envs.webshop.shopper import Oracle
 
 GOAL = "Find me leak proof travel mugs with color: red, and price lower than 30.00 dollars"
@@ -97,8 +97,8 @@ def test_an_option_chosen_twice_scores_1_and_at_the_end_9():
 @pytest.mark.parametrize("observation", ["text", "text_rich"])
 def test_every_option_that_the_oracle_chooses_is_seen(tmp_path, observation):
     """On pages of the real engine, in both renderings."""
-    catalogue = CatalogueConfig(products=60, option_names=(1, 2))
-    config = WebshopConfig(
+    catalogue = CatalogueSettings(products=60, option_names=(1, 2))
+    config = WebshopSettings(
         name="webshop",
         products={"generate": catalogue},
         panels={"test": 20, "validation": 2},

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from hgrpo.cli import assets
 from hgrpo.envs.alfworld import download
 from hgrpo.envs.alfworld.download import ARCHIVES, RECEIPT, fetch_games
-from hgrpo.envs.alfworld.settings import GamesConfig
-from hgrpo.envs.kinds import environment
+from hgrpo.envs.alfworld.settings import GamesSettings
+from hgrpo.envs.kinds import environment_settings
 from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
 
@@ -165,13 +165,13 @@ def test_without_a_network(tmp_path, monkeypatch):
 
 def test_the_shipped_config_wants_the_published_numbers(project):
     shipped = yaml.safe_load((project / "configs/envs/alfworld-official.yaml").read_text())
-    config = environment(shipped, "shipped")
+    config = environment_settings(shipped, "shipped")
     sizes = config.games.expected
     assert (sizes.train, sizes.validation, sizes.test) == (3553, 140, 134)
     assert config.games.download and config.panels.test is None
-    assert environment(shipped | {"grammar": "move"}, "moved").grammar == "move"
+    assert environment_settings(shipped | {"grammar": "move"}, "moved").grammar == "move"
 
 
 def test_generated_games_are_not_counted_or_fetched():
     with pytest.raises(ValidationError, match="download: True is read only with `folder`"):
-        GamesConfig(generate={}, download=True)
+        GamesSettings(generate={}, download=True)

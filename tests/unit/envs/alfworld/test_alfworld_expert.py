@@ -17,15 +17,15 @@ from hgrpo.envs.alfworld.generator import generate
 from hgrpo.envs.alfworld.house import House, Household, Mission
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.problem import game
-from hgrpo.envs.alfworld.settings import AlfworldConfig, ExpertConfig, GenerateConfig
+from hgrpo.envs.alfworld.settings import AlfworldSettings, GenerateSettings, SearcherSettings
 from hgrpo.errors import UserError
 
-DIRECT = ExpertConfig(random_pick=0, dawdle=0, revisit=0, close_after_open=0)
+DIRECT = SearcherSettings(random_pick=0, dawdle=0, revisit=0, close_after_open=0)
 
 
 @pytest.fixture(scope="module")
 def games() -> list:
-    config = GenerateConfig(receptacles=(7, 9))
+    config = GenerateSettings(receptacles=(7, 9))
     sizes = {"train": 120, "validation": 1, "test": 1}
     made = list(generate(config, sizes, "move", 0))[:120]
     return [
@@ -50,24 +50,24 @@ def follow(compiled, goal, config, cap=100, seed=0, favourites=None, language="m
 
 def test_it_wins_every_game_given_time_and_never_fumbles(games):
     for seed, (compiled, goal) in enumerate(games):
-        _, texts, won = follow(compiled, goal, ExpertConfig(), seed=seed)
+        _, texts, won = follow(compiled, goal, SearcherSettings(), seed=seed)
         assert won, texts
         assert "Nothing happens." not in texts
 
 
 def test_it_speaks_the_older_language():
     sizes = {"train": 12, "validation": 1, "test": 1}
-    for _, files in generate(GenerateConfig(), sizes, "put", 1):
+    for _, files in generate(GenerateSettings(), sizes, "put", 1):
         goal = files.trajectory["turk_annotations"]["anns"][0]["task_desc"]
         compiled = CompiledGame(files.game)
-        _, texts, won = follow(compiled, goal, ExpertConfig(), language="put")
+        _, texts, won = follow(compiled, goal, SearcherSettings(), language="put")
         assert won, texts
         assert "Nothing happens." not in texts
 
 
 def test_the_stream_decides_and_nothing_else(games):
     compiled, goal = games[5]
-    runs = [follow(compiled, goal, ExpertConfig(), seed=seed)[0] for seed in (1, 1, 2, 3, 4)]
+    runs = [follow(compiled, goal, SearcherSettings(), seed=seed)[0] for seed in (1, 1, 2, 3, 4)]
     assert runs[0] == runs[1]
     assert any(run != runs[0] for run in runs[2:])
 
@@ -97,7 +97,7 @@ def hiding(place: int) -> CompiledGame:
 def test_two_houses_that_look_the_same_so_far_get_the_same_commands(
     one, other, seed, order, pick, dawdle, revisit
 ):
-    config = ExpertConfig(order=order, random_pick=pick, dawdle=dawdle, revisit=revisit)
+    config = SearcherSettings(order=order, random_pick=pick, dawdle=dawdle, revisit=revisit)
     first, second = (follow(hiding(place), GOAL, config, 40, seed) for place in (one, other))
     for turn in range(min(len(first[0]), len(second[0]))):
         if first[1][: turn + 1] != second[1][: turn + 1]:
@@ -195,9 +195,9 @@ def test_a_missing_target_never_stops_it():
 def test_what_it_cannot_read_is_an_error():
     opening = "You see a shelf 1.\n\nYour task is to: Tidy up."
     with pytest.raises(UserError, match="does not understand the goal 'Tidy up.'"):
-        Searcher(opening, "Tidy up.", ExpertConfig(), np.random.default_rng(0))
+        Searcher(opening, "Tidy up.", SearcherSettings(), np.random.default_rng(0))
     with pytest.raises(UserError, match="no receptacle"):
-        Searcher("Nothing here.", "put a pen in bed", ExpertConfig(), np.random.default_rng(0))
+        Searcher("Nothing here.", "put a pen in bed", SearcherSettings(), np.random.default_rng(0))
 
 
 def test_the_informed_searcher_tries_favourites_first_and_the_goal_type_last():
@@ -220,10 +220,10 @@ def test_the_informed_searcher_tries_favourites_first_and_the_goal_type_last():
 
 
 def test_knowing_the_habits_pays(games):
-    household = Household(GenerateConfig(receptacles=(7, 9)))
+    household = Household(GenerateSettings(receptacles=(7, 9)))
     within = {"stranger": 0, "informed": 0}
     for seed, (compiled, goal) in enumerate(games):
-        stranger = ExpertConfig()
+        stranger = SearcherSettings()
         within["stranger"] += follow(compiled, goal, stranger, 12, seed)[2]
         knowing = informed(stranger)
         within["informed"] += follow(compiled, goal, knowing, 12, seed, household.usual)[2]
@@ -259,7 +259,7 @@ def test_the_expert_stage(tmp_path, monkeypatch):
     assert (rows["actions"].map(len) == rows["n_turns"]).all()
     for _, row in rows.iterrows():
         assert f"Your task is to: {row['goal'].rstrip('.')}" in row["observations"][0]
-    cap = AlfworldConfig.model_validate(config).turn_cap
+    cap = AlfworldSettings.model_validate(config).turn_cap
     share = (rows["success"] & (rows["n_turns"] <= cap)).mean()
     assert summary["success"]["all"]["at_turn_cap"] == pytest.approx(share)
     walked = rows[rows["source"] == "walkthrough"]
@@ -279,7 +279,7 @@ def test_an_unknown_key_is_one_line(tmp_path, monkeypatch):
 
 def test_the_laptop_study_has_headroom(project):
     path = project / "configs/envs/alfworld-laptop.yaml"
-    config = validate(AlfworldConfig, read_yaml(path), str(path))
+    config = validate(AlfworldSettings, read_yaml(path), str(path))
     household = Household(config.games.generate)
     sizes = {"train": 300, "validation": 1, "test": 1}
     stranger = knowing = 0

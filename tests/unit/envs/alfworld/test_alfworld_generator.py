@@ -15,7 +15,7 @@ from hgrpo.envs.alfworld.goals import KINDS, Goal, read, sentence
 from hgrpo.envs.alfworld.house import House, Household, Mission
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.problem import game
-from hgrpo.envs.alfworld.settings import TASK_TYPES, AlfworldConfig, GenerateConfig
+from hgrpo.envs.alfworld.settings import TASK_TYPES, AlfworldSettings, GenerateSettings
 from hgrpo.envs.alfworld.vocabulary import RECEPTACLES
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
@@ -23,13 +23,13 @@ from hgrpo.errors import UserError
 SIZES = {"train": 120, "validation": 31, "test": 32}
 
 
-def laptop(project) -> GenerateConfig:
+def laptop(project) -> GenerateSettings:
     path = project / "configs/envs/alfworld-laptop.yaml"
-    return validate(AlfworldConfig, read_yaml(path), str(path)).games.generate
+    return validate(AlfworldSettings, read_yaml(path), str(path)).games.generate
 
 
 def made(config=None, sizes=SIZES, language="move", seed=0):
-    return list(generate(config or GenerateConfig(), sizes, language, seed))
+    return list(generate(config or GenerateSettings(), sizes, language, seed))
 
 
 def start(data: dict) -> NativeGame:
@@ -121,7 +121,7 @@ def test_habits_are_as_strong_as_configured_and_the_same_in_every_split(project)
 @pytest.mark.parametrize(("strength", "expected"), [(1.0, True), (0.0, False)])
 def test_the_extreme_strengths_leave_no_choice(strength, expected):
     habits = {"strength": strength, "favourites": 2}
-    config = GenerateConfig(habits=habits, task_types=("pick_and_place_simple",))
+    config = GenerateSettings(habits=habits, task_types=("pick_and_place_simple",))
     household = Household(config)
     for _, files in made(config):
         room = files.trajectory["scene"]["room"]
@@ -247,13 +247,15 @@ def test_other_goals_are_not_guessed(text):
 
 def test_unknown_and_unplayable_settings_are_named():
     with pytest.raises(UserError, match=r"object_types: 'Mugg' is unknown"):
-        Household(GenerateConfig(object_types=("Mugg",)))
+        Household(GenerateSettings(object_types=("Mugg",)))
     with pytest.raises(UserError, match="pick_heat_then_place_in_recep cannot be played"):
-        Household(GenerateConfig(rooms=("bedroom",), task_types=("pick_heat_then_place_in_recep",)))
+        Household(
+            GenerateSettings(rooms=("bedroom",), task_types=("pick_heat_then_place_in_recep",))
+        )
 
 
 def test_too_few_different_games_are_an_error_not_a_loop():
-    config = GenerateConfig(
+    config = GenerateSettings(
         rooms=("bathroom",),
         task_types=("pick_and_place_simple",),
         object_types=("SoapBar",),
@@ -281,7 +283,7 @@ GAMES = {"generate": {}}
 )
 def test_bad_configs_are_refused(changes, word):
     with pytest.raises(ValidationError, match=word):
-        AlfworldConfig.model_validate(changes)
+        AlfworldSettings.model_validate(changes)
 
 
 def sections(model: type[BaseModel]):
@@ -293,7 +295,7 @@ def sections(model: type[BaseModel]):
 
 
 def test_every_setting_is_described():
-    found = list(sections(AlfworldConfig))
+    found = list(sections(AlfworldSettings))
     assert len(found) == 8
     for section in found:
         for name, field in section.model_fields.items():
@@ -304,7 +306,7 @@ def test_shipped_environments_load(project):
     paths = sorted((project / "configs/envs").glob("alfworld-*.yaml"))
     assert {path.stem for path in paths} >= {"alfworld-laptop", "alfworld-official"}
     for path in paths:
-        validate(AlfworldConfig, read_yaml(path), str(path))
+        validate(AlfworldSettings, read_yaml(path), str(path))
 
 
 def test_shipped_vocabulary_is_coherent(project):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from webshop_fixtures import items, write_shop
+from webshop_replay import Recorded, compare, read_sessions
 
 from hgrpo.envs.base import Task
 from hgrpo.envs.webshop import assets, official
@@ -18,8 +19,7 @@ from hgrpo.envs.webshop.env import GOALS, WebshopEnv
 from hgrpo.envs.webshop.goal_list import GoalList, goal_hash, write_goals
 from hgrpo.envs.webshop.goals import synthetic_goals
 from hgrpo.envs.webshop.records import Instruction, Item
-from hgrpo.envs.webshop.replay import Recorded, compare, read_sessions
-from hgrpo.envs.webshop.settings import HabitsConfig, WebshopConfig
+from hgrpo.envs.webshop.settings import HabitsSettings, WebshopSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
 from hgrpo.envs.webshop.shopper import Oracle, Reader
 from hgrpo.errors import UserError
@@ -127,7 +127,7 @@ def test_odd_products_are_shopped_for(tmp_path, records, settings):
             rng = np.random.default_rng(number)
             play = {
                 "oracle": lambda: Oracle(env.session).act(),
-                "reader": Reader(env.session, HabitsConfig(look=1), rng).act,
+                "reader": Reader(env.session, HabitsSettings(look=1), rng).act,
                 "walker": lambda rng=rng: rng.choice(env.admissible_commands() or ["search[mug]"]),
             }[player]
             for _ in range(TURN_CAP):
@@ -343,7 +343,7 @@ def make(folder: Path, records: list, entries: dict, people: dict) -> tuple[list
         ("items_human_ins", people),
     ):
         (folder / f"{name}.json").write_text(json.dumps(content))
-    config = WebshopConfig(
+    config = WebshopSettings(
         name="webshop",
         goals="both",
         products={"folder": str(folder)},

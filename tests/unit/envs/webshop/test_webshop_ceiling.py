@@ -10,7 +10,7 @@ from hgrpo.envs.webshop import assets
 from hgrpo.envs.webshop.colours import normalise
 from hgrpo.envs.webshop.demonstrate import ceiling
 from hgrpo.envs.webshop.env import open_goals
-from hgrpo.envs.webshop.settings import WebshopConfig
+from hgrpo.envs.webshop.settings import WebshopSettings
 
 SAMPLE = SHARED / "data/webshop_sample"
 
@@ -20,7 +20,7 @@ def test_the_ceiling_on_the_official_sample(tmp_path, capsys):
     if not SAMPLE.is_dir():
         pytest.skip(f"the official sample is not on this machine: {SAMPLE}")
     pytest.importorskip("spacy", reason="nouns of official products need spaCy")
-    config = WebshopConfig(
+    config = WebshopSettings(
         name="webshop",
         goals="both",
         products={"folder": str(SAMPLE)},
@@ -31,7 +31,7 @@ def test_the_ceiling_on_the_official_sample(tmp_path, capsys):
     # `make` leaves out what stands twice.
     assert len(goals) - 5 <= len(tasks) <= len(goals)
     paid: dict[str, list[float]] = {"synthetic": [], "human": []}
-    for task, row in zip(tasks, ceiling(config, tmp_path, tasks, 0), strict=True):
+    for task, row in zip(tasks, ceiling(config, tmp_path, tasks), strict=True):
         goal = goals.goal(int(task.path))
         human = any(isinstance(option, str) for option in goal.options)
         paid["human" if human else "synthetic"].append(row["score"])

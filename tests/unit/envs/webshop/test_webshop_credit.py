@@ -14,6 +14,7 @@ from hgrpo.config.read import read_yaml
 from hgrpo.credit.base import Context, Group, assign_all
 from hgrpo.credit.make import make_assigner
 from hgrpo.credit.section import CreditConfig
+from hgrpo.envs.kinds import load
 from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Completion, Request, Sampling
@@ -81,7 +82,7 @@ def shop(tmp_path_factory):
 @pytest.fixture(scope="module")
 def collector(shop):
     folder, _ = shop
-    tokenizer = train_tokenizer(list(HABITS), 400, "words")
+    tokenizer = train_tokenizer(list(HABITS), 400, load("webshop").cut)
     return Collector(
         Walker(tokenizer),
         Conversation(tokenizer),

@@ -10,14 +10,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from hgrpo.cli import assets
-from hgrpo.envs.kinds import environment
+from hgrpo.envs.kinds import environment_settings
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.source import Source
 from hgrpo.envs.webshop import generator
 from hgrpo.envs.webshop.assets import data_files
 from hgrpo.envs.webshop.data import provide
 from hgrpo.envs.webshop.official_sources import OFFICIAL
-from hgrpo.envs.webshop.settings import CatalogueConfig
+from hgrpo.envs.webshop.settings import CatalogueSettings
 from hgrpo.errors import UserError
 
 SMALL = {"items_file": "items_shuffle_1000.json", "attributes_file": "items_ins_v2_1000.json"}
@@ -28,7 +28,7 @@ NAMES = ["items_ins_v2_1000.json", "items_shuffle_1000.json"]
 def shelf(tmp_path, monkeypatch):
     """A folder that a server offers as the official files, and the paths it was asked for."""
     folder = tmp_path / "shelf"
-    generator.write(folder, generator.generate(CatalogueConfig(products=40), 3))
+    generator.write(folder, generator.generate(CatalogueSettings(products=40), 3))
     for old, new in (
         (generator.PRODUCTS_FILE, SMALL["items_file"]),
         (generator.INSTRUCTIONS_FILE, SMALL["attributes_file"]),
@@ -66,7 +66,7 @@ def config(**products):
         "products": {"folder": "$WEBSHOP_DATA", **SMALL} | products,
         "panels": {"test": 5, "validation": 5},
     }
-    return environment(settings, "test")
+    return environment_settings(settings, "test")
 
 
 def records(folder, names=NAMES) -> list[dict]:
@@ -172,7 +172,10 @@ def test_the_home_folder_is_known(tmp_path, monkeypatch):
 
 
 def test_a_generated_shop_reads_no_data_files():
-    assert data_files(environment({"name": "webshop", "products": {"generate": {}}}, "test")) == []
+    assert (
+        data_files(environment_settings({"name": "webshop", "products": {"generate": {}}}, "test"))
+        == []
+    )
 
 
 def test_a_folder_of_trajectories_is_one_entry(tmp_path):

@@ -26,7 +26,7 @@ from hgrpo.envs.webshop.generator import (
 )
 from hgrpo.envs.webshop.records import Product
 from hgrpo.envs.webshop.reward import attribute_hits, option_hits
-from hgrpo.envs.webshop.settings import CatalogueConfig
+from hgrpo.envs.webshop.settings import CatalogueSettings
 from hgrpo.envs.webshop.wording import INSTRUCTIONS, WISHES
 
 FILES = (PRODUCTS_FILE, INSTRUCTIONS_FILE, HUMAN_FILE, NOUNS_FILE)
@@ -48,7 +48,7 @@ POOLS = sorted({pool for _, kind in TYPES for pool in kind.options})
 
 
 def made(seed: int = 0, **knobs) -> list[Generated]:
-    return list(generate(CatalogueConfig(**({"products": 300} | knobs)), seed))
+    return list(generate(CatalogueSettings(**({"products": 300} | knobs)), seed))
 
 
 def told(product: Generated) -> str:
@@ -274,7 +274,7 @@ def configs(draw):
         for name, limits in BOUNDS.items()
     }
     names = st.lists(st.sampled_from(env_webshop.DEPARTMENTS), min_size=1, unique=True)
-    return CatalogueConfig(
+    return CatalogueSettings(
         products=draw(st.integers(1, 40)),
         departments=tuple(draw(names)),
         instructed=draw(st.sampled_from([0.0, 0.5, 1.0])),
@@ -410,7 +410,7 @@ def test_a_shop_is_full_of_near_duplicates():
 
 
 def test_members_of_a_family_differ_and_mostly_in_what_can_be_asked_for():
-    found = list(islice(families(CatalogueConfig(), 0), 300))
+    found = list(islice(families(CatalogueSettings(), 0), 300))
     for family in found:
         for one, other in combinations(family, 2):
             assert (set(one.attributes), one.options, one.brand, one.prices) != (
@@ -425,7 +425,7 @@ def test_members_of_a_family_differ_and_mostly_in_what_can_be_asked_for():
 
 
 def test_an_instruction_with_options_and_price_usually_singles_out_one_of_the_family():
-    config = CatalogueConfig(products=1000, option_names=(1, 2), departments=("kitchen",))
+    config = CatalogueSettings(products=1000, option_names=(1, 2), departments=("kitchen",))
     products = {product.item["asin"]: product for product in generate(config, 0)}
     drawn = [products[asin] for asin in asins(config.products, 0)]
     single = total = 0
@@ -476,7 +476,7 @@ def test_families_do_not_stand_together_in_the_shop():
 
 
 def test_a_large_shop_is_a_stream():
-    shop = generate(CatalogueConfig(products=10_000_000), 0)
+    shop = generate(CatalogueSettings(products=10_000_000), 0)
     assert len(next(shop).item["asin"]) == 10
 
 
@@ -495,7 +495,7 @@ def test_files_are_written_and_read_back(tmp_path):
 
 def test_a_seed_gives_the_same_bytes(tmp_path):
     for folder, seed in (("a", 5), ("b", 5), ("c", 6)):
-        write(tmp_path / folder, generate(CatalogueConfig(products=60), seed))
+        write(tmp_path / folder, generate(CatalogueSettings(products=60), seed))
     for name in FILES:
         first = (tmp_path / "a" / name).read_bytes()
         assert first == (tmp_path / "b" / name).read_bytes()
@@ -542,4 +542,4 @@ def test_files_cut_short_by_an_error_are_not_json(tmp_path):
 )
 def test_bad_settings_are_refused(knobs, message):
     with pytest.raises(ValidationError, match=message):
-        CatalogueConfig(**knobs)
+        CatalogueSettings(**knobs)

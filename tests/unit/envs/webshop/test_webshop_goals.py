@@ -14,7 +14,7 @@ from hgrpo.envs.webshop.goal_list import GoalList, goal_hash, write_goals
 from hgrpo.envs.webshop.goals import human_goal, in_order, synthetic_goals
 from hgrpo.envs.webshop.prices import limit_text, price, price_limit
 from hgrpo.envs.webshop.records import NO_LIMIT, Goal, Instruction
-from hgrpo.envs.webshop.settings import PanelsConfig
+from hgrpo.envs.webshop.settings import PanelsSettings
 from hgrpo.envs.webshop.shop import CATALOGUE
 from hgrpo.errors import UserError
 
@@ -143,7 +143,7 @@ def goal(row, text="x"):
 def panels_of(goals, catalogue, **config):
     skipped = Counter()
     found: dict[str, list[str]] = {}
-    for split, task in panels(goals, catalogue, PanelsConfig(**config), skipped):
+    for split, task in panels(goals, catalogue, PanelsSettings(**config), skipped):
         found.setdefault(split, []).append(task.path)
     return found, dict(skipped)
 

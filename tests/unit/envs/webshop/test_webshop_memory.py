@@ -13,7 +13,7 @@ from hgrpo.envs import webshop
 from hgrpo.envs.base import Task
 from hgrpo.envs.webshop import assets
 from hgrpo.envs.webshop.env import WebshopEnv
-from hgrpo.envs.webshop.settings import WebshopConfig
+from hgrpo.envs.webshop.settings import WebshopSettings
 from hgrpo.envs.webshop.shop import open_shop
 
 STATUS = Path("/proc/self/status")
@@ -28,7 +28,7 @@ GROWTH = 4_000_000
 def shop(tmp_path_factory) -> tuple[Path, list[Task]]:
     """A generated shop, and its tasks."""
     folder = tmp_path_factory.mktemp("shop")
-    config = WebshopConfig(
+    config = WebshopSettings(
         name="webshop",
         products={"generate": {"products": 200}},
         panels={"test": 100, "validation": 100},

@@ -21,7 +21,7 @@ from hgrpo.envs.webshop import generator, official
 from hgrpo.envs.webshop.catalogue import write_catalogue
 from hgrpo.envs.webshop.index import build
 from hgrpo.envs.webshop.records import Item, Product
-from hgrpo.envs.webshop.settings import CatalogueConfig
+from hgrpo.envs.webshop.settings import CatalogueSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
 
 STORED = json.loads((PROJECT / "tests/data/webshop_rankings.json").read_text())
@@ -43,7 +43,7 @@ def case(request, tmp_path_factory) -> tuple[dict, list[Product]]:
             pytest.skip("needs the sample of official products, shared/data/webshop_sample")
         return stored, read(SAMPLE)
     folder = tmp_path_factory.mktemp("generated")
-    config = CatalogueConfig(**stored["config"])
+    config = CatalogueSettings(**stored["config"])
     generator.write(folder, generator.generate(config, stored["seed"]))
     return stored, read(folder)
 

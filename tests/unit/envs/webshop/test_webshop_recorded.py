@@ -12,7 +12,7 @@ from webshop_fixtures import GOAL_LIST, items, write_shop
 from webshop_logs import done, index, item, results, sub, write
 
 from hgrpo.envs.base import Task
-from hgrpo.envs.kinds import environment
+from hgrpo.envs.kinds import environment_settings
 from hgrpo.envs.panels import write_panels
 from hgrpo.envs.webshop.demonstrate import data_files, demonstrate
 from hgrpo.envs.webshop.env import GOALS, WebshopEnv
@@ -95,7 +95,7 @@ def played(shop, tmp_path, *sessions, **expert) -> tuple[list[dict], dict]:
     for number, rows in enumerate(sessions):
         write(logs / f"{number:03}.jsonl", rows)
     counts: Counter[str] = Counter()
-    env = environment(config(logs, **expert), "test")
+    env = environment_settings(config(logs, **expert), "test")
     return list(demonstrate(env, folder, panel, 0, counts)), dict(counts)
 
 
@@ -210,14 +210,14 @@ def test_the_imitation_file(shop, tmp_path):
     states = [f"WebShop\nInstruction: \n{RED.text.lower()}\n[button] Search [button_]\n", "", ""]
     actions = ["search[Travel [steel] Mug]", "click[b0mug]", "click[buy now]"]
     log = write(tmp_path / "il.jsonl", [{"states": states, "actions": actions}])
-    env = environment(config(log), "test")
+    env = environment_settings(config(log), "test")
     (row,) = demonstrate(env, folder, panel, 0, Counter())
     assert row["actions"] == ["search[travel steel mug]", "click[B0MUG]", "click[Buy Now]"]
     assert row["score"] == pytest.approx(0.6)
 
 
 def test_a_missing_file_is_named(monkeypatch, tmp_path):
-    env = environment(config("$LOGS/all.jsonl"), "test")
+    env = environment_settings(config("$LOGS/all.jsonl"), "test")
     monkeypatch.setenv("LOGS", str(tmp_path))
     with pytest.raises(UserError, match=rf"^{tmp_path}/all.jsonl: no such file"):
         data_files(env)

@@ -1,13 +1,22 @@
-"""Recorded sessions against our engine, through the command."""
+"""Recorded sessions against our engine: our own, and the original's where a log is given.
+
+To compare with the original, record sessions of it (`tests/webshop_replay.py` says how), make
+assets of the same data files, and run
+`WEBSHOP_SESSIONS=LOG WEBSHOP_ASSETS=FOLDER python -m pytest <this file>`; with WEBSHOP_RICH=1 where
+the observations are `text_rich`.
+"""
 
 import json
-import subprocess
-import sys
+import os
+from pathlib import Path
 
 import pytest
 from webshop_fixtures import GOAL_LIST, write_shop
+from webshop_replay import compare, read_sessions
 
-from hgrpo.envs.webshop.env import WebshopEnv
+from hgrpo.envs.webshop.env import WebshopEnv, open_goals
+from hgrpo.envs.webshop.shop import open_shop
+from hgrpo.errors import UserError
 
 ACTIONS = [
     "search[mug]",
@@ -40,22 +49,32 @@ def recording(assets, rich=False):
     }
 
 
-def replay(tmp_path, assets, rows, *options):
+def differences(log, folder, rich=False):
+    """Each session's first difference, or None."""
+    shop, goals = open_shop(folder), open_goals(folder)
+    return [
+        (recorded.line, compare(recorded, shop, goals, rich)) for recorded in read_sessions(log)
+    ]
+
+
+def replay(tmp_path, assets, rows, rich=False):
     log = tmp_path / "log.jsonl"
     log.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
-    command = [sys.executable, "-m", "hgrpo.cli.webshop_replay", str(log)]
-    return subprocess.run(
-        [*command, "--assets", str(assets[0]), *options], capture_output=True, text=True
-    )
+    return differences(log, assets[0], rich)
+
+
+@pytest.mark.skipif("WEBSHOP_SESSIONS" not in os.environ, reason="no log in WEBSHOP_SESSIONS")
+def test_recorded_sessions_of_the_original():
+    log, folder = Path(os.environ["WEBSHOP_SESSIONS"]), Path(os.environ["WEBSHOP_ASSETS"])
+    found = differences(log, folder, os.environ.get("WEBSHOP_RICH") == "1")
+    assert [f"{log}:{line}: {difference}" for line, difference in found if difference] == []
 
 
 def test_our_own_recordings_are_alike(tmp_path, assets):
     row = recording(assets)
     short = row | {"observations": row["observations"][1:]}
-    done = replay(tmp_path, assets, [row, "", short])
-    assert done.returncode == 0, done.stderr
-    assert "2 sessions with 12 actions: no difference" in done.stdout
-    assert replay(tmp_path, assets, [recording(assets, rich=True)], "--rich").returncode == 0
+    assert replay(tmp_path, assets, [row, "", short]) == [(1, None), (3, None)]
+    assert replay(tmp_path, assets, [recording(assets, rich=True)], rich=True) == [(1, None)]
 
 
 def test_price_limits_are_not_compared(tmp_path, assets):
@@ -63,7 +82,7 @@ def test_price_limits_are_not_compared(tmp_path, assets):
     row["observations"] = [text.replace("30.00", "90.00") for text in row["observations"]]
     # Without the price hit: (2 + 2) / 5.
     row["reward"] = 0.8
-    assert replay(tmp_path, assets, [row]).returncode == 0
+    assert replay(tmp_path, assets, [row]) == [(1, None)]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +92,7 @@ def test_price_limits_are_not_compared(tmp_path, assets):
             lambda row: row["observations"].__setitem__(
                 1, row["observations"][1].replace("$20.0", "$21.0")
             ),
-            "log.jsonl:1: action 1, 'search[mug]': recorded ...",
+            "action 1, 'search[mug]': recorded ...",
         ),
         (
             lambda row: row["observations"].__setitem__(0, "Hello"),
@@ -91,9 +110,9 @@ def test_price_limits_are_not_compared(tmp_path, assets):
 def test_the_first_difference_is_named(tmp_path, assets, change, message):
     row = recording(assets)
     change(row)
-    done = replay(tmp_path, assets, [row])
-    assert done.returncode == 1
-    assert message in done.stdout
+    ((line, difference),) = replay(tmp_path, assets, [row])
+    assert line == 1
+    assert message in difference
 
 
 @pytest.mark.parametrize(
@@ -124,9 +143,9 @@ def test_the_first_difference_is_named(tmp_path, assets, change, message):
     ],
 )
 def test_bad_logs(tmp_path, assets, row, message):
-    done = replay(tmp_path, assets, [row])
-    assert done.returncode == 2
-    assert message in done.stderr
+    with pytest.raises(UserError) as caught:
+        replay(tmp_path, assets, [row])
+    assert message in str(caught.value)
 
 
 def test_lines_end_where_json_s_do_and_a_byte_order_mark_is_no_text(tmp_path, assets):
@@ -134,20 +153,18 @@ def test_lines_end_where_json_s_do_and_a_byte_order_mark_is_no_text(tmp_path, as
     odd = row | {"actions": ["search[\u2028]"], "observations": row["observations"][:1] * 2}
     log = tmp_path / "log.jsonl"
     log.write_text(json.dumps(row | {"more": 1}, ensure_ascii=False) + "\n", encoding="utf-8-sig")
-    command = [sys.executable, "-m", "hgrpo.cli.webshop_replay", str(log), "--assets"]
-    done = subprocess.run([*command, str(assets[0])], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert differences(log, assets[0]) == [(1, None)]
     log.write_text(json.dumps(odd, ensure_ascii=False) + "\n")
-    done = subprocess.run([*command, str(assets[0])], capture_output=True, text=True)
-    assert done.returncode == 1 and "action 1" in done.stdout, done.stderr
+    ((_, difference),) = differences(log, assets[0])
+    assert difference.startswith("action 1")
 
 
 def test_a_log_of_the_other_mode_is_known(tmp_path, assets):
-    done = replay(tmp_path, assets, [recording(assets)], "--rich")
-    assert done.returncode == 1 and "(it is that of the other mode: see --rich)" in done.stdout
+    ((_, difference),) = replay(tmp_path, assets, [recording(assets)], rich=True)
+    assert difference.endswith("(it is that of the other mode, `text` or `text_rich`)")
 
 
 def test_a_goal_that_there_is_not_is_named_with_its_line(tmp_path, assets):
     row = recording(assets)
-    done = replay(tmp_path, assets, [row, row | {"goal": 7}])
-    assert done.returncode == 2 and "error: line 2: " in done.stderr
+    with pytest.raises(UserError, match="^line 2: "):
+        replay(tmp_path, assets, [row, row | {"goal": 7}])

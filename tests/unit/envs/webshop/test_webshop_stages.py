@@ -12,7 +12,7 @@ from webshop_fixtures import GOAL_LIST, write_shop
 
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.webshop.env import WebshopEnv
-from hgrpo.envs.webshop.settings import HabitsConfig
+from hgrpo.envs.webshop.settings import HabitsSettings
 from hgrpo.envs.webshop.shopper import Oracle, Reader
 
 CONFIG = {
@@ -201,7 +201,7 @@ def reader(shop, number, **habits):
     env = WebshopEnv(folder)
     env.reset(tasks[number])
     sure = {"forget_word": 0, "random_pick": 0, "skip_option": 0, "look": 0}
-    knobs = HabitsConfig(**(sure | habits))
+    knobs = HabitsSettings(**(sure | habits))
     return play(env, Reader(env.session, knobs, np.random.default_rng(0)))
 
 
@@ -234,7 +234,7 @@ def test_a_reader_that_is_never_content_buys_the_best_in_the_end(shop):
 def test_a_reader_plays_on_whatever_it_draws(shop):
     folder, tasks = shop
     env = WebshopEnv(folder)
-    habits = HabitsConfig(forget_word=0.5, random_pick=0.9, look=0.5, content_with=0.9)
+    habits = HabitsSettings(forget_word=0.5, random_pick=0.9, look=0.5, content_with=0.9)
     for seed in range(30):
         env.reset(tasks[seed % len(tasks)])
         player = Reader(env.session, habits, np.random.default_rng(seed))

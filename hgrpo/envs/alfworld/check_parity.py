@@ -1,12 +1,12 @@
 """Check the native ALFWorld engine against the official one on a folder of games.
 
-Feedback, admissible commands and the won flag are compared after every command: the stored
-walkthrough and random walks, as the game is stored and in the older language ("put X in/on Y").
-The official engine is sped up by remembering what it recomputes; --stock-steps also plays the
-untouched one, which gives the speed ratio. Needs the extra `alfworld`.
+Both engines play each game's walkthrough and random walks, in the language of the file and in the
+older one ("put X in/on Y"). After every command their feedback, their admissible commands and their
+won flags must be equal. A cache speeds up the official engine; --stock-steps also plays it without
+the cache, which gives the speed ratio. Needs the extra `alfworld`.
 
 Example:
-  python -m hgrpo.cli.alfworld_parity ~/alfworld/json_2.1.1/valid_seen --steps 200 --stock-steps 20
+  python -m hgrpo.envs.alfworld.check_parity ~/alfworld/json_2.1.1/valid_seen --stock-steps 20
 """
 
 import argparse

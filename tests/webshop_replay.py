@@ -1,4 +1,13 @@
-"""Recorded sessions played again, to compare engines."""
+"""Recorded WebShop sessions, played again in our engine to compare it with the original.
+
+Every line of a log is one session, as JSON: {"goal": i, "actions": [...], "observations": [...],
+"reward": r}. `observations` holds the text after every action, or one more with the first page in
+front; `reward` is what the session was paid in the end.
+
+Three things are not compared. The original draws price limits anew in every process, so neither
+the limits nor the part of the reward that depends on them can agree. The page after the purchase
+states the reward, which is compared as a number.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,12 +18,12 @@ from pydantic import BaseModel, FiniteFloat, StrictInt, StrictStr, ValidationErr
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.goal_list import GoalList
 from hgrpo.envs.webshop.prices import LIMIT
+from hgrpo.envs.webshop.recorded import reward_differs
 from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.shop import Shop
 from hgrpo.errors import UserError
 
-_CLOSE = 1e-9
-_OTHER_MODE = " (it is that of the other mode: see --rich)"
+_OTHER_MODE = " (it is that of the other mode, `text` or `text_rich`)"
 
 
 class _Session(BaseModel):
@@ -26,7 +35,7 @@ class _Session(BaseModel):
 
 @dataclass(frozen=True)
 class Recorded:
-    """One recorded session. Other keys of its line are not read.
+    """One recorded session; other keys of its line are ignored.
 
     Attributes:
         line: of the file, from 1.
@@ -43,13 +52,13 @@ class Recorded:
 
 
 def read_sessions(path: Path) -> Iterator[Recorded]:
-    """The sessions of a file.
+    """Read the sessions of a log.
 
     Raises:
-        UserError: the file is missing, or a line is no session.
+        UserError: the file is missing, or a line is not a session.
     """
     try:
-        # Not splitlines: JSON may hold other line ends as they are. A byte-order mark is no text.
+        # Not splitlines: JSON may hold other line ends unescaped. The mark of UTF-8 is dropped.
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
@@ -79,13 +88,13 @@ def _session(line: str, number: int, place: str) -> Recorded:
 
 
 def compare(recorded: Recorded, shop: Shop, goals: GoalList, rich: bool) -> str | None:
-    """The first difference between what was recorded and what our engine answers; None for none.
+    """The first difference between the recording and our engine's answers; None if they agree.
 
-    Price limits are drawn differently in every process of the original: they are not compared, nor
-    is the part of the reward that hangs on them.
+    Args:
+        rich: the observations are `text_rich`.
 
     Raises:
-        UserError: there is no such goal.
+        UserError: the shop has no goal of that number.
     """
     try:
         goal = goals.goal(recorded.goal)
@@ -113,20 +122,6 @@ def compare(recorded: Recorded, shop: Shop, goals: GoalList, rich: bool) -> str 
     return None
 
 
-def reward_differs(recorded: float, session: Session) -> bool:
-    """Whether a recorded reward is another than the session's, on either side of the price limit.
-
-    Args:
-        session: at its end; one that has bought nothing is paid 0.
-    """
-    found = session.bought
-    paid = found.total if found else 0.0
-    asked = len(session.goal.attributes) + len(session.goal.options) + 1
-    # What the other side of the price limit would pay.
-    swing = 0.0 if found is None else (-1 if found.price_hit else 1) / asked * found.r_type
-    return not any(abs(recorded - other) <= _CLOSE for other in (paid, paid + swing))
-
-
 def _render(session: Session, rich: bool) -> str:
     if rich:
         return pages.rich(session.page, session.chosen, session.opened)
@@ -134,7 +129,7 @@ def _render(session: Session, rich: bool) -> str:
 
 
 def _texts(recorded: str, ours: str) -> str | None:
-    """Where two texts part, price limits aside."""
+    """Where two texts differ first, price limits left out; None if they are alike."""
     theirs, ours = LIMIT.sub("", recorded), LIMIT.sub("", ours)
     if theirs == ours:
         return None

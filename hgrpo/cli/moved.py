@@ -1,0 +1,21 @@
+"""Old names of commands: each ends with one line that tells the new one, and exit status 2.
+
+`hgrpo/cli/__init__.py` runs this file under every name in the table.
+"""
+
+import sys
+
+MOVED = {
+    "alfworld_parity": "python -m hgrpo.envs.alfworld.check_parity DIR",
+    "webshop_replay": "WEBSHOP_SESSIONS=LOG WEBSHOP_ASSETS=FOLDER python -m pytest "
+    "tests/unit/envs/webshop/test_webshop_replay.py",
+}
+
+if __name__ == "__main__":
+    # Under its own name this file is no command.
+    old = __spec__.name.rpartition(".")[2]
+    print(
+        f"error: hgrpo.cli.{old}: run `{MOVED.get(old, 'python -m hgrpo.cli.entry')}`",
+        file=sys.stderr,
+    )
+    sys.exit(2)

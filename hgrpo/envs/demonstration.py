@@ -1,0 +1,84 @@
+"""Demonstrations: episodes of a player, as rows of trajectories.parquet."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from hgrpo.envs.base import Observation, Task, TextEnv
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One episode.
+
+    Attributes:
+        row: the episode as a row of trajectories.parquet; `score` is the sum of rewards.
+        progress: sum over the turns.
+        refused: actions that were not admissible.
+    """
+
+    row: dict
+    progress: float
+    refused: int
+
+
+def play(
+    env: TextEnv,
+    task: Task,
+    opening: Observation,
+    source: str,
+    player: Callable[[str | None], str | None],
+    turn_cap: int,
+) -> Played:
+    """Play an episode that `env.reset(task)` has opened.
+
+    Args:
+        opening: what the reset returned.
+        source: who plays, for the row.
+        player: given the text that answered its last action (None at first), it returns the next
+            action, or None to stop.
+        turn_cap: turns after which the episode ends.
+    """
+    observations, actions = [opening.text], []
+    score = progress = 0.0
+    refused, done, success = 0, False, False
+    while len(actions) < turn_cap and not done:
+        action = player(observations[-1] if actions else None)
+        if action is None:
+            break
+        step = env.step(action)
+        actions.append(action)
+        observations.append(step.observation.text)
+        score += step.env_reward
+        progress += step.progress
+        refused += not step.info["admissible"]
+        done, success = step.done, step.success
+    row = {
+        "task_id": task.task_id,
+        "content_hash": task.content_hash,
+        "task_type": task.task_type,
+        "source": source,
+        "goal": opening.goal,
+        "observations": observations,
+        "actions": actions,
+        "success": success,
+        "score": score,
+        "n_turns": len(actions),
+    }
+    return Played(row, progress, refused)
+
+
+def replayed(actions: Iterable[str]) -> Callable[[str | None], str | None]:
+    """A player that plays these actions, whatever answers them."""
+    left = iter(actions)
+    return lambda answer: next(left, None)
+
+
+def shared_out(trajectories: int, panel: list[Task]) -> Iterator[tuple[Task, int]]:
+    """Tasks in panel order, each as often as its share; with the number of the repetition.
+
+    The first tasks are played once more where the panel does not divide `trajectories`.
+    """
+    each, rest = divmod(trajectories, len(panel))
+    for index, task in enumerate(panel):
+        for repetition in range(each + (index < rest)):
+            yield task, repetition

@@ -1,0 +1,162 @@
+"""What an environment brings: one class per environment, in `hgrpo/envs/<name>/__init__.py`.
+
+Every method imports what it needs inside itself. Reading a study then imports no game engine, and
+the code hash of a stage can follow the methods that this stage calls, and no others.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from hgrpo.agent.cut import PLAIN, Cut
+from hgrpo.config.strict import Strict
+from hgrpo.envs.base import Task, TextEnv
+from hgrpo.errors import UserError
+
+if TYPE_CHECKING:
+    from hgrpo.credit.judge.text import JudgeText
+
+
+class PanelSizes(Strict):
+    """Tasks of each panel; null takes all there are."""
+
+    train: int | None = Field(None, gt=0, description="training tasks")
+    validation: int | None = Field(None, gt=0, description="validation tasks")
+    test: int | None = Field(None, gt=0, description="test tasks")
+
+
+class ExpertSettings(Strict):
+    """The player whose trajectories are the data of supervised fine-tuning."""
+
+    trajectories: int = Field(20_000, gt=0, description="trajectories played on the train panel")
+    turn_cap: int = Field(40, gt=0, description="turns after which a trajectory ends")
+
+
+class EnvSettings(Strict):
+    """Settings that every environment has; a subclass gives `name` as the literal folder name."""
+
+    name: str = Field(description="which environment")
+    turn_cap: int = Field(gt=0, description="turns of an episode in training and evaluation")
+    panels: PanelSizes = Field(PanelSizes(), description="tasks of each panel")
+    expert: ExpertSettings = Field(ExpertSettings(), description="the player to be imitated")
+
+    @property
+    def source(self) -> str:
+        """Where the tasks come from: "generated", or "folder" for files of the user's."""
+        return "generated"
+
+
+@dataclass(frozen=True, slots=True)
+class UserFile:
+    """A path in the settings that leads to the user's own files.
+
+    Attributes:
+        stage: the stage that reads it, "assets" or "expert".
+        key: the setting, such as "games.folder".
+        path: as the settings give it; may hold $VARIABLES.
+        made: whether the stage fetches or makes what is missing.
+    """
+
+    stage: str
+    key: str
+    path: str
+    made: bool = False
+
+
+class Environment(ABC):
+    """What the stages ask of an environment.
+
+    Attributes:
+        Settings: model of the files in configs/envs that name this environment.
+        cut: how the tiny model's tokenizer cuts this environment's text.
+        packages: Python packages whose versions belong in a result's provenance.
+        task_files: files and folders that `make_tasks` writes and that play reads, relative to its
+            `out`. Later jobs get these and the panels file.
+        informed: who plays `ceiling`, in words.
+    """
+
+    Settings: ClassVar[type[EnvSettings]]
+    cut: ClassVar[Cut] = PLAIN
+    packages: ClassVar[tuple[str, ...]] = ()
+    task_files: ClassVar[tuple[str, ...]] = ()
+    informed: ClassVar[str] = ""
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return type(self).__module__.rpartition(".")[2]
+
+    @abstractmethod
+    def factory(self, settings: EnvSettings, tasks: Path) -> Callable[[], TextEnv]:
+        """A function that makes one game.
+
+        Args:
+            tasks: the folder that `Task.path` is relative to.
+        """
+
+    @abstractmethod
+    def make_tasks(
+        self, settings: EnvSettings, seed: int, out: Path, skipped: Counter[str]
+    ) -> Iterator[tuple[str, Task]]:
+        """Write the tasks below `out`, and yield each with its split, in panel order.
+
+        Args:
+            skipped: reason -> tasks left out, or odd but kept; counted up here.
+
+        Raises:
+            UserError: a file of the user's is missing or malformed, or there are too few tasks.
+        """
+
+    @abstractmethod
+    def demonstrate(
+        self,
+        settings: EnvSettings,
+        tasks: Path,
+        panel: list[Task],
+        seed: int,
+        skipped: Counter[str],
+    ) -> Iterator[dict]:
+        """Yield the expert's trajectories as rows, see `hgrpo.envs.demonstration.play`.
+
+        Args:
+            panel: the training tasks.
+            skipped: reason -> trajectories left out, or odd but kept; counted up here.
+        """
+
+    def ceiling(
+        self, settings: EnvSettings, tasks: Path, panel: list[Task], seed: int
+    ) -> list[dict] | None:
+        """Rows of a player that knows more than an agent can; None where there is no such player.
+
+        Args:
+            panel: test tasks.
+        """
+        return None
+
+    def task_data_files(self, settings: EnvSettings) -> list[dict]:
+        """Name, size and SHA-256 of each data file that `make_tasks` reads, fetched if need be."""
+        return []
+
+    def demonstration_data_files(self, settings: EnvSettings) -> list[dict]:
+        """Name, size and SHA-256 of each data file that `demonstrate` reads, fetched if need be."""
+        return []
+
+    def user_files(self, settings: EnvSettings) -> list[UserFile]:
+        """The user's own files that these settings name."""
+        return []
+
+    def judge_text(self) -> "JudgeText":
+        """What a judge is told about this environment, and the rules of the offline rubric.
+
+        Raises:
+            UserError: the environment has none.
+        """
+        raise UserError(
+            f"environment {self.name!r}: no text for a judge; credit.kind 'judge' needs "
+            f"`judge_text` in hgrpo/envs/{self.name}/__init__.py"
+        )

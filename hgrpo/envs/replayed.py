@@ -1,0 +1,31 @@
+"""Pickling an environment by replaying its episode."""
+
+from hgrpo.envs.base import Task, TextEnv
+
+
+class PickledByReplay:
+    """Base of an environment that pickles as its arguments, its task and the actions so far.
+
+    Neither an engine nor its data is pickled. A subclass sets these three attributes.
+
+    Attributes:
+        _arguments: of its constructor.
+        _task: that is played; None before the first reset.
+        _played: actions since the reset.
+    """
+
+    _arguments: tuple
+    _task: Task | None
+    _played: list[str]
+
+    def __reduce__(self) -> tuple:
+        return _replay, (type(self), self._arguments, self._task, self._played)
+
+
+def _replay(kind: type[TextEnv], arguments: tuple, task: Task | None, played: list[str]) -> TextEnv:
+    env = kind(*arguments)
+    if task is not None:
+        env.reset(task)
+        for action in played:
+            env.step(action)
+    return env

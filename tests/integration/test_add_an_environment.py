@@ -1,0 +1,114 @@
+"""Adding an environment as docs/add_an_environment.md says: one file and two configs, no more."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from project_copy import copy_project
+
+FILES = [
+    "hgrpo/envs/doors/__init__.py",
+    "configs/envs/doors.yaml",
+    "configs/studies/doors.yaml",
+]
+PLAY = """
+import json, pickle
+from pathlib import Path
+from hgrpo.envs.base import Task
+from hgrpo.envs.kinds import environment_settings, load
+settings = environment_settings({"name": "doors", "turn_cap": 5}, "test")
+make = load("doors").factory(settings, Path("."))
+def episode(*actions):
+    game = make()
+    opening = game.reset(Task("t", "red green blue green", "h", "doors"))
+    steps = [game.step(action) for action in actions]
+    return [opening.text, *([s.observation.text, s.env_reward, s.progress, s.done] for s in steps)]
+print(json.dumps([
+    episode("take key", "unlock green", "leave by green"),
+    episode("unlock green", "take key", "unlock red", "leave by red"),
+]))
+"""
+
+
+@pytest.fixture(scope="module")
+def checkout(project, tmp_path_factory):
+    """A copy of the project with the page's files in it."""
+    root = tmp_path_factory.mktemp("doors")
+    copy_project(project, root)
+    page = (project / "docs/add_an_environment.md").read_text()
+    blocks = re.findall(r"`((?:hgrpo|configs)/\S+)`:\n\n```\w+\n(.*?)```", page, re.DOTALL)
+    assert [name for name, _ in blocks] == FILES
+    assert blocks[0][1].count("\n") < 100
+    for name, body in blocks:
+        path = root / name
+        path.parent.mkdir(exist_ok=True)
+        assert not path.exists()
+        path.write_text(body)
+    return root
+
+
+def run(checkout, *command):
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=checkout,
+        env=os.environ | {"PYTHONPATH": str(checkout)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def results(checkout):
+    """Results of the page's study."""
+    run(checkout, "-m", "snakemake", "--cores", "2", "--quiet", "all", "--config", "study=doors")
+    return checkout / "results/doors"
+
+
+def test_the_game_plays_as_the_page_says(checkout):
+    won, lost = json.loads(run(checkout, "-c", PLAY))
+    third = pytest.approx(1 / 3)
+    assert won == [
+        "A key, and doors: red green blue. Your task is to: leave by green.",
+        ["You take key.", 0.0, third, False],
+        ["You unlock green.", 0.0, third, False],
+        ["You leave by green.", 1.0, third, True],
+    ]
+    assert lost[1:] == [
+        ["Nothing happens.", 0.0, 0.0, False],
+        ["You take key.", 0.0, third, False],
+        ["You unlock red.", 0.0, 0.0, False],
+        ["You leave by red.", 0.0, 0.0, True],
+    ]
+
+
+def test_the_study_trains_and_evaluates_it(results):
+    panels = json.loads((results / "assets/panels.json").read_text())
+    assert {split: len(tasks) for split, tasks in panels.items()} == {
+        "train": 200,
+        "validation": 20,
+        "test": 60,
+    }
+    summary = json.loads((results / "expert/summary.json").read_text())
+    assert summary["trajectories"] == 600
+    for method in ("flatGRPO", "GiGPO"):
+        log = json.loads((results / f"rl/{method}/seed_11/round_1/train_log.json").read_text())
+        assert len(log["rows"]) == 4
+        table = pd.read_parquet(results / f"eval/{method}/seed_11/round_1/episodes.parquet")
+        tested = table[table["panel"] == "test"]
+        assert set(tested["task_id"]) == {task["task_id"] for task in panels["test"]}
+        # The tiny model has learnt to play.
+        assert tested["success"].mean() >= 0.9
+
+
+def test_the_report_shows_it(results):
+    page = (results / "report/report.html").read_text()
+    assert "A game of our own" in page
+    assert "flat GRPO" in page and "GiGPO" in page
+    assert "doors" in page
