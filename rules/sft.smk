@@ -9,7 +9,7 @@ OUTPUTS:
 
 from pathlib import Path
 
-from hgrpo.base_model.companions import source_digest
+from hgrpo.base_model.digest import source_digest
 
 
 def source():

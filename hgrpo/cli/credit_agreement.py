@@ -122,7 +122,7 @@ def _context(args: argparse.Namespace, config: Mapping, needs_policy: bool) -> C
     if not needs_policy:
         return context
     # Torch is imported here: a study of readers does without.
-    from hgrpo.policy.policy import load_policy
+    from hgrpo.policy.load import load_policy
     from hgrpo.rollout.collector import Collector
     from hgrpo.rollout.engine import Sampling
     from hgrpo.rollout.make import make_engine

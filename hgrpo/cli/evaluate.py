@@ -33,7 +33,8 @@ from hgrpo.envs.panels import check_sizes, read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.evaluator import episode_row, play_panel
 from hgrpo.evaluation.settings import EvaluationConfig
-from hgrpo.policy.policy import Policy, load_player, load_policy
+from hgrpo.policy.load import load_player, load_policy
+from hgrpo.policy.policy import Policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.provenance import provenance
 from hgrpo.rollout.canary import check_sync

