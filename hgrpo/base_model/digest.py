@@ -85,7 +85,9 @@ def source_digest(path: str, base: Path) -> str:
             return companions_digest(folder)
     except (UserError, OSError, RuntimeError):
         pass  # no such variable, permission or user: somebody else's results can still be read
-    return _read_summary(base)["companions"] if (base / SUMMARY).is_file() else ""
+    if companions(base) or not (base / SUMMARY).is_file():
+        return companions_digest(base)
+    return _read_summary(base)["companions"]  # they lie in an archive
 
 
 def _read_summary(folder: Path) -> dict:

@@ -97,9 +97,10 @@ def gradient(policy, values):
 
 @pytest.mark.parametrize("adapt", ["full", "lora"])
 @pytest.mark.parametrize("after", FAMILIES)
-def test_a_family_trains_by_its_own_logits(load, monkeypatch, after, adapt):
+def test_a_family_trains_by_its_own_logits(made, load, monkeypatch, after, adapt):
     family, options = FAMILIES[after]
-    policy = load(family(**SIZES, **options), adapt=adapt)
+    lora = made.config.lora.model_copy(update={"rank": 4, "targets": ["q_proj", "v_proj"]})
+    policy = load(family(**SIZES, **options), adapt=adapt, lora=lora)
     if adapt == "lora":
         for _, parameter in policy.trainable:
             torch.nn.init.normal_(parameter, std=0.1)
