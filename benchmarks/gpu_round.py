@@ -37,7 +37,8 @@ from hgrpo.learning.batch import TrainingSequence, training_sequences
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.update import Learner
-from hgrpo.policy.policy import Policy, load_policy
+from hgrpo.policy.load import load_policy
+from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import autocast_dtype
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.canary import check_sync

@@ -12,7 +12,8 @@ from hgrpo.envs.alfworld.settings import AlfworldSettings
 from hgrpo.envs.base import Task
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
-from hgrpo.policy.policy import Policy, load_policy
+from hgrpo.policy.load import load_policy
+from hgrpo.policy.policy import Policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling

@@ -4,10 +4,12 @@ from pathlib import Path
 
 from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.base_model.build_tiny import build_tiny
+from hgrpo.base_model.settings import TinyModel
 from hgrpo.envs.base import Observation, Step, Task
 from hgrpo.envs.kinds import load
-from hgrpo.policy.policy import Policy, load_policy
-from hgrpo.policy.settings import LoraConfig, ModelConfig, TinyModel
+from hgrpo.policy.load import load_policy
+from hgrpo.policy.policy import Policy
+from hgrpo.policy.settings import LoraConfig, ModelConfig
 
 DOORS = ("door 1", "door 2", "door 3")
 TEXTS = [

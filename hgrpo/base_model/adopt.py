@@ -1,4 +1,4 @@
-"""Taking over an existing base model: its files checked, then linked, copied or joined."""
+"""Adopting an existing base model: its files are checked, then linked, copied or joined."""
 
 import os
 import shutil
@@ -7,15 +7,15 @@ from pathlib import Path
 
 from hgrpo.agent.choose_conversation import conversation_for
 from hgrpo.base_model.check_weights import check_base_weights
-from hgrpo.base_model.companions import BESIDE
-from hgrpo.base_model.foreign_code import plain_config
+from hgrpo.base_model.companions import companions
+from hgrpo.base_model.foreign_code import config_without_code
 from hgrpo.base_model.safetensors_file import INDEX, WEIGHTS, join, shards
 from hgrpo.errors import UserError
 
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
-def take_over(
+def adopt(
     source: Path,
     out: Path,
     system: str | None = None,
@@ -23,21 +23,20 @@ def take_over(
 ) -> None:
     """Put the model in the folder `source` into `out`, with all weights in `model.safetensors`.
 
-    Weights in one file become a hard link to it, where the file system and its owner allow that,
-    and a copy elsewhere; weights in several files are joined into one. Nothing but safetensors is
-    read, and no code of the model's is run.
+    Weights in one file become a hard link if the file system allows it and the user owns the file,
+    and a copy otherwise. Weights in several files are joined. Only safetensors are read, and the
+    model's own code is never run.
 
     Args:
         source: folder in Hugging Face format.
         out: folder to fill.
-        system: system text that conversations will have.
-        check: called with `source` when its config was read, before any weights are; may raise.
+        system: system text of the conversations.
+        check: called with `source` after its config is read and before its weights are; may raise.
 
     Raises:
-        UserError: naming the file: it is missing or damaged, weights are pickled or quantised, the
-            model brings its own code, its weights are not what its config asks for or not enough
-            for its tokenizer (`check_base_weights`), or its conversations cannot be had
-            (`conversation_for`).
+        UserError: naming the file: it is missing or damaged; weights are pickled or quantised; the
+            model brings its own code; its weights do not fit its config or its tokenizer
+            (`check_base_weights`); or no conversation can be made for it (`conversation_for`).
     """
     for name in ("config.json", "tokenizer.json"):
         if not (source / name).is_file():
@@ -46,14 +45,13 @@ def take_over(
                 "the hub"
             )
     parts = _weights(source)
-    _check_config(source / "config.json")
+    _check_plain(source / "config.json")
     if check is not None:
         check(source)
     conversation_for(source, system)
     check_base_weights(source, parts)
-    for name in BESIDE:
-        if (source / name).is_file():
-            shutil.copyfile(source / name, out / name)
+    for path in companions(source):
+        shutil.copyfile(path, out / path.name)
     if len(parts) > 1:
         join(parts, out / WEIGHTS)
     else:
@@ -69,24 +67,24 @@ def _weights(source: Path) -> list[Path]:
     if pickled:
         raise UserError(
             f"{pickled[0]} holds pickled weights, which can run code when they are read; only "
-            f"{WEIGHTS} is, whole or with {INDEX}"
+            f"{WEIGHTS} is read, whole or with {INDEX}"
         )
     raise UserError(f"no {WEIGHTS} there, nor {INDEX}")
 
 
-def _check_config(path: Path) -> None:
-    config = plain_config(path, path.name)
-    if "quantization_config" in config:
+def _check_plain(path: Path) -> None:
+    """UserError if a config asks for code of its own, or describes quantised weights."""
+    if "quantization_config" in config_without_code(path, path.name):
         raise UserError(
             "config.json: quantization_config: the weights are quantised; training needs plain ones"
         )
 
 
 def _link(source: Path, target: Path) -> None:
-    # In the hub's cache files are links themselves.
+    # In the hub's cache, files are links themselves.
     source = source.resolve()
     try:
-        # Snakemake sets the time of what a job wrote; another user's file must keep its own.
+        # Snakemake touches the outputs of a job. A hard link would touch another user's file.
         if source.stat().st_uid == os.getuid():
             os.link(source, target)
             return

@@ -1,19 +1,20 @@
-"""The tiny base model: a Qwen2-architecture model initialised from nothing."""
+"""The tiny base model: a Qwen2-architecture model with random weights."""
 
 import torch
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from hgrpo.agent.tokenizer import ACT, END, PAD, START
-from hgrpo.policy.settings import TinyModel
+from hgrpo.base_model.settings import TinyModel
 from hgrpo.streams import key
 
-# With a width near 128, N(0, 0.02) matrices leave the residual branches too quiet to train fast.
+# Standard deviation of initial matrices. At a width near 128, the usual 0.02 leaves the residual
+# branches too quiet to train fast.
 _MATRIX_STD = 0.04
 
 
 def build_tiny(config: TinyModel, tokenizer: Tokenizer, seed: int) -> Qwen2ForCausalLM:
-    """A randomly initialised model for `tokenizer`, the same for the same seed."""
+    """A randomly initialised model for `tokenizer`; the stream ("tiny-init", seed) draws it."""
     model_config = Qwen2Config(
         vocab_size=tokenizer.get_vocab_size(),
         hidden_size=config.hidden_size,
@@ -45,7 +46,7 @@ def build_tiny(config: TinyModel, tokenizer: Tokenizer, seed: int) -> Qwen2ForCa
 
 
 def hugging_face_tokenizer(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
-    """The same tokenizer in the class that transformers saves and loads."""
+    """The same tokenizer, as the class that transformers saves and loads."""
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token=START,

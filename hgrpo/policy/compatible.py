@@ -1,51 +1,78 @@
-"""Whether a policy's config says what base and study say: training must not go on as another model.
+"""Whether a saved policy fits its base and its study, checked before any weights are loaded.
 
-Configs have no checksum, and who edits one edits what all weights beside it mean.
+Only weights have a checksum. Whoever edits a config changes what the weights beside it mean, and
+training would go on with another model.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hgrpo.base_model.check_weights import architecture
-from hgrpo.base_model.foreign_code import plain_config
+from hgrpo.base_model.architecture import capped_architecture
+from hgrpo.base_model.foreign_code import config_without_code
+from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
 from hgrpo.errors import UserError
 from hgrpo.policy.settings import LoraConfig, ModelConfig
 
-if TYPE_CHECKING:
-    from transformers import PretrainedConfig
-
+LORA_WEIGHTS = "adapter_model.safetensors"
 # Keys that say who wrote the file and in which type, not what the model is.
 _BOOKKEEPING = {"_name_or_path", "architectures", "dtype", "transformers_version"}
-# Of an adapter: who wrote it, what for, and what is compared with the study's own settings.
+# Keys of an adapter that say who wrote it and for what task, and keys that are compared with the
+# study's own settings.
 _FREE = {
     *("auto_mapping", "base_model_name_or_path", "inference_mode", "peft_version", "revision"),
     *("task_type", "r", "lora_alpha", "target_modules"),
 }
 
 
-def architecture_of(folder: Path, settings: ModelConfig) -> "PretrainedConfig":
-    """The transformers config in `folder`, as models are loaded with it.
-
-    Without dropout, and for conversations no longer than `settings` allow.
+def check_policy(config: ModelConfig, base: Path, adapter: Path) -> None:
+    """Check that an adapter can be loaded on this base with these settings.
 
     Raises:
-        UserError: naming the file: it is of no model that transformers knows.
+        UserError: as `check_adapter`; or the adapter's config describes another model than the
+            base's, or other LoRA settings than `config` has.
     """
-    config = architecture(folder)
-    config.attention_dropout = 0.0
-    if settings.max_length is not None:
-        config.max_position_embeddings = min(config.max_position_embeddings, settings.max_length)
-    return config
+    base, adapter = Path(base), Path(adapter)
+    lora = config.adapt == "lora"
+    check_adapter(adapter, lora)
+    if lora:
+        check_lora(adapter, config.lora)
+    else:
+        check_architecture(adapter, base, config)
+
+
+def check_adapter(folder: Path, lora: bool) -> None:
+    """Check that a folder holds a whole policy.
+
+    Its weights must match their checksum if they have one (`check_checksum` says which do).
+
+    Raises:
+        UserError: naming the file: it is missing, damaged, does not match its checksum, is of the
+            other kind of adaptation, or asks to run code of its own.
+    """
+    config_name, weights_name = policy_files(lora)
+    folder = Path(folder)
+    for name in (config_name, weights_name):
+        if not (folder / name).is_file():
+            raise UserError(
+                f"{folder / name}: missing; is this a {'LoRA' if lora else 'full'} adapter?"
+            )
+    config_without_code(folder / config_name, str(folder / config_name))
+    check_checksum(folder / weights_name)
+
+
+def policy_files(lora: bool) -> tuple[str, str]:
+    """File names of a saved policy's config and of its weights."""
+    return ("adapter_config.json", LORA_WEIGHTS) if lora else ("config.json", WEIGHTS)
 
 
 def check_architecture(adapter: Path, base: Path, settings: ModelConfig) -> None:
-    """See whether a fully tuned policy is of its base's architecture.
+    """Check that a fully tuned policy has its base's architecture.
 
     Raises:
-        UserError: naming file and key: they differ, or a config cannot be read.
+        UserError: naming file and key: the two differ, or a config cannot be read.
     """
     found, wanted = (
-        _flat(architecture_of(folder, settings).to_dict()) for folder in (adapter, base)
+        _flat(capped_architecture(folder, settings.max_length).to_dict())
+        for folder in (adapter, base)
     )
     for key in wanted | found:
         if found.get(key) != wanted.get(key):
@@ -56,7 +83,7 @@ def check_architecture(adapter: Path, base: Path, settings: ModelConfig) -> None
 
 
 def _flat(config: dict, prefix: str = "") -> dict[str, object]:
-    """Dotted names of a config's keys, bookkeeping left out -> their values."""
+    """Dotted names of a config's keys -> their values, without bookkeeping."""
     flat: dict[str, object] = {}
     for key, value in config.items():
         if key in _BOOKKEEPING:
@@ -69,16 +96,16 @@ def _flat(config: dict, prefix: str = "") -> dict[str, object]:
 
 
 def check_lora(adapter: Path, settings: LoraConfig) -> None:
-    """See whether a LoRA adapter is of the study's rank, alpha and targets, and plain LoRA.
+    """Check that a LoRA adapter has the study's rank, alpha and targets, and is plain LoRA.
 
-    All else that PEFT knows must be as it is by default: variants change what rank and alpha mean,
-    what is trained beside, or the base itself.
+    Every other PEFT setting must have its default. Variants change what rank and alpha mean, train
+    other weights as well, or change the base itself.
 
     Raises:
-        UserError: naming file and key: it is not, or the config cannot be read.
+        UserError: naming file and key: a setting differs, or the config cannot be read.
     """
     path = adapter / "adapter_config.json"
-    found = plain_config(path, str(path))
+    found = config_without_code(path, str(path))
     targets = found.get("target_modules")
     for key, value, name, wanted in (
         ("r", found.get("r"), "rank", settings.rank),
@@ -87,7 +114,7 @@ def check_lora(adapter: Path, settings: LoraConfig) -> None:
     ):
         if value != wanted:
             raise UserError(f"{path}: {key}: {value!r}, but lora.{name} of the model is {wanted!r}")
-    # Importing peft takes seconds, and full tuning has no use for it.
+    # Importing peft takes seconds, and full tuning does not need it.
     from peft import LoraConfig as PeftConfig
 
     plain = PeftConfig().to_dict()
@@ -97,5 +124,5 @@ def check_lora(adapter: Path, settings: LoraConfig) -> None:
 
 
 def _ordered(targets: object) -> object:
-    """A list of names without order and repetition; anything else as it is."""
+    """A list of names, sorted and without repetition; anything else unchanged."""
     return sorted({str(each) for each in targets}) if isinstance(targets, list) else targets

@@ -1,30 +1,30 @@
 """Log-probabilities of whole trajectories: one sequence each, padded into micro-batches.
 
-Logits are made where a token was sampled, a chunk of tokens at a time, and a chunk's are made again
-in the backward pass: those of a large vocabulary are never held for a whole micro-batch.
+Only the positions that predict sampled tokens get logits, a chunk of them at a time. The backward
+pass recomputes each chunk, so a large vocabulary never needs logits for a whole micro-batch.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import TYPE_CHECKING
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
+
+from hgrpo.policy.head import Head, decode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _MULTIPLE = 16
-# Logits held at a time: 256 MB of float32.
+# Logits in one chunk: 256 MB of float32.
 _LOGITS = 2**26
 
 
 @dataclass(frozen=True)
 class SequenceBatch:
-    """Right-padded sequences and which of their tokens were sampled.
+    """Right-padded sequences, and which of their tokens were sampled.
 
     Attributes:
         token_ids: int64 [B, L].
@@ -62,36 +62,36 @@ def sampled_logprobs(
     temperature: float = 1.0,
     entropies: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """What the model gives each sampled token, and how sure it was there.
+    """The model's log-probability of each sampled token, and optionally its entropy there.
 
-    Padding is on the right and attention is causal, so no sampled token ever sees it: no padding
-    mask is needed.
+    Padding is on the right and attention is causal, so no sampled token sees padding. That is why
+    no padding mask is needed.
 
     Returns:
-        Log-probabilities [N] under softmax(logits / temperature), and if asked for the entropies
-        [N] of the same, in nats, without gradient. Float32.
+        Log-probabilities [N] under softmax(logits / temperature). If asked for, the entropies [N]
+        of the same distribution, in nats, without gradient. Both float32.
     """
-    states = _states(model, batch)
-    # In float32 also under autocast: what rounds here goes straight into the importance ratios.
+    states, head = _states(model, batch)
+    # Under autocast, too, all of this is float32: rounding goes straight into importance ratios.
     with torch.autocast(states.device.type, enabled=False):
         chosen = batch.token_ids[batch.rows, batch.columns]
-        weight = model.lm_head.weight
-        size = max(1, _LOGITS // weight.shape[0])
+        size = max(1, _LOGITS // head.vocabulary)
         if len(chosen) <= size:
-            return _chosen_logprobs(states, weight, chosen, temperature, entropies)
+            return _chosen_logprobs(states, head, chosen, temperature, entropies)
         parts = [
-            checkpoint(_chosen_logprobs, *part, temperature, entropies, use_reentrant=False)
-            for part in zip(states.split(size), repeat(weight), chosen.split(size))
+            checkpoint(
+                _chosen_logprobs, part, head, tokens, temperature, entropies, use_reentrant=False
+            )
+            for part, tokens in zip(states.split(size), chosen.split(size), strict=True)
         ]
     logprobs, spreads = zip(*parts, strict=True)
     return torch.cat(logprobs), torch.cat(spreads) if entropies else None
 
 
 def sampled_logits(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
-    """Logits, float32 [N, vocabulary], that predict each sampled token: for a few of them."""
-    states = _states(model, batch)
-    with torch.autocast(states.device.type, enabled=False):
-        return F.linear(states, model.lm_head.weight.float())
+    """Logits, float32 [N, vocabulary], that predict each sampled token. Keep N small."""
+    states, head = _states(model, batch)
+    return head(states)
 
 
 def token_logprobs(logits: Tensor, batch: SequenceBatch, temperature: float = 1.0) -> Tensor:
@@ -100,27 +100,8 @@ def token_logprobs(logits: Tensor, batch: SequenceBatch, temperature: float = 1.
     return _of_tokens(logits / temperature, chosen)
 
 
-def _states(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
-    """The last layer's states, float32 [N, hidden size], that predict each sampled token."""
-    hidden = model.model(input_ids=batch.token_ids, use_cache=False).last_hidden_state
-    return hidden[batch.rows, batch.columns - 1].float()
-
-
-def _of_tokens(scaled: Tensor, chosen: Tensor) -> Tensor:
-    picked = scaled.gather(1, chosen[:, None]).squeeze(1)
-    return picked - torch.logsumexp(scaled, dim=1)
-
-
-def _chosen_logprobs(
-    states: Tensor, weight: Tensor, chosen: Tensor, temperature: float, entropies: bool
-) -> tuple[Tensor, Tensor | None]:
-    scaled = F.linear(states, weight.float()) / temperature
-    logprobs = _of_tokens(scaled, chosen)
-    return logprobs, token_entropies(scaled.detach()) if entropies else None
-
-
 def token_entropies(logits: Tensor) -> Tensor:
-    """Entropy [N], in nats, of softmax(logits)."""
+    """Entropy [N], in nats, of softmax(logits [N, vocabulary])."""
     logp = torch.log_softmax(logits, dim=1)
     return -(logp.exp() * logp).sum(1)
 
@@ -128,8 +109,11 @@ def token_entropies(logits: Tensor) -> Tensor:
 def micro_batches(lengths: Sequence[int], token_budget: int) -> list[list[int]]:
     """Split sequences into micro-batches of at most `token_budget` padded tokens.
 
-    Sequences of similar length go together (ties keep their order); one longer than the budget
-    goes alone. Returns indices into `lengths`.
+    Sequences of similar length share a micro-batch; equal lengths keep their order. A sequence
+    longer than the budget gets a micro-batch of its own.
+
+    Returns:
+        Indices into `lengths`, one list per micro-batch.
     """
     order = sorted(range(len(lengths)), key=lambda i: (lengths[i], i))
     batches: list[list[int]] = []
@@ -141,6 +125,25 @@ def micro_batches(lengths: Sequence[int], token_budget: int) -> list[list[int]]:
     return batches
 
 
+def _states(model: "PreTrainedModel", batch: SequenceBatch) -> tuple[Tensor, Head]:
+    """The last states, float32 [N, hidden size], that predict each sampled token; and the head."""
+    hidden, head = decode(model, batch.token_ids)
+    return hidden[batch.rows, batch.columns - 1].float(), head
+
+
+def _chosen_logprobs(
+    states: Tensor, head: Head, chosen: Tensor, temperature: float, entropies: bool
+) -> tuple[Tensor, Tensor | None]:
+    scaled = head(states) / temperature
+    logprobs = _of_tokens(scaled, chosen)
+    return logprobs, token_entropies(scaled.detach()) if entropies else None
+
+
+def _of_tokens(scaled: Tensor, chosen: Tensor) -> Tensor:
+    picked = scaled.gather(1, chosen[:, None]).squeeze(1)
+    return picked - torch.logsumexp(scaled, dim=1)
+
+
 def _rounded(length: int) -> int:
-    """`length` up to a whole multiple: few shapes let kernels and memory be used again."""
+    """`length` rounded up to a multiple: with few shapes, kernels and memory are reused."""
     return -(-length // _MULTIPLE) * _MULTIPLE

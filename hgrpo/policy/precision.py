@@ -1,4 +1,4 @@
-"""The number format of training passes, and where they run."""
+"""The number formats of weights and training passes, and the device they are on."""
 
 import torch
 
@@ -6,12 +6,18 @@ from hgrpo.errors import UserError
 from hgrpo.policy.settings import ModelConfig
 
 _BFLOAT16 = ("avx512_bf16", "amx_bf16")
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def base_dtype(config: ModelConfig) -> torch.dtype:
+    """The type that the base's weights are kept in."""
+    return _DTYPES[config.base_dtype]
 
 
 def autocast_dtype(config: ModelConfig, device: torch.device) -> torch.dtype | None:
-    """The autocast type of training passes on a device; None is plain float32.
+    """The autocast type of training passes on a device; None means plain float32.
 
-    `auto` beside a base that is kept in bfloat16 is that: its products are in it anyhow.
+    With a bfloat16 base, `auto` means bfloat16: the base's products are in it anyway.
     """
     wanted = config.train_dtype
     if wanted == "auto":
@@ -23,8 +29,8 @@ def autocast_dtype(config: ModelConfig, device: torch.device) -> torch.dtype | N
 def has_bfloat16(device: torch.device) -> bool:
     """Whether a device has instructions for products in bfloat16.
 
-    Without them torch can do it all the same, on a CPU with AVX2 alone 30 to 60 times slower than
-    in float32.
+    Torch emulates them where they are missing. On a CPU with only AVX2 that is 30 to 60 times
+    slower than float32.
     """
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
@@ -32,20 +38,20 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def dtype_name(dtype: torch.dtype | None) -> str:
-    """What `train_dtype` calls an autocast type, or the lack of one."""
+    """The name that `train_dtype` has for an autocast type; None is "float32"."""
     return str(dtype or torch.float32).removeprefix("torch.")
 
 
 def cast(device: torch.device, dtype: torch.dtype | None) -> torch.autocast:
-    """The block in which a pass runs on `device`, in `dtype` where it matters little."""
+    """The autocast context of a pass on `device`; None switches autocast off."""
     return torch.autocast(device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
 
 def chosen_device(config: ModelConfig) -> torch.device:
-    """The device of a model's config; `auto` is a GPU where there is one.
+    """The device that a model's config names; `auto` is a GPU if torch sees one.
 
     Raises:
-        UserError: a GPU is asked for by name, and there is none.
+        UserError: the config names a GPU, and torch sees none.
     """
     there = torch.cuda.is_available()
     if config.device == "cuda" and not there:

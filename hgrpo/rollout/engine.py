@@ -8,7 +8,8 @@ import numpy as np
 if TYPE_CHECKING:
     import torch
 
-    from hgrpo.policy.policy import Policy, SavedPolicy
+    from hgrpo.policy.load import SavedPolicy
+    from hgrpo.policy.policy import Policy
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The rollout engine that a study asks for."""
 
-from hgrpo.policy.policy import Policy, SavedPolicy
+from hgrpo.policy.load import SavedPolicy
+from hgrpo.policy.policy import Policy
 from hgrpo.rollout.engine import RolloutEngine, Sampling
 from hgrpo.rollout.settings import EngineConfig
 

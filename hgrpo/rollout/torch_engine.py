@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hgrpo.policy.policy import Policy, SavedPolicy
+from hgrpo.policy.load import SavedPolicy
+from hgrpo.policy.policy import Policy
 from hgrpo.rollout.decoder import Decoder
 from hgrpo.rollout.engine import Completion, Request, Sampling
 from hgrpo.streams import uniform

@@ -20,7 +20,8 @@ from torch import Tensor
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from hgrpo.errors import UserError
-from hgrpo.policy.policy import Policy, SavedPolicy
+from hgrpo.policy.load import SavedPolicy
+from hgrpo.policy.policy import Policy
 from hgrpo.rollout.engine import Completion, Request, Sampling
 from hgrpo.rollout.settings import INSTALL_VLLM, EngineConfig, check_engine
 from hgrpo.streams import key

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hgrpo.base_model.companions import source_digest
+from hgrpo.base_model.digest import source_digest
 from hgrpo.stages.files import episodes, fit_logs, round_files
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import load, resources_key

@@ -67,5 +67,5 @@ def test_without_the_model_finished_results_stay(finished_study, folder, monkeyp
 
 def test_a_base_with_other_files_beside_its_weights_is_another_model(finished_study):
     summary = finished_study.root / "results/mine/base/summary.json"
-    summary.write_text(json.dumps({"beside_weights": "another"}))
+    summary.write_text(json.dumps({"digest": "another"}))
     assert finished_study.planned(*STUDY) == PLAYED | MERGED

@@ -10,8 +10,8 @@ from chat_models import START, chat_tokenizer, write_chat
 from small_study import make_study
 
 from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.policy.load import load_policy
 from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
-from hgrpo.policy.policy import load_policy
 from hgrpo.policy.settings import ModelConfig
 
 TURN_CAP = 4

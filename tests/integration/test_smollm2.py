@@ -11,7 +11,7 @@ import yaml
 from small_study import environment
 
 from hgrpo.agent.choose_conversation import conversation_for
-from hgrpo.policy.policy import load_policy
+from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.engine import Request, Sampling
 from hgrpo.rollout.torch_engine import TorchEngine

@@ -15,8 +15,8 @@ import yaml
 from project_copy import copy_project
 from safetensors.torch import load_file
 
+from hgrpo.policy.load import load_policy
 from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
-from hgrpo.policy.policy import load_policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.study.study import load_study
 

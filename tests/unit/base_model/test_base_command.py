@@ -1,6 +1,5 @@
 """Taking over an existing base model: all that later stages need of it is looked for here."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -26,7 +25,7 @@ from hgrpo.agent.choose_conversation import conversation_for
 from hgrpo.agent.tokenizer import ACT, START, load_tokenizer
 from hgrpo.agent.tokenizer import END as PLAIN_END
 from hgrpo.base_model import gguf_package
-from hgrpo.base_model.companions import beside_digest
+from hgrpo.base_model.digest import base_digest, companions_digest
 from hgrpo.cli import base
 from hgrpo.cli.entry import run
 
@@ -109,8 +108,8 @@ def test_a_folder_with_the_tokens_is_taken_over(command, source):
         # Embeddings and head, query and output, key and value, the MLP, three norms.
         "parameters": 2 * 5 * 4 + 2 * 4 * 4 + 2 * 2 * 4 + 3 * 4 * 6 + 3 * 4,
         "bytes": len(weights),
-        "sha256": hashlib.sha256(weights).hexdigest(),
-        "beside_weights": beside_digest(source),
+        "companions": companions_digest(source),
+        "digest": base_digest(out),
     }
     assert sorted(path.name for path in out.iterdir()) == [
         "config.json",
@@ -250,16 +249,16 @@ def test_a_config_that_cannot_be_had_is_refused(command, source, capsys, config,
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"", "not a safetensors file"),
+        (b"", "header too small"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n", "git-lfs"),
-        (struct.pack("<Q", 2) + b"[]", "not a safetensors file"),
-        (struct.pack("<Q", 2) + b"{", "not a safetensors file"),
-        (struct.pack("<Q", 2) + b"{}more", "14 bytes, but its header tells of 10"),
+        (struct.pack("<Q", 2) + b"[]", "invalid JSON in header"),
+        (struct.pack("<Q", 2) + b"{", "invalid header length"),
+        (struct.pack("<Q", 2) + b"{}more", "file not fully covered"),
         *(
             (
                 struct.pack("<Q", len(text := json.dumps({"a": ENTRY | {key: value}})))
                 + text.encode(),
-                f"not a safetensors file (tensor 'a' has no {key})",
+                "invalid JSON in header",
             )
             for key, values in (
                 ("dtype", (None, 1)),
@@ -273,7 +272,8 @@ def test_a_config_that_cannot_be_had_is_refused(command, source, capsys, config,
 def test_damaged_weights_are_named(command, source, capsys, content, expected):
     (source / "model.safetensors").write_bytes(content)
     said = refused(command, capsys, source)
-    assert f"{source / 'model.safetensors'}: " in said and expected in said
+    assert f"{source / 'model.safetensors'}: not a whole safetensors file (" in said
+    assert expected in said
 
 
 def test_weights_that_are_cut_off_are_named(command, source, capsys):

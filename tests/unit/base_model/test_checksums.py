@@ -30,7 +30,7 @@ from hgrpo.learning.checkpoint import (
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.settings import KlConfig
 from hgrpo.learning.update import Learner
-from hgrpo.policy.policy import load_player, load_policy
+from hgrpo.policy.load import load_player, load_policy
 
 TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.tensor([1.5, -2.0], dtype=torch.bfloat16)}
 WEIGHTS = {"lora": "adapter_model.safetensors", "full": "model.safetensors"}
@@ -109,7 +109,7 @@ def test_a_file_without_a_checksum_passes(tmp_path):
         flip(path, -1)
         check_checksum(path)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(UserError, match=r"weights\.safetensors: .* bytes, but its header tells of"):
+    with pytest.raises(UserError, match=r"weights\.safetensors: not a whole safetensors file"):
         check_checksum(path)
 
 
@@ -159,7 +159,7 @@ def test_a_tensor_without_a_part_of_its_entry_is_named(file, key):
     del header["b"][key]
     text = json.dumps(header).encode()
     file.write_bytes(struct.pack("<Q", len(text)) + text + content[8 + length :])
-    with pytest.raises(UserError, match=rf"weights\.safetensors: .*tensor 'b' has no {key}"):
+    with pytest.raises(UserError, match=rf"weights\.safetensors: .*missing field .{key}"):
         read_header(file)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from hgrpo.base_model import gguf_package
 from hgrpo.base_model.gguf_package import unpack_model
+from hgrpo.base_model.settings import PackagedModel
 from hgrpo.errors import UserError
-from hgrpo.policy.settings import PackagedModel
 
 
 @pytest.fixture

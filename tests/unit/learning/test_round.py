@@ -13,7 +13,7 @@ from hgrpo.learning.checkpoint import (
     locked_scratch,
     read_learner_state,
 )
-from hgrpo.policy.policy import load_policy
+from hgrpo.policy.load import load_policy
 
 TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
 

@@ -7,8 +7,8 @@ from tiny_policy import make_policy
 
 from hgrpo.errors import UserError
 from hgrpo.policy import logprobs
+from hgrpo.policy.load import load_player, load_policy
 from hgrpo.policy.logprobs import make_batch, sampled_logprobs, token_entropies
-from hgrpo.policy.policy import load_player, load_policy
 from hgrpo.policy.precision import chosen_device
 from hgrpo.policy.settings import ModelConfig
 

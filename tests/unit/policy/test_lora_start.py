@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_policy import make_policy
 
-from hgrpo.policy.policy import load_policy
+from hgrpo.policy.load import load_policy
 
 
 @pytest.fixture(scope="module")

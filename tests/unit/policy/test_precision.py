@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+from hgrpo.base_model.settings import TinyModel
 from hgrpo.policy import precision
 from hgrpo.policy.precision import autocast_dtype, cast, dtype_name, has_bfloat16
-from hgrpo.policy.settings import ModelConfig, TinyModel
+from hgrpo.policy.settings import ModelConfig
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 

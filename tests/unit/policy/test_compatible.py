@@ -8,7 +8,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config
 
 from hgrpo.errors import UserError
 from hgrpo.policy.compatible import check_architecture, check_lora
-from hgrpo.policy.policy import load_player, load_policy
+from hgrpo.policy.load import load_player, load_policy
 
 CONFIGS = {"full": "config.json", "lora": "adapter_config.json"}
 

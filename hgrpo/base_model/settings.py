@@ -1,0 +1,43 @@
+"""Settings of the base model: a tiny one that is built, or a packaged one that is unpacked."""
+
+from pydantic import Field
+
+from hgrpo.config.strict import Strict
+
+
+class TinyModel(Strict):
+    """A Qwen2-architecture model built from nothing on environment text."""
+
+    hidden_size: int = Field(128, gt=0)
+    layers: int = Field(3, gt=0)
+    heads: int = Field(2, gt=0)
+    kv_heads: int = Field(2, gt=0)
+    intermediate_size: int = Field(256, gt=0)
+    max_positions: int = Field(1024, gt=0)
+    max_vocab: int = Field(2048, gt=256)
+    cut: str | None = Field(
+        None,
+        description="how text is cut into pieces: the environment decides, and a name given here "
+        "must be that of its cut",
+    )
+    embedding_std: float = Field(
+        0.02,
+        gt=0,
+        description="of the initial token embeddings; small ones cannot make a rare token probable",
+    )
+    pretrain_trajectories: int = Field(
+        0, ge=0, description="expert trajectories read whole, as text, to pretrain on"
+    )
+
+
+class PackagedModel(Strict):
+    """A pretrained model that a Python package brings along, as a GGUF file in its wheel."""
+
+    name: str = Field(description="of the package", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    version: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+!_-]*$")
+    sha256: str | None = Field(None, description="of the wheel, in hex", pattern=r"^[0-9a-f]{64}$")
+    wheel: str | None = Field(
+        None,
+        min_length=1,
+        description="wheel, or folder with it, where there is no network; may hold $VARIABLES",
+    )

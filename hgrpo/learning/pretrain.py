@@ -1,0 +1,46 @@
+"""Pretraining of the tiny base model: every token of expert trajectories, as plain text."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hgrpo.learning.demonstrations import examples
+from hgrpo.learning.imitation import ImitationSettings, imitate
+from hgrpo.learning.optimisers import sft_optimisers
+from hgrpo.policy.load import load_policy
+from hgrpo.policy.precision import autocast_dtype
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.streams import generator
+
+_BATCH, _WARMUP, _MATRIX_LR, _LR, _MICROBATCH = 32, 10, 0.012, 2e-3, 2048
+
+
+def pretrain(
+    config: ModelConfig,
+    demonstrations: list[dict],
+    seed: int,
+    folder: Path,
+    on_step: Callable[[dict, int], None] = lambda row, steps: None,
+) -> list[dict]:
+    """Train the tiny model in `folder` in place for one epoch, and return the rows of `imitate`.
+
+    The stream ("pretrain", seed) chooses `tiny.pretrain_trajectories` of the demonstrations.
+
+    Args:
+        config: of the model; `tiny` is set.
+        demonstrations: rows of `read_demonstrations`.
+        seed: of the choice, and of the order of examples.
+        folder: of the model; `tiny.max_positions` bounds the length of an example.
+        on_step: called after each step with its row and the number of all steps.
+    """
+    policy = load_policy(config.model_copy(update={"adapt": "full"}), folder)
+    order = generator("pretrain", seed).permutation(len(demonstrations))
+    chosen = [demonstrations[i] for i in order[: config.tiny.pretrain_trajectories]]
+    train, _ = examples(chosen, policy.conversation, config.tiny.max_positions, whole_text=True)
+    settings = ImitationSettings(
+        1.0, _BATCH, _WARMUP, _MICROBATCH, seed, autocast_dtype(config, policy.device)
+    )
+    steps = -(-len(train) // _BATCH)
+    optimisers = sft_optimisers(policy.trainable, _MATRIX_LR, _LR, 0.0, settings.autocast)
+    rows = imitate(policy, optimisers, train, [], settings, on_step=lambda row: on_step(row, steps))
+    policy.save_adapter(folder)
+    return rows

@@ -1,0 +1,128 @@
+"""Loading a policy from its base and its adapter, to train it or only to play it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.base_model.architecture import capped_architecture
+from hgrpo.errors import UserError
+from hgrpo.policy.compatible import check_adapter, check_policy
+from hgrpo.policy.head import check_head
+from hgrpo.policy.policy import Policy
+from hgrpo.policy.precision import autocast_dtype, cast, chosen_device
+from hgrpo.policy.saved_weights import finite_weights, load_model
+from hgrpo.policy.settings import LoraConfig, ModelConfig
+from hgrpo.streams import key
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PretrainedConfig, PreTrainedModel
+
+    from hgrpo.agent.chat import ChatConversation
+    from hgrpo.agent.conversation import Conversation
+
+
+@dataclass(frozen=True)
+class SavedPolicy:
+    """A fully tuned policy for playing only: its weights are read, no model is built."""
+
+    architecture: "PretrainedConfig"
+    conversation: "Conversation | ChatConversation"
+    weights: dict[str, Tensor]
+    device: torch.device
+
+    def merged_weights(self) -> dict[str, Tensor]:
+        """Plain weights under the base model's own names."""
+        return self.weights
+
+
+def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | SavedPolicy:
+    """A policy that plays and is not trained.
+
+    Raises:
+        UserError: as `load_policy`.
+    """
+    if config.adapt == "lora":
+        return load_policy(config, base, adapter)
+    check_policy(config, base, adapter)
+    weights = finite_weights(adapter, lora=False)
+    architecture = capped_architecture(Path(adapter), config.max_length)
+    conversation = conversation_for(base, config.system)
+    return SavedPolicy(architecture, conversation, weights, chosen_device(config))
+
+
+def load_policy(
+    config: ModelConfig, base: Path, adapter: Path | None = None, seed: int = 0
+) -> Policy:
+    """Load the base and an adapter on top of it; without an adapter, a fresh trainable part.
+
+    The stream ("lora-init", seed) draws the random half of a fresh LoRA adapter.
+
+    Raises:
+        UserError: as `check_policy`; trained values that are not all finite; a tensor of the base
+            that is missing or does not fit its config; `lora.targets` or `attention` that the
+            model does not have; or a head that training cannot follow (`check_head`).
+    """
+    model = _load_whole(config, base, adapter)
+    if config.adapt == "lora":
+        model = _with_lora(model, config.lora, adapter, seed)
+    policy = Policy(model, config, base)
+    with cast(policy.device, autocast_dtype(config, policy.device)):
+        check_head(policy.causal_lm)
+    return policy
+
+
+def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTrainedModel":
+    """The model whose weights training moves, or the base that LoRA adapts; all files checked."""
+    if config.adapt == "full":
+        folder = Path(adapter or base)
+        check_policy(config, base, folder)
+        finite_weights(folder, lora=False)
+        return load_model(folder, config)
+    # The base stage has read every value of the base. Doing so each round would be gigabytes.
+    check_adapter(base, lora=False)
+    if adapter is not None:
+        check_policy(config, base, adapter)
+        finite_weights(adapter, lora=True)
+    return load_model(Path(base), config)
+
+
+def _with_lora(
+    model: "PreTrainedModel", settings: LoraConfig, adapter: Path | None, seed: int
+) -> "nn.Module":
+    """The model with the saved LoRA adapter on it, or with a fresh one."""
+    # Importing peft takes seconds, and full tuning does not need it.
+    import peft
+
+    if adapter is not None:
+        return peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
+    _check_targets(model, settings.targets)
+    lora = peft.LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        target_modules=list(settings.targets),
+        lora_dropout=0.0,
+        task_type="CAUSAL_LM",
+    )
+    # PEFT draws from torch's global generator, which each process seeds differently.
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(key("lora-init", seed) % 2**63)
+        return peft.get_peft_model(model, lora)
+
+
+def _check_targets(model: "PreTrainedModel", targets: Iterable[str]) -> None:
+    """UserError unless each of `lora.targets` ends the name of a module with a weight matrix."""
+    matrices = [
+        name.removesuffix(".weight")
+        for name, parameter in model.named_parameters(remove_duplicate=False)
+        if name.endswith(".weight") and parameter.ndim == 2
+    ]
+    for target in targets:
+        if not any(f".{name}".endswith(f".{target}") for name in matrices):
+            known = ", ".join(sorted({name.rpartition(".")[2] for name in matrices}))
+            raise UserError(f"lora.targets: {target!r}: the model has no such module, but {known}")

@@ -1,0 +1,99 @@
+"""Reading a saved policy's weights: every tensor must fit, and every value must be finite."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers.utils import logging
+
+from hgrpo.base_model.architecture import capped_architecture
+from hgrpo.base_model.safetensors_file import WEIGHTS
+from hgrpo.errors import UserError
+from hgrpo.policy.compatible import policy_files
+from hgrpo.policy.precision import base_dtype
+from hgrpo.policy.settings import ModelConfig
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+def finite_weights(folder: Path, lora: bool) -> dict[str, Tensor]:
+    """The weights of a policy that `check_adapter` has passed.
+
+    Raises:
+        UserError: naming file and tensor: the file is damaged, or a value is not finite.
+    """
+    path = Path(folder) / policy_files(lora)[1]
+    try:
+        tensors = load_file(path)
+    except SafetensorError as error:
+        raise UserError(f"{path}: corrupted ({error})") from None
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor).all():
+            raise UserError(f"{path}: tensor {name!r} has values that are not finite")
+    return tensors
+
+
+def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
+    """The whole model of a folder that `check_adapter` has passed.
+
+    Raises:
+        UserError: naming the file and tensor that is missing or does not fit config.json; or the
+            key `attention`, if it is not installed.
+    """
+    # Importing the models takes seconds, and playing does not need them.
+    from transformers import AutoModelForCausalLM
+
+    config = capped_architecture(folder, settings.max_length)
+    try:
+        with _without_report():
+            model, loaded = AutoModelForCausalLM.from_pretrained(
+                str(folder),
+                config=config,
+                dtype=base_dtype(settings),
+                attn_implementation=settings.attention,
+                use_safetensors=True,
+                local_files_only=True,
+                trust_remote_code=False,
+                # `_check_loaded` names them; transformers would end in a traceback.
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+            )
+    except SafetensorError as error:
+        raise UserError(f"{folder / WEIGHTS}: corrupted ({error})") from None
+    except (ImportError, ValueError) as error:
+        if settings.attention != "flash_attention_2":
+            raise
+        reason = " ".join(str(error).split())
+        raise UserError(f"attention: {settings.attention!r}: {reason}") from None
+    _check_loaded(loaded, folder / WEIGHTS)
+    return model
+
+
+@contextmanager
+def _without_report() -> Iterator[None]:
+    """Keep transformers from printing a table of tensors that do not fit."""
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+
+
+def _check_loaded(loaded: dict[str, Iterable], path: Path) -> None:
+    """UserError unless the file holds every tensor of the model and nothing else."""
+    for problem, said in (
+        ("missing_keys", "is missing"),
+        ("mismatched_keys", "has another shape than config.json asks for"),
+        ("unexpected_keys", "is not one of the model that config.json describes"),
+    ):
+        # Mismatched names come in tuples with the two shapes.
+        names = sorted(each if isinstance(each, str) else each[0] for each in loaded[problem])
+        if names:
+            raise UserError(f"{path}: tensor {names[0]!r} {said}")
