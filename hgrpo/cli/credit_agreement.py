@@ -43,8 +43,8 @@ from hgrpo.evaluation.shared_credit import (
 )
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.report.credit_tables import write
-from hgrpo.trajectories.cached import read_groups
-from hgrpo.trajectories.replay import add_situations
+from hgrpo.trajectories.played_groups import read_groups
+from hgrpo.trajectories.replay import add_fingerprints
 from hgrpo.trajectories.trajectory import Trajectory
 
 
@@ -82,7 +82,7 @@ def main() -> None:
     make_env = env_factory(env_section(config), args.assets)
 
     def situate(trajectories: Sequence[Trajectory]) -> None:
-        add_situations(tqdm(trajectories, desc="situations", unit="traj"), make_env)
+        add_fingerprints(tqdm(trajectories, desc="situations", unit="traj"), make_env)
 
     cached = read_groups(args.rollouts, panel)
     rollouts = name_groups(cached, args.seed, config["stream"], situate)

@@ -29,7 +29,8 @@ def main() -> None:
         type=Path,
         nargs="*",
         default=[],
-        help="turns.parquet of the first round of every run, for the credit pictures",
+        help="turns.parquet of the first round of every run, for the credit pictures; the "
+        "sequences.parquet beside each is read too",
     )
     parser.add_argument(
         "--fits", type=Path, nargs="*", default=[], help="train_log.json of every TurnRD fit"

@@ -19,7 +19,7 @@ import torch
 from hgrpo.atomic import atomic_folder
 from hgrpo.errors import UserError
 from hgrpo.learning.update import Learner
-from hgrpo.trajectories.records import concatenate, write_table
+from hgrpo.trajectories.store import concatenate, write_table
 
 _STATE, _ROWS = "learner.pt", "rows.json"
 _KEYS = {"weights", "optimiser", "kl_coefficient"}

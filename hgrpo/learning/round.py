@@ -20,7 +20,7 @@ from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import RolloutEngine
 from hgrpo.streams import generator, training_step
 from hgrpo.study.method import MethodConfig
-from hgrpo.trajectories.records import sequence_table, turn_table
+from hgrpo.trajectories.store import sequence_table, turn_table
 from hgrpo.trajectories.trajectory import Trajectory
 
 

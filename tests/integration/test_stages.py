@@ -19,7 +19,7 @@ from hgrpo.errors import UserError
 from hgrpo.learning.checkpoint import locked_scratch
 from hgrpo.policy.policy import load_policy
 from hgrpo.policy.settings import ModelConfig
-from hgrpo.trajectories.records import SEQUENCES, TURNS
+from hgrpo.trajectories.store import SEQUENCES, TURNS
 
 TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "total_elapsed_s"}
 

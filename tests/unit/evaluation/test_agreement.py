@@ -18,7 +18,7 @@ from hgrpo.report.figures.credit import strips
 from hgrpo.report.figures.credit_correlation import gallery, gallery_table, heat_map, pick
 from hgrpo.report.style import save
 from hgrpo.study.study import load_study
-from hgrpo.trajectories.cached import CachedGroup
+from hgrpo.trajectories.played_groups import PlayedGroup
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 from hgrpo.workflow.stage_config import as_json, stage_config
 
@@ -176,8 +176,8 @@ def rollouts():
     """Two groups of two; the second has a won and a lost trajectory."""
     one, two = hall_tasks(2)
     cached = [
-        CachedGroup(1, 0, [trajectory(one, 0, [0, 0]), trajectory(one, 1, [0, 0, 0])]),
-        CachedGroup(1, 1, [trajectory(two, 0, [0]), trajectory(two, 1, [0, 0, 1.0])]),
+        PlayedGroup(1, 0, [trajectory(one, 0, [0, 0]), trajectory(one, 1, [0, 0, 0])]),
+        PlayedGroup(1, 1, [trajectory(two, 0, [0]), trajectory(two, 1, [0, 0, 1.0])]),
     ]
     return name_groups(cached, 11, 0)
 

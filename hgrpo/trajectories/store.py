@@ -1,6 +1,8 @@
-"""Trajectories as Parquet: one row per turn, and one row per sequence.
+"""The store of trajectories: the only module that writes and reads a round's two tables.
 
-Columns are documented in docs/artefacts.md and tested against these schemas.
+turns.parquet has one row per turn, sequences.parquet one row per trajectory. docs/artefacts.md
+explains the columns. Three facts about a trajectory are not stored: whether a reply was cut at the
+token limit, whether the trajectory ran out of context, and embeddings beyond float16.
 """
 
 from collections.abc import Sequence
@@ -8,10 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hgrpo.errors import UserError
 from hgrpo.trajectories.trajectory import Trajectory
 
+TURNS_FILE, SEQUENCES_FILE = "turns.parquet", "sequences.parquet"
+# The columns that name a trajectory.
+KEY = ("round", "step", "task_id", "rollout")
 TURNS = pa.schema(
     [
         ("round", pa.int32()),
@@ -57,7 +64,7 @@ SEQUENCES = pa.schema(
 
 
 def turn_table(trajectories: Sequence[Trajectory], round_index: int, step: int) -> pa.Table:
-    """One row per turn, in the order of the trajectories."""
+    """One row per turn, in the order of the trajectories, with the columns of `TURNS`."""
     rows = [
         {
             "round": round_index,
@@ -84,7 +91,7 @@ def turn_table(trajectories: Sequence[Trajectory], round_index: int, step: int) 
 
 
 def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: int) -> pa.Table:
-    """One row per trajectory: exactly what was sampled, and with which probability."""
+    """One row per trajectory, with the columns of `SEQUENCES`: the sampled tokens and log-probs."""
     rows = [
         {
             "round": round_index,
@@ -100,8 +107,8 @@ def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: i
             "env_return": trajectory.env_return,
             "success": trajectory.success,
             "truncated": trajectory.truncated,
-            "embeddings": _half([turn.embedding for turn in trajectory.turns]),
-            "goal_embedding": _half([trajectory.goal_embedding]),
+            "embeddings": _packed([turn.embedding for turn in trajectory.turns]),
+            "goal_embedding": _packed([trajectory.goal_embedding]),
             "final_observation": trajectory.final and trajectory.final.observation,
             "final_state": trajectory.final and trajectory.final.state,
             "final_commands": trajectory.final and trajectory.final.commands,
@@ -111,20 +118,13 @@ def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: i
     return pa.Table.from_pylist(rows, schema=SEQUENCES)
 
 
-def _half(vectors: Sequence[np.ndarray | None]) -> bytes | None:
-    """Vectors one after another as little-endian float16; None unless all are there."""
-    if not vectors or any(vector is None for vector in vectors):
-        return None
-    return np.stack(vectors).astype("<f2").tobytes()
-
-
 def write_table(table: pa.Table, path: Path) -> None:
     """Write Parquet with zstd; the same table gives the same bytes."""
     pq.write_table(table, path, compression="zstd")
 
 
 def concatenate(parts: Sequence[Path], target: Path) -> None:
-    """Write the tables of `parts`, in order, as one file, a part in memory at a time."""
+    """Write the tables of `parts`, in order, as one file; one part is in memory at a time."""
     writer = None
     try:
         for part in parts:
@@ -134,3 +134,74 @@ def concatenate(parts: Sequence[Path], target: Path) -> None:
     finally:
         if writer:
             writer.close()
+
+
+def read_turns(
+    path: Path, columns: Sequence[str] = TURNS.names, step: int | None = None
+) -> pa.Table:
+    """The columns asked for of a turns.parquet.
+
+    Args:
+        path: the file.
+        columns: names from `TURNS`; only these are loaded.
+        step: load only the rows of this step.
+
+    Raises:
+        UserError: the file is missing, cut off or not a table of turns.
+    """
+    return _read(path, TURNS, columns, step)
+
+
+def read_sequences(
+    path: Path, columns: Sequence[str] = SEQUENCES.names, step: int | None = None
+) -> pa.Table:
+    """The columns asked for of a sequences.parquet; arguments and errors as for `read_turns`."""
+    return _read(path, SEQUENCES, columns, step)
+
+
+def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | None) -> pa.Table:
+    kept = None if step is None else pc.field("step") == step
+    try:
+        _check_columns(path, schema, columns if step is None else ["step", *columns])
+        return pq.read_table(path, columns=list(columns), filters=kept, partitioning=None)
+    except FileNotFoundError:
+        raise UserError(f"{path}: missing") from None
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path}: not a table of a round ({reason})") from None
+
+
+def _check_columns(path: Path, schema: pa.Schema, columns: Sequence[str]) -> None:
+    found = pq.read_schema(path)
+    lacking = [name for name in columns if name not in found.names]
+    if lacking:
+        raise UserError(f"{path}: not a table of a round: no column {', '.join(lacking)}")
+    for name in columns:
+        given, expected = found.field(name).type, schema.field(name).type
+        if given != expected:
+            raise UserError(f"{path}: column {name} is {given}, not {expected}")
+
+
+def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
+    """The vectors in a cell of `embeddings` or `goal_embedding`: float16 [rows, D], or None.
+
+    Args:
+        data: the cell.
+        rows: number of vectors in it.
+        where: file and trajectory, for the error.
+
+    Raises:
+        UserError: the cell cannot hold that many vectors of equal width.
+    """
+    if data is None:
+        return None
+    if not rows or not data or len(data) % (2 * rows):
+        raise UserError(f"{where}: {len(data)} bytes of embeddings do not make {rows} vectors")
+    return np.frombuffer(data, "<f2").reshape(rows, -1)
+
+
+def _packed(vectors: Sequence[np.ndarray | None]) -> bytes | None:
+    """Vectors one after another as little-endian float16; None unless every one is there."""
+    if not vectors or any(vector is None for vector in vectors):
+        return None
+    return np.stack(vectors).astype("<f2").tobytes()
