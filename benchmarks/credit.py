@@ -45,9 +45,9 @@ from hgrpo.policy.precision import autocast_dtype
 from hgrpo.rollout.collector import Collector
 from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import load_study
-from hgrpo.trajectories.cached import CachedGroup, read_groups
-from hgrpo.trajectories.records import concatenate, sequence_table, turn_table, write_table
-from hgrpo.trajectories.replay import add_situations
+from hgrpo.trajectories.played_groups import PlayedGroup, read_groups
+from hgrpo.trajectories.replay import add_fingerprints
+from hgrpo.trajectories.store import concatenate, sequence_table, turn_table, write_table
 from hgrpo.trajectories.trajectory import Trajectory
 
 GAMES, ROLLOUTS, TURNS, REPLY, REPEATS, CACHED = 16, 8, 12, 12, 3, 10_000
@@ -80,7 +80,7 @@ def measure(laptop: Laptop, scratch: Path) -> dict:
     flat = [trajectory for group in steps.groups for trajectory in group.trajectories]
     embedding, _ = _timed(_embed, policy, steps.groups)
     make_env = load(laptop.env.name).factory(laptop.env, laptop.folder / "assets")
-    situations, _ = _timed(add_situations, _without_situations(flat), make_env)
+    situations, _ = _timed(add_fingerprints, _without_situations(flat), make_env)
     cached, trajectories = _cached(flat, laptop, methods, fitted, context, scratch)
     return {
         "step_s": step,
@@ -216,7 +216,7 @@ def _cached(
         concatenate(parts, scratch / f"{name}.parquet")
     credit = {name: arm.credit.model_dump(mode="json") for name, arm in methods.items()}
 
-    def work() -> list[CachedGroup]:
+    def work() -> list[PlayedGroup]:
         rollouts = name_groups(read_groups(scratch, laptop.tasks), 0, 0)
         for computed in computations(credit, fitted):
             compute(computed, rollouts.named, rollouts, context)

@@ -5,8 +5,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from hgrpo.workflow.stage_config import as_json, stage_config
-
 from hgrpo.agent.conversation import Conversation
 from hgrpo.envs.alfworld.settings import AlfworldSettings
 from hgrpo.envs.base import Task
@@ -19,7 +17,9 @@ from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.make import make_engine
 from hgrpo.rollout.settings import EngineConfig
+from hgrpo.stages.order import load
 from hgrpo.study.study import load_study
+from hgrpo.workflow.rules import as_json
 
 ROOT = Path(__file__).resolve().parent.parent
 _TRAIN_GAMES, _TRAJECTORIES = 400, 3000
@@ -63,7 +63,7 @@ def prepare(folder: Path) -> Laptop:
         "base": ("--expert", folder / "expert"),
         "sft": ("--base", folder / "base", "--expert", folder / "expert"),
     }
-    configs = {stage: stage_config(study, stage) for stage in stages}
+    configs = {stage: load(stage).from_study(study) for stage in stages}
     for stage in ("assets", "expert"):
         configs[stage]["env"]["panels"]["train"] = _TRAIN_GAMES
     configs["expert"]["env"]["expert"]["trajectories"] = _TRAJECTORIES

@@ -23,12 +23,12 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from hgrpo.workflow.stage_config import as_json
 from webshop import ROOT, RandomShopper, Spent, play, resident
 
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.webshop.env import WebshopEnv, open_goals
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop
+from hgrpo.workflow.rules import as_json
 
 SESSIONS, QUERIES = 100, 500
 _PARTS = {"data_files": "data", "catalogue": CATALOGUE, "index": "index", "goals": "goals.arrow"}

@@ -9,14 +9,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import yaml
-from hgrpo.workflow.stage_config import stage_config
 from places import PROJECT
+from stage_settings import stage_settings
 
 from hgrpo.envs.alfworld.settings import TASK_TYPES as TYPES
+from hgrpo.envs.base import Task
 from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.report.inputs import read_inputs
 from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import load_study
+from hgrpo.trajectories.store import (
+    SEQUENCES_FILE,
+    TURNS_FILE,
+    sequence_table,
+    turn_table,
+    write_table,
+)
+from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 STUDIES = PROJECT / "configs/studies"
 # Log-odds that the last round adds to the supervised policy; OTHERS for arms not named.
@@ -184,7 +193,7 @@ def resolved_arm(name: str) -> dict:
 
 def shipped(study: str) -> dict[str, dict]:
     """Settings of the arms of a study of configs/studies, as the figures stage has them."""
-    config = stage_config(load_study(STUDIES / f"{study}.yaml"), "figures")
+    config = stage_settings(load_study(STUDIES / f"{study}.yaml"), "figures")
     return {name: config["methods"][name] for name in config["order"]}
 
 
@@ -298,10 +307,10 @@ def _write_round(folder, method, seed, number, steps, gain, credit, rng):
     if number == 1:  # a batch whose groups were all dead logs no update
         for name in ("policy_loss", "observed_kl", "grad_norm", "entropy", "ess"):
             rows[1][name] = None
-    log = {"rows": rows, "config": {"method": {"name": method}}, "eval": None}
+    log = {"rows": rows, "config": {"method": {"name": method}}}
     (folder / "train_log.json").write_text(json.dumps(log))
     if number == 1:
-        _turns(method, seed).to_parquet(folder / "turns.parquet", index=False)
+        _write_trajectories(folder, method, seed)
     snapshot = {
         "method": method,
         "seed": seed,
@@ -368,38 +377,47 @@ LOST = (
 )
 
 
-def _turns(method: str, seed: int) -> pd.DataFrame:
+GOAL = "put a hot apple in diningtable."
+
+
+def _write_trajectories(folder: Path, method: str, seed: int) -> None:
+    played = _trajectories(method, seed)
+    write_table(turn_table(played, 1, 0), folder / TURNS_FILE)
+    write_table(sequence_table(played, 1, 0), folder / SEQUENCES_FILE)
+
+
+def _trajectories(method: str, seed: int) -> list[Trajectory]:
     """Two groups of three rollouts of step 0: the same actions for every arm of a seed."""
     rng = np.random.default_rng([seed, sum(map(ord, method))])
-    rows = []
+    played = []
     for group in range(2):
+        task_id = f"train/pick_heat_then_place_in_recep/trial_{group:05d}"
+        task = Task(task_id, task_id, f"train{group:08x}".ljust(64, "0"), TYPES[0])
         for rollout, script in enumerate((WON, LOST, LOST[:6] if group else LOST)):
+            trajectory = Trajectory(task, rollout, GOAL, success=script is WON)
             observation = (
                 "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room.\n\n"
-                "Your task is to: put a hot apple in diningtable."
+                f"Your task is to: {GOAL}"
             )
             credit = _credit(method, script, rng)
             for index, (action, answer, progress) in enumerate(script):
                 won = script is WON
-                rows.append(
-                    {
-                        "round": 1,
-                        "step": 0,
-                        "task_id": f"train/pick_heat_then_place_in_recep/trial_{group:05d}",
-                        "content_hash": f"train{group:08x}".ljust(64, "0"),
-                        "rollout": rollout,
-                        "turn": index,
-                        "observation": observation,
-                        "action": action,
-                        "env_reward": float(won and index == len(script) - 1),
-                        "progress": progress,
-                        "credit": credit[index],
-                        "advantage": (1.4 if won else -0.7) + 0.5 * credit[index],
-                        "admissible": answer != "Nothing happens.",
-                    }
+                trajectory.turns.append(
+                    Turn(
+                        observation,
+                        action,
+                        (2 * index + 1, 2 * index + 2),
+                        env_reward=float(won and index == len(script) - 1),
+                        progress=progress,
+                        admissible=answer != "Nothing happens.",
+                        overlong=False,
+                        credit=float(credit[index]),
+                        advantage=float((1.4 if won else -0.7) + 0.5 * credit[index]),
+                    )
                 )
                 observation = answer
-    return pd.DataFrame(rows)
+            played.append(trajectory)
+    return played
 
 
 def _credit(method: str, script: tuple, rng: np.random.Generator) -> list[float]:

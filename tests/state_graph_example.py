@@ -14,7 +14,7 @@ import numpy as np
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.state_graph import Settings, make
 from hgrpo.envs.base import Task
-from hgrpo.trajectories.trajectory import Situation, Trajectory, Turn
+from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
 TASK = Task("example", "example", "0" * 64, "example")
 
@@ -33,7 +33,7 @@ def rollout(moves: str, end: str = "failure") -> Trajectory:
     for move in moves.split(", ") if moves else []:
         state, _, action = move.partition(" ")
         if not action:
-            final = Situation(observation=state, state=state, commands="")
+            final = FinalState(observation=state, state=state, commands="")
             continue
         turns.append(
             Turn(

@@ -28,8 +28,8 @@ def run(main: Callable[[], None]) -> None:
     # Both, since a shell starts its background jobs with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # A stage makes millions of small objects and hardly a cycle among them: at the default threshold
-    # the collector takes a tenth of its time.
+    # A stage makes millions of small objects and hardly any cycles. At the default threshold the
+    # collector takes a tenth of its time.
     gc.set_threshold(100_000, 50, 1000)
     try:
         main()

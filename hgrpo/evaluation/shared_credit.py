@@ -18,7 +18,7 @@ from hgrpo.credit.make import make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.streams import training_step
-from hgrpo.trajectories.cached import CachedGroup
+from hgrpo.trajectories.played_groups import PlayedGroup
 from hgrpo.trajectories.trajectory import Trajectory
 
 # These read trajectories alone; any other kind may ask for the policy.
@@ -89,7 +89,7 @@ class Rollouts:
             assigner that reads them is asked.
     """
 
-    cached: list[CachedGroup]
+    cached: list[PlayedGroup]
     named: list[Group]
     situate: Callable[[Sequence[Trajectory]], object] = lambda trajectories: None
 
@@ -122,7 +122,7 @@ class Rollouts:
 
 
 def name_groups(
-    cached: Sequence[CachedGroup],
+    cached: Sequence[PlayedGroup],
     seed: int,
     own_stream: int,
     situate: Callable[[Sequence[Trajectory]], object] = lambda trajectories: None,

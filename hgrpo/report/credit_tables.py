@@ -14,7 +14,7 @@ from hgrpo.report.csv_file import write_csv
 from hgrpo.report.draw import save_all
 from hgrpo.report.figures import credit_correlation as figures
 from hgrpo.report.style import Drawing
-from hgrpo.trajectories.records import write_table
+from hgrpo.trajectories.store import write_table
 
 CREDITS = pa.schema(
     [

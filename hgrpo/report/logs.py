@@ -1,4 +1,4 @@
-"""Training logs and turns as tables; which run a file belongs to is read off its path."""
+"""Training logs and turns as tables; a file's path says which run it belongs to."""
 
 import json
 import re
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 
 from hgrpo.errors import UserError
+from hgrpo.trajectories import store
 
 RUN = re.compile(r"(?P<method>[^/]+)/seed_(?P<seed>\d+)/round_(?P<round>\d+)/[^/]+$")
-# A log without these cannot be drawn; any other column is optional and shows as missing.
+# A log must have these columns; any other is optional and shows as missing.
 REQUIRED = ("step", "mean_reward", "std_reward", "n_trajectories", "elapsed_s")
 OPTIONAL = (
     "success_rate",
@@ -37,7 +37,7 @@ OPTIONAL = (
     "collect_s",
     "credit_s",
     "update_s",
-    # What a credit assigner says of itself: TurnRD's weights, play and calls beyond the rollouts.
+    # What a credit assigner reports: TurnRD's weights, continuations it played, calls to a judge.
     "alpha_var",
     "alpha_entropy_ratio",
     "alpha_progress_corr",
@@ -60,6 +60,12 @@ SUMS = {
     "tokens": ("n_forward_tokens", "cf_tokens"),
     "seconds": ("elapsed_s", "fit_s"),
 }
+# What names a trajectory within a step, and what the credit pictures show of a turn.
+TRAJECTORY = ["task_id", "rollout"]
+TURN_COLUMNS = [
+    *TRAJECTORY,
+    *("turn", "observation", "action", "env_reward", "admissible", "credit", "advantage"),
+]
 FIT_REQUIRED = ("epoch", "validation_loss")
 FIT_OPTIONAL = ("return_corr", "alpha_cf_corr", "supervised_share")
 
@@ -80,16 +86,17 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
     """All training logs as one table, one row per optimiser batch of every run.
 
     Adds `batch` (number of the batch in its run, over all rounds, from 1), `fit_s` (seconds of the
-    fit before a round, at the round's first batch) and the running sums `trajectories`, `replies`,
-    `tokens` and `seconds` of the run, the batch included. A counterfactual branch is a trajectory
-    that was played, with replies and tokens of its own.
+    fit before a round, at the round's first batch) and the run's sums so far: `trajectories`,
+    `replies`, `tokens` and `seconds`. A counterfactual branch counts as a trajectory with its own
+    replies and tokens.
 
     Args:
-        paths: train_log.json of every round. fits: of every fit between rounds.
+        paths: train_log.json of every round.
+        fits: train_log.json of every fit between rounds.
 
     Raises:
-        UserError: a log is missing, is not a log, lacks a column, stands twice, or a round of
-            a run is missing before it.
+        UserError: a log is missing, is not a log, lacks a column or is given twice; or the log of
+            an earlier round of the run is missing.
     """
     tables = _read_all(paths, REQUIRED, OPTIONAL)
     if not tables:
@@ -114,10 +121,10 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
 
 
 def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
-    """Logs of the fits between rounds, for every fit a row of its start and one per epoch.
+    """Logs of the fits between rounds: for each fit a row of its start and one per epoch.
 
     Raises:
-        UserError: a log is missing, is not a log, lacks a column or stands twice.
+        UserError: a log is missing, is not a log, lacks a column or is given twice.
     """
     tables = _read_all(paths, FIT_REQUIRED, FIT_OPTIONAL)
     if not tables:
@@ -132,8 +139,14 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
     All arms start from the same policy and draw from the same named streams, so these turns are
     the same in every arm, and only their credit differs.
 
+    Args:
+        paths: turns.parquet of the rounds; the sequences.parquet beside each is read too.
+
+    Returns:
+        Method -> the columns `TURN_COLUMNS` of its turns, and the trajectory's `goal`.
+
     Raises:
-        UserError: a file is unreadable.
+        UserError: a file is unreadable, or no seed has the first round of every method.
     """
     runs = {run_of(path): path for path in paths}
     if not runs:
@@ -150,13 +163,23 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
     ]
     if not seeds:
         raise UserError(f"turns: no seed has a round {first} of all of {', '.join(methods)}")
-    return {method: _read_turns(runs[method, seeds[0]]) for method in methods}
+    return {method: _first_batch(runs[method, seeds[0]]) for method in methods}
+
+
+def _first_batch(path: Path) -> pd.DataFrame:
+    turns = store.read_turns(path, TURN_COLUMNS, step=0).to_pandas()
+    sequences = Path(path).with_name(store.SEQUENCES_FILE)
+    goals = store.read_sequences(sequences, [*TRAJECTORY, "goal"], step=0).to_pandas()
+    found = turns.merge(goals.drop_duplicates(TRAJECTORY), "left", TRAJECTORY)
+    if found["goal"].isna().any():
+        raise UserError(f"{path}: turns without a row in {sequences.name}; are both of one round?")
+    return found
 
 
 def _read_all(
     paths: Sequence[Path], required: Sequence[str], optional: Sequence[str]
 ) -> dict[tuple[str, int, int], pd.DataFrame]:
-    """(method, seed, round) -> its log, with those as columns too."""
+    """(method, seed, round) -> its log, with these three added as columns."""
     tables: dict[tuple[str, int, int], pd.DataFrame] = {}
     seen: dict[tuple, Path] = {}
     for path in paths:
@@ -185,10 +208,10 @@ def _read_log(path: Path, required: Sequence[str], optional: Sequence[str]) -> p
 
 
 def _seconds(path: Path) -> float:
-    """What a fit took.
+    """Seconds that a fit took.
 
     Raises:
-        UserError: it is no fit's log, or one that does not say.
+        UserError: the file is missing, is not a fit's log or lacks `elapsed_s`.
     """
     try:
         return float(json.loads(Path(path).read_text())["elapsed_s"])
@@ -196,12 +219,3 @@ def _seconds(path: Path) -> float:
         raise UserError(f"{path}: no such train log") from None
     except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path}: not a fit's train log, or without elapsed_s ({error})") from None
-
-
-def _read_turns(path: Path) -> pd.DataFrame:
-    try:
-        return pq.read_table(path, filters=[("step", "==", 0)]).to_pandas()
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such turns file") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not a turns file ({error})") from None

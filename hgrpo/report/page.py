@@ -13,7 +13,8 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.report import words
 from hgrpo.report.arms import Arms
 from hgrpo.report.draw import read_index
-from hgrpo.report.figures.credit import KEYS, scale_of
+from hgrpo.report.figures.credit import scale_of
+from hgrpo.report.logs import TRAJECTORY
 from hgrpo.report.svg import inline, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, never_updated
 
@@ -179,7 +180,7 @@ def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
         return []
     table = pd.read_csv(path, keep_default_na=False)
     pictures = []
-    for (task_id, rollout), picture in table.groupby(KEYS, sort=False):
+    for (task_id, rollout), picture in table.groupby(TRAJECTORY, sort=False):
         shown = [name for name in arms.trained if name in set(picture["method"])]
         turns = picture.drop_duplicates("turn").sort_values("turn")
         cells = {}

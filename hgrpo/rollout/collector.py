@@ -10,7 +10,7 @@ from hgrpo.errors import UserError
 from hgrpo.rollout.engine import Completion, Request, RolloutEngine
 from hgrpo.streams import key
 from hgrpo.trajectories.replay import play_again
-from hgrpo.trajectories.trajectory import Situation, Trajectory, Turn
+from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Collector:
                     self._ask(name, episode)
                     continue
                 if self.situations:
-                    episode.trajectory.final = Situation(
+                    episode.trajectory.final = FinalState(
                         episode.observation.text, *episode.env.situation()
                     )
                 self.engine.release(name)

@@ -145,7 +145,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the round, let every method credit it, compare, draw."""
     from hgrpo.evaluation.shared_rollouts import computations, compute, groups_for, name_groups
     from hgrpo.report.credit_tables import write
-    from hgrpo.trajectories.replay import add_situations
+    from hgrpo.trajectories.replay import add_fingerprints
     from hgrpo.trajectories.store import read_groups
 
     began = time.perf_counter()
@@ -157,7 +157,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     make_env = load(settings.env.name).factory(settings.env, unpacked(paths.assets / "tasks.tar"))
 
     def fingerprint(trajectories: "Sequence[Trajectory]") -> None:
-        add_situations(tqdm(trajectories, desc="states", unit="traj"), make_env)
+        add_fingerprints(tqdm(trajectories, desc="states", unit="traj"), make_env)
 
     stored = read_groups(paths.rollouts, panel)
     rollouts = name_groups(stored, job.seed, settings.stream, fingerprint)

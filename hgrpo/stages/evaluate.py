@@ -103,7 +103,8 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Play both panels at every temperature and write the episodes."""
-    from hgrpo.policy.policy import Policy, load_player, load_policy
+    from hgrpo.policy.load import load_player, load_policy
+    from hgrpo.policy.policy import Policy
     from hgrpo.rollout.canary import check_sync
     from hgrpo.rollout.engine import Sampling
 

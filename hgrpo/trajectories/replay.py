@@ -1,25 +1,25 @@
-"""Trajectories played again: what the environment says must be what it said then."""
+"""Play a trajectory's actions again and check that the environment answers as it did."""
 
 from collections.abc import Callable, Iterable, Iterator
 
 from hgrpo.envs.base import Observation, TextEnv
 from hgrpo.errors import UserError
-from hgrpo.trajectories.trajectory import Situation, Trajectory
+from hgrpo.trajectories.trajectory import FinalState, Trajectory
 
 
 class ReplayError(UserError, RuntimeError):
-    """The environment answers otherwise than it did: other games, or another engine."""
+    """The environment answered a replayed action differently: another game or another engine."""
 
 
 def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Observation]:
     """Give the trajectory's first `turns` actions again.
 
     Yields:
-        What is seen before each of these turns, and after them: turns + 1 observations. The
-        environment is then in the situation that the observation shows.
+        The observation before each of these turns and the one after them: turns + 1 in all. When
+        an observation is yielded, the environment is in the state it shows.
 
     Raises:
-        ReplayError: an observation is not that of the trajectory's turn.
+        ReplayError: an observation differs from the one the trajectory recorded.
     """
     seen = env.reset(trajectory.task)
     given = "the reset"
@@ -36,14 +36,20 @@ def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Obs
             seen, given = env.step(action).observation, repr(action)
 
 
-def add_situations(trajectories: Iterable[Trajectory], make_env: Callable[[], TextEnv]) -> int:
-    """Play the actions again where fingerprints of situations lack, the final one's included.
+def add_fingerprints(trajectories: Iterable[Trajectory], make_env: Callable[[], TextEnv]) -> int:
+    """Fill in missing fingerprints of states, the final state's included, by playing again.
+
+    Trajectories that have them, or that have no turn, are left alone.
+
+    Args:
+        trajectories: filled in place.
+        make_env: called once, when the first trajectory needs it.
 
     Returns:
         The number of turns played again.
 
     Raises:
-        ReplayError: the environment answers an action otherwise than it did.
+        ReplayError: the environment answers an action differently than it did.
     """
     env, played = None, 0
     for trajectory in trajectories:
@@ -56,6 +62,6 @@ def add_situations(trajectories: Iterable[Trajectory], make_env: Callable[[], Te
             if index < len(turns):
                 turns[index].state, turns[index].commands = state, commands
             else:
-                trajectory.final = Situation(seen.text, state, commands)
+                trajectory.final = FinalState(seen.text, state, commands)
         played += len(turns)
     return played

@@ -1,4 +1,4 @@
-"""What one episode leaves behind: the turns, the exact tokens, the behaviour log-probs."""
+"""What one episode leaves behind: its turns, the exact tokens and their behaviour log-probs."""
 
 from dataclasses import dataclass, field
 
@@ -11,12 +11,17 @@ from hgrpo.envs.base import Task
 class Turn:
     """One observation and the reply to it.
 
-    `span` is [start, end) of the sampled reply in the trajectory's `token_ids`; `credit` and
-    `advantage` stay None until an assigner and the trainer have seen the trajectory. `state` is
-    what the agent can know of the situation it acted in (place, things held and moved) and
-    `commands` a hash of the commands it could have given; both equal where situations are, and
-    empty where nobody asked. `embedding` is the engine's of that name, where it was asked for one,
-    and `target` a verdict of the turn that a learnt assigner is taught.
+    Attributes:
+        span: [start, end) of the sampled reply in the trajectory's `token_ids`.
+        progress: how far the turn moved the environment's dense measure of the task.
+        overlong: the reply was cut at the token limit.
+        state: fingerprint of what the agent could know before the turn: where it is, what it
+            holds, what it has changed. Empty unless the collector was asked for fingerprints.
+        commands: fingerprint of the commands that were admissible before the turn; likewise.
+        embedding: float [D], the engine's vector of the turn; None unless it was asked for one.
+        target: what a counterfactual said of the turn, which TurnRD learns; None if none was
+            played.
+        credit, advantage: None until an assigner and the trainer have seen the trajectory.
     """
 
     observation: str
@@ -35,8 +40,8 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Situation:
-    """What the agent saw last, with the fingerprints that a turn there would have."""
+class FinalState:
+    """What the agent saw after its last turn, with the fingerprints a further turn would have."""
 
     observation: str
     state: str
@@ -49,11 +54,12 @@ class Trajectory:
 
     Attributes:
         token_ids: the whole conversation, from the opening to the last reply.
-        behaviour_logprobs: log-probability, at the sampling temperature, of each sampled token;
-            the spans of the turns in order, concatenated.
-        truncated: ended by the turn cap or by the context length, not by the environment.
-        context_overflow: ended because no further reply would have fitted the context.
-        final: the situation after the last turn, None where nobody asked for situations.
+        behaviour_logprobs: log-probability of each sampled token at the sampling temperature;
+            those of the first turn's span, then the second's, and so on.
+        truncated: the turn cap or the context length ended it, not the environment.
+        context_overflow: it ended because no further reply would have fitted the context.
+        final: the state after the last turn; None unless the collector was asked for
+            fingerprints.
     """
 
     task: Task
@@ -66,7 +72,7 @@ class Trajectory:
     success: bool = False
     truncated: bool = False
     context_overflow: bool = False
-    final: Situation | None = None
+    final: FinalState | None = None
 
     @property
     def env_return(self) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forks import Forks
-from hgrpo.workflow.stage_config import stage_config
+from stage_settings import stage_settings
 
 from hgrpo.study.study import load_study
 
@@ -82,10 +82,10 @@ def make_study(
 ) -> SmallStudy:
     """Run assets, expert, base and SFT in `root`, or those `until` one of them."""
     study = load_study(project / "configs/studies/bakeoff.yaml", {})
-    configs = {stage: stage_config(study, stage) for stage in ("assets", "expert", "base", "sft")}
-    configs["rl_round"] = stage_config(study, "rl_round", "Progressive")
+    configs = {stage: stage_settings(study, stage) for stage in ("assets", "expert", "base", "sft")}
+    configs["rl_round"] = stage_settings(study, "rl_round", "Progressive")
     configs["rl_round"]["training"] |= TRAINING
-    configs["evaluate"] = stage_config(study, "evaluate", "SFTOnly")
+    configs["evaluate"] = stage_settings(study, "evaluate", "SFTOnly")
     configs["evaluate"]["evaluation"] |= {
         "test_games": 24,
         "validation_games": 12,

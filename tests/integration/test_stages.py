@@ -16,10 +16,10 @@ from safetensors.torch import load_file, save_file
 from small_study import TRAINING, environment, make_study
 
 from hgrpo.errors import UserError
-from hgrpo.learning.checkpoint import locked_scratch
+from hgrpo.learning.scratch import locked_scratch
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
-from hgrpo.trajectories.records import SEQUENCES, TURNS
+from hgrpo.trajectories.store import SEQUENCES, TURNS
 
 TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "total_elapsed_s"}
 
@@ -89,7 +89,7 @@ def test_artefacts_of_a_round(played):
     )
     log = json.loads((played / "train_log.json").read_text())
     assert [row["step"] for row in log["rows"]] == list(range(TRAINING["steps_per_round"]))
-    assert log["config"]["task_id_offset"] == 0
+    assert (log["config"]["seed"], log["config"]["round"]) == (11, 1)
 
 
 def test_progress_credit_of_a_winning_trajectory_reaches_one(played):

@@ -7,16 +7,16 @@ import numpy as np
 
 from hgrpo.credit.state_graph.settings import Key
 from hgrpo.credit.state_graph.turns import Turns, numbered
-from hgrpo.trajectories.trajectory import Situation, Trajectory, Turn
+from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
 
-def _struct(turn: Turn | Situation) -> Hashable:
+def _struct(turn: Turn | FinalState) -> Hashable:
     if not turn.state:
         raise RuntimeError("state graph: the turns carry no fingerprints of their situations")
     return turn.state, turn.commands
 
 
-LABELS: dict[str, Callable[[Turn | Situation], Hashable]] = {
+LABELS: dict[str, Callable[[Turn | FinalState], Hashable]] = {
     "obs": lambda turn: turn.observation,
     "obs_cmds": lambda turn: (turn.observation, turn.commands),
     "struct": _struct,
@@ -52,7 +52,7 @@ def situations(
     return numbered(labels)
 
 
-def _final(trajectory: Trajectory) -> Situation:
+def _final(trajectory: Trajectory) -> FinalState:
     if trajectory.final is None:
         raise RuntimeError("state graph: the trajectories do not hold the situation they ended in")
     return trajectory.final

@@ -1,15 +1,13 @@
-"""What TurnRD is fitted on: the trajectories of the rounds so far, from their Parquet files."""
+"""The replay that TurnRD is fitted on: the trajectories of the rounds so far."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from hgrpo.errors import UserError
-
-_KEY = ("round", "step", "task_id", "rollout")
+from hgrpo.trajectories import store
 
 
 @dataclass(frozen=True)
@@ -18,10 +16,10 @@ class ReplayRow:
 
     Attributes:
         embeddings: float16 [T, D].
-        goal: float16 [D], None where no model reads goals.
+        goal: float16 [D]; None if the round was played without goal embeddings.
         env_return: sum of the environment's rewards.
         progress: float64 [T].
-        targets: float64 [T], NaN where no counterfactual was played; None without any.
+        targets: float64 [T], NaN for turns without a counterfactual; None if no turn has one.
     """
 
     round: int
@@ -56,49 +54,36 @@ def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
     return [rows[key] for key in sorted(rows)]
 
 
-def _read(folder: Path) -> list[ReplayRow]:
-    columns = [*_KEY, "spans", "env_return", "embeddings", "goal_embedding"]
-    sequences = _table(folder / "sequences.parquet", columns)
-    turns = _table(folder / "turns.parquet", [*_KEY, "turn", "progress", "target"])
-    grouped = turns.sort_values("turn").groupby(list(_KEY), sort=False)
-    by_key = dict(iter(grouped))
-    found = []
+def _read(folder: Path) -> Iterator[ReplayRow]:
+    path = folder / store.SEQUENCES_FILE
+    columns = [*store.KEY, "spans", "env_return", "embeddings", "goal_embedding"]
+    sequences = store.read_sequences(path, columns).to_pandas()
+    columns = [*store.KEY, "turn", "progress", "target"]
+    turns = store.read_turns(folder / store.TURNS_FILE, columns).to_pandas()
+    turns_of = dict(iter(turns.sort_values("turn").groupby(list(store.KEY), sort=False)))
     for row in sequences.to_dict("records"):
         length = len(row["spans"])
         if not length:
             continue
-        which = f"step {row['step']}, {row['task_id']} rollout {row['rollout']}"
-        name = f"{folder / 'sequences.parquet'}: {which}"
-        if row["embeddings"] is None:
-            raise UserError(f"{name}: no embeddings; the round was not played for TurnRD")
-        flat = np.frombuffer(row["embeddings"], "<f2")
-        part = by_key.get(tuple(row[key] for key in _KEY))
-        if part is None or len(part) != length or len(flat) % length:
-            raise UserError(f"{name}: turns, spans and embeddings are of different lengths")
-        embeddings = flat.reshape(length, -1)
+        where = f"{path}: step {row['step']}, {row['task_id']} rollout {row['rollout']}"
+        embeddings = store.unpacked(row["embeddings"], length, where)
+        if embeddings is None:
+            raise UserError(f"{where}: no embeddings; the round was not played for TurnRD")
         if not np.isfinite(embeddings).all():
-            raise UserError(f"{name}: embeddings that are not finite")
-        goal, targets = row["goal_embedding"], part["target"].to_numpy(float)
-        found.append(
-            ReplayRow(
-                row["round"],
-                row["step"],
-                row["task_id"],
-                row["rollout"],
-                embeddings,
-                None if goal is None else np.frombuffer(goal, "<f2"),
-                float(row["env_return"]),
-                part["progress"].to_numpy(float),
-                None if np.isnan(targets).all() else targets,
-            )
+            raise UserError(f"{where}: embeddings that are not finite")
+        own = turns_of.get(tuple(row[key] for key in store.KEY))
+        if own is None or len(own) != length:
+            raise UserError(f"{where}: {store.TURNS_FILE} does not have its {length} turns")
+        goal = store.unpacked(row["goal_embedding"], 1, where)
+        targets = own["target"].to_numpy(float)
+        yield ReplayRow(
+            row["round"],
+            row["step"],
+            row["task_id"],
+            row["rollout"],
+            embeddings,
+            None if goal is None else goal[0],
+            float(row["env_return"]),
+            own["progress"].to_numpy(float),
+            None if np.isnan(targets).all() else targets,
         )
-    return found
-
-
-def _table(path: Path, columns: Sequence[str]):
-    try:
-        return pq.read_table(path, columns=list(columns)).to_pandas()
-    except FileNotFoundError:
-        raise UserError(f"{path}: missing") from None
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path}: not a table of a round ({error})") from None

@@ -1,6 +1,5 @@
 """Credit pictures: the same trajectories, turn by turn, as each arm credited them."""
 
-import re
 from collections.abc import Mapping, Sequence
 from textwrap import shorten
 
@@ -11,43 +10,34 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from hgrpo.report.arms import Arms
+from hgrpo.report.logs import TRAJECTORY
 from hgrpo.report.style import PAPER, Drawing, canvas, wrap
 
-_TITLE = 130  # characters of a title, of which a shopper's goal may be longer
-# The goal in an environment's first observation.
-GOALS = (
-    re.compile(r"Your task is to: (.+)"),
-    re.compile(
-        r"WebShop(?: \[SEP\] |\n)Instruction:(?: \[SEP\] | *\n)(.+)"
-        r"(?: \[SEP\] Search|\n\[button\] Search \[button_\]\n)",
-        re.DOTALL,
-    ),
-)
+_TITLE = 130  # characters; a goal may be longer than a title
 POSITIVE, NEGATIVE = "#3a86c8", "#e07b00"
 LONGEST = 16  # turns that fit a picture
-KEYS = ["task_id", "rollout"]
 COLOURS = LinearSegmentedColormap.from_list("credit", [NEGATIVE, PAPER, POSITIVE])
-# Columns whose numbers fit into the strips, and whose names fit side by side below them.
+# Up to so many columns have room for numbers in their cells, and for names side by side.
 MOST_NUMBERED, MOST_ABREAST = 6, 4
-# Cells are as light in the dark theme, so what is written in them stays as dark: unlike INK and
-# MUTED, these two are not the theme's.
+# Cells stay light in the dark theme, so the ink in them stays dark. INK and MUTED would change.
 CELL_INK, CELL_MUTED = "#23272e", "#6b727c"
-GAP = "\u00a0" * 3  # browsers draw several plain blanks as one
+GAP = "\u00a0" * 3  # browsers collapse plain blanks
 
 
 def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
-    """Two or so trajectories of one group with the credit of every arm, one row per turn and arm.
+    """One or two trajectories of a group with every arm's credit, one row per turn and arm.
 
-    Chosen, not cherry-picked: the first group, in task order, with two different returns (or,
-    without one, the first group); in it the first best and the first worst rollout of at most
-    `LONGEST` turns. An arm that did not play these very actions is left out.
+    A fixed rule chooses them: take the first group, in task order, with two different returns; in
+    it, the first of the best-paid and the first of the worst-paid rollouts of at most `LONGEST`
+    turns. If no group has two returns, take the first rollout of the first group. An arm that
+    played other actions is left out.
 
     Args:
         turns: arm -> turns of the first batch of the first round (`logs.read_first_turns`).
 
     Returns:
-        Columns task_id, goal, rollout, env_return, turn, observation, action, admissible,
-        method, credit, advantage. Empty without turns.
+        Columns task_id, rollout, goal, env_return, turn, observation, action, admissible,
+        method, credit, advantage. Empty if there are no turns.
     """
     named = [name for name in arms.trained if name in turns and len(turns[name])]
     if not named:
@@ -57,27 +47,14 @@ def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
     parts = []
     for task_id, rollout in picked:
         script = _trajectory(lead, task_id, rollout)
-        goal = goal_in(script["observation"].iloc[0])
         for name in named:
             mine = _trajectory(turns[name], task_id, rollout)
             if mine["action"].tolist() != script["action"].tolist():
                 continue
-            parts.append(
-                mine.assign(
-                    method=name,
-                    goal=goal,
-                    env_return=mine["env_reward"].sum(),
-                )
-            )
+            parts.append(mine.assign(method=name, env_return=mine["env_reward"].sum()))
     table = pd.concat(parts, ignore_index=True)
-    columns = [*KEYS, "goal", "env_return", "turn", "observation", "action", "admissible"]
+    columns = [*TRAJECTORY, "goal", "env_return", "turn", "observation", "action", "admissible"]
     return table[[*columns, "method", "credit", "advantage"]]
-
-
-def goal_in(observation: str) -> str:
-    """The goal as a first observation words it; empty where it holds none."""
-    found = [match[1].strip() for pattern in GOALS if (match := pattern.search(observation))]
-    return found[0] if found else ""
 
 
 def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
@@ -87,7 +64,7 @@ def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
     arms_shown = [name for name in arms.trained if name in set(table["method"])]
     pictures = [
         picture.assign(shade=picture["credit"] / picture["method"].map(_scales(picture)))
-        for _, picture in table.groupby(KEYS, sort=False)
+        for _, picture in table.groupby(TRAJECTORY, sort=False)
     ]
     titles = [f"{p['goal'].iloc[0]} ({p['env_return'].iloc[0]:g} paid)" for p in pictures]
     figure = strips(pictures, titles, {name: arms.label(name) for name in arms_shown})
@@ -106,13 +83,13 @@ def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
 def strips(
     pictures: Sequence[pd.DataFrame], titles: Sequence[str], labels: Mapping[str, str]
 ) -> Figure:
-    """A strip of turns per picture and column, coloured by shade.
+    """One picture per trajectory: a row per turn, a column per method, coloured by shade.
 
     Args:
-        pictures: of one trajectory each, with columns turn, action, method, credit (written into
-            the strips where there are few) and shade (-1 to 1; NaN stays blank).
-        titles: of the pictures.
-        labels: method -> what people read, in the order of the columns.
+        pictures: one trajectory each, with columns turn, action, method, credit (written into the
+            cells if there are few methods) and shade (-1 to 1; NaN leaves a cell blank).
+        titles: one per picture.
+        labels: method -> its label, in the order of the columns.
     """
     lengths = [picture["turn"].nunique() for picture in pictures]
     numbered = len(labels) <= MOST_NUMBERED
@@ -132,7 +109,7 @@ def strips(
             fontsize=8 if numbered else 6.5,
             rotation=0 if abreast else 90,
         )
-        # Flush right: the room for the actions, on the left, is room for a long goal too.
+        # Flush right, so that a long goal may use the space above the actions, on the left.
         shown = shorten(title, _TITLE, placeholder=" ...")
         ax.set_title(wrap(shown, 46), fontsize=9, loc="right")
     return figure
@@ -177,7 +154,7 @@ def _strip(ax: Axes, picture: pd.DataFrame, methods: list[str], numbered: bool) 
 
 
 def _scales(picture: pd.DataFrame) -> dict[str, float]:
-    """Method -> what its credit in this picture is divided by."""
+    """Method -> its largest absolute credit in this picture, which its credit is divided by."""
     credit = picture.pivot(index="turn", columns="method", values="credit")
     return dict(zip(credit.columns, scale_of(credit.to_numpy()), strict=True))
 
@@ -187,14 +164,14 @@ def _longest_line(labels: Mapping[str, str]) -> int:
 
 
 def scale_of(credit: np.ndarray) -> np.ndarray:
-    """Largest absolute credit of each column [turns, arms], 1 where all are zero or unknown."""
+    """Largest absolute value of each column of credit [turns, arms]; 1 if it is 0 or NaN."""
     largest = np.nan_to_num(np.abs(credit)).max(axis=0)
     return np.where(largest > 0, largest, 1.0)
 
 
 def _pick(turns: pd.DataFrame) -> list[tuple[str, int]]:
     """(task, rollout) of the trajectories to show, the best paid before the worst."""
-    rollouts = turns.groupby(KEYS, sort=True).agg(
+    rollouts = turns.groupby(TRAJECTORY, sort=True).agg(
         env_return=("env_reward", "sum"), length=("turn", "size")
     )
     short = rollouts[rollouts["length"] <= LONGEST]
@@ -213,7 +190,7 @@ def _trajectory(turns: pd.DataFrame, task_id: str, rollout: int) -> pd.DataFrame
 
 
 def _short(action: str, length: int = 34) -> str:
-    # A policy may sample control characters, which XML has no place for.
+    # A policy may sample control characters, which XML does not allow.
     action = "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(action.split()))
     action = action or "(empty)"
     return action if len(action) <= length else action[: length - 1] + "…"

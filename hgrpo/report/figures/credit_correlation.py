@@ -14,7 +14,6 @@ from hgrpo.report.figures.credit import (
     COLOURS,
     GAP,
     LONGEST,
-    goal_in,
     scale_of,
     strips,
 )
@@ -132,7 +131,7 @@ def gallery_table(
             "picture": title,
             "step": steps[index],
             "task_id": trajectories[index].task.task_id,
-            "goal": _goal(trajectories[index]),
+            "goal": trajectories[index].goal,
             "rollout": trajectories[index].rollout,
             "env_return": trajectories[index].env_return,
             "turn": number,
@@ -229,9 +228,3 @@ def _extremes(shown: pd.DataFrame, labels: Mapping[str, str]) -> str:
         pair = f"{labels[row['method_a']]} and {labels[row['method_b']]}"
         said.append(f"{word} alike within a trajectory: {pair}, {row['within']:.2f}. ")
     return "".join(said)
-
-
-def _goal(trajectory: Trajectory) -> str:
-    # As the environment words it, so that both reports say the same.
-    found = goal_in(trajectory.turns[0].observation) if trajectory.turns else ""
-    return found or trajectory.goal

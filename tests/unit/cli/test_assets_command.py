@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from hgrpo.workflow.stage_config import stage_config
+from stage_settings import stage_settings
 
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import check_sizes
@@ -29,7 +29,7 @@ def official(project, tmp_path, **evaluation):
 
 
 def test_the_official_games_are_too_few_for_the_defaults(project, tmp_path):
-    given = stage_config(official(project, tmp_path), "assets")
+    given = stage_settings(official(project, tmp_path), "assets")
     with pytest.raises(UserError) as caught:
         check_sizes(panels(train=3, validation=140, test=134), given)
     assert str(caught.value) == (
@@ -39,7 +39,7 @@ def test_the_official_games_are_too_few_for_the_defaults(project, tmp_path):
 
 
 def test_as_many_as_there_are_will_do(project, tmp_path):
-    given = stage_config(
+    given = stage_settings(
         official(project, tmp_path, validation_games=140, test_games=134), "assets"
     )
     check_sizes(panels(train=3, validation=140, test=134), given)
@@ -51,5 +51,5 @@ def test_of_panels_of_a_known_size_the_stage_is_told_nothing(project):
     for path in (project / "configs/studies").glob("*.yaml"):
         study = load_study(path)
         if study.env.panels.test is not None:
-            assert set(stage_config(study, "assets")) == {"env"}
+            assert set(stage_settings(study, "assets")) == {"env"}
     check_sizes(panels(train=1, validation=1, test=1), {"env": {}})

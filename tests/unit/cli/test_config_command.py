@@ -4,11 +4,12 @@ import json
 import sys
 
 import pytest
-from hgrpo.workflow.stage_config import as_json, stage_config
+from stage_settings import stage_settings
 
 from hgrpo.cli import config
 from hgrpo.cli.entry import read_config, run
 from hgrpo.study.study import load_study
+from hgrpo.workflow.rules import as_json
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def command(monkeypatch, study):
 def test_a_stage_is_printed_as_the_pipeline_gives_it(command, study, capsys, stage, method):
     command("--stage", stage, *(["--method", method] if method else []), "--seeds", "11,23")
     printed = capsys.readouterr().out
-    expected = stage_config(load_study(study, {"seeds": "11,23"}), stage, method)
+    expected = stage_settings(load_study(study, {"seeds": "11,23"}), stage, method)
     assert printed == as_json(expected) + "\n"
     assert read_config(printed) == json.loads(printed)
 

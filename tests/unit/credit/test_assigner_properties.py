@@ -19,8 +19,8 @@ from hgrpo.credit.turnrd.checkpoint import save_model
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.evaluation.shared_credit import computations
-from hgrpo.trajectories.cached import read_groups
-from hgrpo.trajectories.records import sequence_table, turn_table, write_table
+from hgrpo.trajectories.played_groups import read_groups
+from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 
 CREDIT = {
     path.stem: read_yaml(path).get("credit", {"kind": "flat"})

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hgrpo.workflow.stage_config import as_json, stage_config
 from scipy.stats import spearmanr
+from stage_settings import stage_settings
 from tiny_policy import TEXTS, hall_tasks
 
 from hgrpo.credit.base import Context
@@ -19,8 +19,9 @@ from hgrpo.report.figures.credit import strips
 from hgrpo.report.figures.credit_correlation import gallery, gallery_table, heat_map, pick
 from hgrpo.report.style import save
 from hgrpo.study.study import load_study
-from hgrpo.trajectories.cached import CachedGroup
+from hgrpo.trajectories.played_groups import PlayedGroup
 from hgrpo.trajectories.trajectory import Trajectory, Turn
+from hgrpo.workflow.rules import as_json
 
 LENGTHS = np.array([4, 0, 1, 3, 5])
 
@@ -176,8 +177,8 @@ def rollouts():
     """Two groups of two; the second has a won and a lost trajectory."""
     one, two = hall_tasks(2)
     cached = [
-        CachedGroup(1, 0, [trajectory(one, 0, [0, 0]), trajectory(one, 1, [0, 0, 0])]),
-        CachedGroup(1, 1, [trajectory(two, 0, [0]), trajectory(two, 1, [0, 0, 1.0])]),
+        PlayedGroup(1, 0, [trajectory(one, 0, [0, 0]), trajectory(one, 1, [0, 0, 0])]),
+        PlayedGroup(1, 1, [trajectory(two, 0, [0]), trajectory(two, 1, [0, 0, 1.0])]),
     ]
     return name_groups(cached, 11, 0)
 
@@ -347,7 +348,7 @@ def test_a_heat_map_of_nothing_says_so():
 
 def test_the_stage_sees_trained_methods_in_the_studys_order(project):
     study = load_study(project / "configs/studies/bakeoff_plus.yaml")
-    given = json.loads(as_json(stage_config(study, "credit_agreement")))
+    given = json.loads(as_json(stage_settings(study, "credit_agreement")))
     names = [method["name"] for method in given["methods"]]
     assert names == [name for name in study.methods if name != "SFTOnly"]
     assert set(given["methods"][0]) == {"name", "label", "credit"}

@@ -24,7 +24,7 @@ from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.envs.panels import write_panels
 from hgrpo.errors import UserError
 from hgrpo.report.credit_tables import CREDITS
-from hgrpo.trajectories.records import sequence_table, turn_table, write_table
+from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 
 TASKS = hall_tasks(8)
 SEED, PLAYED = 11, 2

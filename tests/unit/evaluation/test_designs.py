@@ -5,8 +5,8 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
-from hgrpo.workflow.stage_config import stage_config
 from report_fixtures import STUDIES, shipped
+from stage_settings import stage_settings
 
 from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial, uses_turnrd
 from hgrpo.evaluation.effects import cells, effects
@@ -139,12 +139,12 @@ def test_turnrd_is_known_by_its_kind():
 
 def test_the_figures_stage_sees_of_the_training_what_arms_differ_in():
     study = load_study(STUDIES / "tier2_factorial.yaml")
-    config = stage_config(study, "figures")
+    config = stage_settings(study, "figures")
     assert {frozenset(arm["training"]) for arm in config["methods"].values()} == {
         frozenset({"lr", "rollouts_per_task", "tasks_per_step"})
     }
     assert config["order"] == list(study.methods)
-    alone = stage_config(load_study(STUDIES / "bakeoff.yaml"), "figures")
+    alone = stage_settings(load_study(STUDIES / "bakeoff.yaml"), "figures")
     assert set(alone["methods"]["flatGRPO"]["training"]) == {"lr", "rollouts_per_task"}
 
 

@@ -8,18 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from report_fixtures import inputs_of, resolved_arm, write_merged_study
-from webshop_fixtures import GOAL_LIST, write_shop
 
-from hgrpo.envs.webshop.env import WebshopEnv
+from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, read_arms
 from hgrpo.report.draw import draw_all, read_index
-from hgrpo.report.figures.credit import credit_table, goal_in, scale_of
+from hgrpo.report.figures.credit import credit_table, scale_of
 from hgrpo.report.figures.training import moving_average
 from hgrpo.report.inputs import read_inputs
 from hgrpo.report.logs import read_first_turns, read_fits, read_logs, run_of
 from hgrpo.report.names import figure_names, run_figures
+from hgrpo.trajectories import store
+from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 
 @pytest.fixture(scope="module")
@@ -232,14 +233,55 @@ def test_arms_keep_colours_apart_and_one_is_the_reference(study):
         read_arms({"reference": "a", "methods": untrained})
 
 
-@pytest.mark.parametrize("rich", [False, True])
-def test_a_shop_s_goal_is_read_from_its_search_page(tmp_path, rich):
-    env = WebshopEnv(tmp_path, rich=rich, repeat_instruction=False)
-    seen = env.reset(write_shop(tmp_path)[0])
-    assert goal_in(seen.text) == seen.goal == GOAL_LIST[0].text
-    assert goal_in(env.step("search[mug]").observation.text) == ""
+@pytest.fixture
+def coin_round(tmp_path):
+    """A round of one trajectory whose observation does not word the goal."""
+    turn = Turn(
+        "You are in a hall.",
+        "open door 2",
+        (1, 2),
+        1.0,
+        1.0,
+        True,
+        False,
+        credit=0.5,
+        advantage=0.25,
+    )
+    played = [Trajectory(Task("hall-0", "hall-0", "hash", "hall"), 3, "find the coin")]
+    played[0].turns.append(turn)
+    folder = tmp_path / "flatGRPO/seed_1/round_1"
+    folder.mkdir(parents=True)
+    store.write_table(store.turn_table(played, 1, 0), folder / "turns.parquet")
+    store.write_table(store.sequence_table(played, 1, 0), folder / "sequences.parquet")
+    return folder
 
 
-def test_other_texts_have_no_goal():
-    assert goal_in("You are in a hall.\n\nYour task is to: find a coin.") == "find a coin."
-    assert goal_in("Instruction: none") == ""
+def test_the_goal_of_a_credit_picture_comes_from_the_file(coin_round):
+    (turns,) = read_first_turns([coin_round / "turns.parquet"]).values()
+    assert turns.to_dict("records") == [
+        {
+            "task_id": "hall-0",
+            "rollout": 3,
+            "turn": 0,
+            "observation": "You are in a hall.",
+            "action": "open door 2",
+            "env_reward": 1.0,
+            "admissible": True,
+            "credit": 0.5,
+            "advantage": 0.25,
+            "goal": "find the coin",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"), [(None, "sequences.parquet: missing"), ([], "turns without a row in seq")]
+)
+def test_turns_without_their_sequences_are_named(coin_round, rows, said):
+    path = coin_round / "sequences.parquet"
+    path.unlink()
+    if rows is not None:
+        store.write_table(store.sequence_table(rows, 1, 0), path)
+    with pytest.raises(UserError, match=said) as caught:
+        read_first_turns([coin_round / "turns.parquet"])
+    assert str(coin_round) in str(caught.value)

@@ -3,8 +3,8 @@
 import importlib.util
 
 import pytest
-from hgrpo.workflow.stage_config import stage_config
 from pydantic import ValidationError
+from stage_settings import stage_settings
 from tiny_policy import make_policy
 
 from hgrpo.cli.entry import engine_section
@@ -25,8 +25,8 @@ def test_the_default_is_the_torch_engine(tmp_path):
 @pytest.mark.parametrize("stage", ["rl_round", "evaluate", "credit_agreement"])
 def test_stages_that_play_are_told_the_engine(project, stage):
     study = load_study(project / "configs/studies/bakeoff.yaml")
-    assert stage_config(study, stage, "flatGRPO")["engine"] == EngineConfig().model_dump()
-    assert "engine" not in stage_config(study, "sft")
+    assert stage_settings(study, stage, "flatGRPO")["engine"] == EngineConfig().model_dump()
+    assert "engine" not in stage_settings(study, "sft")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_stages_that_play_are_told_the_engine(project, stage):
 )
 def test_of_the_engine_the_base_stage_is_told_which_plays_a_pretrained_model(project, study, told):
     loaded = load_study(project / f"configs/studies/{study}.yaml")
-    assert stage_config(loaded, "base") == {"model": loaded.model.model_dump(mode="json")} | told
+    assert stage_settings(loaded, "base") == {"model": loaded.model.model_dump(mode="json")} | told
 
 
 def test_settings_of_vllm_are_refused_where_nothing_reads_them():

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hgrpo.workflow.stage_config import as_json, stage_config
 from places import PROJECT
+from stage_settings import stage_settings
 
 from hgrpo.cli.schema import SECTIONS, schemas
 from hgrpo.config.read import did_you_mean, read_yaml, validate
@@ -17,6 +17,7 @@ from hgrpo.errors import UserError
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import load_study
+from hgrpo.workflow.rules import as_json
 
 CONFIGS = PROJECT / "configs"
 FILES = sorted(path for path in CONFIGS.glob("*/*.yaml"))
@@ -323,25 +324,25 @@ def test_did_you_mean_lists_what_is_known_when_nothing_is_near():
 def test_stage_settings_are_plain_and_sorted(configs):
     study = load_study(configs / "studies/bakeoff.yaml")
     for stage in ("config", "assets", "expert", "base", "sft", "merge", "figures", "report"):
-        text = as_json(stage_config(study, stage))
+        text = as_json(stage_settings(study, stage))
         assert as_json(json.loads(text)) == text
     assert json.loads(as_json(study.resolved())) == study.resolved()
 
 
 def test_a_stage_sees_only_its_own_settings(configs):
     study = load_study(configs / "studies/bakeoff.yaml")
-    arm = stage_config(study, "rl_round", "Progressive")
+    arm = stage_settings(study, "rl_round", "Progressive")
     assert set(arm) == {"env", "model", "engine", "training", "method"}
     assert "label" not in arm["method"]
     assert "expert" not in arm["env"]
-    evaluation = stage_config(study, "evaluate", "Progressive")["evaluation"]
+    evaluation = stage_settings(study, "evaluate", "Progressive")["evaluation"]
     assert not {"bootstrap", "confidence", "sft_temperatures"} & set(evaluation)
-    untrained = stage_config(study, "evaluate", "SFTOnly")
+    untrained = stage_settings(study, "evaluate", "SFTOnly")
     assert untrained["train"] is False
     assert 0.5 in untrained["evaluation"]["sft_temperatures"]
-    assert stage_config(study, "expert")["env"]["expert"]["trajectories"] > 0
+    assert stage_settings(study, "expert")["env"]["expert"]["trajectories"] > 0
     with pytest.raises(KeyError):
-        stage_config(study, "nonsense")
+        stage_settings(study, "nonsense")
 
 
 def test_a_variant_is_a_method_with_some_keys_changed(configs):
@@ -449,4 +450,4 @@ def test_a_cut_of_another_environments_text_is_refused(configs, cut):
 
 def test_the_base_of_a_tiny_model_is_told_whose_text_it_reads(configs):
     study = load_study(configs / "studies/bakeoff.yaml")
-    assert stage_config(study, "base")["env"] == {"name": "alfworld"}
+    assert stage_settings(study, "base")["env"] == {"name": "alfworld"}

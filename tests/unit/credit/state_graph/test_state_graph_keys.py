@@ -22,7 +22,7 @@ from hgrpo.credit.state_graph.graph import UNKNOWN, build_graph, observed_ends
 from hgrpo.credit.state_graph.keys import clusters, situations, with_history
 from hgrpo.credit.state_graph.settings import Key
 from hgrpo.credit.state_graph.turns import action_key, flatten
-from hgrpo.trajectories.trajectory import Situation, Trajectory, Turn
+from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
 
 def turn(observation="", action="a", state="", commands="", admissible=True) -> Turn:
@@ -135,7 +135,7 @@ def test_the_final_situation_is_told_apart_as_turns_are(state, same):
     key = Key(state=state, **({"theta": 0.7} if state == "sim" else {}))
     for name, change in others.items():
         (moves,) = walk(turn(**base))
-        moves.final = Situation(**base | change)
+        moves.final = FinalState(**base | change)
         one, final = situations([moves], key, [0])
         assert (one == final) == (name in same), name
         assert situations([moves], key).tolist() == [0]
@@ -148,7 +148,7 @@ def test_the_final_situation_follows_an_inadmissible_action_as_a_turn_would():
         (True, "carry", [0, 1]),
     ):
         (moves,) = walk(turn("kitchen", admissible=admissible))
-        moves.final = Situation(NOTHING, "", "")
+        moves.final = FinalState(NOTHING, "", "")
         assert situations([moves], Key(state="obs", noop=noop), [0]).tolist() == expected
 
 

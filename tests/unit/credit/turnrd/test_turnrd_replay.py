@@ -7,7 +7,7 @@ from hgrpo.credit.turnrd.replay import read_replay
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 from hgrpo.streams import generator
-from hgrpo.trajectories.records import concatenate, sequence_table, turn_table, write_table
+from hgrpo.trajectories.store import concatenate, sequence_table, turn_table, write_table
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 WIDTH = 6

@@ -1,8 +1,7 @@
-"""The trajectories of a finished round, rebuilt from its Parquet files.
+"""The groups of a finished round, rebuilt from its two tables.
 
-Everything that a credit assigner reads comes back as it was played; embeddings are as they were
-stored, in float16. Which replies were cut at the token limit, and whether a truncated trajectory
-ran out of context, is not stored: `overlong` and `context_overflow` are False.
+Everything that a credit assigner reads comes back as it was played; embeddings come back in
+float16, as they were stored. `overlong` and `context_overflow` are not stored and are False here.
 """
 
 from collections import defaultdict
@@ -10,20 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
-from hgrpo.trajectories.records import SEQUENCES, TURNS
-from hgrpo.trajectories.trajectory import Situation, Trajectory, Turn
-
-_KEY = ("round", "step", "task_id", "rollout")
+from hgrpo.trajectories import store
+from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
 
 @dataclass(frozen=True)
-class CachedGroup:
+class PlayedGroup:
     """The trajectories of one task in one step, in the order of their rollouts."""
 
     round: int
@@ -31,29 +24,29 @@ class CachedGroup:
     trajectories: list[Trajectory]
 
 
-def read_groups(folder: Path, tasks: Sequence[Task]) -> list[CachedGroup]:
+def read_groups(folder: Path, tasks: Sequence[Task]) -> list[PlayedGroup]:
     """Every group of a round, in the order of play.
 
     Args:
-        folder: of a round; its turns.parquet and sequences.parquet are read.
+        folder: the round's folder, with turns.parquet and sequences.parquet.
         tasks: the panel that the round was played on.
 
     Raises:
-        UserError: naming the file: it is missing, cut off or not a round's; the two files
-            disagree; a task is not in the panel, or its files have changed since.
+        UserError: a file is missing, cut off or not a round's; the two files disagree; a task is
+            not in the panel, or its content has changed since. The message names the file.
     """
-    turns_path, path = Path(folder) / "turns.parquet", Path(folder) / "sequences.parquet"
+    turns_path, path = Path(folder) / store.TURNS_FILE, Path(folder) / store.SEQUENCES_FILE
     panel = {task.task_id: task for task in tasks}
     turns: dict[tuple, list[dict]] = defaultdict(list)
-    for row in _rows(turns_path, TURNS):
+    for row in store.read_turns(turns_path).to_pylist():
         turns[_key(row)].append(row)
     groups: dict[tuple, list[Trajectory]] = {}
     seen = set()
-    for row in _rows(path, SEQUENCES):
+    for row in store.read_sequences(path).to_pylist():
         key = _key(row)
         where = f"{path}: step {row['step']}, {row['task_id']} rollout {row['rollout']}"
         if key in seen:
-            raise UserError(f"{where}: stands twice")
+            raise UserError(f"{where}: has two rows")
         seen.add(key)
         own = sorted(turns.pop(key, []), key=lambda turn: turn["turn"])
         trajectory = _trajectory(row, own, _task(row, panel, where), turns_path, where)
@@ -64,32 +57,15 @@ def read_groups(folder: Path, tasks: Sequence[Task]) -> list[CachedGroup]:
             f"{path.name}; are both files of one round?"
         )
     if not groups:
-        raise UserError(f"{path}: no trajectory in it")
+        raise UserError(f"{path}: it holds no trajectory")
     return [
-        CachedGroup(number, step, sorted(group, key=lambda trajectory: trajectory.rollout))
+        PlayedGroup(number, step, sorted(group, key=lambda trajectory: trajectory.rollout))
         for (number, step, _), group in groups.items()
     ]
 
 
 def _key(row: Mapping) -> tuple:
-    return tuple(row[name] for name in _KEY)
-
-
-def _rows(path: Path, schema: pa.Schema) -> list[dict]:
-    try:
-        table = pq.read_table(path)
-    except FileNotFoundError:
-        raise UserError(f"{path}: missing") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not a table of a round ({error})") from None
-    lacking = [field.name for field in schema if field.name not in table.schema.names]
-    if lacking:
-        raise UserError(f"{path}: not a table of a round: no column {', '.join(lacking)}")
-    for field in schema:
-        found = table.schema.field(field.name).type
-        if found != field.type:
-            raise UserError(f"{path}: column {field.name} is {found}, not {field.type}")
-    return table.select(schema.names).to_pylist()
+    return tuple(row[name] for name in store.KEY)
 
 
 def _task(row: Mapping, panel: Mapping[str, Task], where: str) -> Task:
@@ -110,16 +86,16 @@ def _trajectory(
     spans, length = row["spans"], len(row["spans"])
     if [turn["turn"] for turn in turns] != list(range(length)):
         raise UserError(
-            f"{where}: {length} spans, but {turns_path.name} has {len(turns)} turns, or not in a "
-            "row; are both files of one round, and whole?"
+            f"{where}: {length} spans, but {turns_path.name} numbers its turns "
+            f"{[turn['turn'] for turn in turns]}; are both files whole and of one round?"
         )
     if any(turn["content_hash"] != row["content_hash"] for turn in turns):
-        raise UserError(f"{where}: {turns_path.name} has another content_hash")
+        raise UserError(f"{where}: {turns_path.name} has another content_hash for it")
     if sum(turn["env_reward"] for turn in turns) != row["env_return"]:
         raise UserError(f"{where}: env_return is not the sum of env_reward in {turns_path.name}")
     _check_spans(row, where)
-    embeddings = _half(row["embeddings"], length, where)
-    goal = _half(row["goal_embedding"], 1, where)
+    embeddings = store.unpacked(row["embeddings"], length, where)
+    goal = store.unpacked(row["goal_embedding"], 1, where)
     return Trajectory(
         task=task,
         rollout=row["rollout"],
@@ -151,14 +127,14 @@ def _trajectory(
     )
 
 
-def _final(row: Mapping, where: str) -> Situation | None:
+def _final(row: Mapping, where: str) -> FinalState | None:
     names = ("final_observation", "final_state", "final_commands")
     parts = [row[name] for name in names]
     if all(part is None for part in parts):
         return None
     if any(part is None for part in parts):
-        raise UserError(f"{where}: {', '.join(names)} are not all there")
-    return Situation(*parts)
+        raise UserError(f"{where}: {', '.join(names)} are given in part; all or none were expected")
+    return FinalState(*parts)
 
 
 def _check_spans(row: Mapping, where: str) -> None:
@@ -171,12 +147,3 @@ def _check_spans(row: Mapping, where: str) -> None:
         raise UserError(
             f"{where}: {len(row['behaviour_logprobs'])} log-probs for {sampled} sampled tokens"
         )
-
-
-def _half(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
-    """Float16 [rows, D] as `records` writes it, None where there was none."""
-    if data is None:
-        return None
-    if not rows or not data or len(data) % (2 * rows):
-        raise UserError(f"{where}: embeddings of {len(data)} bytes for {rows} turns")
-    return np.frombuffer(data, "<f2").reshape(rows, -1)

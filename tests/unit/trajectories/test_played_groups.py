@@ -10,9 +10,9 @@ from hall import hall_collector
 from tiny_policy import hall_tasks, make_policy
 
 from hgrpo.errors import UserError
-from hgrpo.trajectories.cached import read_groups
-from hgrpo.trajectories.records import concatenate, sequence_table, turn_table, write_table
-from hgrpo.trajectories.trajectory import Situation
+from hgrpo.trajectories.played_groups import read_groups
+from hgrpo.trajectories.store import concatenate, sequence_table, turn_table, write_table
+from hgrpo.trajectories.trajectory import FinalState
 
 TASKS = hall_tasks(6)
 
@@ -31,7 +31,7 @@ def steps(tmp_path_factory):
         for trajectory in (trajectory for group in groups for trajectory in group):
             trajectory.goal_embedding = rng.normal(size=32).astype(np.float32)
             trajectory.success = bool(rng.integers(2))
-            trajectory.final = Situation("Nothing happens.", f"state {rng.integers(9)}", "")
+            trajectory.final = FinalState("Nothing happens.", f"state {rng.integers(9)}", "")
             for turn in trajectory.turns:
                 turn.env_reward, turn.progress = float(rng.normal()), float(rng.normal())
                 turn.state, turn.commands = f"state {rng.integers(9)}", f"c{rng.integers(9)}"
@@ -142,18 +142,22 @@ def test_a_file_that_cannot_be_read_is_named(folder, name, damage):
 @pytest.mark.parametrize(
     ("name", "change", "expected"),
     [
-        ("turns", lambda rows: rows[1:], "spans, but turns.parquet has"),
-        ("turns", lambda rows: [*rows, rows[0]], "spans, but turns.parquet has"),
+        ("turns", lambda rows: rows[1:], "spans, but turns.parquet numbers"),
+        ("turns", lambda rows: [*rows, rows[0]], "spans, but turns.parquet numbers"),
         ("sequences", lambda rows: rows[1:], "turns without a row in sequences.parquet"),
-        ("sequences", lambda rows: [*rows, rows[0]], "stands twice"),
+        ("sequences", lambda rows: [*rows, rows[0]], "has two rows"),
         ("sequences", lambda rows: [], "turns without a row"),
         ("turns", lambda rows: first(rows, content_hash="x"), "has another content_hash"),
         ("turns", lambda rows: first(rows, env_reward=9.0), "env_return is not the sum"),
         ("sequences", lambda rows: first(rows, content_hash="x"), "played with content x, but"),
         ("sequences", lambda rows: first(rows, behaviour_logprobs=[0.0]), "1 log-probs for"),
         ("sequences", lambda rows: first(rows, token_ids=[1]), "spans do not lie in order"),
-        ("sequences", lambda rows: first(rows, embeddings=b"123"), "embeddings of 3 bytes"),
-        ("sequences", lambda rows: first(rows, final_state=None), "final_commands are not all"),
+        ("sequences", lambda rows: first(rows, embeddings=b"123"), "3 bytes of embeddings"),
+        (
+            "sequences",
+            lambda rows: first(rows, final_state=None),
+            "are given in part",
+        ),
     ],
 )
 def test_files_that_disagree_are_named_with_the_trajectory(folder, name, change, expected):
@@ -166,7 +170,7 @@ def test_files_that_disagree_are_named_with_the_trajectory(folder, name, change,
 def test_an_empty_round_is_an_error(folder):
     for name in ("turns", "sequences"):
         edit(folder, name, lambda rows: [])
-    with pytest.raises(UserError, match="no trajectory in it"):
+    with pytest.raises(UserError, match="it holds no trajectory"):
         read_groups(folder, TASKS)
 
 

@@ -1,4 +1,4 @@
-"""Situations found by playing again are those that were there."""
+"""Fingerprints found by playing again are those that were taken in play."""
 
 import copy
 
@@ -9,8 +9,8 @@ from toy_round import imitate_random_doors
 
 from hgrpo.errors import UserError
 from hgrpo.rollout.collector import Start
-from hgrpo.trajectories.replay import ReplayError, add_situations, play_again
-from hgrpo.trajectories.trajectory import Situation
+from hgrpo.trajectories.replay import ReplayError, add_fingerprints, play_again
+from hgrpo.trajectories.trajectory import FinalState
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +47,9 @@ def test_a_turn_has_the_situation_it_acted_in(played):
 
 def test_playing_again_finds_the_same_and_leaves_known_ones_alone(played):
     bare = without(played)
-    assert add_situations(bare, HallEnv) == sum(len(t.turns) for t in played)
+    assert add_fingerprints(bare, HallEnv) == sum(len(t.turns) for t in played)
     assert situations(bare) == situations(played)
-    assert add_situations(bare, None) == 0
+    assert add_fingerprints(bare, None) == 0
 
 
 def test_a_trajectory_knows_the_situation_it_ended_in(played):
@@ -58,7 +58,7 @@ def test_a_trajectory_knows_the_situation_it_ended_in(played):
         opened = {turn.action.removeprefix("open ") for turn in trajectory.turns if turn.admissible}
         last = trajectory.turns[-1]
         text = f"The {last.action.removeprefix('open ')} is empty."
-        assert trajectory.final == Situation(
+        assert trajectory.final == FinalState(
             text if last.admissible else "Nothing happens.",
             f"opened {' '.join(sorted(opened))}",
             "all doors",
@@ -68,7 +68,7 @@ def test_a_trajectory_knows_the_situation_it_ended_in(played):
 def test_a_final_situation_alone_is_found_too(played):
     bare = copy.deepcopy(played)
     bare[1].final = None
-    assert add_situations(bare, HallEnv) == len(bare[1].turns)
+    assert add_fingerprints(bare, HallEnv) == len(bare[1].turns)
     assert situations(bare) == situations(played)
 
 
@@ -81,7 +81,7 @@ def test_nobody_looks_where_nobody_asks(tmp_path):
 def test_a_trajectory_without_turns_has_nothing_to_find(played):
     empty = copy.deepcopy(played[0])
     empty.turns, empty.final = [], None
-    assert add_situations([empty], None) == 0
+    assert add_fingerprints([empty], None) == 0
 
 
 @pytest.mark.parametrize("turn", [0, 1])
@@ -90,7 +90,7 @@ def test_another_answer_is_an_error(played, turn):
     chosen = next(i for i, t in enumerate(bare) if len(t.turns) > 1)
     bare[chosen].turns[turn].observation = "You are elsewhere."
     with pytest.raises(UserError, match="played again was answered with .*, not 'You are else"):
-        add_situations(bare, HallEnv)
+        add_fingerprints(bare, HallEnv)
 
 
 def test_playing_again_stops_after_the_turns_asked_for(played):

@@ -1,0 +1,227 @@
+"""The store of trajectories: the only module that writes and reads a round's two tables.
+
+turns.parquet has one row per turn, sequences.parquet one row per trajectory. docs/artefacts.md
+explains the columns. Three facts about a trajectory are not stored: whether a reply was cut at the
+token limit, whether the trajectory ran out of context, and embeddings beyond float16.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hgrpo.errors import UserError
+from hgrpo.trajectories.trajectory import Trajectory
+
+TURNS_FILE, SEQUENCES_FILE = "turns.parquet", "sequences.parquet"
+# The columns that name a trajectory.
+KEY = ("round", "step", "task_id", "rollout")
+TURNS = pa.schema(
+    [
+        ("round", pa.int32()),
+        ("step", pa.int32()),
+        ("task_id", pa.string()),
+        ("content_hash", pa.string()),
+        ("rollout", pa.int32()),
+        ("turn", pa.int32()),
+        ("observation", pa.string()),
+        ("action", pa.string()),
+        ("env_reward", pa.float64()),
+        ("progress", pa.float64()),
+        ("target", pa.float64()),
+        ("credit", pa.float64()),
+        ("advantage", pa.float64()),
+        ("admissible", pa.bool_()),
+        ("state", pa.string()),
+        ("commands", pa.string()),
+    ]
+)
+SEQUENCES = pa.schema(
+    [
+        ("round", pa.int32()),
+        ("step", pa.int32()),
+        ("task_id", pa.string()),
+        ("content_hash", pa.string()),
+        ("task_type", pa.string()),
+        ("rollout", pa.int32()),
+        ("goal", pa.string()),
+        ("token_ids", pa.list_(pa.int32())),
+        ("spans", pa.list_(pa.list_(pa.int32()))),
+        ("behaviour_logprobs", pa.list_(pa.float32())),
+        ("env_return", pa.float64()),
+        ("success", pa.bool_()),
+        ("truncated", pa.bool_()),
+        ("embeddings", pa.binary()),
+        ("goal_embedding", pa.binary()),
+        ("final_observation", pa.string()),
+        ("final_state", pa.string()),
+        ("final_commands", pa.string()),
+    ]
+)
+
+
+def turn_table(trajectories: Sequence[Trajectory], round_index: int, step: int) -> pa.Table:
+    """One row per turn, in the order of the trajectories, with the columns of `TURNS`."""
+    rows = [
+        {
+            "round": round_index,
+            "step": step,
+            "task_id": trajectory.task.task_id,
+            "content_hash": trajectory.task.content_hash,
+            "rollout": trajectory.rollout,
+            "turn": index,
+            "observation": turn.observation,
+            "action": turn.action,
+            "env_reward": turn.env_reward,
+            "progress": turn.progress,
+            "target": turn.target,
+            "credit": turn.credit,
+            "advantage": turn.advantage,
+            "admissible": turn.admissible,
+            "state": turn.state,
+            "commands": turn.commands,
+        }
+        for trajectory in trajectories
+        for index, turn in enumerate(trajectory.turns)
+    ]
+    return pa.Table.from_pylist(rows, schema=TURNS)
+
+
+def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: int) -> pa.Table:
+    """One row per trajectory, with the columns of `SEQUENCES`: the sampled tokens and log-probs."""
+    rows = [
+        {
+            "round": round_index,
+            "step": step,
+            "task_id": trajectory.task.task_id,
+            "content_hash": trajectory.task.content_hash,
+            "task_type": trajectory.task.task_type,
+            "rollout": trajectory.rollout,
+            "goal": trajectory.goal,
+            "token_ids": trajectory.token_ids,
+            "spans": [list(turn.span) for turn in trajectory.turns],
+            "behaviour_logprobs": trajectory.behaviour_logprobs,
+            "env_return": trajectory.env_return,
+            "success": trajectory.success,
+            "truncated": trajectory.truncated,
+            "embeddings": _packed([turn.embedding for turn in trajectory.turns]),
+            "goal_embedding": _packed([trajectory.goal_embedding]),
+            "final_observation": trajectory.final and trajectory.final.observation,
+            "final_state": trajectory.final and trajectory.final.state,
+            "final_commands": trajectory.final and trajectory.final.commands,
+        }
+        for trajectory in trajectories
+    ]
+    return pa.Table.from_pylist(rows, schema=SEQUENCES)
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write Parquet with zstd; the same table gives the same bytes."""
+    pq.write_table(table, path, compression="zstd")
+
+
+def write_step(
+    trajectories: Sequence[Trajectory], round_index: int, step: int, folder: Path
+) -> None:
+    """Write one step's part of both tables into `folder`."""
+    write_table(turn_table(trajectories, round_index, step), _part(folder, TURNS_FILE, step))
+    table = sequence_table(trajectories, round_index, step)
+    write_table(table, _part(folder, SEQUENCES_FILE, step))
+
+
+def join_steps(folder: Path, steps: int, out: Path) -> None:
+    """Join the parts that `write_step` wrote into turns.parquet and sequences.parquet in `out`."""
+    for name in (TURNS_FILE, SEQUENCES_FILE):
+        concatenate([_part(folder, name, step) for step in range(steps)], out / name)
+
+
+def _part(folder: Path, name: str, step: int) -> Path:
+    whole = Path(folder) / name
+    return whole.with_stem(f"{whole.stem}_{step:05d}")
+
+
+def concatenate(parts: Sequence[Path], target: Path) -> None:
+    """Write the tables of `parts`, in order, as one file; one part is in memory at a time."""
+    writer = None
+    try:
+        for part in parts:
+            table = pq.read_table(part)
+            writer = writer or pq.ParquetWriter(target, table.schema, compression="zstd")
+            writer.write_table(table)
+    finally:
+        if writer:
+            writer.close()
+
+
+def read_turns(
+    path: Path, columns: Sequence[str] = TURNS.names, step: int | None = None
+) -> pa.Table:
+    """The columns asked for of a turns.parquet.
+
+    Args:
+        path: the file.
+        columns: names from `TURNS`; only these are loaded.
+        step: load only the rows of this step.
+
+    Raises:
+        UserError: the file is missing, cut off or not a table of turns.
+    """
+    return _read(path, TURNS, columns, step)
+
+
+def read_sequences(
+    path: Path, columns: Sequence[str] = SEQUENCES.names, step: int | None = None
+) -> pa.Table:
+    """The columns asked for of a sequences.parquet; arguments and errors as for `read_turns`."""
+    return _read(path, SEQUENCES, columns, step)
+
+
+def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | None) -> pa.Table:
+    kept = None if step is None else pc.field("step") == step
+    try:
+        _check_columns(path, schema, columns if step is None else ["step", *columns])
+        return pq.read_table(path, columns=list(columns), filters=kept, partitioning=None)
+    except FileNotFoundError:
+        raise UserError(f"{path}: missing") from None
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path}: not a table of a round ({reason})") from None
+
+
+def _check_columns(path: Path, schema: pa.Schema, columns: Sequence[str]) -> None:
+    found = pq.read_schema(path)
+    lacking = [name for name in columns if name not in found.names]
+    if lacking:
+        raise UserError(f"{path}: not a table of a round: no column {', '.join(lacking)}")
+    for name in columns:
+        given, expected = found.field(name).type, schema.field(name).type
+        if given != expected:
+            raise UserError(f"{path}: column {name} is {given}, not {expected}")
+
+
+def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
+    """The vectors in a cell of `embeddings` or `goal_embedding`: float16 [rows, D], or None.
+
+    Args:
+        data: the cell.
+        rows: number of vectors in it.
+        where: file and trajectory, for the error.
+
+    Raises:
+        UserError: the cell cannot hold that many vectors of equal width.
+    """
+    if data is None:
+        return None
+    if not rows or not data or len(data) % (2 * rows):
+        raise UserError(f"{where}: {len(data)} bytes of embeddings do not make {rows} vectors")
+    return np.frombuffer(data, "<f2").reshape(rows, -1)
+
+
+def _packed(vectors: Sequence[np.ndarray | None]) -> bytes | None:
+    """Vectors one after another as little-endian float16; None unless every one is there."""
+    if not vectors or any(vector is None for vector in vectors):
+        return None
+    return np.stack(vectors).astype("<f2").tobytes()

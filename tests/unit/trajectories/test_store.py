@@ -1,0 +1,69 @@
+"""Reading the store: only what is asked for, and one error for every file that cannot be read."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hgrpo.envs.base import Task
+from hgrpo.errors import UserError
+from hgrpo.trajectories import store
+from hgrpo.trajectories.trajectory import Trajectory, Turn
+
+
+@pytest.fixture
+def path(tmp_path):
+    """turns.parquet of two steps with one trajectory of one turn each."""
+    task = Task("hall-0", "hall-0", "hash", "hall")
+    parts = []
+    for step in (0, 1):
+        played = Trajectory(
+            task, step, turns=[Turn("a hall", f"go {step}", (1, 2), 0.0, 0.0, True, False)]
+        )
+        parts.append(tmp_path / f"{step}.parquet")
+        store.write_table(store.turn_table([played], 1, step), parts[-1])
+    store.concatenate(parts, tmp_path / "turns.parquet")
+    return tmp_path / "turns.parquet"
+
+
+def test_only_the_columns_asked_for_are_loaded(path):
+    table = store.read_turns(path, ["rollout", "action"])
+    assert table.to_pydict() == {"rollout": [0, 1], "action": ["go 0", "go 1"]}
+    assert store.read_turns(path).schema.equals(store.TURNS)
+
+
+def test_one_step_is_loaded_without_its_column(path):
+    assert store.read_turns(path, ["action"], step=1).to_pydict() == {"action": ["go 1"]}
+    assert store.read_turns(path, ["action"], step=2).num_rows == 0
+
+
+def test_a_column_that_nobody_asks_for_may_be_missing(path):
+    table = pq.read_table(path).drop_columns(["credit"])
+    store.write_table(table, path)
+    assert store.read_turns(path, ["action"]).num_rows == 2
+    with pytest.raises(UserError, match=r"turns\.parquet: not a table of a round: no column cred"):
+        store.read_turns(path, ["action", "credit"])
+    with pytest.raises(UserError, match=r"no column goal, token_ids"):
+        store.read_sequences(path, ["goal", "token_ids"])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "missing"),
+        (b"", "not a table of a round ("),
+        (b"PAR1 PAR1", "not a table"),
+    ],
+)
+def test_a_file_that_is_no_table_is_named_on_one_line(path, content, said):
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        store.read_turns(path)
+    assert str(caught.value).startswith(f"{path}: {said}") and "\n" not in str(caught.value)
+
+
+def test_a_column_of_another_type_is_named(path):
+    store.write_table(pa.table({"step": pa.array([0], pa.int64())}), path)
+    with pytest.raises(UserError, match="column step is int64, not int32"):
+        store.read_turns(path, ["step"])
