@@ -1,35 +1,59 @@
 """LLMJudge: a language model, or the offline rubric, says which turns earned the return."""
 
+import importlib
 from typing import TYPE_CHECKING
 
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge.settings import Settings
+from hgrpo.credit.judge.text import JudgeText
 from hgrpo.errors import UserError
 
 if TYPE_CHECKING:
     from hgrpo.credit.judge.assigner import JudgeCredit
 
-__all__ = ["Settings", "make"]
+__all__ = ["Settings", "judge_text", "make"]
 
 
 def make(settings: Settings, context: Context) -> "JudgeCredit":
-    """The assigner; `openai` is imported here, since reading a study does not need it.
+    """The assigner.
+
+    Packages that only judging needs are imported here, so that reading a study needs none.
 
     Args:
         settings: the method's `credit:` section without `kind`.
         context: `cache_dir` (folder of judge.sqlite, shared by the study's jobs) and
-            `environment` (family, such as "alfworld") are used.
+            `environment` (its name) are used.
 
     Raises:
-        UserError: a package, the key, the environment's primer or the cache's folder is missing,
+        UserError: a package, the key, the environment's text or the cache's folder is missing,
             or the cache cannot be opened.
     """
     try:
         from hgrpo.credit.judge.assigner import make_judge
+
+        return make_judge(settings, context, judge_text(context.environment))
     except ModuleNotFoundError as error:
         if error.name not in {"openai", "tenacity"}:
             raise
         raise UserError(
             f"credit kind 'judge' needs the package {error.name!r}: pip install -e '.[judge]'"
         ) from None
-    return make_judge(settings, context)
+
+
+def judge_text(environment: str) -> JudgeText:
+    """What a judge must know about an environment: `JUDGE_TEXT` in its folder's `judge.py`.
+
+    Raises:
+        UserError: the environment has none.
+    """
+    module = f"hgrpo.envs.{environment}.judge"
+    if environment.isidentifier():
+        try:
+            return importlib.import_module(module).JUDGE_TEXT
+        except ModuleNotFoundError as error:
+            if not f"{module}.".startswith(f"{error.name}."):
+                raise
+    raise UserError(
+        f"environment {environment!r} has no text for a judge: add "
+        f"hgrpo/envs/{environment}/judge.py with JUDGE_TEXT = JudgeText(primer=...)"
+    )

@@ -1,11 +1,9 @@
-"""The offline rubric's table, line by line."""
+"""The offline rubric for ALFWorld, line by line."""
 
 import pytest
-from judge_cases import GOAL, ROOM, WON, trajectory
+from judge_cases import GOAL, ROOM, WON
 
-from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.prompts import prompt
-from hgrpo.credit.judge.record import Record, RubricError
+from hgrpo.envs.alfworld.judge import JUDGE_TEXT
 
 NOTHING = "you see nothing."
 
@@ -14,7 +12,7 @@ def scores(steps, goal=GOAL, completed=False, opening=ROOM):
     """Scores of (action, effect) steps whose last effect is not shown."""
     observations = [opening, *(effect for _, effect in steps)]
     turns = [(observations[i], action) for i, (action, _) in enumerate(steps)]
-    return rubric.alfworld(goal, Record(turns, completed))
+    return JUDGE_TEXT.score(goal, turns, completed)
 
 
 def arrive(place, shown=NOTHING):
@@ -116,34 +114,3 @@ def test_of_two_objects_both_count():
 def test_a_goal_that_is_not_given_is_read_from_the_opening():
     steps = [(action, effect) for action, effect, _ in WON]
     assert scores(steps, goal="") == scores(steps)
-
-
-def test_it_reads_the_prompt_and_scores_all_attempts_on_one_scale():
-    won = trajectory(WON, success=True)
-    lost = trajectory(WON[:4])
-    text = prompt("alfworld", [won, lost], "group").messages[-1]["content"]
-    assert rubric.judge(text) == [[score for *_, score in WON], [4, 0, 4, 2]]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "score this",
-        "{}",
-        "[]",
-        '{"environment": "alfworld", "goal": "g"}',
-        '{"environment": "alfworld", "goal": "g"}\n{"trajectory": 1, "turn": 0}',
-        '{"environment": "alfworld", "goal": "g"}\n{"trajectory": 0, "outcome": {"success": true}}',
-        "{nonsense",
-    ],
-)
-def test_what_is_no_judge_s_prompt_is_refused(text):
-    with pytest.raises(RubricError):
-        rubric.judge(text)
-
-
-def test_an_environment_without_a_rubric_is_refused():
-    text = prompt("alfworld", [trajectory(WON)], "trajectory").messages[-1]["content"]
-    with pytest.raises(RubricError, match="knows no environment 'chess'"):
-        rubric.judge(text.replace('"alfworld"', '"chess"'))
