@@ -1,5 +1,9 @@
 """The offline rubric for ALFWorld, line by line."""
 
+import hashlib
+import itertools
+import json
+
 import pytest
 from judge_cases import GOAL, ROOM, WON
 
@@ -114,3 +118,30 @@ def test_of_two_objects_both_count():
 def test_a_goal_that_is_not_given_is_read_from_the_opening():
     steps = [(action, effect) for action, effect, _ in WON]
     assert scores(steps, goal="") == scores(steps)
+
+
+def test_other_scores_are_another_version():
+    """All games of three of these steps, lost and won, score as the version's note says."""
+    steps = [
+        ("fly", "Nothing happens."),
+        arrive("desk 1", MUG),
+        arrive("microwave 1"),
+        arrive("shelf 1"),
+        ("open drawer 1", f"You open it. In it, {MUG}"),
+        take("mug 1", "desk 1"),
+        take("mug 1", "shelf 1"),
+        put("mug 1", "shelf 1"),
+        heat("mug 1"),
+        ("cool pen 1 with fridge 1", "You cool the pen 1."),
+        ("use mug 1", "You use it."),
+    ]
+    table = [
+        scores(list(played), completed=completed)
+        for played in itertools.product(steps, repeat=3)
+        for completed in (False, True)
+    ]
+    digest = hashlib.sha256(json.dumps(table).encode()).hexdigest()[:16]
+    known = {"4e1d479b306dc7a1": "7c17b0710c5c5627"}
+    assert known.get(JUDGE_TEXT.rubric_version) == digest, (
+        "cached scores would be wrong: change rubric_version, and note its digest here"
+    )

@@ -1,5 +1,8 @@
 """The offline rubric for WebShop, line by line."""
 
+import hashlib
+import itertools
+import json
 from collections import Counter
 
 import pytest
@@ -126,3 +129,22 @@ def test_every_option_that_the_oracle_chooses_is_seen(tmp_path, observation):
 def test_a_goal_without_words_of_its_own():
     assert score(START, "search[x]", RESULTS) > 0
     assert judged("find me some", [(START, "search[x]"), (RESULTS, "e")])[0] == 2
+
+
+def test_other_scores_are_another_version():
+    """All visits of three of these turns, lost and won, score as the version's note says."""
+    pages = [START, RESULTS, item(), CHOSEN]
+    actions = ["nonsense", "search[box]", "click[b0a]", "click[red]", "click[color]"]
+    actions += ["click[next >]", "click[description]", "click[buy now]"]
+    turns = list(itertools.product(pages, actions))
+    table = [
+        judged(GOAL, [first, second, (page, "click[buy now]")], completed)
+        for first, second in itertools.product(turns, repeat=2)
+        for page in (START, item())
+        for completed in (False, True)
+    ]
+    digest = hashlib.sha256(json.dumps(table).encode()).hexdigest()[:16]
+    known = {"4e1d479b306dc7a1": "3ab47aafefbd5d1e"}
+    assert known.get(JUDGE_TEXT.rubric_version) == digest, (
+        "cached scores would be wrong: change rubric_version, and note its digest here"
+    )
