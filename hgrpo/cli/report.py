@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hgrpo.atomic import atomic_file, atomic_folder
 from hgrpo.cli.entry import arguments, read_config, run
-from hgrpo.evaluation.comparison import methods_comparison
+from hgrpo.report.export_comparison import methods_comparison
 from hgrpo.report.inputs import read_inputs
 from hgrpo.report.page import Page, render
 from hgrpo.report.provenance_rows import provenance_rows, read_mapping
@@ -72,9 +72,8 @@ def main() -> None:
         left_out=left_out(stages),
     )
     tables = all_tables(inputs, scripted)
-    manifest = methods_comparison(inputs.comparison, inputs.episodes)
-    for name, row in manifest.items():
-        row["_label"] = inputs.arms.label(name)
+    labels = {name: inputs.arms.label(name) for name in inputs.arms.names}
+    manifest = methods_comparison(inputs.comparison, inputs.episodes, labels)
     html = render(page)
     with atomic_folder(args.tables) as folder:
         write_tables(tables, folder)

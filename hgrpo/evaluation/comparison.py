@@ -183,46 +183,6 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
     )
 
 
-def methods_comparison(comparison: Comparison, episodes: pd.DataFrame) -> dict:
-    """The manifest other H-GRPO plotting scripts read, from greedy test evaluations.
-
-    Values are means over seeds; `best_*` is the round with the highest (return, success) pair.
-    What H-GRPO calls success, a return above 0, is `pct_paid` here.
-    """
-    greedy = episodes[(episodes["panel"] == TEST) & (episodes["temperature"] == GREEDY)]
-    manifest = {}
-    for method in dict.fromkeys(comparison.methods["method"]):
-        mine = greedy[greedy["method"] == method].groupby("round", sort=True)
-        per_round = [
-            {
-                "round": int(number),
-                "avg_R": float(group["env_return"].mean()),
-                "pct_success": float(group["success"].mean()),
-                "pct_paid": _paid(group),
-                "n_ok": len(group),
-            }
-            for number, group in mine
-        ]
-        best = max(per_round, key=lambda row: (row["avg_R"], row["pct_success"]))
-        manifest[method] = {
-            "n_rounds": len(per_round),
-            "best_eval_return": best["avg_R"],
-            "last_eval_return": per_round[-1]["avg_R"],
-            "mean_eval_return": float(np.mean([row["avg_R"] for row in per_round])),
-            "best_pct_success": best["pct_success"],
-            "last_pct_success": per_round[-1]["pct_success"],
-            "mean_pct_success": float(np.mean([row["pct_success"] for row in per_round])),
-            "total_eval_episodes": sum(row["n_ok"] for row in per_round),
-            "_per_round_eval": per_round,
-        }
-        if method == comparison.protocol.untrained:
-            manifest[method]["_notes"] = (
-                "no reinforcement learning; greedy. At its best temperature on validation, "
-                f"T={comparison.best_temperature:g}, see tables/methods.csv"
-            )
-    return manifest
-
-
 def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, int]:
     """Last round of each trained arm; all of its runs, and all arms, must have the same one."""
     last: dict[str, int] = {}
@@ -264,7 +224,7 @@ def _method_row(
         "mean_return": paid.mean,
         "return_lower": paid.lower,
         "return_upper": paid.upper,
-        "paid_share": _paid(test),
+        "paid_share": paid_share(test),
         "mean_progress": test["final_progress"].mean(),
         "mean_turns": test["n_turns"].mean(),
         "mean_action_tokens": test["n_action_tokens"].mean(),
@@ -276,8 +236,8 @@ def _method_row(
     }
 
 
-def _paid(episodes: pd.DataFrame) -> float:
-    """Share of episodes with a return above 0: what H-GRPO calls success."""
+def paid_share(episodes: pd.DataFrame) -> float:
+    """Share of episodes with a return above 0, which H-GRPO calls success."""
     return float((episodes["env_return"] > 0).mean())
 
 
