@@ -29,9 +29,9 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
             or the cache cannot be opened.
     """
     try:
-        from hgrpo.credit.judge.assigner import make_judge
+        from hgrpo.credit.judge.build import build_judge
 
-        return make_judge(settings, context, judge_text(context.environment))
+        return build_judge(settings, context, judge_text(context.environment))
     except ModuleNotFoundError as error:
         if error.name not in {"openai", "tenacity"}:
             raise

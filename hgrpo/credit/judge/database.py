@@ -86,5 +86,6 @@ class Database:
 
 
 def _is_busy(error: BaseException) -> bool:
-    code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+    busy = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+    # The low byte is the primary code; the rest refines it.
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in busy

@@ -183,7 +183,8 @@ class EndpointJudge:
         first = self._settings.backoff_s
         backoff = wait_exponential(first, max=_LONGEST_PAUSE_S) + wait_random(0, first)
         error = state.outcome.exception() if state.outcome else None
-        return min(max(backoff(state), getattr(error, "retry_after", 0.0)), _LONGEST_PAUSE_S)
+        wish = error.retry_after if isinstance(error, CallError) else 0.0
+        return min(max(backoff(state), wish), _LONGEST_PAUSE_S)
 
     def _warn(self, failure: CallError) -> None:
         """Log the first failure of each kind. The account counts all of them."""
@@ -227,13 +228,18 @@ def _content(completion: object) -> str:
 
 
 def _usage(completion: object) -> Usage | None:
-    usage = getattr(completion, "usage", None)
-    tokens = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+    try:
+        tokens = completion.usage.prompt_tokens, completion.usage.completion_tokens
+    except AttributeError:
+        return None
     return Usage(*tokens) if all(type(n) is int and n >= 0 for n in tokens) else None
 
 
 def _model(completion: object) -> str:
-    name = getattr(completion, "model", None)
+    try:
+        name = completion.model
+    except AttributeError:
+        name = None
     if not isinstance(name, str) or not name:
         raise ScoresError("malformed", "the answer does not say which model gave it")
     return name

@@ -12,7 +12,7 @@ from judge_cases import settings
 from hgrpo.config.read import validate
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import Settings, make
-from hgrpo.credit.judge.assigner import make_judge
+from hgrpo.credit.judge.build import build_judge
 from hgrpo.credit.judge.text import JudgeText
 from hgrpo.errors import UserError
 
@@ -162,9 +162,9 @@ def test_an_environment_without_text_for_a_judge_is_named(context, name):
 def test_an_environment_without_a_rubric_is_named(context, base_url):
     chosen = settings(base_url=base_url, api_key_env=None)
     with pytest.raises(UserError, match="'chess' has no offline rubric: add `score` to JUDGE_TEXT"):
-        make_judge(chosen, replace(context, environment="chess"), JudgeText("Chess in text."))
+        build_judge(chosen, replace(context, environment="chess"), JudgeText("Chess in text."))
     model = settings(model="m", base_url="http://127.0.0.1:9/v1", api_key_env=None)
-    make_judge(model, replace(context, environment="chess"), JudgeText("Chess in text."))
+    build_judge(model, replace(context, environment="chess"), JudgeText("Chess in text."))
 
 
 def test_a_missing_folder_is_named(context):
