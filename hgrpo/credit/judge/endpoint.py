@@ -112,10 +112,7 @@ class EndpointJudge:
             sleep=sleep_using_event(self._stop),
             reraise=True,
         )
-        for attempt in attempts:
-            with attempt:
-                return self._once(prompt, attempt.retry_state.attempt_number > 1)
-        raise AssertionError("tenacity raises what the last attempt raised")
+        return attempts(lambda: self._once(prompt, attempts.statistics["attempt_number"] > 1))
 
     def _once(self, prompt: Prompt, retry: bool) -> Judgement:
         if self._stop.is_set():

@@ -6,7 +6,8 @@ from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.accounting import Account, Usage
 from hgrpo.credit.judge.prompts import Prompt
 from hgrpo.credit.judge.protocol import Answers, CallError, Judgement
-from hgrpo.credit.judge.record import RubricError, read
+from hgrpo.credit.judge.record import read
+from hgrpo.credit.judge.scores import ScoresError, check
 from hgrpo.credit.judge.spend import CapError
 from hgrpo.credit.judge.text import JudgeText
 from hgrpo.errors import UserError
@@ -31,20 +32,25 @@ class RubricJudge:
         """Answer the prompts in their order.
 
         Raises:
-            UserError: the environment's rules do not fit the trajectories.
+            UserError: the rules do not give one score in 0..10 for each turn.
         """
         for name, prompt in prompts.items():
             try:
                 yield name, self._ask(prompt)
             except CapError as cap:
                 yield name, CallError(cap.reason, str(cap))
-            except RubricError as error:
-                raise UserError(f"{rubric.MODEL}: {error}") from None
 
     def _ask(self, prompt: Prompt) -> Judgement:
         aside = self._account.begin(prompt, retry=False)
-        _, goal, records = read(prompt.user)
+        environment, goal, records = read(prompt.user)
         scores = rubric.judge(self._text, goal, records)
+        try:
+            check(scores, prompt.turns)
+        except ScoresError as error:
+            raise UserError(
+                f"the offline rubric of environment {environment!r}: {error}; see `score` in "
+                f"hgrpo/envs/{environment}/judge.py"
+            ) from None
         texts = [message["content"] for message in prompt.messages]
         answer = rubric.answer(scores, prompt.variant)
         self._account.answered(

@@ -121,9 +121,13 @@ def test_a_report_counts_what_came_since_the_last(judge_of):
     assert counted(judge)["calls"] == 4
 
 
-def test_a_rubric_that_scores_too_few_turns_is_named(tmp_path):
-    text = JudgeText("A game.", score=lambda goal, turns, completed: [1.0])
-    with pytest.raises(UserError, match="offline-rubric: the rubric gave 1 scores for 4 turns"):
+@pytest.mark.parametrize(
+    ("scores", "mistake"),
+    [([1.0], "not one score for every turn"), ([11.0] * 4, "a score is not in 0..10")],
+)
+def test_a_rubric_that_breaks_the_rules_is_named(tmp_path, scores, mistake):
+    text = JudgeText("A game.", score=lambda goal, turns, completed: scores)
+    with pytest.raises(UserError, match=rf"environment 'alfworld': {mistake}; see `score` in"):
         list(RubricJudge(text, account_of(tmp_path)).ask_all({"a": prompt_of(failures(1))}))
 
 
