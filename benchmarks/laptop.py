@@ -17,7 +17,7 @@ from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.make import make_engine
 from hgrpo.rollout.settings import EngineConfig
-from hgrpo.stages.order import load
+from hgrpo.stages import order
 from hgrpo.study.study import load_study
 from hgrpo.workflow.rules import as_json
 
@@ -63,7 +63,7 @@ def prepare(folder: Path) -> Laptop:
         "base": ("--expert", folder / "expert"),
         "sft": ("--base", folder / "base", "--expert", folder / "expert"),
     }
-    configs = {stage: load(stage).from_study(study) for stage in stages}
+    configs = {stage: order.load(stage).from_study(study) for stage in stages}
     for stage in ("assets", "expert"):
         configs[stage]["env"]["panels"]["train"] = _TRAIN_GAMES
     configs["expert"]["env"]["expert"]["trajectories"] = _TRAJECTORIES

@@ -1,13 +1,14 @@
-"""Household trajectories, a group of them, and settings, for tests of the judge."""
+"""Household trajectories, groups, prompts and settings for tests of the judge."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 from hgrpo.credit.base import Group
-from hgrpo.credit.judge import Settings
+from hgrpo.credit.judge import Settings, judge_text
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.prompts import prompt
 from hgrpo.credit.judge.spend import Spend
 from hgrpo.envs.base import Task
 from hgrpo.trajectories.trajectory import Trajectory, Turn
@@ -67,13 +68,27 @@ def failures(n, start=0, length=4):
     ]
 
 
+def odd_trajectories():
+    """Three trajectories with unusual texts: other scripts, long, empty, not encodable."""
+    return [
+        trajectory([("nimm Töpfchen 1 \n{}", 'éß猫 "{[')], goal="stell das Töpfchen weg 🫖"),
+        trajectory([("look", "a " * 5_000), ("look", "b")], opening="long " * 2_000),
+        trajectory([("", "Nothing happens."), ("look\u2028", "\udc80")], env_return=0.25),
+    ]
+
+
+def prompt_of(trajectories, variant="trajectory", environment="alfworld"):
+    """The prompt that shows these trajectories."""
+    return prompt(environment, judge_text(environment).primer, trajectories, variant)
+
+
 def group(trajectories):
     """A group of these trajectories."""
     return Group(list(trajectories), ("test",))
 
 
 def settings(**changes):
-    """Settings for the offline rubric, or another model at no price, without pauses."""
+    """Settings for the offline rubric or another free model, without pauses."""
     free = {"dollars_per_million_input": 0.0, "dollars_per_million_output": 0.0}
     base = {"model": "offline-rubric", "base_url": "service", "backoff_s": 0.0} | free
     return Settings(**(base | changes))
@@ -86,12 +101,12 @@ def account_of(folder, **changes):
 
 
 def counted(judge):
-    """All that a judge has counted so far, its reports' rows together."""
+    """Everything that a judge has counted so far, over all its reports."""
     return judge._account.report()
 
 
 def two_jobs(project: Path, script: str, *arguments: object) -> list[str]:
-    """What two processes that run `script` side by side print; each waits for a line first."""
+    """The output of two processes that run `script` in parallel; each first waits for a line."""
     jobs = [
         subprocess.Popen(
             [sys.executable, "-c", script, *map(str, arguments)],

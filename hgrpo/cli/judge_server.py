@@ -1,32 +1,32 @@
-"""A judge without a language model: a local, OpenAI-compatible server that scores by rules.
+"""The offline rubric behind a local, OpenAI-compatible address.
 
-The rules are those of hgrpo/credit/judge/rubric.py; they read the same prompt a language model
-would be sent and answer in the JSON form it asks for. It answers to the model name `offline-rubric`
-alone, and the labels of arms that ask for it end in "(offline rubric)". A method with
-`base_url: service` starts one in its own process; this command is for drills, and for a judge that
-several jobs share. A method asks it with
+The server scores by rules (`score` in hgrpo/envs/<name>/judge.py). It reads the prompt that a
+language model would get and answers in the same JSON form. It serves only the model
+`offline-rubric`; labels of arms that ask it end in "(offline rubric)". A method with
+`base_url: service` needs no server: its process applies the rules itself. This command is for
+drills. A method asks the server with
 
   model: offline-rubric
   base_url: http://127.0.0.1:8123/v1
   api_key_env: null
 
-Scores are cached by address, so give it the same port every time. The line it prints when it is
-ready holds the address. Serves POST /v1/chat/completions and GET /v1/models as OpenAI does, and
+The cache keys scores by address, so choose the same port every time. When the server is ready it
+prints one line with its address. It serves POST /v1/chat/completions and GET /v1/models as OpenAI
+does, and
 
-  GET /stats        counts to hold against a drill's train_log.json: requests, answered, refused,
+  GET /stats        counts to compare with a drill's train_log.json: requests, answered, refused,
                     one for each fault, input_tokens and output_tokens
 
-Tokens are reported as UTF-8 bytes / 4, rounded up. Keys are neither needed nor looked at. SIGTERM
-and Ctrl-C end it cleanly.
+Tokens are UTF-8 bytes / 4, rounded up. The server ignores keys. SIGTERM and Ctrl-C end it cleanly.
 
 Faults for drills, each on a share of the requests (`--fault NAME=SHARE`, several allowed):
   rate-limit=0.2    HTTP 429 on a fifth of the requests
   drop=0.2          the connection closes without an answer
-  timeout=0.2       no answer until the client goes away
+  timeout=0.2       no answer until the client hangs up
   malformed=0.2     an answer cut in the middle of its JSON
   wrong-length=0.2  an answer without its last score
-Each is drawn on its own, in this order, keyed by --seed, the request and how often it was sent
-before: five at 0.2 leave 0.8^5 = 33 % of the requests whole, whatever order they arrive in.
+Each fault is drawn separately, in this order, from --seed, the request and how often it was sent
+before. Five faults at 0.2 leave 0.8^5 = 33 % of the requests whole, in whatever order they arrive.
 
 Examples:
   python -m hgrpo.cli.judge_server --port 8123

@@ -1,16 +1,16 @@
-"""The comparison protocol: which episodes are compared, and what is said about them.
+"""The comparison protocol: which episodes are compared, and which verdicts follow.
 
-Primary endpoint: greedy success at the LAST round on the test panel, over seeds. Two questions,
-each a family of paired comparisons (same seeds, same tasks) with Holm's correction inside it:
+The endpoint is greedy success on the test panel at the last round, over seeds. The protocol asks
+two questions. Each is a family of paired comparisons (same seeds, same tasks) with Holm's
+correction inside it:
 
 1. Does an arm differ from the reference arm (flatGRPO)?
-2. Does an arm beat the supervised policy at its best sampling temperature? That temperature is
-   the one with the highest VALIDATION success (ties: the lower one). A policy can gain success
-   merely by sampling more sharply; only what exceeds this is learning.
+2. Does an arm beat the supervised policy at its best sampling temperature? That temperature has the
+   highest success on validation; of equals, the lower one counts. A policy gains success by
+   sampling more sharply alone, so only a larger gain is learning.
 
-Returns are compared likewise where an episode can pay a part: with intervals, without verdicts.
-The best of all rounds is computed as well, because it is what other papers print, and is never
-used for a verdict.
+If episodes can pay in part, returns are compared too, with intervals and without verdicts. The best
+round is computed because other papers print it. No verdict uses it.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from hgrpo.evaluation.outcomes import (
     select,
 )
 
-# Below any difference that means make.
+# Smaller than any real difference of means.
 _ROUNDING = 1e-9
 
 
@@ -41,11 +41,11 @@ class Protocol:
     """What is compared with what.
 
     Attributes:
-        reference: the arm every other one is compared with.
-        untrained: the supervised policy's arm, evaluated at several temperatures; None without.
+        reference: the arm that the others are compared with.
+        untrained: the supervised policy's arm, evaluated at several temperatures, or None.
         methods: the arms in display order.
-        level: of the intervals.
-        replicates: of the plain two-level bootstrap.
+        level: confidence level of the intervals.
+        replicates: number of draws of the two-level bootstrap.
     """
 
     reference: str = "flatGRPO"
@@ -66,11 +66,12 @@ class Comparison:
         mcnemar: one row per paired comparison and seed.
         temperatures: the untrained arm, one row per panel and temperature.
         rounds: greedy success per arm, round and panel; per seed in `rounds_by_seed`.
-        best_rounds: the best round of each arm beside its last, for the record.
+        best_rounds: the best round of each arm beside its last.
         task_types: greedy test success at the last round by task type.
-        best_temperature: of the untrained arm, chosen on validation; None without one.
-        last_round: per arm.
-        n_test, n_validation: tasks on the panels.
+        best_temperature: of the untrained arm, chosen on validation, or None.
+        last_round: of each arm.
+        n_test: number of tasks on the test panel.
+        n_episodes: number of episodes.
     """
 
     protocol: Protocol
@@ -87,17 +88,16 @@ class Comparison:
     best_temperature: float | None
     last_round: dict[str, int]
     n_test: int
-    n_validation: int
     n_episodes: int
 
     @property
     def partial(self) -> bool:
-        """Whether an episode can pay something without being a success."""
+        """Whether an episode can pay without being a success."""
         return pays_in_part(self.methods)
 
 
 def pays_in_part(methods: pd.DataFrame) -> bool:
-    """Whether the arms of a table of methods earned more than their successes alone pay."""
+    """Whether arms earned more than their successes pay; `methods` is `Comparison.methods`."""
     return bool((methods["mean_return"] - methods["success"] > _ROUNDING).any())
 
 
@@ -106,21 +106,13 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
 
     Raises:
         UserError: panels differ or are incomplete, the reference arm is missing, an arm has no
-            greedy test evaluation, runs of one arm end at different rounds, trained arms had
-            different numbers of rounds, or two arms to be paired have different seeds.
+            greedy test evaluation, runs end at different rounds, or two arms of a pair have
+            different seeds.
     """
     check_episodes(episodes)
-    found = list(dict.fromkeys(episodes["method"]))
-    order = [name for name in protocol.methods if name in found]
-    order += sorted(set(found) - set(order))
-    untrained = protocol.untrained if protocol.untrained in found else None
+    order, untrained = _arms(episodes, protocol)
     trained = [name for name in order if name != untrained]
-    if trained and protocol.reference not in trained:
-        raise UserError(
-            f"the reference arm {protocol.reference!r} has no episodes, only {', '.join(found)}"
-        )
     last = _last_rounds(episodes, trained)
-    rows, seeds, paired = [], [], {}
     best_temperature, temperatures = None, pd.DataFrame()
     if untrained:
         last[untrained] = int(episodes.loc[episodes["method"] == untrained, "round"].max())
@@ -128,41 +120,32 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
             episodes, untrained, last[untrained], protocol.level
         )
         best_temperature = _best_temperature(temperatures)
+
+    # The main table, and the outcomes of every arm at the temperatures that count.
+    rows, seeds, paired = [], [], {}
     for method in order:
         used = [GREEDY]
         if method == untrained and best_temperature != GREEDY:
             used.append(best_temperature)
         for temperature in used:
             chosen = select(episodes, method, last[method], temperature)
-            rows.append(_method_row(chosen, method, last[method], temperature, protocol.level))
-            played = outcomes(chosen[chosen["panel"] == TEST], method, temperature)
-            paired[method, temperature] = played
             test = chosen[chosen["panel"] == TEST]
-            returns = test.groupby("seed")["env_return"].mean()
-            seeds += [
-                {
-                    "method": method,
-                    "temperature": temperature,
-                    "seed": seed,
-                    "success": rate,
-                    "mean_return": returns[seed],
-                }
-                for seed, rate in zip(played.seeds, played.success.mean(axis=1), strict=True)
-            ]
-    against_reference, mcnemar_rows = pd.DataFrame(), []
+            played = outcomes(test, method, temperature)
+            paired[method, temperature] = played
+            rows.append(_method_row(chosen, method, last[method], temperature, protocol.level))
+            seeds += _seed_rows(test, played, method, temperature)
+
+    # The two families of comparisons.
+    against_reference, against_untrained, mcnemar_rows = pd.DataFrame(), pd.DataFrame(), []
     rivals = [name for name in trained if name != protocol.reference]
     if rivals:
-        against_reference = _family(
-            paired, rivals, (protocol.reference, GREEDY), protocol, mcnemar_rows
-        )
-    against_untrained = pd.DataFrame()
+        baseline = (protocol.reference, GREEDY)
+        against_reference = _family(paired, rivals, baseline, protocol, mcnemar_rows)
     if untrained and trained:
-        against_untrained = _family(
-            paired, trained, (untrained, best_temperature), protocol, mcnemar_rows
-        )
-    by_seed = breakdowns.rounds_by_seed(episodes)
+        baseline = (untrained, best_temperature)
+        against_untrained = _family(paired, trained, baseline, protocol, mcnemar_rows)
+
     rounds = breakdowns.rounds(episodes, order, protocol.level)
-    panels = episodes.groupby("panel")["task_id"].nunique()
     return Comparison(
         protocol=protocol,
         methods=pd.DataFrame(rows),
@@ -172,59 +155,40 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
         mcnemar=pd.DataFrame(mcnemar_rows),
         temperatures=temperatures,
         rounds=rounds,
-        rounds_by_seed=by_seed,
+        rounds_by_seed=breakdowns.rounds_by_seed(episodes),
         best_rounds=breakdowns.best_rounds(rounds, order, last),
         task_types=breakdowns.task_types(episodes, order, last, protocol.level),
         best_temperature=best_temperature,
         last_round=last,
-        n_test=int(panels.get(TEST, 0)),
-        n_validation=int(panels.get(VALIDATION, 0)),
+        n_test=episodes.loc[episodes["panel"] == TEST, "task_id"].nunique(),
         n_episodes=len(episodes),
     )
 
 
-def methods_comparison(comparison: Comparison, episodes: pd.DataFrame) -> dict:
-    """The manifest other H-GRPO plotting scripts read, from greedy test evaluations.
+def _arms(episodes: pd.DataFrame, protocol: Protocol) -> tuple[list[str], str | None]:
+    """The arms with episodes in display order, and the untrained one of them.
 
-    Values are means over seeds; `best_*` is the round with the highest (return, success) pair.
-    What H-GRPO calls success, a return above 0, is `pct_paid` here.
+    Raises:
+        UserError: there are trained arms, and the reference is not one of them.
     """
-    greedy = episodes[(episodes["panel"] == TEST) & (episodes["temperature"] == GREEDY)]
-    manifest = {}
-    for method in dict.fromkeys(comparison.methods["method"]):
-        mine = greedy[greedy["method"] == method].groupby("round", sort=True)
-        per_round = [
-            {
-                "round": int(number),
-                "avg_R": float(group["env_return"].mean()),
-                "pct_success": float(group["success"].mean()),
-                "pct_paid": _paid(group),
-                "n_ok": len(group),
-            }
-            for number, group in mine
-        ]
-        best = max(per_round, key=lambda row: (row["avg_R"], row["pct_success"]))
-        manifest[method] = {
-            "n_rounds": len(per_round),
-            "best_eval_return": best["avg_R"],
-            "last_eval_return": per_round[-1]["avg_R"],
-            "mean_eval_return": float(np.mean([row["avg_R"] for row in per_round])),
-            "best_pct_success": best["pct_success"],
-            "last_pct_success": per_round[-1]["pct_success"],
-            "mean_pct_success": float(np.mean([row["pct_success"] for row in per_round])),
-            "total_eval_episodes": sum(row["n_ok"] for row in per_round),
-            "_per_round_eval": per_round,
-        }
-        if method == comparison.protocol.untrained:
-            manifest[method]["_notes"] = (
-                "no reinforcement learning; greedy. At its best temperature on validation, "
-                f"T={comparison.best_temperature:g}, see tables/methods.csv"
-            )
-    return manifest
+    found = list(dict.fromkeys(episodes["method"]))
+    order = [name for name in protocol.methods if name in found]
+    order += sorted(set(found) - set(order))
+    untrained = protocol.untrained if protocol.untrained in found else None
+    trained = set(found) - {untrained}
+    if trained and protocol.reference not in trained:
+        raise UserError(
+            f"the reference arm {protocol.reference!r} has no episodes, only {', '.join(found)}"
+        )
+    return order, untrained
 
 
 def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, int]:
-    """Last round of each trained arm; all of its runs, and all arms, must have the same one."""
+    """Last round of each trained arm.
+
+    Raises:
+        UserError: runs of one arm, or two arms, end at different rounds.
+    """
     last: dict[str, int] = {}
     for method in trained:
         ends = episodes[episodes["method"] == method].groupby("seed")["round"].max()
@@ -234,8 +198,22 @@ def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, in
         last[method] = int(ends.iloc[0])
     if len(set(last.values())) > 1:
         shown = ", ".join(f"{name}: {end}" for name, end in last.items())
-        raise UserError(f"arms had different budgets, their last rounds are {shown}")
+        raise UserError(f"arms had different budgets; their last rounds are {shown}")
     return last
+
+
+def _seed_rows(test: pd.DataFrame, played: Outcomes, method: str, temperature: float) -> list[dict]:
+    returns = test.groupby("seed")["env_return"].mean()
+    return [
+        {
+            "method": method,
+            "temperature": temperature,
+            "seed": seed,
+            "success": rate,
+            "mean_return": returns[seed],
+        }
+        for seed, rate in zip(played.seeds, played.success.mean(axis=1), strict=True)
+    ]
 
 
 def _method_row(
@@ -264,7 +242,7 @@ def _method_row(
         "mean_return": paid.mean,
         "return_lower": paid.lower,
         "return_upper": paid.upper,
-        "paid_share": _paid(test),
+        "paid_share": paid_share(test),
         "mean_progress": test["final_progress"].mean(),
         "mean_turns": test["n_turns"].mean(),
         "mean_action_tokens": test["n_action_tokens"].mean(),
@@ -276,8 +254,8 @@ def _method_row(
     }
 
 
-def _paid(episodes: pd.DataFrame) -> float:
-    """Share of episodes with a return above 0: what H-GRPO calls success."""
+def paid_share(episodes: pd.DataFrame) -> float:
+    """Share of episodes with a return above 0, which H-GRPO calls success."""
     return float((episodes["env_return"] > 0).mean())
 
 
@@ -288,7 +266,7 @@ def _family(
     protocol: Protocol,
     mcnemar_rows: list[dict],
 ) -> pd.DataFrame:
-    """Paired comparisons of `methods`, greedy, with one baseline; appends to `mcnemar_rows`."""
+    """Paired comparisons of greedy `methods` with one baseline; appends to `mcnemar_rows`."""
     theirs, rows = paired[baseline], []
     for method in methods:
         mine = paired[method, GREEDY]
@@ -351,7 +329,7 @@ def _family(
 
 
 def _check_pairs(method: str, mine: Outcomes, baseline: str, theirs: Outcomes) -> None:
-    """Tasks agree already (`check_episodes`); seeds may not."""
+    """Check that both arms have the same seeds; `check_episodes` has checked the tasks."""
     only_mine = sorted(set(mine.seeds) - set(theirs.seeds))
     only_theirs = sorted(set(theirs.seeds) - set(mine.seeds))
     if only_mine or only_theirs:
@@ -363,12 +341,12 @@ def _check_pairs(method: str, mine: Outcomes, baseline: str, theirs: Outcomes) -
 
 
 def _best_temperature(temperatures: pd.DataFrame) -> float:
-    """Highest validation success; the lower temperature of a tie."""
+    """The temperature with the highest validation success; of equals, the lowest."""
     validation = temperatures[temperatures["panel"] == VALIDATION]
     if validation.empty:
         raise UserError(
-            "the untrained arm has no validation episodes, so its best temperature cannot be "
-            "chosen without looking at the test panel"
+            "the untrained arm has no validation episodes: its best temperature cannot be chosen "
+            "without looking at the test panel"
         )
     ranked = validation.sort_values(["success", "temperature"], ascending=[False, True])
     return float(ranked["temperature"].iloc[0])

@@ -84,7 +84,7 @@ def outputs(study: "Study") -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read, compare, write."""
-    from hgrpo.evaluation.comparison import methods_comparison
+    from hgrpo.report.export_comparison import methods_comparison
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.page import Page, render
     from hgrpo.report.provenance_rows import provenance_rows, read_mapping
@@ -111,9 +111,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         left_out=left_out(stages),
     )
     tables = all_tables(inputs, scripted)
-    manifest = methods_comparison(inputs.comparison, inputs.episodes)
-    for name, row in manifest.items():
-        row["_label"] = inputs.arms.label(name)
+    labels = {name: inputs.arms.label(name) for name in inputs.arms.names}
+    manifest = methods_comparison(inputs.comparison, inputs.episodes, labels)
     html = render(page)
     with atomic_folder(paths.tables) as out:
         write_tables(tables, out)

@@ -1,4 +1,4 @@
-"""The judge server as a process, asked by the real client: drills, caches shared, clean ends."""
+"""The judge server as a process, asked by EndpointJudge: drills, shared caches, clean ends."""
 
 import json
 import signal
@@ -9,15 +9,26 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
-from judge_cases import GOAL, ROOM, WON, counted, failures, group, settings, trajectory, two_jobs
+from judge_cases import (
+    GOAL,
+    ROOM,
+    WON,
+    counted,
+    failures,
+    group,
+    odd_trajectories,
+    prompt_of,
+    settings,
+    trajectory,
+    two_jobs,
+)
 
 from hgrpo.credit.base import Context
-from hgrpo.credit.judge import make, rubric
+from hgrpo.credit.judge import judge_text, make
 from hgrpo.credit.judge.accounting import CALL_FAILURES
-from hgrpo.credit.judge.prompts import PRIMERS
-from hgrpo.credit.judge.record import Record
 from hgrpo.errors import UserError
 
 # A fault of the server -> what the client calls it.
@@ -92,7 +103,8 @@ def healthy():
 def judge_of(tmp_path):
     def build(server, environment="alfworld", **changes):
         context = Context(environment, cache_dir=tmp_path / "cache")
-        chosen = {"base_url": server.url, "api_key_env": None} | changes
+        url = server.url if server else "service"
+        chosen = {"base_url": url, "api_key_env": None} | changes
         return make(settings(**chosen), context)
 
     return build
@@ -104,7 +116,7 @@ def values(rows):
 
 def by_rules(played):
     turns = [(turn.observation, turn.action) for turn in played.turns]
-    return rubric.alfworld(played.goal, Record(turns, played.success))
+    return judge_text("alfworld").score(played.goal, turns, played.success)
 
 
 def cached_scores(tmp_path):
@@ -112,47 +124,12 @@ def cached_scores(tmp_path):
         return [json.loads(text) for (text,) in database.execute("SELECT scores FROM answers")]
 
 
-def test_a_won_and_a_lost_game_get_the_rubric_s_scores(healthy, judge_of):
-    won, lost = trajectory(WON, success=True), failures(1)[0]
-    scores = [*by_rules(won), *by_rules(lost)]
-    assert scores[: len(WON)] == [score for *_, score in WON]
-    mean = sum(scores) / len(scores)
-    judge = judge_of(healthy)
-    credit = [value for row in judge.assign(group([won, lost])) for value in row]
-    assert credit == pytest.approx([(score - mean) / 10 for score in scores])
-    report = counted(judge)
-    assert (report["calls"], report["fallbacks"], report["dollars"]) == (2, 0, 0.0)
-
-
-def test_a_group_is_one_call_with_the_same_scores(healthy, judge_of):
-    played = [trajectory(WON, success=True), *failures(3), trajectory([])]
-    together = judge_of(healthy, variant="group")
-    assert values(together.assign(group(played))) == values(judge_of(healthy).assign(group(played)))
-    assert counted(together)["calls"] == 1
-    assert counted(together)["judged"] == 4
-
-
-@pytest.mark.parametrize("normalisation", ["centred", "share"])
 @pytest.mark.parametrize("variant", ["trajectory", "group"])
-def test_odd_trajectories(healthy, judge_of, variant, normalisation):
-    odd = [
-        trajectory([("nimm Töpfchen 1 \n{}", 'éß猫 "{[')], goal="stell das Töpfchen weg 🫖"),
-        trajectory([("look", "a " * 5_000), ("look", "b")], opening="long " * 2_000),
-        trajectory([("", "Nothing happens."), ("look\u2028", "\udc80")], env_return=0.25),
-    ]
-    judge = judge_of(healthy, variant=variant, normalisation=normalisation)
-    for one in odd:  # K = 1
-        (row,) = judge.assign(group([one]))
-        assert row.shape == (len(one.turns),)
-        expected = 0.0 if normalisation == "centred" else one.env_return
-        assert row.sum() == pytest.approx(expected)
-    assert [row.shape for row in judge.assign(group([*odd, trajectory([])]))] == [
-        (1,),
-        (2,),
-        (2,),
-        (0,),
-    ]
-    assert counted(judge)["fallbacks"] == 0
+def test_it_answers_and_counts_as_the_rubric_in_process_does(healthy, judge_of, variant):
+    played = [trajectory(WON, success=True), *failures(3), *odd_trajectories(), trajectory([])]
+    served, local = judge_of(healthy, variant=variant), judge_of(None, variant=variant)
+    assert values(served.assign(group(played))) == values(local.assign(group(played)))
+    assert served.report() == local.report()
 
 
 def test_five_faults_at_once_are_counted_alike_and_spoil_nothing(tmp_path, judge_of):
@@ -292,12 +269,26 @@ def test_it_passes_for_no_other_model(healthy, judge_of):
         judge_of(healthy, model="gpt-4o-mini").assign(group(failures(1)))
 
 
-def test_it_has_no_rules_for_another_game(healthy, judge_of, caplog, monkeypatch):
-    monkeypatch.setitem(PRIMERS, "chess", "The game is chess in text.")
-    judge = judge_of(healthy, environment="chess", fallback_limit=1)
-    judge.assign(group(failures(2)))
-    assert counted(judge)["fallback_rejected"] == counted(judge)["calls"] == 2
-    assert "the offline rubric knows no environment 'chess'" in caplog.text
+def ask(url, prompt):
+    """The server's answer to a prompt, sent as the client sends it."""
+    asked = {"model": "offline-rubric", "messages": prompt.messages}
+    body = json.dumps(asked | {"response_format": prompt.response_format}).encode()
+    request = urllib.request.Request(url + "/chat/completions", data=body)
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+def test_it_refuses_what_its_rules_cannot_score(healthy):
+    prompt = prompt_of(failures(2))
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        ask(healthy.url, prompt)
+    said = json.load(caught.value)["error"]["message"]
+    assert said == "response_format asks for one trajectory, the prompt shows 2"
+    chess = json.loads(json.dumps(prompt.messages).replace("alfworld", "chess"))
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        ask(healthy.url, replace(prompt, messages=chess))
+    said = json.load(caught.value)["error"]["message"]
+    assert said.startswith("environment 'chess' has no text for a judge")
 
 
 @pytest.mark.parametrize(

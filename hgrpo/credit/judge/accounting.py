@@ -1,4 +1,4 @@
-"""Calls, tokens and dollars of one process: what was asked, what it cost, what went wrong."""
+"""Calls, tokens, dollars and failures of one process."""
 
 import threading
 from collections import Counter
@@ -8,7 +8,7 @@ from hgrpo.credit.judge.prompts import Prompt
 from hgrpo.credit.judge.settings import Settings
 from hgrpo.credit.judge.spend import Spend
 
-# Why a call failed; `rejected` is a refusal that no retry mends (a prompt too long, say).
+# Why a call failed. `rejected`: no retry would help (a prompt that is too long, for example).
 CALL_FAILURES = (
     "rate_limit",
     "quota",
@@ -20,10 +20,10 @@ CALL_FAILURES = (
     "wrong_length",
     "out_of_range",
 )
-# Why a trajectory got uniform credit: its last call's failure, or no call could be made.
+# Why a trajectory got uniform credit: the failure of its last call, or a cap.
 FALLBACKS = (*CALL_FAILURES, "call_cap", "dollar_cap")
 
-# Rounded to the safe side: English is above 4 bytes a token, an entry of the answer about 12.
+# High estimates: English has more than 4 bytes a token, an entry of the answer about 12 tokens.
 _BYTES_PER_TOKEN = 3
 _TOKENS_PER_ENTRY = 32
 _TOKENS_AROUND = 64
@@ -38,21 +38,20 @@ class Usage:
 
 
 def output_limit(prompt: Prompt, settings: Settings) -> int:
-    """Most tokens an answer may have: room for every entry, and for thinking if asked for."""
+    """Most tokens of an answer: room for every entry and for `thinking_tokens`."""
     return _TOKENS_AROUND + _TOKENS_PER_ENTRY * sum(prompt.turns) + settings.thinking_tokens
 
 
 class Account:
     """Counts of one process; safe to use from several threads.
 
-    A call's dollars are set aside before it is made, at an estimate on the safe side, and settled
-    when its answer says what it took. A call whose answer never came may have been billed: its
-    estimate stays counted against the cap, as `dollars_unconfirmed`. So the dollar cap holds as far
-    as the estimate does: 3 bytes a token of the prompt, and the answer at its longest.
+    A call sets dollars aside before it starts, at a high estimate: 3 bytes a token of the prompt,
+    and the longest answer. Its answer says what it cost, and replaces the estimate. A call without
+    an answer may have been billed, so its estimate stays counted, as `dollars_unconfirmed`.
 
     Args:
         settings: the prices.
-        spend: the study's, which holds the caps.
+        spend: of the whole study; holds the caps.
     """
 
     def __init__(self, settings: Settings, spend: Spend):
@@ -70,7 +69,7 @@ class Account:
         self.fallbacks: Counter[str] = Counter()
 
     def begin(self, prompt: Prompt, retry: bool) -> float:
-        """Count a call that is about to be made; returns the dollars set aside for it.
+        """Count a call before it starts, and return the dollars set aside for it.
 
         Raises:
             CapError: the call would pass a cap of the study; it is not counted.
@@ -83,7 +82,7 @@ class Account:
         return aside
 
     def answered(self, aside: float, usage: Usage | None) -> None:
-        """Settle a call that was answered; without usage it keeps its estimate."""
+        """Replace the estimate by the cost; without usage the estimate stays."""
         if usage is None:
             with self._lock:
                 self.dollars_unconfirmed += aside
@@ -98,7 +97,7 @@ class Account:
             )
 
     def refused(self, aside: float) -> None:
-        """Settle a call that the server turned down: it costs nothing."""
+        """Take the estimate back: a call that the server refuses costs nothing."""
         self._spend.settle(aside, 0.0)
 
     def failed(self, reason: str) -> None:
@@ -108,11 +107,11 @@ class Account:
 
     @property
     def fallback_share(self) -> float:
-        """Share of judged trajectories that got uniform credit; 0 before the first one."""
+        """Share of the judged trajectories that got uniform credit; 0 if none was judged."""
         return self.fallbacks.total() / self.judged if self.judged else 0.0
 
     def report(self) -> dict[str, float]:
-        """Everything counted, flat, with the same keys every time."""
+        """All counts; the keys are the same every time."""
         with self._lock:
             return {
                 "judged": self.judged,

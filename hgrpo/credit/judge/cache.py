@@ -1,7 +1,7 @@
-"""Raw scores on disk, shared by seeds, methods and parallel jobs.
+"""Judgements on disk, shared by seeds, methods and parallel jobs.
 
-Only raw scores are kept, and only whole judgements: what depends on the return or on the group
-is worked out when credit is.
+The cache holds raw scores of whole judgements. `scores.credit` computes from them what depends on
+the return or on the group.
 """
 
 import hashlib
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.scores import Scores, ScoresError, check
+from hgrpo.credit.judge.protocol import Judgement
+from hgrpo.credit.judge.scores import ScoresError, check
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.errors import UserError
 from hgrpo.trajectories.trajectory import Trajectory
@@ -18,15 +19,15 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class Question:
-    """All that a judgement depends on.
+    """Everything that a judgement depends on.
 
     Attributes:
-        environment: family of the environment.
+        environment: its name.
         variant: what one call shows.
-        version: of the prompt, and of the rubric where that answers.
-        endpoint: address asked; servers that call their models alike are not one judge.
-        model, temperature: as asked for.
-        trajectories: what is shown, in order.
+        version: of the prompt; for the offline rubric also of its rules.
+        endpoint: address; the same model name at another address is another judge.
+        model, temperature: as the settings say.
+        trajectories: what the call shows, in order.
     """
 
     environment: str
@@ -57,22 +58,14 @@ class Question:
         return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """Raw scores and the name of the model that gave them."""
-
-    scores: Scores
-    answered_by: str
-
-
 class ScoreCache:
-    """Judgements by question; `get` and `put` raise UserError when the file cannot be used."""
+    """Judgements by question. `get` and `put` raise UserError if the file cannot be used."""
 
     def __init__(self, database: Database):
         self._database = database
 
     def get(self, question: Question) -> Judgement | None:
-        """What is known, or None."""
+        """The judgement, or None if the cache has none."""
         rows = self._database.execute(
             "SELECT scores, answered_by FROM answers WHERE key = ?", (question.key,)
         )
@@ -90,10 +83,10 @@ class ScoreCache:
         return Judgement(scores, answered_by)
 
     def put(self, question: Question, judgement: Judgement) -> Judgement:
-        """Keep a judgement; returns the one in the cache, which is another job's if that was first.
+        """Keep a judgement, and return the one in the cache: the first job's, if two jobs asked.
 
         Raises:
-            ScoresError: the scores are not whole; nothing is kept.
+            ScoresError: the scores do not fit the turns; nothing is kept.
         """
         check(judgement.scores, question.turns)
         values = (

@@ -1,8 +1,8 @@
-"""The file that all jobs of a study share: what judges said, and what asking them cost.
+"""The SQLite file that all jobs of a study share: judges' answers, and their cost.
 
-One SQLite file in write-ahead-log mode: readers do not wait for the writer, and writers wait for
-each other. That mode needs all processes on one machine; jobs on several machines want a cache
-folder each, on a local disk.
+In write-ahead-log mode readers do not wait, and writers wait for each other. This mode works only
+between processes of one machine. Jobs on several machines need one cache folder per machine, on a
+local disk.
 """
 
 import sqlite3
@@ -44,7 +44,7 @@ class Database:
     """One connection to the file `path`, for all threads of a process.
 
     Raises:
-        UserError: the file cannot be used; also from `execute`.
+        UserError: the file cannot be used. `execute` raises it too.
     """
 
     def __init__(self, path: Path):
@@ -54,12 +54,12 @@ class Database:
         self._connection = self._guarded(self._open)
 
     def execute(self, statement: str, values: Sequence | Mapping = ()) -> list[tuple]:
-        """The rows that one statement, which is one transaction, gives."""
+        """Run one statement as one transaction and return its rows."""
         with self._lock:
             return self._guarded(lambda: self._connection.execute(statement, values).fetchall())
 
     def _open(self) -> sqlite3.Connection:
-        # The lock lets one thread in at a time, which is what SQLite asks for.
+        # SQLite allows one thread at a time on a connection; the lock sees to that.
         connection = sqlite3.connect(
             self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )
@@ -86,5 +86,6 @@ class Database:
 
 
 def _is_busy(error: BaseException) -> bool:
-    code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+    busy = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+    # The low byte is the primary code; the rest refines it.
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in busy

@@ -1,20 +1,20 @@
-"""Faults for drills: what a judge's endpoint may do wrong, at shares of one's choosing."""
+"""Faults of a judge's server for drills, each at a chosen share of the requests."""
 
 import hashlib
 import threading
 from collections import Counter
 from collections.abc import Mapping
 
-# In the order they are drawn in: the first that comes up happens.
+# Drawn in this order; the first one drawn happens.
 FAULTS = ("rate-limit", "drop", "timeout", "malformed", "wrong-length")
 
 
 class FaultPlan:
     """Says which requests go wrong, and how.
 
-    Each fault is drawn on its own for each request, so that five at 0.2 leave 0.8^5 = 33 % of
-    the requests whole. A draw depends on the seed, the request's body and how often that body
-    was sent before, not on the order in which different requests arrive.
+    Each fault is drawn separately for each request: five faults at 0.2 leave 0.8^5 = 33 % of the
+    requests whole. A draw depends on the seed, on the request's body and on how often that body was
+    sent before. The order of different requests does not matter.
     """
 
     def __init__(self, shares: Mapping[str, float], seed: int):

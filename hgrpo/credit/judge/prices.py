@@ -1,7 +1,7 @@
-"""List prices, so that a method file names a model and no more.
+"""OpenAI's list prices, so that a method file only has to name a model.
 
-Only models that take what the client sends (a temperature, a strict JSON schema) are listed, under
-the names that OpenAI moves along; a dated snapshot may cost something else.
+The list holds models that accept a temperature and a strict JSON schema, under their undated names.
+A dated snapshot may have another price.
 """
 
 from typing import NamedTuple
@@ -29,10 +29,9 @@ AT_OPENAI = {
 
 
 def known_price(model: str, base_url: str) -> Price | None:
-    """What a model costs at an address; None where that is not known.
+    """The price of a model at an address, or None if it is unknown.
 
-    The same name may have another price at another address, so the list holds for OpenAI's alone.
-    The offline rubric is free wherever it runs.
+    The list holds at OpenAI's address only. The offline rubric is free at every address.
     """
     if model == rubric.MODEL:
         return Price(0.0, 0.0)

@@ -1,8 +1,8 @@
-"""What the judge is shown, and the form its answer must have.
+"""What a judge is shown, and the form its answer must have.
 
-The trajectory is given as JSON, one object a line, so that no text of the game or of the agent
-can pass for a turn of its own or for an instruction. Shown are the goal, every turn's observation
-and action, and the outcome; nothing is cut.
+The prompt shows the goal, every turn's observation and action, and the outcome. Nothing is cut.
+Trajectories are JSON, one object a line, so no text of the game or of the agent can pass for
+another turn or for an instruction.
 """
 
 import json
@@ -10,29 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hgrpo.credit.judge.settings import Variant
-from hgrpo.errors import UserError
 from hgrpo.trajectories.trajectory import Trajectory
 
 PROMPT_VERSION = "3"
-"""Part of the cache's key: raise it with any change to what a judge is sent."""
+"""Part of the cache's key: raise it when anything that a judge is sent changes.
 
-PRIMERS = {
-    "alfworld": (
-        "The game is a household in text (ALFWorld). The agent walks between receptacles, opens "
-        "them, takes, heats, cools, cleans and puts down objects. Turns that bring a sub-goal of "
-        "the task nearer (finding, taking or changing the object asked for, bringing it to its "
-        "place) count for more than exploration that shows nothing, and exploration for more than "
-        'actions without effect ("Nothing happens."), repetitions and undoing what was done.'
-    ),
-    "webshop": (
-        "The game is a web shop in text (WebShop). The agent searches, opens products, chooses "
-        "options and buys one. Informative searches, opening a product that matches the "
-        "instruction, choosing the options asked for and buying the match count for more than "
-        "redundant navigation, and that for more than actions without effect. In plain text "
-        "a product's page looks the same before and after an option is chosen: a click on a value "
-        "that it offers has its effect all the same."
-    ),
-}
+An environment's primer has a version of its own: `JudgeText.primer_version`.
+"""
 
 _SYSTEM = (
     "You judge what an agent did in a text game. Score every turn from 0 to 10 for how much its "
@@ -50,31 +34,39 @@ _SCALE = (
 
 @dataclass(frozen=True)
 class Prompt:
-    """One call: what is sent, and how many scores of which form must come back."""
+    """One call.
+
+    Attributes:
+        messages: what is sent, in OpenAI's form.
+        response_format: the form of the answer.
+        turns: number of turns of each trajectory shown.
+        variant: what the call shows.
+    """
 
     messages: list[dict[str, str]]
     response_format: dict
     turns: tuple[int, ...]
     variant: Variant
 
-
-def check_environment(environment: str) -> None:
-    """Raise UserError when the judge has no primer for an environment."""
-    if environment not in PRIMERS:
-        known = ", ".join(sorted(PRIMERS))
-        raise UserError(f"the judge knows nothing of environment {environment!r}; known: {known}")
+    @property
+    def user(self) -> str:
+        """The user's message, which shows the trajectories."""
+        return self.messages[-1]["content"]
 
 
-def prompt(environment: str, trajectories: Sequence[Trajectory], variant: Variant) -> Prompt:
+def prompt(
+    environment: str, primer: str, trajectories: Sequence[Trajectory], variant: Variant
+) -> Prompt:
     """The call that asks for the scores of trajectories of one task.
 
     Args:
-        environment: a key of PRIMERS.
+        environment: its name.
+        primer: what the prompt says about the environment (`JudgeText.primer`).
         trajectories: one, or all of a group; each with at least one turn.
         variant: `trajectory` or `group`.
     """
     turns = tuple(len(trajectory.turns) for trajectory in trajectories)
-    lines = [PRIMERS[environment]]
+    lines = [primer]
     if variant == "group":
         lines.append(_SCALE)
     lines.append(_line(environment=environment, goal=trajectories[0].goal))
@@ -94,8 +86,8 @@ def prompt(environment: str, trajectories: Sequence[Trajectory], variant: Varian
 def answer_format(variant: Variant) -> dict:
     """The `response_format` of a call: a strict JSON schema, the same for every length.
 
-    Lengths and the range 0..10 are left to the reader of the answer: a schema that changes with
-    every trajectory would be compiled anew each time, and not every server knows those keywords.
+    `scores.parse` checks lengths and the range 0..10. The schema leaves them out because a server
+    would compile a new schema for every length, and some servers lack those keywords.
     """
     scores = _array(_object(turn={"type": "integer"}, score={"type": "number"}))
     if variant == "trajectory":
@@ -123,7 +115,7 @@ def _record(index: int, trajectory: Trajectory) -> list[str]:
 
 
 def _line(**fields: object) -> str:
-    # A lone surrogate, which no UTF-8 request can carry, becomes a question mark.
+    # UTF-8 cannot carry a lone surrogate; it becomes a question mark.
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
 
 

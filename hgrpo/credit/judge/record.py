@@ -1,11 +1,11 @@
-"""A judge's prompt, read back: the trajectories that it shows."""
+"""Reads the trajectories back from a judge's prompt."""
 
 import json
 from dataclasses import dataclass, field
 
 
 class RubricError(Exception):
-    """A prompt the rubric cannot read."""
+    """A prompt that the rubric cannot score."""
 
 
 @dataclass
@@ -16,14 +16,14 @@ class Record:
     completed: bool = False
 
 
-def read(text: str) -> tuple[str, str, list[Record]]:
-    """Environment, goal and trajectories of a prompt's user message.
+def read(message: str) -> tuple[str, str, list[Record]]:
+    """Environment, goal and trajectories in a prompt's user message.
 
     Raises:
-        RubricError: the lines of JSON are not those of `prompts.prompt`.
+        RubricError: the lines of JSON are not those that `prompts.prompt` writes.
     """
     try:
-        lines = [json.loads(line) for line in text.split("\n") if line.startswith("{")]
+        lines = [json.loads(line) for line in message.split("\n") if line.startswith("{")]
         environment, goal = lines[0]["environment"], lines[0]["goal"]
         records: list[Record] = []
         for line in lines[1:]:
@@ -34,6 +34,8 @@ def read(text: str) -> tuple[str, str, list[Record]]:
                 record.completed = line["outcome"]["success"]
             else:
                 record.turns.append((line["observation"], line["action"]))
+        if not isinstance(environment, str) or not isinstance(goal, str):
+            raise TypeError
     except (ValueError, KeyError, IndexError, TypeError):
         raise RubricError("the message is not a judge's prompt") from None
     if not records or not all(record.turns for record in records):

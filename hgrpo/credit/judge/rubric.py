@@ -1,42 +1,45 @@
-"""The offline rubric: a judge by rules, for machines without a language model to ask.
+"""The offline rubric: rules that score turns on machines without a language model.
 
-It reads the prompt a language model would read (`prompts.py`) and nothing else. Every environment
-has rules of its own (`rubric_alfworld.py`, `rubric_webshop.py`); the scores are absolute, so that
-trajectories of a group compare.
+The rubric reads the prompt that a language model would read, and nothing else. Each environment
+has its own rules (`JudgeText.score`). Scores are absolute, so trajectories of a group compare.
 """
 
-import hashlib
-from collections.abc import Callable
-from pathlib import Path
+import json
+import math
+from collections.abc import Sequence
 
-from hgrpo.credit.judge.record import Record, RubricError, read
-from hgrpo.credit.judge.rubric_alfworld import alfworld
-from hgrpo.credit.judge.rubric_webshop import webshop
+from hgrpo.credit.judge.record import Record, RubricError
+from hgrpo.credit.judge.text import JudgeText
 
 MODEL = "offline-rubric"
-RUBRICS: dict[str, Callable[[str, Record], list[float]]] = {
-    "alfworld": alfworld,
-    "webshop": webshop,
-}
+_BYTES_PER_TOKEN = 4
 
 
-def version(folder: Path) -> str:
-    """16 hex digits of the rules in a folder: a hash of what reads a prompt and scores it."""
-    files = [folder / "record.py", *sorted(folder.glob("rubric*.py"))]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+def judge(text: JudgeText, goal: str, records: Sequence[Record]) -> list[list[float]]:
+    """Scores of every turn of every trajectory.
 
-
-VERSION = version(Path(__file__).parent)
-"""Part of the cache's key, so that other rules never get these scores."""
-
-
-def judge(text: str) -> list[list[float]]:
-    """Scores of every turn of every trajectory in a prompt's user message.
+    Args:
+        text: the environment's.
+        goal, records: as `record.read` finds them in a prompt.
 
     Raises:
-        RubricError: the text holds no trajectory, or one of an environment without a rubric.
+        RubricError: the environment has no rubric.
     """
-    environment, goal, records = read(text)
-    if environment not in RUBRICS:
-        raise RubricError(f"the offline rubric knows no environment {environment!r}")
-    return [RUBRICS[environment](goal, record) for record in records]
+    if text.score is None:
+        raise RubricError("this environment has no offline rubric")
+    return [text.score(goal, record.turns, record.completed) for record in records]
+
+
+def answer(scores: Sequence[Sequence[float]], variant: str) -> str:
+    """The JSON text that a language model would answer, as `prompts.answer_format` asks for."""
+    lists = [[{"turn": i, "score": s} for i, s in enumerate(row)] for row in scores]
+    if variant == "trajectory":
+        (only,) = lists
+        return json.dumps({"scores": only})
+    entries = [{"trajectory": k, "scores": row} for k, row in enumerate(lists)]
+    return json.dumps({"trajectories": entries})
+
+
+def count_tokens(*texts: str) -> int:
+    """Tokens as the rubric counts them: UTF-8 bytes / 4, rounded up."""
+    return math.ceil(sum(len(text.encode()) for text in texts) / _BYTES_PER_TOKEN)

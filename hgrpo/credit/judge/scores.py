@@ -1,4 +1,4 @@
-"""From the judge's answer to credit: a strict reading of the scores, and their normalisation."""
+"""Reads scores from a judge's answer, strictly, and turns them into credit."""
 
 import json
 import math
@@ -18,8 +18,9 @@ Scores = list[list[float]]
 class ScoresError(Exception):
     """An answer that is not a judgement.
 
-    `reason` is "malformed" (not JSON of the form asked for), "wrong_length" (not exactly one
-    entry for every turn) or "out_of_range" (a score that is not in 0..10).
+    Attributes:
+        reason: "malformed" (not JSON of the requested form), "wrong_length" (not exactly one entry
+            for every turn) or "out_of_range" (a score outside 0..10).
     """
 
     def __init__(self, reason: str, message: str):
@@ -31,12 +32,12 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
     """The scores in an answer, in the order of the turns.
 
     Args:
-        text: the answer, of the form `prompts.answer_format` asks for.
+        text: the answer, in the form of `prompts.answer_format`.
         turns: number of turns of each trajectory shown.
         variant: `trajectory` (one trajectory) or `group`.
 
     Raises:
-        ScoresError: anything else than one finite score in 0..10 for each turn of each trajectory.
+        ScoresError: not exactly one finite score in 0..10 for each turn of each trajectory.
     """
     try:
         answer = json.loads(text, parse_constant=_no_constant)
@@ -65,18 +66,22 @@ def credit(
     returns: Sequence[float],
     normalisation: Normalisation,
 ) -> list[np.ndarray]:
-    """Credit of every turn of a group, K float64 arrays of [T_k].
+    """Credit of every turn of a group of K trajectories.
 
-    `centred` is (s - m) / 10 with m the mean score over all judged turns of the group: failures
-    teach too. `share` is s * R / sum(s) of the trajectory, and R / T where the scores are all
-    zero: it sums to R, so that a trajectory without return gets no signal.
+    `centred`: (s - m) / 10, where m is the mean score over all judged turns of the group. Failed
+    trajectories teach too.
+    `share`: s * R / sum(s) within the trajectory, and R / T if all its scores are zero. Credit sums
+    to R, so a trajectory without return teaches nothing.
 
     Args:
-        scores: of each trajectory; None where there is no judgement. Such a trajectory gets
-            uniform credit: zeros if `centred`, R / T if `share`.
-        turns: T_k of each trajectory.
-        returns: R_k of each trajectory.
+        scores: [K] rows of T_k; None for a trajectory without a judgement, which gets uniform
+            credit: zeros if `centred`, R / T if `share`.
+        turns: [K], T_k.
+        returns: [K], R_k.
         normalisation: see above.
+
+    Returns:
+        K float64 arrays of [T_k].
     """
     if normalisation == "centred":
         judged = [score for row in scores if row is not None for score in row]
@@ -103,7 +108,7 @@ def _turns(entries: object, length: int) -> list[float]:
 
 
 def _by_index(entries: object, index: str, value: str, length: int) -> list:
-    """Values of a list of {index, value} objects, sorted; the indices must be 0..length-1."""
+    """Values of a list of {index, value} objects in order; the indices must be 0..length-1."""
     if not isinstance(entries, list):
         raise ScoresError("malformed", f"no list of {index}s")
     found = {}
@@ -125,7 +130,7 @@ def _only(answer: object, key: str) -> object:
 
 
 def _in_range(score: object) -> float:
-    # Exact types: to Python, true is a number.
+    # Exact types, because a bool is an int in Python.
     if type(score) not in {int, float}:
         raise ScoresError("malformed", "a score is not a number")
     if not LOWEST <= score <= HIGHEST:

@@ -1,23 +1,26 @@
-"""The offline judge behind HTTP: what OpenAI's chat endpoint answers, from the rubric's rules."""
+"""The offline rubric behind HTTP, as an OpenAI-compatible chat endpoint."""
 
 import json
-import math
 import select
 import sys
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import get_args
 from urllib.parse import urlsplit
 
-from hgrpo.credit.judge import rubric
+from hgrpo.credit.judge import judge_text, rubric
 from hgrpo.credit.judge.faults import FAULTS, FaultPlan
 from hgrpo.credit.judge.prompts import answer_format
+from hgrpo.credit.judge.record import RubricError, read
+from hgrpo.credit.judge.settings import Variant
+from hgrpo.errors import UserError
 
 _LARGEST_BODY = 64 * 2**20
 
 
 class JudgeServer(ThreadingHTTPServer):
-    """The server; `stats` counts requests by their fate, and the tokens reported."""
+    """The server; `stats` counts requests by their fate, and tokens."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -31,7 +34,7 @@ class JudgeServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The base URL a client needs."""
+        """The base URL for clients."""
         host, port = self.server_address[:2]
         return f"http://{host}:{port}/v1"
 
@@ -41,19 +44,19 @@ class JudgeServer(ThreadingHTTPServer):
             self._counts.update({"requests": 1, fate: 1, **tokens})
 
     def stats(self) -> dict[str, int]:
-        """Counts so far, every key present."""
+        """Counts so far; every key is present."""
         keys = ("requests", "answered", "refused", *FAULTS, "input_tokens", "output_tokens")
         with self._lock:
             return {key: self._counts[key] for key in keys}
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that went away; the rest is an error of ours."""
+        """Ignore clients that hung up; print any other error."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class RefusalError(Exception):
-    """A request that gets an error for an answer."""
+    """A request whose answer is an error."""
 
     def __init__(self, status: int, code: str, message: str):
         super().__init__(message)
@@ -88,13 +91,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(refusal.status, _error(refusal.code, str(refusal)))
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: /stats has the counts, and a log could hold what should not be in one."""
+        """Log nothing: /stats has the counts, and a log could leak a key."""
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _LARGEST_BODY:
             self.close_connection = True
-            raise RefusalError(413, "body", f"a body of at most {_LARGEST_BODY} bytes was expected")
+            raise RefusalError(413, "body", f"send a body of at most {_LARGEST_BODY} bytes")
         return self.rfile.read(int(length))
 
     def _complete(self, body: bytes) -> None:
@@ -133,35 +136,37 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def complete(body: bytes, fault: str | None = None) -> dict:
-    """The chat completion that answers a request's body, spoilt by `fault` if it is one of text.
+    """The chat completion for a request's body; the faults of text spoil it.
 
     Raises:
-        RefusalError: the request is not one of the judge's.
+        RefusalError: the request is not a judge's.
     """
     try:
         request = json.loads(body)
         model = request["model"]
-        text = next(m["content"] for m in request["messages"] if m["role"] == "user")
-        asked = request["response_format"]
-        size = sum(len(m["content"].encode()) for m in request["messages"])
+        message = next(m["content"] for m in request["messages"] if m["role"] == "user")
+        variant = _variant(request["response_format"])
+        texts = [m["content"] for m in request["messages"]]
+        prompt_tokens = rubric.count_tokens(*texts)
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
-        raise RefusalError(
-            400, "invalid_request", "no chat request with a response_format"
-        ) from None
+        raise _invalid("a chat request with a response_format was expected") from None
     if model != rubric.MODEL:
         raise RefusalError(
             404, "model_not_found", f"only {rubric.MODEL!r} is served, not {model!r}"
         )
     try:
-        scores = rubric.judge(text)
-    except rubric.RubricError as error:
-        raise RefusalError(400, "invalid_request", str(error)) from None
+        environment, goal, records = read(message)
+        scores = rubric.judge(judge_text(environment), goal, records)
+    except (RubricError, UserError) as error:
+        raise _invalid(str(error)) from None
+    if variant == "trajectory" and len(scores) != 1:
+        raise _invalid(f"response_format asks for one trajectory, the prompt shows {len(scores)}")
     if fault == "wrong-length":
         scores[-1].pop()
-    content = json.dumps(_answer(scores, asked))
+    content = rubric.answer(scores, variant)
     if fault == "malformed":
         content = content[: len(content) // 2]
-    used = {"prompt_tokens": _tokens(size), "completion_tokens": _tokens(len(content))}
+    used = {"prompt_tokens": prompt_tokens, "completion_tokens": rubric.count_tokens(content)}
     return {
         "id": "chatcmpl-offline-rubric",
         "object": "chat.completion",
@@ -178,25 +183,16 @@ def complete(body: bytes, fault: str | None = None) -> dict:
     }
 
 
-def _answer(scores: list[list[float]], asked: object) -> dict:
-    lists = [[{"turn": i, "score": s} for i, s in enumerate(row)] for row in scores]
-    if asked == answer_format("trajectory") and len(lists) == 1:
-        return {"scores": lists[0]}
-    if asked == answer_format("group"):
-        return {"trajectories": [{"trajectory": k, "scores": x} for k, x in enumerate(lists)]}
-    raise RefusalError(400, "invalid_request", "response_format asks for another form than scores")
+def _variant(asked: object) -> Variant:
+    for variant in get_args(Variant):
+        if asked == answer_format(variant):
+            return variant
+    raise _invalid("response_format asks for another form than scores")
 
 
-def _tokens(size: int) -> int:
-    return math.ceil(size / 4)
+def _invalid(message: str) -> RefusalError:
+    return RefusalError(400, "invalid_request", message)
 
 
 def _error(code: str, message: str) -> dict:
     return {"error": {"message": message, "type": code, "code": code, "param": None}}
-
-
-def serve_in_background() -> str:
-    """Serve on a free loopback port until this process ends; returns the base URL."""
-    server = JudgeServer(("127.0.0.1", 0), FaultPlan({}, 0))
-    threading.Thread(target=server.serve_forever, name="judge-server", daemon=True).start()
-    return server.url

@@ -1,4 +1,4 @@
-"""What a method's `credit:` section may say beside `kind: judge`."""
+"""The keys of a method's `credit:` section beside `kind: judge`."""
 
 import re
 from collections.abc import Mapping
@@ -21,23 +21,23 @@ Normalisation = Literal["centred", "share"]
 
 
 class Settings(Strict):
-    """The judge: who is asked, how, at what price, and when to give up.
+    """The judge: which model to ask, how, at what price, and when to give up.
 
-    Caps hold for a study: what all seeds, rounds and methods, resumed ones too, ask of one model at
-    one address. An answer from the cache counts nothing. `max_calls: 0` allows nothing beyond the
-    cache; null lifts a cap.
+    A cap holds for a study and for one model at one address: all seeds, rounds and methods share
+    it, resumed ones too. Cached answers do not count. `max_calls: 0` allows only the cache; null
+    lifts a cap.
     """
 
-    # Whoever puts a key where its name belongs should not read it again in an error message.
+    # Errors must not repeat a key that was put where its variable's name belongs.
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    model: str = Field(min_length=1, description="`offline-rubric` is hgrpo.cli.judge_server")
+    model: str = Field(min_length=1, description="`offline-rubric`: rules without a language model")
     base_url: str = Field(
-        OPENAI, description="`service`: an offline judge of its own; part of the cache's key"
+        OPENAI, description="`service`: the offline rubric in this process; part of the cache's key"
     )
     api_key_env: str | None = Field(
         "OPENAI_API_KEY",
-        description="environment variable that holds the key; null: none is needed",
+        description="environment variable that holds the key; null if the server needs none",
     )
     variant: Variant = Field("trajectory", description="what one call shows and scores")
     normalisation: Normalisation = Field(
@@ -45,61 +45,63 @@ class Settings(Strict):
         description="centred: (score - group mean) / 10; share: score * return / sum of scores",
     )
     temperature: float = Field(0.0, ge=0, le=2)
-    timeout_s: float = Field(30.0, gt=0, description="to connect, and to wait for the answer")
+    timeout_s: float = Field(
+        30.0, gt=0, description="limit for connecting, and for waiting for the answer"
+    )
     retries: int = Field(3, ge=0, description="further attempts after the first")
     backoff_s: float = Field(1.0, ge=0, description="first pause; doubles with every attempt")
-    concurrency: int = Field(8, gt=0, description="calls under way at once, in each job")
+    concurrency: int = Field(8, gt=0, description="calls at once, in each job")
     max_calls: int | None = Field(
         ge=0,
-        description="requests sent by the whole study to this model at this address, retries "
-        f"included; left out: {MAX_PAID_CALLS}, or null where calls are free",
+        description="most requests of the whole study to this model at this address, with retries; "
+        f"default: {MAX_PAID_CALLS}, or null if calls are free",
     )
     max_dollars: float | None = Field(
         5.0,
         ge=0,
-        description="spent by the whole study on this model at this address, calls under way and "
-        "calls whose price is not known for sure at an estimate on the safe side",
+        description="most dollars of the whole study for this model at this address; calls without "
+        "an answer count at a high estimate",
     )
     dollars_per_million_input: float = Field(
         ge=0,
-        description="price of a million input tokens; left out: the list price of OpenAI's "
-        "(prices.py), 0 for `offline-rubric`",
+        description="price of a million input tokens; default: OpenAI's list price (prices.py), 0 "
+        "for `offline-rubric`",
     )
     dollars_per_million_output: float = Field(
-        ge=0, description="price of a million output tokens; left out: as for input"
+        ge=0, description="price of a million output tokens; default: as for input"
     )
     thinking_tokens: int = Field(
-        0, ge=0, description="room in the answer for a model that thinks before it answers"
+        0, ge=0, description="extra output tokens for a model that thinks before it answers"
     )
     fallback_limit: float = Field(
         0.1,
         ge=0,
         le=1,
-        description="share of a step's trajectories without a judgement above which its round "
-        "fails",
+        description="largest share of a step's trajectories without a judgement; a round fails "
+        "above it",
     )
 
     @property
     def label_remark(self) -> str:
-        """What must stand beside the arm's label wherever its numbers do.
+        """Stands beside the arm's label wherever its numbers do.
 
-        Only our own server answers to the rubric's name, and it answers to no other.
+        Only the offline rubric answers to its name, and to no other name.
         """
         return "(offline rubric)" if self.model == rubric.MODEL else ""
 
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, given: Any) -> Any:
-        """Prices and the call cap, where they are left out, follow from who is asked."""
+        """Fill in prices and the call cap from the model and its address."""
         if not isinstance(given, Mapping):
             return given
         model, base_url = given.get("model"), given.get("base_url", OPENAI)
         if not isinstance(model, str) or not isinstance(base_url, str):
-            # Named by the fields' own checks; what would follow from them is not missed as well.
+            # The fields' own checks name the mistake; report no missing prices beside it.
             return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(given)
         if base_url == SERVICE and model != rubric.MODEL:
             raise ValueError(
-                f"base_url `{SERVICE}` answers as {rubric.MODEL} alone; OpenAI's is {OPENAI}"
+                f"base_url `{SERVICE}` serves only {rubric.MODEL}; OpenAI's address is {OPENAI}"
             )
         filled = dict(given)
         price = known_price(model, base_url.rstrip("/"))
@@ -108,8 +110,8 @@ class Settings(Strict):
         missing = [name for name in _PRICES if name not in filled]
         if missing:
             raise ValueError(
-                f"no price is known of this model at this address: give {' and '.join(missing)} "
-                f"(known are, of {AS_OF} and at {OPENAI}: {', '.join(AT_OPENAI)})"
+                f"the price of this model at this address is unknown: give {' and '.join(missing)} "
+                f"(known at {OPENAI}, as of {AS_OF}: {', '.join(AT_OPENAI)})"
             )
         free = all(filled[name] == 0 for name in _PRICES)
         return {"max_calls": None if free else MAX_PAID_CALLS} | filled
@@ -119,7 +121,7 @@ class Settings(Strict):
     def _one_spelling(cls, text: str) -> str:
         return text.rstrip("/")
 
-    # After the fields, so that the error shows no value: it may be, or hold, a key.
+    # A model validator, because its error shows no value: the value may hold a key.
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.api_key_env is not None and not re.fullmatch(r"[A-Za-z_]\w*", self.api_key_env):

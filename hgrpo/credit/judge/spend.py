@@ -1,4 +1,4 @@
-"""The caps: what a study may spend on a judge, counted where all its jobs see it."""
+"""The caps: what a study may spend on a judge, counted in the file that its jobs share."""
 
 from hgrpo.credit.judge.database import Database
 from hgrpo.credit.judge.settings import Settings
@@ -10,7 +10,7 @@ _SET_ASIDE = f"""UPDATE spend SET calls = calls + 1, dollars = dollars + :aside 
 
 
 class CapError(Exception):
-    """No further call may be made; `reason` is "call_cap" or "dollar_cap"."""
+    """A cap allows no further call; `reason` is "call_cap" or "dollar_cap"."""
 
     def __init__(self, reason: str, message: str):
         super().__init__(message)
@@ -18,17 +18,17 @@ class CapError(Exception):
 
 
 class Spend:
-    """Calls and dollars of a judge, a model at an address, over all jobs of a study.
+    """Calls and dollars of one model at one address, over all jobs of a study.
 
-    Every change is one statement that also looks at the caps, so jobs side by side cannot pass
-    them together. What a job had set aside when it died stays counted: it may have been billed.
+    One statement checks the caps and changes the counts, so parallel jobs cannot pass a cap
+    together. What a killed job had set aside stays counted, because it may have been billed.
 
     Args:
         database: the study's.
-        settings: whose calls are counted, and the caps.
+        settings: the model, its address and the caps.
 
     Raises:
-        UserError: the file cannot be used; also from the methods.
+        UserError: the file cannot be used. The methods raise it too.
     """
 
     def __init__(self, database: Database, settings: Settings):
@@ -40,7 +40,7 @@ class Spend:
         )
 
     def set_aside(self, dollars: float) -> None:
-        """Count a call that is about to be made, at an estimate of its price.
+        """Count a call before it starts, at an estimate of its price.
 
         Raises:
             CapError: the call would pass a cap; it is not counted.
@@ -58,7 +58,7 @@ class Spend:
         )
 
     def settle(self, aside: float, dollars: float) -> None:
-        """Put what a call cost in the place of what was set aside for it."""
+        """Replace the dollars set aside for a call by its cost."""
         if dollars != aside:
             self._database.execute(
                 f"UPDATE spend SET dollars = dollars + (:dollars - :aside) WHERE {_HERE}",
@@ -66,7 +66,7 @@ class Spend:
             )
 
     def so_far(self) -> tuple[int, float]:
-        """Calls made, and dollars spent or set aside."""
+        """Number of calls, and dollars spent or set aside."""
         (row,) = self._database.execute(
             f"SELECT calls, dollars FROM spend WHERE {_HERE}", self._judge
         )

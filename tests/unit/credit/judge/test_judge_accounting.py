@@ -7,13 +7,12 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judge_cases import account_of, failures, settings
+from judge_cases import account_of, failures, prompt_of, settings
 
 from hgrpo.credit.judge.accounting import Usage, output_limit
-from hgrpo.credit.judge.prompts import prompt
 from hgrpo.credit.judge.spend import CapError
 
-PROMPT = prompt("alfworld", failures(1), "trajectory")
+PROMPT = prompt_of(failures(1))
 PRICED = {"dollars_per_million_input": 100.0, "dollars_per_million_output": 400.0}
 
 

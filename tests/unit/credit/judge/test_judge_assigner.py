@@ -1,22 +1,21 @@
-"""The assigner around a stand-in for the client: who is asked, what is counted, when it stops."""
+"""The assigner around a stand-in judge: what it asks, what it counts, when it stops."""
 
-import shutil
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from judge_cases import counted, failures, group, settings, trajectory
 
-from hgrpo.credit.base import Context
-from hgrpo.credit.judge import make as make_judge
-from hgrpo.credit.judge import rubric
+from hgrpo.credit.judge import judge_text
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.assigner import JudgeCredit
-from hgrpo.credit.judge.cache import Judgement, Question, ScoreCache
-from hgrpo.credit.judge.client import CallError
+from hgrpo.credit.judge.cache import Question, ScoreCache
 from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.protocol import CallError, Judgement
 from hgrpo.credit.judge.spend import Spend
 from hgrpo.errors import UserError
+
+TEXT = judge_text("alfworld")
 
 
 class StandIn:
@@ -40,11 +39,11 @@ class StandIn:
 
 @pytest.fixture
 def make(tmp_path):
-    def build(client, **changes):
+    def build(client, text=TEXT, **changes):
         chosen = settings(**changes)
         database = Database(tmp_path / "judge.sqlite")
         account = Account(chosen, Spend(database, chosen))
-        return JudgeCredit(chosen, "alfworld", ScoreCache(database), client, account)
+        return JudgeCredit(chosen, "alfworld", text, ScoreCache(database), client, account)
 
     return build
 
@@ -159,28 +158,38 @@ def test_a_share_at_the_limit_is_let_pass(make):
     assert counted(judge)["fallback_share"] == 0.1
 
 
-def test_other_rules_of_the_rubric_are_another_judge(make, monkeypatch):
+def test_other_rules_are_another_judge_only_for_the_rubric(make):
     client, elsewhere = StandIn(), {"model": "gpt", "base_url": "http://host/v1"}
+    others = replace(TEXT, rubric_version="other")
     make(client).assign(group(failures(1)))
-    monkeypatch.setattr(rubric, "VERSION", "other")
-    make(client).assign(group(failures(1)))
+    make(client, others).assign(group(failures(1)))
     assert len(client.asked) == 2
-    make(client, **elsewhere).assign(group(failures(1)))
-    monkeypatch.undo()
+    make(client, others, **elsewhere).assign(group(failures(1)))
     make(client, **elsewhere).assign(group(failures(1)))
     assert len(client.asked) == 3
 
 
-@pytest.mark.parametrize("name", ["record.py", "rubric.py", "rubric_alfworld.py"])
-def test_an_edit_of_a_rubric_s_file_is_another_version(tmp_path, name):
-    folder = Path(rubric.__file__).parent
-    for path in folder.glob("*.py"):
-        shutil.copy(path, tmp_path)
-    assert rubric.version(tmp_path) == rubric.VERSION
-    (tmp_path / "cache.py").write_text("# no rule")
-    assert rubric.version(tmp_path) == rubric.VERSION
-    (tmp_path / name).write_text((folder / name).read_text() + "# a rule")
-    assert rubric.version(tmp_path) != rubric.VERSION
+def test_another_primer_is_another_prompt_for_every_judge(make):
+    client, elsewhere = StandIn(), {"model": "gpt", "base_url": "http://host/v1"}
+    for text in (TEXT, replace(TEXT, primer="Another primer.", primer_version="b")):
+        make(client, text).assign(group(failures(1)))
+        make(client, text, **elsewhere).assign(group(failures(1)))
+    assert len(client.asked) == 4
+    assert [prompt.user.startswith("Another primer.") for prompt in client.asked] == [
+        *(False, False),
+        *(True, True),
+    ]
+
+
+def test_cached_answers_of_earlier_versions_stay_valid(make):
+    """Keys computed by the version before the rubric moved to the environments."""
+    question = make(StandIn())._questions(group(failures(1)))[0][0]
+    assert question.version == "3+rubric-4e1d479b306dc7a1"
+    assert question.key == "f90367463c8e2d62fc9bf688440f5cbc6d127347a72827fe88de8d84319fe62c"
+    model = make(StandIn(), model="gpt", base_url="http://host/v1")
+    question = model._questions(group(failures(1)))[0][0]
+    assert question.version == "3"
+    assert question.key == "871d2023d3d6bd6320d02ddeb0edd997399b6a960a20bd3b07e0bfa73c47faab"
 
 
 def test_one_model_at_two_addresses_is_two_judges(make):
@@ -202,16 +211,3 @@ def test_answers_are_kept_as_they_arrive(make):
         judge.assign(group(failures(2)))
     question: Question = judge._questions(group(failures(1)))[0][0]
     assert judge._cache.get(question) is not None
-
-
-def test_a_report_counts_what_came_since_the_last(tmp_path):
-    context = Context("alfworld", cache_dir=tmp_path)
-    judge = make_judge(settings(base_url="service"), context)
-    judge.assign(group(failures(3)))
-    first = judge.report()
-    assert (first["judge_judged"], first["judge_calls"], first["judge_cache_hits"]) == (3, 3, 0)
-    judge.assign(group(failures(4)))
-    second = judge.report()
-    assert (second["judge_judged"], second["judge_calls"], second["judge_cache_hits"]) == (4, 1, 3)
-    assert second["judge_fallback_share"] == 0
-    assert counted(judge)["calls"] == 4

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_cases import failures, trajectory
 
-from hgrpo.credit.judge.cache import Judgement, Question, ScoreCache
+from hgrpo.credit.judge.cache import Question, ScoreCache
 from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.protocol import Judgement
 from hgrpo.credit.judge.scores import ScoresError
 from hgrpo.errors import UserError
 
@@ -25,8 +26,9 @@ HAMMER = """
 import random, sys
 from pathlib import Path
 from judge_cases import failures
-from hgrpo.credit.judge.cache import Judgement, Question, ScoreCache
+from hgrpo.credit.judge.cache import Question, ScoreCache
 from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.protocol import Judgement
 number, path = int(sys.argv[1]), Path(sys.argv[2])
 sys.stdin.readline()
 cache = ScoreCache(Database(path))

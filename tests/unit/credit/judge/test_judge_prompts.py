@@ -6,22 +6,18 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judge_cases import GOAL, ROOM, WON, failures, trajectory
+from judge_cases import GOAL, ROOM, WON, failures, prompt_of, trajectory
 
-from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.prompts import PRIMERS, PROMPT_VERSION, answer_format, prompt
+from hgrpo.credit.judge import judge_text
+from hgrpo.credit.judge.prompts import PROMPT_VERSION, answer_format
+from hgrpo.credit.judge.record import RubricError, read
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('\n\r\u2028"{}\\'), max_size=60)
 
 
-def user(built):
-    (message,) = [m["content"] for m in built.messages if m["role"] == "user"]
-    return message
-
-
 def test_goal_turns_and_outcome_are_shown():
-    text = user(prompt("alfworld", [trajectory(WON, success=True)], "trajectory"))
-    assert PRIMERS["alfworld"] in text
+    text = prompt_of([trajectory(WON, success=True)]).user
+    assert judge_text("alfworld").primer in text
     assert json.dumps(GOAL) in text
     for action, effect, _ in WON[:-1]:
         assert json.dumps(action) in text
@@ -31,12 +27,12 @@ def test_goal_turns_and_outcome_are_shown():
 
 
 def test_a_group_s_call_shows_all_of_it_on_one_scale():
-    built = prompt("webshop", failures(3), "group")
+    built = prompt_of(failures(3), "group", "webshop")
     assert built.turns == (4, 4, 4)
-    assert PRIMERS["webshop"] in user(built)
-    assert "one common scale" in user(built)
-    assert user(built).count('"outcome"') == 3
-    assert "one common scale" not in user(prompt("webshop", failures(1), "trajectory"))
+    assert judge_text("webshop").primer in built.user
+    assert "one common scale" in built.user
+    assert built.user.count('"outcome"') == 3
+    assert "one common scale" not in prompt_of(failures(1)).user
 
 
 @given(goal=TEXT, turns=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=4), won=st.booleans())
@@ -44,7 +40,7 @@ def test_no_text_can_pass_for_another_turn(goal, turns, won):
     played = trajectory([(action, "") for _, action in turns], success=won, goal=goal)
     for turn, (observation, _) in zip(played.turns, turns, strict=True):
         turn.observation = observation
-    environment, shown, records = rubric.read(user(prompt("alfworld", [played], "trajectory")))
+    environment, shown, records = read(prompt_of([played]).user)
     assert (environment, shown) == ("alfworld", goal)
     (record,) = records
     assert record.turns == turns
@@ -53,7 +49,7 @@ def test_no_text_can_pass_for_another_turn(goal, turns, won):
 
 def test_text_that_no_request_can_carry_is_mended():
     played = trajectory([("open \udc80 door", "")], opening="a" * 10_000 + "é 猫")
-    text = user(prompt("alfworld", [played], "trajectory"))
+    text = prompt_of([played]).user
     text.encode("utf-8")
     assert "open ? door" in text
     assert "a" * 10_000 + "é 猫" in text
@@ -81,11 +77,33 @@ def test_the_answer_s_schema_is_strict_throughout(variant):
 
 def test_another_prompt_is_another_version():
     shown = [
-        prompt(environment, [trajectory(WON, success=True, opening=ROOM)] * n, variant)
-        for environment in sorted(PRIMERS)
+        prompt_of([trajectory(WON, success=True, opening=ROOM)] * n, variant, environment)
+        for environment in ("alfworld", "webshop")
         for n, variant in ((1, "trajectory"), (2, "group"))
     ]
     text = json.dumps([[built.messages, built.response_format] for built in shown])
-    known = {"3": "1fedf29b80011bc5"}
+    primers = [judge_text(name).primer_version for name in ("alfworld", "webshop")]
+    known = {("3", "", ""): "1fedf29b80011bc5"}
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    assert known.get(PROMPT_VERSION) == digest, "raise PROMPT_VERSION, and note its digest here"
+    assert known.get((PROMPT_VERSION, *primers)) == digest, (
+        "raise PROMPT_VERSION, or an environment's primer_version, and note the digest here"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "score this",
+        "{}",
+        "[]",
+        '{"environment": "alfworld", "goal": "g"}',
+        '{"environment": ["alfworld"], "goal": "g"}\n{"trajectory": 0, "outcome": {"success": 0}}',
+        '{"environment": "alfworld", "goal": "g"}\n{"trajectory": 1, "turn": 0}',
+        '{"environment": "alfworld", "goal": "g"}\n{"trajectory": 0, "outcome": {"success": true}}',
+        "{nonsense",
+    ],
+)
+def test_what_is_no_judge_s_prompt_is_not_read(text):
+    with pytest.raises(RubricError):
+        read(text)

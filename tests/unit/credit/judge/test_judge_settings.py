@@ -12,6 +12,8 @@ from judge_cases import settings
 from hgrpo.config.read import validate
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import Settings, make
+from hgrpo.credit.judge.build import build_judge
+from hgrpo.credit.judge.text import JudgeText
 from hgrpo.errors import UserError
 
 PRICES = {"dollars_per_million_input": 0.15, "dollars_per_million_output": 0.6}
@@ -58,7 +60,9 @@ def test_two_lines_make_it_a_language_model(project, name):
 
 def test_one_line_alone_is_named(project):
     own, _ = section(project, "LLMJudge")
-    with pytest.raises(UserError, match=r"`service` answers as offline-rubric alone; OpenAI's is"):
+    with pytest.raises(
+        UserError, match=r"`service` serves only offline-rubric; OpenAI's address is"
+    ):
         validate(Settings, own | {"model": "gpt-4o-mini"}, "method")
 
 
@@ -106,7 +110,7 @@ def test_an_address_has_one_spelling():
     ],
 )
 def test_prices_that_are_not_known_must_be_given(given, missing):
-    with pytest.raises(UserError, match=rf"give {missing} \(known are, .* gpt-4o-mini, "):
+    with pytest.raises(UserError, match=rf"give {missing} \(known at .*: gpt-4o-mini, "):
         validate(Settings, given, "method")
 
 
@@ -148,9 +152,19 @@ def test_a_missing_key_is_named_by_its_variable(context, monkeypatch, value):
         make(Settings(model="m", api_key_env="MY_KEY", **PRICES), context)
 
 
-def test_an_environment_without_primer_is_named(context):
-    with pytest.raises(UserError, match="environment 'chess'; known: alfworld, webshop"):
-        make(settings(), replace(context, environment="chess"))
+@pytest.mark.parametrize("name", ["chess", "alfworld.judge", "../alfworld", ""])
+def test_an_environment_without_text_for_a_judge_is_named(context, name):
+    with pytest.raises(UserError, match=f"environment '{name}' has no text .*: add hgrpo/envs/"):
+        make(settings(), replace(context, environment=name))
+
+
+@pytest.mark.parametrize("base_url", ["service", "http://127.0.0.1:9/v1"])
+def test_an_environment_without_a_rubric_is_named(context, base_url):
+    chosen = settings(base_url=base_url, api_key_env=None)
+    with pytest.raises(UserError, match="'chess' has no offline rubric: add `score` to JUDGE_TEXT"):
+        build_judge(chosen, replace(context, environment="chess"), JudgeText("Chess in text."))
+    model = settings(model="m", base_url="http://127.0.0.1:9/v1", api_key_env=None)
+    build_judge(model, replace(context, environment="chess"), JudgeText("Chess in text."))
 
 
 def test_a_missing_folder_is_named(context):
@@ -158,16 +172,23 @@ def test_a_missing_folder_is_named(context):
         make(settings(), replace(context, cache_dir=None))
 
 
-@pytest.mark.parametrize("package", ["openai", "tenacity"])
-def test_the_package_imports_without_its_extra_and_names_it_when_it_is_needed(package):
+@pytest.mark.parametrize(
+    ("package", "asked"), [("openai", "http://127.0.0.1:9/v1"), ("tenacity", "service")]
+)
+def test_the_package_imports_without_its_extra_and_names_it_when_it_is_needed(
+    package, asked, tmp_path
+):
     code = f"""
 import sys
 sys.modules[{package!r}] = None
 from hgrpo.credit import judge
 assert not {{"openai", "httpx2", "torch"}} & {{n for n, m in sys.modules.items() if m}}
+from hgrpo.credit.base import Context
 from hgrpo.errors import UserError
+from pathlib import Path
+chosen = judge.Settings(model="offline-rubric", base_url={asked!r}, api_key_env=None)
 try:
-    judge.make(None, None)
+    judge.make(chosen, Context("alfworld", cache_dir=Path({str(tmp_path)!r})))
 except UserError as error:
     print(error)
 """

@@ -1,11 +1,13 @@
-"""The offline rubric's table, line by line."""
+"""The offline rubric for ALFWorld, line by line."""
+
+import hashlib
+import itertools
+import json
 
 import pytest
-from judge_cases import GOAL, ROOM, WON, trajectory
+from judge_cases import GOAL, ROOM, WON
 
-from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.prompts import prompt
-from hgrpo.credit.judge.record import Record, RubricError
+from hgrpo.envs.alfworld.judge import JUDGE_TEXT
 
 NOTHING = "you see nothing."
 
@@ -14,7 +16,7 @@ def scores(steps, goal=GOAL, completed=False, opening=ROOM):
     """Scores of (action, effect) steps whose last effect is not shown."""
     observations = [opening, *(effect for _, effect in steps)]
     turns = [(observations[i], action) for i, (action, _) in enumerate(steps)]
-    return rubric.alfworld(goal, Record(turns, completed))
+    return JUDGE_TEXT.score(goal, turns, completed)
 
 
 def arrive(place, shown=NOTHING):
@@ -118,32 +120,28 @@ def test_a_goal_that_is_not_given_is_read_from_the_opening():
     assert scores(steps, goal="") == scores(steps)
 
 
-def test_it_reads_the_prompt_and_scores_all_attempts_on_one_scale():
-    won = trajectory(WON, success=True)
-    lost = trajectory(WON[:4])
-    text = prompt("alfworld", [won, lost], "group").messages[-1]["content"]
-    assert rubric.judge(text) == [[score for *_, score in WON], [4, 0, 4, 2]]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "score this",
-        "{}",
-        "[]",
-        '{"environment": "alfworld", "goal": "g"}',
-        '{"environment": "alfworld", "goal": "g"}\n{"trajectory": 1, "turn": 0}',
-        '{"environment": "alfworld", "goal": "g"}\n{"trajectory": 0, "outcome": {"success": true}}',
-        "{nonsense",
-    ],
-)
-def test_what_is_no_judge_s_prompt_is_refused(text):
-    with pytest.raises(RubricError):
-        rubric.judge(text)
-
-
-def test_an_environment_without_a_rubric_is_refused():
-    text = prompt("alfworld", [trajectory(WON)], "trajectory").messages[-1]["content"]
-    with pytest.raises(RubricError, match="knows no environment 'chess'"):
-        rubric.judge(text.replace('"alfworld"', '"chess"'))
+def test_other_scores_are_another_version():
+    """All games of three of these steps, lost and won, score as the version's note says."""
+    steps = [
+        ("fly", "Nothing happens."),
+        arrive("desk 1", MUG),
+        arrive("microwave 1"),
+        arrive("shelf 1"),
+        ("open drawer 1", f"You open it. In it, {MUG}"),
+        take("mug 1", "desk 1"),
+        take("mug 1", "shelf 1"),
+        put("mug 1", "shelf 1"),
+        heat("mug 1"),
+        ("cool pen 1 with fridge 1", "You cool the pen 1."),
+        ("use mug 1", "You use it."),
+    ]
+    table = [
+        scores(list(played), completed=completed)
+        for played in itertools.product(steps, repeat=3)
+        for completed in (False, True)
+    ]
+    digest = hashlib.sha256(json.dumps(table).encode()).hexdigest()[:16]
+    known = {"4e1d479b306dc7a1": "7c17b0710c5c5627"}
+    assert known.get(JUDGE_TEXT.rubric_version) == digest, (
+        "cached scores would be wrong: change rubric_version, and note its digest here"
+    )

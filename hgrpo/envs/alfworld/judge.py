@@ -1,17 +1,17 @@
-"""The offline rubric's rules for ALFWorld.
+"""What a judge must know about ALFWorld: the prompt's primer and the offline rubric.
 
-A turn's effect is read from the next turn's observation. A "goal object" is a
-thing whose kind is a word of the goal sentence (a desk lamp to look under included), a "goal place"
-a receptacle whose kind is; a goal object is ready when it was heated, cooled or cleaned as the goal
-asks, or if it asks none.
+The rubric reads a turn's effect from the next turn's observation. A goal object is a thing whose
+kind is a word of the goal sentence; the lamp to look under counts too. A goal place is a receptacle
+whose kind is such a word. A goal object is ready once it is heated, cooled or cleaned as the goal
+asks, and from the start if the goal asks for no change.
 
 score  turn
 -----  ----
     0  nothing happens, or no command
-    1  the same command in the same situation (observation, things in hand and changed) as
-       before; taking a ready goal object out of the goal place again
+    1  repeats a command in the same situation (observation, things in hand, things changed);
+       takes a ready goal object out of the goal place again
    10  the last turn of a completed task
-    2  the last turn otherwise: its effect is not shown
+    2  any other last turn: its effect is not shown
    10  heating, cooling or cleaning a goal object as asked, for the first time
    10  putting a ready goal object down at the goal place
    10  using the goal lamp while holding a goal object
@@ -25,13 +25,13 @@ score  turn
     3  taking a goal object that was put down elsewhere
     2  everything else that has an effect
 
-The first line that fits counts. The scores are absolute, so that trajectories of a group compare.
+The first line that fits counts.
 """
 
 import re
 from collections.abc import Callable, Sequence
 
-from hgrpo.credit.judge.record import Record
+from hgrpo.credit.judge.text import JudgeText, Turns
 
 _NAME = r"([a-z]+ \d+)"
 _GO = re.compile(rf"go to {_NAME}")
@@ -49,13 +49,13 @@ _WISHES = {
 _TOOLS = {"heat": "microwave", "cool": "fridge", "clean": "sinkbasin"}
 
 
-def alfworld(goal: str, record: Record) -> list[float]:
-    """Scores of one household trajectory, by the rules above."""
-    reader = _Household(goal or record.turns[0][0].partition("Your task is to:")[2])
-    results: list[str | None] = [observation for observation, _ in record.turns[1:]]
+def score(goal: str, turns: Turns, completed: bool) -> list[float]:
+    """Scores of one trajectory by the rules above: one in 0..10 for each turn."""
+    reader = _Household(goal or turns[0][0].partition("Your task is to:")[2])
+    results: list[str | None] = [observation for observation, _ in turns[1:]]
     scores = []
-    for (observation, action), result in zip(record.turns, [*results, None], strict=True):
-        if result is None and record.completed:
+    for (observation, action), result in zip(turns, [*results, None], strict=True):
+        if result is None and completed:
             scores.append(10.0)
         else:
             scores.append(reader.score(observation, action.strip().lower(), result))
@@ -63,7 +63,7 @@ def alfworld(goal: str, record: Record) -> list[float]:
 
 
 class _Household:
-    """What the record has shown so far."""
+    """What the trajectory has shown so far."""
 
     def __init__(self, goal: str):
         self.words = set(re.findall(r"[a-z]+", goal.lower()))
@@ -86,7 +86,7 @@ class _Household:
         attempt = (observation, frozenset(self.held), frozenset(self.changed), action)
         repeated = attempt in self.tried
         self.tried.add(attempt)
-        # The rule is applied all the same, for what it notes.
+        # A repeated command also goes through its rule, which updates the state.
         score = self._rule(action, result)
         return 1.0 if repeated else score
 
@@ -148,7 +148,7 @@ class _Household:
         return self._asked(thing) and self.wished <= done
 
     def _finds(self, place: str, result: str) -> bool:
-        """Whether a goal object is shown that was not seen there before; notes what is shown."""
+        """Whether `result` shows a goal object not seen there before; notes what it shows."""
         shown = {(t, place) for t in _shown(result) if self._asked(t) and t not in self.home}
         new = shown - self.seen
         self.seen |= shown
@@ -184,3 +184,16 @@ def _kind(name: str) -> str:
 
 def _shown(result: str) -> list[str]:
     return _SHOWN.findall(result.lower().partition("you see")[2])
+
+
+JUDGE_TEXT = JudgeText(
+    primer=(
+        "The game is a household in text (ALFWorld). The agent walks between receptacles, opens "
+        "them, takes, heats, cools, cleans and puts down objects. Turns that bring a sub-goal of "
+        "the task nearer (finding, taking or changing the object asked for, bringing it to its "
+        "place) count for more than exploration that shows nothing, and exploration for more than "
+        'actions without effect ("Nothing happens."), repetitions and undoing what was done.'
+    ),
+    score=score,
+    rubric_version="4e1d479b306dc7a1",
+)

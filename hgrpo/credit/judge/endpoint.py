@@ -1,13 +1,14 @@
-"""Asking the judge: the openai client, with our own retries, caps and concurrency.
+"""A judge behind an OpenAI-compatible address.
 
-The client's own retries are off, so that every request is counted and paid for once. Its time-out
-holds for connecting and for each wait for data, not for the whole call.
+The openai client sends the requests. Its own retries are off and tenacity retries instead, so that
+every request is counted and checked against the caps. The time-out holds for connecting and for
+each wait for data, not for the whole call.
 """
 
 import ipaddress
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from urllib.parse import urlsplit
 
@@ -23,8 +24,8 @@ from tenacity import (
 )
 
 from hgrpo.credit.judge.accounting import Account, Usage, output_limit
-from hgrpo.credit.judge.cache import Judgement
 from hgrpo.credit.judge.prompts import Prompt
+from hgrpo.credit.judge.protocol import Answers, CallError, Judgement
 from hgrpo.credit.judge.scores import ScoresError, parse
 from hgrpo.credit.judge.settings import Settings
 from hgrpo.credit.judge.spend import CapError
@@ -48,52 +49,38 @@ _MISTAKES = {
 }
 
 
-class CallError(Exception):
-    """A call without a judgement.
-
-    Attributes:
-        reason: one of `accounting.FALLBACKS`.
-        retry_after: seconds the server asked to wait, or 0.
-    """
-
-    def __init__(self, reason: str, message: str = "", retry_after: float = 0.0):
-        super().__init__(message or reason)
-        self.reason = reason
-        self.retry_after = retry_after
-
-
-class JudgeClient:
-    """Sends prompts to one endpoint and reads the scores in the answers.
+class EndpointJudge:
+    """Sends prompts to one address and reads the scores in the answers; see `protocol.Judge`.
 
     Args:
-        settings: model, time-out, retries, concurrency.
-        base_url: address of the endpoint, "/v1" included.
-        key: its API key; "" where none is needed.
-        account: counts the calls and asks the study's caps.
+        settings: model, address, time-out, retries, concurrency.
+        key: the API key; "" if the server needs none.
+        account: counts the calls and holds the study's caps.
     """
 
-    def __init__(self, settings: Settings, base_url: str, key: str, account: Account):
+    def __init__(self, settings: Settings, key: str, account: Account):
         self._settings = settings
         self._key = key
         self._account = account
-        self._judge = f"judge: model {settings.model!r} at {base_url}"
+        self._judge = f"judge: model {settings.model!r} at {settings.base_url}"
         self._stop = threading.Event()
         self._warned: set[str] = set()
-        # A proxy named in the environment cannot reach this machine's own loopback.
-        transport = openai.DefaultHttpxClient(trust_env=False) if _is_loopback(base_url) else None
+        # A proxy named in the environment cannot reach this machine's loopback.
+        local = _is_loopback(settings.base_url)
+        transport = openai.DefaultHttpxClient(trust_env=False) if local else None
         self._client = openai.OpenAI(
-            base_url=base_url,
+            base_url=settings.base_url,
             api_key=key or "none",
             timeout=settings.timeout_s,
             max_retries=0,
             http_client=transport,
         )
 
-    def ask_all(self, prompts: Mapping[str, Prompt]) -> Iterator[tuple[str, Judgement | CallError]]:
-        """Yield (name, judgement or failure) as answers arrive, `concurrency` calls at once.
+    def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
+        """Yield answers as they arrive, with `concurrency` calls at once.
 
         Raises:
-            UserError: the endpoint refuses the key, or has no such model; the rest is dropped.
+            UserError: the server refuses the key, or has no such model.
         """
         if not prompts:
             return
@@ -107,7 +94,7 @@ class JudgeClient:
                         raise error
                     yield names[future], error or future.result()
             finally:
-                # On an error, or when the caller goes: nothing new starts, nobody sleeps on.
+                # After an error, or when the caller closes: start no call, end every pause.
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
 
@@ -115,8 +102,8 @@ class JudgeClient:
         """The judgement of one prompt, after retries.
 
         Raises:
-            CallError: no judgement, by a final refusal, the last attempt's failure or a cap.
-            UserError: the endpoint refuses the key, or has no such model.
+            CallError: a final refusal, a cap, or the failure of the last attempt.
+            UserError: the server refuses the key, or has no such model.
         """
         attempts = Retrying(
             stop=stop_after_attempt(self._settings.retries + 1),
@@ -125,10 +112,7 @@ class JudgeClient:
             sleep=sleep_using_event(self._stop),
             reraise=True,
         )
-        for attempt in attempts:
-            with attempt:
-                return self._once(prompt, attempt.retry_state.attempt_number > 1)
-        raise AssertionError("tenacity raises what the last attempt raised")
+        return attempts(lambda: self._once(prompt, attempts.statistics["attempt_number"] > 1))
 
     def _once(self, prompt: Prompt, retry: bool) -> Judgement:
         if self._stop.is_set():
@@ -152,7 +136,7 @@ class JudgeClient:
         raise failure
 
     def _send(self, prompt: Prompt, aside: float) -> object:
-        """The endpoint's answer, paid for. Raises CallError or UserError."""
+        """The server's answer, with its cost counted. Raises CallError or UserError."""
         try:
             completion = self._client.chat.completions.create(
                 model=self._settings.model,
@@ -171,13 +155,13 @@ class JudgeClient:
             self._account.answered(aside, None)
             failure = CallError("connection", str(error.__cause__ or error))
         except (openai.OpenAIError, ValueError, RecursionError):
-            # ValueError: a body that calls itself JSON and is not; RecursionError: one too deep.
+            # ValueError: the body is not JSON. RecursionError: its JSON nests too deep.
             self._account.answered(aside, None)
             failure = CallError("malformed", "the answer is no chat completion")
         else:
             self._account.answered(aside, _usage(completion))
             return completion
-        # Raised out here, it carries no error of the client's, which holds request and key.
+        # Raised outside `except`: the client's error holds the request and the key.
         raise failure
 
     def _refusal(self, error: openai.APIStatusError) -> CallError | UserError:
@@ -196,10 +180,11 @@ class JudgeClient:
         first = self._settings.backoff_s
         backoff = wait_exponential(first, max=_LONGEST_PAUSE_S) + wait_random(0, first)
         error = state.outcome.exception() if state.outcome else None
-        return min(max(backoff(state), getattr(error, "retry_after", 0.0)), _LONGEST_PAUSE_S)
+        wish = error.retry_after if isinstance(error, CallError) else 0.0
+        return min(max(backoff(state), wish), _LONGEST_PAUSE_S)
 
     def _warn(self, failure: CallError) -> None:
-        """Log the first failure of each kind; the counts have the others."""
+        """Log the first failure of each kind. The account counts all of them."""
         if failure.reason in self._warned:
             return
         self._warned.add(failure.reason)
@@ -228,7 +213,7 @@ def _retry_after(error: openai.APIStatusError) -> float:
         return 0.0
 
 
-# The client builds its answers without checking them, and hands on text where it got no JSON.
+# The client does not validate answers, and returns a string if the body was not JSON.
 def _content(completion: object) -> str:
     try:
         content = completion.choices[0].message.content
@@ -240,13 +225,18 @@ def _content(completion: object) -> str:
 
 
 def _usage(completion: object) -> Usage | None:
-    usage = getattr(completion, "usage", None)
-    tokens = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+    try:
+        tokens = completion.usage.prompt_tokens, completion.usage.completion_tokens
+    except AttributeError:
+        return None
     return Usage(*tokens) if all(type(n) is int and n >= 0 for n in tokens) else None
 
 
 def _model(completion: object) -> str:
-    name = getattr(completion, "model", None)
+    try:
+        name = completion.model
+    except AttributeError:
+        name = None
     if not isinstance(name, str) or not name:
         raise ScoresError("malformed", "the answer does not say which model gave it")
     return name

@@ -1,13 +1,15 @@
-"""The offline rubric's table for WebShop, line by line."""
+"""The offline rubric for WebShop, line by line."""
 
+import hashlib
+import itertools
+import json
 from collections import Counter
 
 import pytest
 
-from hgrpo.credit.judge.record import Record
-from hgrpo.credit.judge.rubric_webshop import webshop
 from hgrpo.envs.webshop import assets
 from hgrpo.envs.webshop.env import WebshopEnv
+from hgrpo.envs.webshop.judge import JUDGE_TEXT
 from hgrpo.envs.webshop.settings import CatalogueSettings, WebshopSettings
 from hgrpo.envs.webshop.shopper import Oracle
 
@@ -32,9 +34,13 @@ CHOSEN = "You have clicked red. [SEP] " + item()
 BLUE = "You have clicked blue. [SEP] " + item()
 
 
+def judged(goal, turns, completed=False):
+    return JUDGE_TEXT.score(goal, turns, completed)
+
+
 def score(page, action, result, completed=False):
     """Score of the first of two turns."""
-    return webshop(GOAL, Record([(page, action), (result, "end")], completed))[0]
+    return judged(GOAL, [(page, action), (result, "end")], completed)[0]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +80,7 @@ def test_effects(page, action, result, expected):
 
 def test_the_last_turn():
     def last(action, completed=False, page=None):
-        return webshop(GOAL, Record([(page or item(), action)], completed))[-1]
+        return judged(GOAL, [(page or item(), action)], completed)[-1]
 
     assert last("click[buy now]", completed=True) == 10
     assert last("click[buy now]") == pytest.approx(3 + 5 * 4 / 5)
@@ -84,14 +90,14 @@ def test_the_last_turn():
 
 def test_a_repetition_scores_1():
     turns = [(START, "search[box]"), (RESULTS, "click[back to search]"), (START, "search[box]")]
-    scores = webshop(GOAL, Record([*turns, (RESULTS, "end")]))
+    scores = judged(GOAL, [*turns, (RESULTS, "end")])
     assert scores[:3] == [pytest.approx(5.6), 2, 1]
 
 
 def test_an_option_chosen_twice_scores_1_and_at_the_end_9():
     turns = [(item(), "click[red]"), (item(), "click[red]"), (item(), "click[red]")]
-    assert webshop(GOAL, Record(turns)) == [9, 1, 1]
-    assert webshop(GOAL, Record(turns[:1])) == [9]
+    assert judged(GOAL, turns) == [9, 1, 1]
+    assert judged(GOAL, turns[:1]) == [9]
 
 
 @pytest.mark.parametrize("observation", ["text", "text_rich"])
@@ -113,7 +119,7 @@ def test_every_option_that_the_oracle_chooses_is_seen(tmp_path, observation):
             page, action = (step.observation if step else seen).text, oracle.act()
             step = env.step(action)
             turns.append((page, action))
-        scores = webshop(seen.goal, Record(turns, completed=True))
+        scores = judged(seen.goal, turns, completed=True)
         for (_, action), score in zip(turns[2:-1], scores[2:-1], strict=True):
             assert score == 9, (seen.goal, action)
             chosen += 1
@@ -122,4 +128,23 @@ def test_every_option_that_the_oracle_chooses_is_seen(tmp_path, observation):
 
 def test_a_goal_without_words_of_its_own():
     assert score(START, "search[x]", RESULTS) > 0
-    assert webshop("find me some", Record([(START, "search[x]"), (RESULTS, "e")]))[0] == 2
+    assert judged("find me some", [(START, "search[x]"), (RESULTS, "e")])[0] == 2
+
+
+def test_other_scores_are_another_version():
+    """All visits of three of these turns, lost and won, score as the version's note says."""
+    pages = [START, RESULTS, item(), CHOSEN]
+    actions = ["nonsense", "search[box]", "click[b0a]", "click[red]", "click[color]"]
+    actions += ["click[next >]", "click[description]", "click[buy now]"]
+    turns = list(itertools.product(pages, actions))
+    table = [
+        judged(GOAL, [first, second, (page, "click[buy now]")], completed)
+        for first, second in itertools.product(turns, repeat=2)
+        for page in (START, item())
+        for completed in (False, True)
+    ]
+    digest = hashlib.sha256(json.dumps(table).encode()).hexdigest()[:16]
+    known = {"4e1d479b306dc7a1": "3ab47aafefbd5d1e"}
+    assert known.get(JUDGE_TEXT.rubric_version) == digest, (
+        "cached scores would be wrong: change rubric_version, and note its digest here"
+    )

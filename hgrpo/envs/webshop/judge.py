@@ -1,22 +1,21 @@
-"""The offline rubric's rules for WebShop.
+"""What a judge must know about WebShop: the prompt's primer and the offline rubric.
 
-A turn's effect is read from the next turn's observation; that of choosing an option, which pages in
-plain text do not show, from the page that offers it. "Wanted words" are the words of the
-instruction, without its price limit and without words that any instruction has; a text's match is
-the share of them that it holds.
+The rubric reads a turn's effect from the next turn's observation. Pages in plain text do not show a
+chosen option, so the effect of choosing one is read from the page that offers it. The wanted words
+are the instruction's words without its price limit and without the words of every instruction. A
+text's match is the share of the wanted words that it holds.
 
 score  turn
 -----  ----
-    0  no action, or the page stays as it was and the action was no option
-    1  the same action on the same page as before
+    0  no action, or an action that leaves the page as it was and chooses no option
+    1  repeats an action on the same page
     9  choosing an option value that the instruction names
-    2  choosing another one, or clicking on an option's name, which reads like a value
+    2  choosing another value, or clicking on an option's name, which reads like a value
    10  the purchase that completes the task
 3 to 8  another purchase: 3 + 5 x match of the product's page
-    2  the last turn otherwise: its effect is not shown
+    2  any other last turn: its effect is not shown
 2 to 8  a search: 2 + 6 x the best match of a title listed
-1 to 9  opening a product: 2 + 6 x match of its page, and one more if within the price limit, one
-        less if above
+1 to 9  opening a product: 2 + 6 x match of its page, plus 1 within the price limit, minus 1 above
     3  the next page of results; a product's description, features, reviews or attributes
     2  everything else that has an effect
 
@@ -25,7 +24,7 @@ The first line that fits counts.
 
 import re
 
-from hgrpo.credit.judge.record import Record
+from hgrpo.credit.judge.text import JudgeText, Turns
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.instruction_words import PLAIN, words
 from hgrpo.envs.webshop.prices import split_limit
@@ -37,14 +36,14 @@ _PREVIOUS = pages.PREVIOUS.lower()
 _TABS = {tab.lower() for tab in pages.TABS}
 
 
-def webshop(goal: str, record: Record) -> list[float]:
-    """Scores of one shopper's trajectory, by the rules above."""
+def score(goal: str, turns: Turns, completed: bool) -> list[float]:
+    """Scores of one trajectory by the rules above: one in 0..10 for each turn."""
     text, most = split_limit(goal.lower())
     wanted = set(words(text)) - PLAIN
-    results: list[str | None] = [observation for observation, _ in record.turns[1:]]
+    results: list[str | None] = [observation for observation, _ in turns[1:]]
     tried: set[tuple[str, str]] = set()
     scores = []
-    for (page, action), result in zip(record.turns, [*results, None], strict=True):
+    for (page, action), result in zip(turns, [*results, None], strict=True):
         action = action.strip().lower()
         parsed = _ACTION.match(action)
         repeated = (page, action) in tried
@@ -56,7 +55,7 @@ def webshop(goal: str, record: Record) -> list[float]:
         elif result is None:
             bought = action == "click[buy now]"
             match = _match(wanted, page, text)
-            scores.append(10.0 if record.completed else 3 + 5 * match if bought else 2.0)
+            scores.append(10.0 if completed else 3 + 5 * match if bought else 2.0)
         elif repeated:
             scores.append(1.0)
         else:
@@ -81,9 +80,9 @@ def _effect(
 
 
 def _offers(page: str, verb: str, argument: str) -> bool:
-    """Whether a product's page in plain text lists a text among its options.
+    """Whether a product's page in plain text lists `argument` among its options.
 
-    They stand between the way back and the title, which the price follows.
+    Options stand between "< Prev" and the title; the price follows the title.
     """
     pieces = [piece.strip() for piece in _PIECES.split(page.lower())]
     price = next((i for i, piece in enumerate(pieces) if piece.startswith("price:")), None)
@@ -93,11 +92,25 @@ def _offers(page: str, verb: str, argument: str) -> bool:
 
 
 def _names(goal: str, value: str) -> bool:
-    """Whether the instruction names an option's value; "color:" names an option, not a value."""
+    """Whether the instruction names an option's value. "color:" names an option, not a value."""
     return re.search(rf"(?<!\w){re.escape(value)}(?![\w:])", goal) is not None
 
 
 def _match(wanted: set[str], text: str, goal: str) -> float:
-    """Share of the wanted words in a text, from which the instruction itself was taken out."""
+    """Share of the wanted words in a text, after the instruction is cut out of it."""
     seen = set(words(text.lower().replace(goal, " ")))
     return len(wanted & seen) / len(wanted) if wanted else 0.0
+
+
+JUDGE_TEXT = JudgeText(
+    primer=(
+        "The game is a web shop in text (WebShop). The agent searches, opens products, chooses "
+        "options and buys one. Informative searches, opening a product that matches the "
+        "instruction, choosing the options asked for and buying the match count for more than "
+        "redundant navigation, and that for more than actions without effect. In plain text "
+        "a product's page looks the same before and after an option is chosen: a click on a value "
+        "that it offers has its effect all the same."
+    ),
+    score=score,
+    rubric_version="4e1d479b306dc7a1",
+)

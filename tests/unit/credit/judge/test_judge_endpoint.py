@@ -1,4 +1,4 @@
-"""The client against a scripted endpoint: every way it can go wrong, and that no key gets out."""
+"""EndpointJudge against a scripted server: every failure, and no key in any output."""
 
 import json
 import logging
@@ -7,12 +7,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pytest
-from judge_cases import account_of, counted, failures, group, settings
+from judge_cases import account_of, counted, failures, group, prompt_of, settings
 
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make
-from hgrpo.credit.judge.client import CallError, JudgeClient
-from hgrpo.credit.judge.prompts import prompt
+from hgrpo.credit.judge.endpoint import EndpointJudge
+from hgrpo.credit.judge.protocol import CallError
 from hgrpo.errors import UserError
 
 KEY = "sk-very-secret-0123456789"
@@ -256,14 +256,6 @@ def test_where_no_key_is_needed_none_is_sent(scripted, tmp_path, monkeypatch):
     assert KEY not in str(headers)
 
 
-def test_the_service_is_a_server_of_the_process_itself(tmp_path):
-    context = Context("alfworld", cache_dir=tmp_path)
-    judge = make(settings(base_url="service"), context)
-    judge.assign(group(failures(2)))
-    assert counted(judge)["calls"] == 2
-    assert counted(judge)["fallbacks"] == 0
-
-
 def test_a_proxy_in_the_environment_is_not_asked_for_this_machine(scripted, judge_of, monkeypatch):
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -279,7 +271,7 @@ def test_no_more_calls_are_under_way_than_allowed(scripted, judge_of):
     meet = threading.Barrier(3, timeout=20)
     server = scripted((200, completion()))
     judge = judge_of(server, concurrency=3)
-    send = judge._client._send
+    send = judge._judge._send
 
     def watched(prompt, aside):
         with lock:
@@ -292,7 +284,7 @@ def test_no_more_calls_are_under_way_than_allowed(scripted, judge_of):
             with lock:
                 now[0] -= 1
 
-    judge._client._send = watched
+    judge._judge._send = watched
     judge.assign(group(failures(9)))
     assert most[0] == 3
     assert counted(judge)["calls"] == 9
@@ -311,19 +303,19 @@ def test_no_more_calls_are_under_way_than_allowed(scripted, judge_of):
     ],
 )
 def test_pauses_double_and_heed_the_server(tmp_path, backoff, attempt, retry_after, low, high):
-    chosen = settings(backoff_s=backoff)
-    client = JudgeClient(chosen, "http://127.0.0.1:9/v1", "", account_of(tmp_path))
+    chosen = settings(backoff_s=backoff, base_url="http://127.0.0.1:9/v1")
+    judge = EndpointJudge(chosen, "", account_of(tmp_path))
     failure = CallError("rate_limit", retry_after=retry_after)
     state = SimpleNamespace(
         attempt_number=attempt, outcome=SimpleNamespace(exception=lambda: failure)
     )
-    assert low <= client._pause(state) <= high
+    assert low <= judge._pause(state) <= high
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("12", 12.0), ("0.5", 0.5), ("-3", 0.0)])
 def test_the_server_s_wish_to_wait_is_read(scripted, tmp_path, header, seconds):
-    chosen = settings(retries=0)
     server = scripted((429, error("slow down"), {"Retry-After": header}))
-    client = JudgeClient(chosen, server.url, "", account_of(tmp_path))
-    ((_, failure),) = client.ask_all({"a": prompt("alfworld", failures(1), "trajectory")})
+    chosen = settings(retries=0, base_url=server.url)
+    judge = EndpointJudge(chosen, "", account_of(tmp_path))
+    ((_, failure),) = judge.ask_all({"a": prompt_of(failures(1))})
     assert (failure.reason, failure.retry_after) == ("rate_limit", seconds)

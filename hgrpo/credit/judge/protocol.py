@@ -1,0 +1,49 @@
+"""What a judge is: it takes prompts and gives scores, or says why it has none."""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from hgrpo.credit.judge.prompts import Prompt
+from hgrpo.credit.judge.scores import Scores
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Raw scores and the name of the model that gave them."""
+
+    scores: Scores
+    answered_by: str
+
+
+class CallError(Exception):
+    """A call without a judgement.
+
+    Attributes:
+        reason: one of `accounting.FALLBACKS`.
+        retry_after: seconds the server asked to wait, or 0.
+    """
+
+    def __init__(self, reason: str, message: str = "", retry_after: float = 0.0):
+        super().__init__(message or reason)
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+Answers = Generator[tuple[str, Judgement | CallError], None, None]
+"""(name of the prompt, judgement or failure), in the order of arrival."""
+
+
+class Judge(Protocol):
+    """Scores the turns that prompts show."""
+
+    def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
+        """Answer each prompt once. The caller closes the generator when it wants no more.
+
+        Args:
+            prompts: by any name; the answers carry the same names.
+
+        Raises:
+            UserError: the judge cannot answer at all; the remaining prompts get no answer.
+        """
+        ...

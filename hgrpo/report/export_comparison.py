@@ -1,0 +1,74 @@
+"""methods_comparison.json: a study in the form of H-GRPO's file of that name.
+
+Plotting scripts of the H-GRPO code base read this file. Its fields, for each arm, from greedy
+evaluations on the test panel; episodes of all seeds count together:
+
+  n_rounds                        number of evaluated rounds
+  best_, last_, mean_eval_return  mean return of the best round, of the last, mean over rounds
+  best_, last_, mean_pct_success  the same for the share of successes (a fraction, not a percentage)
+  total_eval_episodes             episodes of all rounds
+  _per_round_eval                 for each round: round, avg_R (mean return), pct_success, n_ok
+                                  (episodes) and pct_paid
+  _label                          the arm's label in the report
+  _notes                          only for the supervised policy
+
+The best round has the highest (avg_R, pct_success). One definition differs: H-GRPO calls a return
+above 0 a success. Here `pct_success` is the environment's own success, and `pct_paid` is H-GRPO's.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from hgrpo.evaluation.comparison import Comparison, paid_share
+from hgrpo.evaluation.outcomes import GREEDY, TEST
+
+
+def methods_comparison(
+    comparison: Comparison, episodes: pd.DataFrame, labels: Mapping[str, str]
+) -> dict[str, dict]:
+    """The content of methods_comparison.json: arm -> its fields.
+
+    Args:
+        comparison: names the arms, in display order.
+        episodes: the merged episodes, one row each.
+        labels: of every arm.
+    """
+    greedy = episodes[(episodes["panel"] == TEST) & (episodes["temperature"] == GREEDY)]
+    manifest = {}
+    for method in dict.fromkeys(comparison.methods["method"]):
+        manifest[method] = _summary(greedy[greedy["method"] == method])
+        if method == comparison.protocol.untrained:
+            manifest[method]["_notes"] = (
+                "no reinforcement learning; greedy. At its best temperature on validation, "
+                f"T={comparison.best_temperature:g}, see tables/methods.csv"
+            )
+        manifest[method]["_label"] = labels[method]
+    return manifest
+
+
+def _summary(episodes: pd.DataFrame) -> dict:
+    """The fields of one arm, without label and notes."""
+    rounds = [
+        {
+            "round": int(number),
+            "avg_R": float(group["env_return"].mean()),
+            "pct_success": float(group["success"].mean()),
+            "pct_paid": paid_share(group),
+            "n_ok": len(group),
+        }
+        for number, group in episodes.groupby("round", sort=True)
+    ]
+    best = max(rounds, key=lambda row: (row["avg_R"], row["pct_success"]))
+    return {
+        "n_rounds": len(rounds),
+        "best_eval_return": best["avg_R"],
+        "last_eval_return": rounds[-1]["avg_R"],
+        "mean_eval_return": float(np.mean([row["avg_R"] for row in rounds])),
+        "best_pct_success": best["pct_success"],
+        "last_pct_success": rounds[-1]["pct_success"],
+        "mean_pct_success": float(np.mean([row["pct_success"] for row in rounds])),
+        "total_eval_episodes": sum(row["n_ok"] for row in rounds),
+        "_per_round_eval": rounds,
+    }

@@ -1,0 +1,153 @@
+"""RubricJudge: the offline rubric in this process, without a server and without openai."""
+
+import subprocess
+import sys
+
+import pytest
+from judge_cases import (
+    WON,
+    account_of,
+    counted,
+    failures,
+    group,
+    odd_trajectories,
+    prompt_of,
+    settings,
+    trajectory,
+)
+
+from hgrpo.credit.base import Context
+from hgrpo.credit.judge import judge_text, make
+from hgrpo.credit.judge.protocol import Judgement
+from hgrpo.credit.judge.rubric_judge import RubricJudge
+from hgrpo.credit.judge.text import JudgeText
+from hgrpo.errors import UserError
+
+
+@pytest.fixture
+def judge_of(tmp_path):
+    def build(**changes):
+        return make(settings(**changes), Context("alfworld", cache_dir=tmp_path / "cache"))
+
+    return build
+
+
+def values(rows):
+    return [row.tolist() for row in rows]
+
+
+def by_rules(played):
+    turns = [(turn.observation, turn.action) for turn in played.turns]
+    return judge_text("alfworld").score(played.goal, turns, played.success)
+
+
+def test_a_judgement_has_the_rubric_s_scores_and_counts_bytes_as_tokens(tmp_path):
+    won, lost = trajectory(WON, success=True), trajectory(WON[:4])
+    account = account_of(tmp_path)
+    prompt = prompt_of([won, lost], "group")
+    answers = dict(RubricJudge(judge_text("alfworld"), account).ask_all({"a": prompt}))
+    assert answers == {
+        "a": Judgement([[score for *_, score in WON], [4.0, 0.0, 4.0, 2.0]], "offline-rubric")
+    }
+    report = account.report()
+    sent = sum(len(message["content"].encode()) for message in prompt.messages)
+    # The answer: {"trajectories": [{"trajectory": 0, "scores": [{"turn": 0, "score": 4.0}, ...
+    entries = [len('{"turn": 0, "score": 4.0}, ')] * 13
+    tens = 2  # "10.0" has one more byte than "4.0"
+    around = len(
+        '{"trajectories": [{"trajectory": 0, "scores": []}, {"trajectory": 1, "scores": []}]}'
+    )
+    written = sum(entries) + tens + around - 2 * len(", ")
+    assert (report["calls"], report["retries"], report["dollars"]) == (1, 0, 0.0)
+    assert report["input_tokens"] == -(-sent // 4)
+    assert report["output_tokens"] == -(-written // 4)
+
+
+def test_a_won_and_a_lost_game_get_the_rubric_s_scores(judge_of):
+    won, lost = trajectory(WON, success=True), failures(1)[0]
+    scores = [*by_rules(won), *by_rules(lost)]
+    assert scores[: len(WON)] == [score for *_, score in WON]
+    mean = sum(scores) / len(scores)
+    judge = judge_of()
+    credit = [value for row in judge.assign(group([won, lost])) for value in row]
+    assert credit == pytest.approx([(score - mean) / 10 for score in scores])
+    report = counted(judge)
+    assert (report["calls"], report["fallbacks"], report["dollars"]) == (2, 0, 0.0)
+
+
+def test_a_group_is_one_call_with_the_same_scores(judge_of):
+    played = [trajectory(WON, success=True), *failures(3), trajectory([])]
+    together = judge_of(variant="group")
+    assert values(together.assign(group(played))) == values(judge_of().assign(group(played)))
+    assert counted(together)["calls"] == 1
+    assert counted(together)["judged"] == 4
+
+
+@pytest.mark.parametrize("normalisation", ["centred", "share"])
+@pytest.mark.parametrize("variant", ["trajectory", "group"])
+def test_odd_trajectories(judge_of, variant, normalisation):
+    odd = odd_trajectories()
+    judge = judge_of(variant=variant, normalisation=normalisation)
+    for one in odd:  # K = 1
+        (row,) = judge.assign(group([one]))
+        assert row.shape == (len(one.turns),)
+        expected = 0.0 if normalisation == "centred" else one.env_return
+        assert row.sum() == pytest.approx(expected)
+    rows = judge.assign(group([*odd, trajectory([])]))
+    assert [row.shape for row in rows] == [(1,), (2,), (2,), (0,)]
+    assert counted(judge)["fallbacks"] == 0
+
+
+def test_a_call_cap_is_held_and_the_cache_goes_on(judge_of):
+    capped = judge_of(max_calls=5, fallback_limit=0.5)
+    rows = values(capped.assign(group(failures(8))))
+    assert rows[5:] == [[0.0] * 4] * 3
+    report = counted(capped)
+    assert (report["calls"], report["fallback_call_cap"], report["fallbacks"]) == (5, 3, 3)
+    again = judge_of(max_calls=0, fallback_limit=0.5)
+    again.assign(group(failures(8)))
+    assert (counted(again)["cache_hits"], counted(again)["fallback_call_cap"]) == (5, 3)
+
+
+def test_a_report_counts_what_came_since_the_last(judge_of):
+    judge = judge_of()
+    judge.assign(group(failures(3)))
+    first = judge.report()
+    assert (first["judge_judged"], first["judge_calls"], first["judge_cache_hits"]) == (3, 3, 0)
+    judge.assign(group(failures(4)))
+    second = judge.report()
+    assert (second["judge_judged"], second["judge_calls"], second["judge_cache_hits"]) == (4, 1, 3)
+    assert second["judge_fallback_share"] == 0
+    assert counted(judge)["calls"] == 4
+
+
+@pytest.mark.parametrize(
+    ("scores", "mistake"),
+    [([1.0], "not one score for every turn"), ([11.0] * 4, "a score is not in 0..10")],
+)
+def test_a_rubric_that_breaks_the_rules_is_named(tmp_path, scores, mistake):
+    text = JudgeText("A game.", score=lambda goal, turns, completed: scores)
+    with pytest.raises(UserError, match=rf"environment 'alfworld': {mistake}; see `score` in"):
+        list(RubricJudge(text, account_of(tmp_path)).ask_all({"a": prompt_of(failures(1))}))
+
+
+def test_it_needs_neither_openai_nor_a_server(project, tmp_path):
+    code = f"""
+import sys
+sys.modules["openai"] = None
+from pathlib import Path
+from judge_cases import failures, group, settings
+from hgrpo.credit.base import Context
+from hgrpo.credit.judge import make
+judge = make(settings(), Context("alfworld", cache_dir=Path({str(tmp_path)!r})))
+assert judge.assign(group(failures(2)))[0].any()
+assert not {{"http.server", "hgrpo.credit.judge.server", "torch"}} & sys.modules.keys()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": f"{project}:{project / 'tests'}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
