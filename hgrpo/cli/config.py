@@ -73,9 +73,9 @@ def stage_text(study: Study, stage: str, method: str | None) -> str:
         if method not in study.methods:
             asked = "--method is missing" if method is None else f"--method {method}: unknown"
             raise UserError(f"{asked}{did_you_mean(method or '', study.methods)}")
-        kind = study.methods[method].credit.kind
-        if stage == "turnrd_fit" and kind != "turnrd":
-            raise UserError(f"--method {method}: nothing is fitted for its credit, {kind!r}")
+        credit = study.methods[method].credit
+        if stage == "turnrd_fit" and not credit.declared.fits:
+            raise UserError(f"--method {method}: nothing is fitted for its credit, {credit.kind!r}")
         if stage == "rl_round" and not study.methods[method].train:
             raise UserError(f"--method {method}: it is not trained")
     return as_json(stage_config(study, stage, method))

@@ -33,12 +33,12 @@ from hgrpo.envs.make import env_factory
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.agreement_settings import AgreementConfig
-from hgrpo.evaluation.shared_credit import (
-    Computed,
-    Rollouts,
-    asked,
+from hgrpo.evaluation.shared_rollouts import (
+    Computation,
+    SharedRollouts,
     computations,
     compute,
+    groups_for,
     name_groups,
 )
 from hgrpo.policy.settings import ModelConfig
@@ -86,9 +86,9 @@ def main() -> None:
 
     cached = read_groups(args.rollouts, panel)
     rollouts = name_groups(cached, args.seed, config["stream"], situate)
-    context = _context(args, config, any(computed.reads_policy for computed in plan))
+    context = _context(args, config, any(computed.declared.needs_policy for computed in plan))
     for computed in plan:
-        groups = asked(computed, rollouts, settings.counterfactual_groups)
+        groups = groups_for(computed, rollouts, settings.counterfactual_groups)
         total = sum(len(group.trajectories) for group in groups)
         with tqdm(total=total, desc=computed.methods[0], unit="traj") as bar:
             compute(computed, groups, rollouts, context, bar.update)
@@ -116,12 +116,12 @@ def _fitted(given: Sequence[str], methods: Mapping[str, str]) -> dict[str, Path]
 
 
 def _context(args: argparse.Namespace, config: Mapping, needs_policy: bool) -> Context:
-    """What assigners may use."""
+    """What assigners may use beside the trajectories."""
     env = env_section(config)
     context = Context(env.name, cache_dir=args.cache)
     if not needs_policy:
         return context
-    # Torch is imported here: a study of readers does without.
+    # Torch is imported here: assigners that read trajectories alone do without.
     from hgrpo.policy.policy import load_policy
     from hgrpo.rollout.collector import Collector
     from hgrpo.rollout.engine import Sampling
@@ -144,11 +144,11 @@ def _context(args: argparse.Namespace, config: Mapping, needs_policy: bool) -> C
     return replace(context, policy=policy, conversation=conversation, collector=collector)
 
 
-def _summary(plan: Sequence[Computed], rollouts: Rollouts, elapsed: float) -> dict:
+def _summary(plan: Sequence[Computation], rollouts: SharedRollouts, elapsed: float) -> dict:
     returns = rollouts.sums("return")
     return {
-        "round": rollouts.cached[0].round,
-        "groups": len(rollouts.cached),
+        "round": rollouts.stored[0].round,
+        "groups": len(rollouts.stored),
         "trajectories": len(rollouts.trajectories),
         "turns": int(rollouts.lengths.sum()),
         "mean_return": float(returns.mean()),

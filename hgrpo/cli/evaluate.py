@@ -72,8 +72,8 @@ def main() -> None:
         plan += [(panel, tasks, temperature) for temperature in temperatures]
     # Before anything is played: a folder that cannot be written would cost the whole evaluation.
     with atomic_folder(args.out) as out:
-        # The torch engine plays saved weights as they are; vLLM's are checked against the trainer.
-        load = load_policy if engine_config.kind == "vllm" else load_player
+        # Other engines are checked against the trainer, which takes a trainable policy.
+        load = load_player if engine_config.engine.plays_saved_weights else load_policy
         policy = load(model, args.base, args.policy)
         conversation = policy.conversation
         largest = max(len(tasks) for _, tasks, _ in plan)

@@ -23,7 +23,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hgrpo.cli.entry import run
-from hgrpo.credit.judge.settings import SERVICE
 from hgrpo.errors import UserError
 from hgrpo.study.study import NAME, Study, load_study
 from hgrpo.workflow.planning.accuracy import PLAN, check_lines, check_plan, save_plan
@@ -41,7 +40,7 @@ from hgrpo.workflow.planning.jobs import SHARED, STAGES, Job, read_jobs, snakema
 from hgrpo.workflow.planning.past import Past, Player
 from hgrpo.workflow.planning.profile import Profile, read_profile
 from hgrpo.workflow.planning.tables import footnotes, lost_lines, price_lines, table, wall_line
-from hgrpo.workflow.preflight import missing_key
+from hgrpo.workflow.preflight import missing_variables
 
 RESULTS = Path("results")
 _NOTHING_KNOWN = (
@@ -151,33 +150,22 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def judge_lines(study: Study, jobs: Iterable[Job], environment: Mapping[str, str]) -> list[str]:
-    """Of each judge that is not the offline rubric: most calls of the rounds to run, and its caps.
+    """For each arm that asks an outside service: what the rounds to run may ask of it.
 
     Args:
         study: in hand.
         jobs: from `read_jobs`.
-        environment: of the process, which may hold the judge's key.
+        environment: of the process, which may hold the service's key.
     """
     to_run = Counter(job.arm for job in jobs if job.stage == "rl_round" and job.to_run)
     lines = []
     for name, arm in study.methods.items():
-        judge = arm.credit.settings
-        if not to_run[name] or arm.credit.kind != "judge" or judge["base_url"] == SERVICE:
-            continue
         training = study.training[name]
-        calls = to_run[name] * training.steps_per_round * training.tasks_per_step
-        if judge["variant"] == "trajectory":
-            calls *= training.rollouts_per_task
-        caps = [
-            f"{cap} {judge[cap]}" for cap in ("max_calls", "max_dollars") if judge[cap] is not None
-        ]
-        unset = missing_key(arm, environment)
-        lines.append(
-            f"{name}: up to {calls:,} calls to {judge['model']} at {judge['base_url']}, without "
-            "repeats; known answers are not asked for again"
-            + (f"; caps of the study: {', '.join(caps)}" if caps else "")
-            + (f"; {unset} is not set" if unset else "")
-        )
+        groups = to_run[name] * training.steps_per_round * training.tasks_per_step
+        calls = arm.credit.declared.outside_calls(groups, training.rollouts_per_task)
+        if groups and calls:
+            unset = [f"{variable} is not set" for variable in missing_variables(arm, environment)]
+            lines.append("; ".join([f"{name}: {calls}", *unset]))
     return lines
 
 

@@ -177,8 +177,14 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints, rank
         load_learner_state(learner, read_learner_state(carried))
     conversation = policy.conversation
     sampling = Sampling(training.temperature, training.max_action_tokens)
+    needs = method.credit.declared
     engine = make_engine(
-        engine_section(config), policy, training.in_flight, sampling, conversation.end_id
+        engine_section(config),
+        policy,
+        training.in_flight,
+        sampling,
+        conversation.end_id,
+        needs.reads_embeddings,
     )
     make_env = env_factory(env, args.assets)
     collector = Collector(
@@ -187,11 +193,10 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints, rank
         make_env,
         env.turn_cap,
         training.max_action_tokens,
+        needs.reads_situations,
     )
     context = Context(env.name, policy, conversation, collector, args.cache, args.fitted)
     assigner = make_assigner(method.credit, context)
-    engine.embeddings = getattr(assigner, "reads_embeddings", False)
-    collector.situations = getattr(assigner, "reads_situations", False)
     play = Round(
         args.seed,
         args.round,

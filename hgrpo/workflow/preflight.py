@@ -5,45 +5,30 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from hgrpo.config.user_path import user_path
-from hgrpo.credit.judge.settings import SERVICE
 from hgrpo.errors import UserError
 from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import Study
 
 
-def key_variable(method: MethodConfig) -> str | None:
-    """The environment variable that holds the key of a method's judge; None: it needs no key."""
-    credit = method.credit
-    if not method.train or credit.kind != "judge" or credit.settings["base_url"] == SERVICE:
-        return None
-    return credit.settings["api_key_env"]
-
-
-def missing_key(method: MethodConfig, environment: Mapping[str, str]) -> str | None:
-    """The variable that should hold the key of a method's judge and does not; None: all is well."""
-    variable = key_variable(method)
-    return variable if variable and not environment.get(variable, "").strip() else None
+def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> dict[str, str]:
+    """Environment variables that a method's credit needs and that are not set: name -> advice."""
+    needed = method.credit.declared.environment_variables if method.train else {}
+    return {name: said for name, said in needed.items() if not environment.get(name, "").strip()}
 
 
 def check_keys(methods: Iterable[MethodConfig], environment: Mapping[str, str]) -> None:
-    """Refuse to start rounds that would stop for want of a judge's key.
+    """Refuse to start rounds that would stop because an environment variable is not set.
 
     Args:
         methods: those that have rounds to play.
         environment: of the process.
 
     Raises:
-        UserError: naming method, judge and variable.
+        UserError: a variable is not set; the message names the method and the variable.
     """
     for method in methods:
-        variable = missing_key(method, environment)
-        if variable:
-            judge = method.credit.settings
-            raise UserError(
-                f"{method.name}: the key of its judge, {judge['model']} at {judge['base_url']}, is "
-                f"missing: set the environment variable {variable} (or credit.api_key_env, null "
-                "where no key is needed)"
-            )
+        for advice in missing_variables(method, environment).values():
+            raise UserError(f"{method.name}: {advice}")
 
 
 def check_folders(study: Study, stages: Collection[str]) -> None:

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import numpy as np
 
-from hgrpo.credit.base import Context, Group
+from hgrpo.credit.base import Context, CreditAssigner, Group
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.accounting import FALLBACKS, Account
 from hgrpo.credit.judge.cache import Judgement, Question, ScoreCache
@@ -23,7 +23,7 @@ from hgrpo.errors import UserError
 CACHE_NAME = "judge.sqlite"
 
 
-class JudgeCredit:
+class JudgeCredit(CreditAssigner):
     """Turn credit from a judge's scores.
 
     Trajectories without turns are not judged. One that gets no judgement gets uniform credit (see

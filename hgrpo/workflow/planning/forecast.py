@@ -161,7 +161,7 @@ def _longest_chain(timed: Iterable[tuple[Forecast, float]], study: Study) -> flo
 
 def _each_waits(study: Study, arm: str) -> bool:
     """Whether a round starts from the policy, or from the fit, of the one before."""
-    return study.training[arm].carry_policy or study.methods[arm].credit.kind == "turnrd"
+    return study.training[arm].carry_policy or study.methods[arm].credit.declared.fits
 
 
 def arm_of(job: Job) -> str:

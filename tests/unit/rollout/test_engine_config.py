@@ -11,7 +11,7 @@ from hgrpo.errors import UserError
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.make import make_engine
 from hgrpo.rollout.settings import EngineConfig
-from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.rollout.torch.engine import TorchEngine
 from hgrpo.study.study import load_study
 from hgrpo.workflow.stage_config import stage_config
 
