@@ -83,7 +83,7 @@ class CounterfactualCredit(CreditAssigner):
         return found
 
     def report(self) -> dict[str, float]:
-        """Alternatives played, new replies in them, turns played again, and tokens of all of them."""
+        """Counts of alternatives, of new replies and replayed turns in them, and their tokens."""
         counts, self._counts = self._counts, dict.fromkeys(self._counts, 0)
         return counts
 

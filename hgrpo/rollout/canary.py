@@ -75,7 +75,7 @@ def sync_tolerance(dtype: torch.dtype, largest: float) -> float:
 
 
 def _probe(engine: RolloutEngine, policy: Policy, stream: object) -> tuple[SequenceBatch, Tensor]:
-    """Replies to random prefixes as a batch for the trainer, and the engine's log-probs [tokens]."""
+    """A batch of replies to random prefixes, and the engine's log-probs of their tokens."""
     rng = generator("sync-canary", stream)
     size = policy.architecture.vocab_size
     prefixes = {}

@@ -159,8 +159,8 @@ class Collector:
         if length + self._max_reply_tokens > self.engine.max_length:
             raise UserError(
                 f"task {start.task.task_id}: {length} tokens before the first reply and "
-                f"{self._max_reply_tokens} for the reply exceed the {self.engine.max_length} tokens "
-                "that the engine reads: raise max_length of the model or engine.max_length, or "
+                f"{self._max_reply_tokens} for the reply exceed the {self.engine.max_length} that "
+                "the engine reads: raise max_length of the model or engine.max_length, or "
                 "take a model with a longer context"
             )
         return _Episode(env, trajectory, seen, start.stream, start.last_turn)

@@ -34,6 +34,7 @@ class EngineKind(ABC):
         Raises:
             UserError: a package is missing; the message says how to install it.
         """
+        return
 
     def check_playable(self, config: "PretrainedConfig") -> None:
         """Check that the engine can play models of this config.
@@ -41,6 +42,7 @@ class EngineKind(ABC):
         Raises:
             UserError: it cannot; the message names the key of the config.
         """
+        return
 
     @abstractmethod
     def make(

@@ -59,7 +59,7 @@ class TurnRDCredit(CreditAssigner):
         return [next(rows) if t.turns else np.zeros(0) for t in group.trajectories]
 
     def report(self) -> dict[str, float]:
-        """Diagnostics of alpha and the model, and counts of counterfactuals, since the last report."""
+        """Diagnostics of alpha and model, and counts of counterfactuals, since the last report."""
         seen, self._seen = self._seen, []
         found = alpha_diagnostics(seen) if seen else {}
         if self._model is not None:

@@ -36,7 +36,7 @@ def turn_ranges(
 
 @torch.inference_mode()
 def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
-    """Embeddings float32 [T_k, D] of each trajectory's turns, from a forward pass over its tokens."""
+    """Float32 [T_k, D] for each trajectory: its turns' embeddings, from a pass over its tokens."""
     end_id = policy.conversation.end_id
     found: list[np.ndarray | None] = [None] * len(trajectories)
     for part in micro_batches([len(t.token_ids) for t in trajectories], _TOKEN_BUDGET):

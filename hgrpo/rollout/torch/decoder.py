@@ -144,7 +144,7 @@ class Decoder:
         return head is None or torch.equal(head, weights["model.embed_tokens.weight"].to(head))
 
     def _own(self, *weights: Tensor) -> Tensor:
-        """A copy of the weights, stacked along their rows, on the decoder's device and in its type."""
+        """A copy of the weights, stacked along their rows, in the decoder's type on its device."""
         return torch.cat([weight.to(self.device, self.dtype) for weight in weights])
 
     def _shape(self) -> tuple[int, ...]:
@@ -305,7 +305,7 @@ class _AttentionGroup:
         return seen.index_select(0, self.cache_rows)
 
     def attend(self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor) -> None:
-        """Write the attention of this group's packed, scaled queries into `out`, [tokens, heads, dim]."""
+        """Write attention of the group's packed, scaled queries into `out` [tokens, heads, dim]."""
         heads, dim = q.shape[1:]
         kv_heads = keys.shape[1]
         rows, width = self.shape

@@ -42,7 +42,7 @@ class _Row:
 
 
 class TorchEngine:
-    """See `RolloutEngine`. It runs in float32 on the policy's device, one token per row and step."""
+    """See `RolloutEngine`. Runs in float32 on the policy's device, one token per row and step."""
 
     dtype = torch.float32
 

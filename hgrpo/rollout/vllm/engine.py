@@ -117,7 +117,7 @@ class VllmEngine:
         self._llm.add_request(str(name), tokens_input(list(request.prefix)), parameters)
 
     def release(self, conversation: int) -> None:
-        """Forget a conversation; vLLM keeps its cache as a shared prefix until it needs the room."""
+        """Forget a conversation; vLLM keeps its cached prefix for others until it needs room."""
         self._open.remove(conversation)
         self._stop(self._active & {conversation})
 

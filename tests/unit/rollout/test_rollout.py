@@ -106,7 +106,7 @@ def test_a_first_text_without_room_for_a_reply_is_named(policy, room):
     with pytest.raises(UserError) as caught:
         collector.collect(hall_tasks(1), 1, ("long",))
     assert f"task hall-0-1: {length} tokens before the first reply" in str(caught.value)
-    assert f"more than the {engine.max_length} that" in str(caught.value)
+    assert f"exceed the {engine.max_length} that" in str(caught.value)
     assert "max_length of the model or engine.max_length" in str(caught.value)
 
 
