@@ -30,12 +30,13 @@ from transformers.utils import logging
 from hgrpo.agent.conversation import Conversation
 from hgrpo.credit.base import Context, CreditAssigner, Group, assign_all
 from hgrpo.credit.make import make_assigner
+from hgrpo.credit.settings import CreditSettings
 from hgrpo.credit.turnrd.checkpoint import save_model
 from hgrpo.credit.turnrd.embed import turn_embeddings
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.envs.kinds import load
-from hgrpo.evaluation.shared_credit import computations, compute, name_groups
+from hgrpo.evaluation.shared_rollouts import computations, compute, name_groups
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.settings import TrainingConfig
@@ -54,6 +55,14 @@ GAMES, ROLLOUTS, TURNS, REPLY, REPEATS, CACHED = 16, 8, 12, 12, 3, 10_000
 PLAYS = "counterfactual"
 
 
+class _ReadsStates(CreditSettings):
+    reads_situations = True
+
+
+class _ReadsStatesAndEmbeddings(_ReadsStates):
+    reads_embeddings = True
+
+
 def measure(laptop: Laptop, scratch: Path) -> dict:
     """Shares of a step by method, and seconds for the cached round."""
     study = load_study(ROOT / "configs/studies/bakeoff_plus.yaml")
@@ -61,16 +70,20 @@ def measure(laptop: Laptop, scratch: Path) -> dict:
     methods = {name: arm for name, arm in study.methods.items() if arm.train}
     training = study.training[study.config.reference]
     policy = laptop.policy()
-    collector = laptop.collector(policy, GAMES * ROLLOUTS, TURNS, REPLY)
+    plain, pooled = (
+        laptop.collector(policy, GAMES * ROLLOUTS, TURNS, REPLY, needs=needs())
+        for needs in (_ReadsStates, _ReadsStatesAndEmbeddings)
+    )
     conversation = Conversation(policy.tokenizer)
-    context = Context(laptop.env.name, policy, conversation, collector, scratch)
+    context = Context(laptop.env.name, policy, conversation, pooled, scratch)
     credit = {name: arm.credit for name, arm in methods.items()} | {PLAYS: playing.credit}
     fitted = _fitted(credit, policy, scratch)
     assigners = {
         name: make_assigner(config, replace(context, fitted=fitted.get(name)))
         for name, config in credit.items()
     }
-    steps = _steps(laptop, collector, _learner(laptop, policy, training), assigners, methods)
+    learner = _learner(laptop, policy, training)
+    steps = _steps(laptop, plain, pooled, learner, assigners, methods)
     step = median(a + b for a, b in zip(steps.collect, steps.update, strict=True))
     pooling = max(0.0, median(steps.pooled) - median(steps.collect))
     shares = {
@@ -112,19 +125,20 @@ class Steps:
 
 def _steps(
     laptop: Laptop,
-    collector: Collector,
+    plain: Collector,
+    pooled: Collector,
     learner: Learner,
     assigners: Mapping[str, CreditAssigner],
     methods: Mapping[str, MethodConfig],
 ) -> Steps:
     steps = Steps(credit={name: [] for name in assigners})
-    steps.groups = _collect(laptop, collector, True)
+    steps.groups = _collect(laptop, pooled)
     for assigner in assigners.values():
         assign_all(assigner, steps.groups)  # loads and compiles whatever is lazy
     for _ in range(REPEATS):
-        collector.engine.load_weights(learner.policy)
-        for spent, pooled in ((steps.collect, False), (steps.pooled, True)):
-            seconds, steps.groups = _timed(_collect, laptop, collector, pooled)
+        for spent, collector in ((steps.collect, plain), (steps.pooled, pooled)):
+            collector.engine.load_weights(learner.policy)
+            seconds, steps.groups = _timed(_collect, laptop, collector)
             spent.append(seconds)
         # The policy has moved on, and so has what it plays: the judge is asked beforehand.
         assign_all(assigners["LLMJudge"], steps.groups)
@@ -150,9 +164,9 @@ def _fitted(credit: Mapping, policy: Policy, scratch: Path) -> dict[str, Path]:
     folders = {}
     width = policy.causal_lm.config.hidden_size
     for name, config in credit.items():
-        if config.kind != "turnrd":
+        if not isinstance(config.declared, Settings):
             continue
-        settings = Settings(**config.settings)
+        settings = config.declared
         folders[name] = scratch / name
         folders[name].mkdir()
         model = build_model(settings.model, width, 0)
@@ -167,9 +181,7 @@ def _learner(laptop: Laptop, policy: Policy, training: TrainingConfig) -> Learne
     return Learner(policy, optimiser, KlController.start(training.kl), training, dtype)
 
 
-def _collect(laptop: Laptop, collector: Collector, pooled: bool) -> list[Group]:
-    collector.engine.embeddings = pooled
-    collector.situations = True
+def _collect(laptop: Laptop, collector: Collector) -> list[Group]:
     played = collector.collect(laptop.tasks[:GAMES], ROLLOUTS, ("bench",))
     return [Group(group, ("bench", group[0].task.task_id)) for group in played]
 
@@ -222,7 +234,7 @@ def _cached(
             compute(computed, rollouts.named, rollouts, context)
             if computed.values is None:
                 raise RuntimeError(f"{computed.methods[0]}: {computed.note}")
-        return rollouts.cached
+        return rollouts.stored
 
     seconds, cached = _timed(work)
     return seconds, sum(len(group.trajectories) for group in cached)

@@ -44,7 +44,7 @@ from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.rollout.torch.engine import TorchEngine
 from hgrpo.trajectories.trajectory import Trajectory
 
 SHAPES = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.agent.conversation import Conversation
+from hgrpo.credit.settings import CreditSettings, NoSettings
 from hgrpo.envs.alfworld.settings import AlfworldSettings
 from hgrpo.envs.base import Task
 from hgrpo.envs.kinds import load
@@ -45,13 +46,21 @@ class Laptop:
         turns: int,
         reply: int,
         kind: str = "torch",
+        needs: CreditSettings | None = None,
     ) -> Collector:
-        """An engine of this kind at temperature 1, `capacity` episodes in flight."""
+        """An engine of this kind at temperature 1, `capacity` episodes in flight.
+
+        Args:
+            needs: of the assigner that credits the trajectories; None: it needs nothing.
+        """
+        needs = needs or NoSettings()
         conversation = Conversation(policy.tokenizer)
         config, sampling = EngineConfig(kind=kind), Sampling(1.0, reply)
-        engine = make_engine(config, policy, capacity, sampling, conversation.end_id)
+        engine = make_engine(
+            config, policy, capacity, sampling, conversation.end_id, needs.reads_embeddings
+        )
         make_env = load(self.env.name).factory(self.env, self.folder / "assets")
-        return Collector(engine, conversation, make_env, turns, reply)
+        return Collector(engine, conversation, make_env, turns, reply, needs.reads_situations)
 
 
 def prepare(folder: Path) -> Laptop:

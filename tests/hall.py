@@ -6,7 +6,7 @@ from hgrpo.agent.conversation import Conversation
 from hgrpo.policy.policy import Policy
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.rollout.torch.engine import TorchEngine
 from hgrpo.trajectories.trajectory import Trajectory
 
 TURN_CAP, MAX_TOKENS = 5, 6

@@ -19,7 +19,7 @@ from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import Policy
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.rollout.torch.engine import TorchEngine
 from hgrpo.streams import generator
 from hgrpo.study.method import MethodConfig
 

@@ -1,9 +1,10 @@
-"""What a credit assigner is, and what it may use."""
+"""The base class of credit assigners, what one is given, and the check of what it gives back."""
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +16,19 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 
+# A fit calls its progress with the number of its steps and their unit, and gets a function to call
+# after every step with a word on how it goes.
+Progress = Callable[[int, str], Callable[[str], object]]
+
 
 @dataclass(frozen=True)
 class Group:
-    """K trajectories of one task, and the name of the group's random stream."""
+    """K trajectories of one task.
+
+    Attributes:
+        trajectories: K of them, by rollout.
+        stream: name of the group's random stream.
+    """
 
     trajectories: Sequence[Trajectory]
     stream: tuple[object, ...]
@@ -26,14 +36,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Context:
-    """What an assigner may use beside the trajectories; None where a run has none.
+    """What an assigner may use beside the trajectories; None where a run does not have it.
 
     Attributes:
-        environment: name of its folder in hgrpo/envs.
-        policy, conversation: the policy as it plays and its tokens, for hidden states.
+        environment: name of the environment's folder in hgrpo/envs.
+        policy: the policy that played, for hidden states.
+        conversation: turns texts into the policy's tokens.
         collector: plays on from any turn.
-        cache_dir: folder shared by all jobs of a study.
-        fitted: folder of what the fit stage of the previous round wrote.
+        cache_dir: folder that all jobs of a study share.
+        fitted: folder that the fit after the previous round wrote; None in the first round.
     """
 
     environment: str = ""
@@ -44,32 +55,33 @@ class Context:
     fitted: Path | None = None
 
 
-class CreditAssigner(Protocol):
-    """Says which turn earned the return.
+class CreditAssigner(ABC):
+    """Says which turn earned the return. What it needs is declared in its `CreditSettings`."""
 
-    An assigner may have a method `report() -> dict[str, float]`: numbers for the log, of the
-    groups since the last report. One whose attribute `reads_embeddings` is true gets trajectories
-    with an embedding of each turn from engines that pool them; one whose `reads_situations` is true
-    gets turns with the fingerprints of their situation.
-    """
-
+    @abstractmethod
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Credit of every turn: K float64 arrays, the k-th as long as trajectory k has turns."""
-        ...
+        """Credit of every turn: K float64 arrays [T_k], one number for each turn."""
+
+    def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
+        """`assign` for several groups; override it if seeing them together helps."""
+        return [self.assign(group) for group in groups]
+
+    def report(self) -> dict[str, float]:
+        """Numbers for the log, about the groups since the last report."""
+        return {}
 
 
 def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-    """Credit of several groups; an assigner that would rather see them together may.
+    """Credit of several groups, checked.
 
     Returns:
-        For each group K float64 arrays, the k-th as long as trajectory k has turns, all finite.
+        For each group K finite float64 arrays [T_k].
 
     Raises:
-        UserError: the assigner gave anything else; it, the task, the rollout and the turn are
-            named.
+        UserError: the assigner gave anything else; the message names it, the task, the rollout and
+            the turn.
     """
-    together = getattr(assigner, "assign_many", None)
-    given = together(groups) if together else [assigner.assign(group) for group in groups]
+    given = assigner.assign_many(groups)
     name = f"{type(assigner).__module__}.{type(assigner).__qualname__}"
     _check_list(given, len(groups), f"{name}.assign_many", "groups")
     return [_checked(credit, group, name) for credit, group in zip(given, groups, strict=True)]
@@ -89,14 +101,14 @@ def _check_list(given: object, length: int, where: str, items: str) -> None:
     if not isinstance(given, Sequence | np.ndarray):
         raise UserError(f"{where}: a list was expected, not {type(given).__name__}")
     if len(given) != length:
-        raise UserError(f"{where}: credit of {len(given)} {items}, not of {length}")
+        raise UserError(f"{where}: credit for {len(given)} {items} instead of {length}")
 
 
 def _checked_row(row: object, turns: int, where: str) -> np.ndarray:
     try:
         values = np.asarray(row, dtype=np.float64)
     except (TypeError, ValueError):
-        raise UserError(f"{where}: credit that is no array of numbers") from None
+        raise UserError(f"{where}: the credit is not an array of numbers") from None
     if values.ndim != 1:
         raise UserError(f"{where}: credit of shape {values.shape} for {turns} turns")
     if len(values) != turns:

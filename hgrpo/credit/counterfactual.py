@@ -1,34 +1,37 @@
-"""Counterfactual credit: what the policy would have got, had it acted anew at a turn.
+"""Counterfactual credit: what would the policy have got, had it acted again at a turn?
 
-At a chosen turn t the episode is played again up to t, and from there on the policy plays on by
-itself several times. Their mean return is an estimate of the policy's value at that moment, and
+The episode is played again up to a chosen turn t. From there the policy plays on several times.
+The mean return of these alternatives estimates the policy's value before turn t, and
 
     credit_t = R - mean return of the alternatives.
 
-That is an advantage already, above 0 where the episode went better than the policy would have made
-it from there: it is not to be centred or scaled. Turns that were not chosen get 0, which is no
-verdict; `verdicts` tells the two apart. With the full horizon the estimate is unbiased; a shorter
-one counts what is not reached as nothing.
+This is an advantage already, so it must not be centred or scaled: it is above 0 where the episode
+went better than the policy does on average from there. A turn that was not chosen gets 0, which
+says nothing about it; `verdicts` tells the two apart. With the full horizon the estimate is
+unbiased. A shorter horizon counts rewards beyond it as 0.
 """
 
 import numpy as np
 from pydantic import Field
 
-from hgrpo.config.strict import Strict
-from hgrpo.credit.base import Context, Group
+from hgrpo.credit.base import Context, CreditAssigner, Group
+from hgrpo.credit.settings import CreditSettings, StoredCredit
 from hgrpo.rollout.collector import Collector, Start
 from hgrpo.streams import generator, key
 
-DEMANDS = {
-    "turn_norm": (
-        "none",
-        "its credit is an advantage already, and a z-score would give one to turns it did not draw",
-    )
-}
 
-
-class Settings(Strict):
+class Settings(CreditSettings):
     """Keys beside `kind: counterfactual`."""
+
+    needs_policy = True
+    plays = True
+    demands = {
+        "turn_norm": (
+            "none",
+            "its credit is an advantage already, and a z-score would also give one to turns that "
+            "were not drawn",
+        )
+    }
 
     turns_per_trajectory: int | None = Field(2, gt=0, description="drawn at random; null: all")
     alternatives: int = Field(2, gt=0, description="continuations from each chosen turn")
@@ -36,8 +39,12 @@ class Settings(Strict):
         None, gt=0, description="turns a continuation may have; null: up to the turn cap"
     )
 
+    def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
+        """All turns are played: the 0 of a turn that was not drawn cannot be compared."""
+        return StoredCredit(self.model_copy(update={"turns_per_trajectory": None}), self.sums_to)
 
-class CounterfactualCredit:
+
+class CounterfactualCredit(CreditAssigner):
     """Plays the alternatives of a group together, as many at a time as the engine holds."""
 
     def __init__(self, settings: Settings, collector: Collector):
@@ -47,18 +54,18 @@ class CounterfactualCredit:
         )
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Return less the mean of the alternatives at chosen turns, 0 elsewhere; K arrays [T_k].
+        """Return minus mean return of the alternatives at chosen turns, else 0; K arrays [T_k].
 
         Raises:
-            ReplayError: the environment did not answer the replay as it did the episode.
+            ReplayError: the environment answered a turn that was played again differently.
         """
         return [np.nan_to_num(row) for row in self.verdicts(group)]
 
     def verdicts(self, group: Group) -> list[np.ndarray]:
-        """The credit of the chosen turns, NaN for the others; K float64 arrays [T_k].
+        """Credit of the chosen turns, NaN for the others; K float64 arrays [T_k].
 
         Raises:
-            ReplayError: the environment did not answer the replay as it did the episode.
+            ReplayError: the environment answered a turn that was played again differently.
         """
         chosen = [(k, t) for k, _ in enumerate(group.trajectories) for t in self._turns(group, k)]
         played = self._collector.play(
@@ -76,7 +83,7 @@ class CounterfactualCredit:
         return found
 
     def report(self) -> dict[str, float]:
-        """Continuations, replies the engine gave in them, turns replayed, tokens of all of it."""
+        """Counts of alternatives, of new replies and replayed turns in them, and their tokens."""
         counts, self._counts = self._counts, dict.fromkeys(self._counts, 0)
         return counts
 

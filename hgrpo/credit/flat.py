@@ -1,21 +1,25 @@
-"""No turn credit: what flatGRPO uses."""
+"""No turn credit, as in flatGRPO."""
 
 import numpy as np
 
-from hgrpo.credit.base import Context, Group
-from hgrpo.credit.settings import NoSettings
-
-DEMANDS = {"alpha": (1.0, "its credit is 0, so the trajectory's advantage is all there is")}
+from hgrpo.credit.base import Context, CreditAssigner, Group
+from hgrpo.credit.settings import CreditSettings
 
 
-class FlatCredit:
-    """Every turn gets 0; only the trajectory's advantage speaks."""
+class Settings(CreditSettings):
+    """Accepts no key."""
+
+    demands = {"alpha": (1.0, "its credit is 0, so only the trajectory's advantage is left")}
+
+
+class FlatCredit(CreditAssigner):
+    """Gives every turn 0, so the trajectory's advantage decides alone."""
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Zeros, K arrays of [T_k]."""
+        """Zeros, K arrays [T_k]."""
         return [np.zeros(len(trajectory.turns)) for trajectory in group.trajectories]
 
 
-def make(settings: NoSettings, context: Context) -> FlatCredit:
-    """The assigner; it needs neither."""
+def make(settings: Settings, context: Context) -> FlatCredit:
+    """The assigner; it uses neither settings nor context."""
     return FlatCredit()

@@ -1,21 +1,24 @@
 """Credit assigners by name: each is one module of this package, found by its file name.
 
-A module has `make(settings, context)`, which returns a `CreditAssigner`, and, where it takes
-settings, a `Settings` model of them. Where its credit makes sense under one value of a method's
-key alone, `DEMANDS` says so: key -> (value, why). Importing it must not import torch: reading a
-study does.
+A module has
+    make(settings, context) -> CreditAssigner
+and, where it needs them,
+    Settings    a subclass of `CreditSettings`: its keys, and what it declares of itself;
+    fit(settings, rounds, previous, seed, round, out, show) -> str
+                if `Settings.fits`: learns from the rounds so far. `rounds` are their folders, in
+                order; `previous` is the folder of an earlier fit, or None; `show` is a `Progress`.
+                It writes model.safetensors, model.json and train_log.json ({"rows", "elapsed_s"})
+                into the folder `out`, and returns a line that says how it went.
+Importing a module must not import torch: reading a study imports it.
 """
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
 from types import ModuleType
-
-from pydantic import BaseModel
 
 import hgrpo.credit
 from hgrpo.config.read import did_you_mean
-from hgrpo.credit.settings import NoSettings
+from hgrpo.credit.settings import CreditSettings, NoSettings
 
 _SHARED = {"base", "kinds", "make", "section", "settings"}
 
@@ -27,7 +30,7 @@ def known() -> list[str]:
 
 
 def module_name(kind: str) -> str:
-    """Dotted name of the module of an assigner; what it imports is part of a round's code."""
+    """Dotted name of an assigner's module; a round's code hash covers what it imports."""
     return f"hgrpo.credit.{kind}"
 
 
@@ -35,18 +38,23 @@ def load(kind: str) -> ModuleType:
     """The module of an assigner.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: no assigner has that name.
     """
     if kind not in known():
         raise ValueError(f"kind: no credit assigner {kind!r}{did_you_mean(str(kind), known())}")
     return importlib.import_module(module_name(kind))
 
 
-def settings_of(kind: str) -> type[BaseModel]:
-    """The model of an assigner's settings; raises ValueError for an unknown kind."""
-    return getattr(load(kind), "Settings", NoSettings)
+def settings_of(kind: str) -> type[CreditSettings]:
+    """The model of an assigner's settings.
 
-
-def demands_of(kind: str) -> Mapping[str, tuple[object, str]]:
-    """What an assigner asks of its method: key -> (value, why); ValueError as `load`."""
-    return getattr(load(kind), "DEMANDS", {})
+    Raises:
+        ValueError: no assigner has that name, or its `Settings` declare nothing of it.
+    """
+    model = vars(load(kind)).get("Settings", NoSettings)
+    if not issubclass(model, CreditSettings):
+        raise ValueError(
+            f"kind: {module_name(kind)}.Settings must be a subclass of "
+            "hgrpo.credit.settings.CreditSettings"
+        )
+    return model

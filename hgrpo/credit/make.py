@@ -1,10 +1,26 @@
-"""The credit assigner that a method asks for."""
+"""Makes the credit assigner that a method asks for."""
 
+from hgrpo.credit import kinds
 from hgrpo.credit.base import Context, CreditAssigner
-from hgrpo.credit.kinds import load, settings_of
 from hgrpo.credit.section import CreditConfig
+from hgrpo.errors import UserError
 
 
 def make_assigner(config: CreditConfig, context: Context) -> CreditAssigner:
-    """An assigner with its settings; `context` is what it may use beside the trajectories."""
-    return load(config.kind).make(settings_of(config.kind)(**config.settings), context)
+    """The assigner with its settings.
+
+    Args:
+        config: a method's `credit` section.
+        context: what the assigner may use beside the trajectories.
+
+    Raises:
+        UserError: what the kind's `make` returned is not a `CreditAssigner`.
+    """
+    module = kinds.load(config.kind)
+    assigner = module.make(config.declared, context)
+    if not isinstance(assigner, CreditAssigner):
+        raise UserError(
+            f"{module.__name__}: make returned a {type(assigner).__name__}, which is no credit "
+            "assigner; derive its class from hgrpo.credit.base.CreditAssigner"
+        )
+    return assigner

@@ -1,22 +1,29 @@
-"""RandomCredit, a control: progress credit dealt to turns at random."""
+"""A control: each trajectory's progress credit, dealt to its turns at random."""
 
 import numpy as np
 
-from hgrpo.credit.base import Context, Group
+from hgrpo.credit.base import Context, CreditAssigner, Group
 from hgrpo.credit.progress import ProgressCredit
-from hgrpo.credit.settings import NoSettings
+from hgrpo.credit.settings import CreditSettings
 from hgrpo.streams import generator
 
 
-class RandomCredit:
-    """Shuffles each trajectory's progress credit over its turns; by chance some keep theirs.
+class Settings(CreditSettings):
+    """Accepts no key."""
 
-    Same values, same sum, no knowledge of which turn earned them: a method that owes its gain to
-    turn credit must beat this one. The sum still says how far the trajectory got.
+    sums_to = "progress"
+    is_control = True
+
+
+class RandomCredit(CreditAssigner):
+    """Shuffles each trajectory's progress credit over its turns; by chance a turn may keep its own.
+
+    Values and sum stay, but not which turn earned what. A method whose gain comes from turn credit
+    must beat this one. The sum still says how far the trajectory got.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Progress credit in random order, K arrays of [T_k], keyed by group and rollout."""
+        """Progress credit in random order, K arrays [T_k], keyed by group and rollout."""
         return [
             generator("random-credit", *group.stream, trajectory.rollout).permutation(row)
             for trajectory, row in zip(
@@ -25,6 +32,6 @@ class RandomCredit:
         ]
 
 
-def make(settings: NoSettings, context: Context) -> RandomCredit:
-    """The assigner; it needs neither."""
+def make(settings: Settings, context: Context) -> RandomCredit:
+    """The assigner; it uses neither settings nor context."""
     return RandomCredit()

@@ -1,7 +1,92 @@
-"""Settings of assigners that have none."""
+"""What a credit assigner declares of itself: the base class of every assigner's `Settings`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from hgrpo.config.strict import Strict
 
+SumsTo = Literal["return", "progress", ""]
 
-class NoSettings(Strict):
-    """Accepts no key."""
+
+@dataclass(frozen=True)
+class StoredCredit:
+    """How the credit of rollouts from an earlier run is computed.
+
+    Attributes:
+        settings: used for the computation; they may differ from the method's.
+        sums_to: as `CreditSettings.sums_to`, for this computation.
+        note: what a reader of the comparison must know, "" if nothing.
+        stand_in: whether all credit is a stand-in, because there is no fitted model.
+    """
+
+    settings: "CreditSettings"
+    sums_to: SumsTo
+    note: str = ""
+    stand_in: bool = False
+
+
+class CreditSettings(Strict):
+    """Keys beside `kind` as fields, and beside them what the assigner declares of itself.
+
+    A subclass overrides a declaration with a class attribute, or with a property where it depends
+    on the settings. The module must not import torch: reading a study loads it.
+
+    Attributes:
+        reads_situations: it needs the fingerprints of the states that turns were taken in.
+        reads_embeddings: it needs an embedding of each turn; engines that can pool them do.
+        needs_policy: it uses the policy, the conversation or the collector of its `Context`.
+        plays: it plays episodes of its own to compute credit.
+        fits: it learns between rounds; its module has `fit` (see `kinds`).
+        continues_fit: a fit starts from the previous round's.
+        sums_to: what a trajectory's credit sums to: its return, its progress, or nothing known.
+        demands: keys of the method that must have one value: key -> (value, why).
+        label_remark: what every label of the arm must add, such as who judged.
+        first_round_remark: what a reader of the first round's credit must know, as a sentence.
+        is_control: the arm is a control that a method with a gain from credit must beat.
+        figures: figures of the report that are drawn for its arms alone.
+        uses: capabilities of the environment that it calls, such as "judge_text".
+        environment_variables: variables that must be set: name -> what to say if one is not.
+        may_be_unreachable: it asks a service. A comparison of credit leaves it out if that fails.
+        groups_at_once: groups that it would rather see together.
+        fallback_column: key in its report that counts trajectories with a stand-in for credit.
+    """
+
+    reads_situations: ClassVar[bool] = False
+    reads_embeddings: ClassVar[bool] = False
+    needs_policy: ClassVar[bool] = False
+    plays: ClassVar[bool] = False
+    fits: ClassVar[bool] = False
+    continues_fit: ClassVar[bool] = False
+    sums_to: ClassVar[SumsTo] = ""
+    demands: ClassVar[Mapping[str, tuple[object, str]]] = {}
+    label_remark: ClassVar[str] = ""
+    first_round_remark: ClassVar[str] = ""
+    is_control: ClassVar[bool] = False
+    figures: ClassVar[tuple[str, ...]] = ()
+    uses: ClassVar[tuple[str, ...]] = ()
+    environment_variables: ClassVar[Mapping[str, str]] = {}
+    may_be_unreachable: ClassVar[bool] = False
+    groups_at_once: ClassVar[int] = 1
+    fallback_column: ClassVar[str] = ""
+
+    def outside_calls(self, groups: int, rollouts: int) -> str:
+        """What crediting the groups may ask of an outside service; "" if nothing.
+
+        Args:
+            groups: number of groups.
+            rollouts: trajectories in each.
+        """
+        return ""
+
+    def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
+        """How credit of rollouts from an earlier run is computed.
+
+        Args:
+            fitted: whether there is a fitted model for them.
+        """
+        return StoredCredit(self, self.sums_to)
+
+
+class NoSettings(CreditSettings):
+    """Settings of an assigner without any: no key is accepted, and nothing is declared."""

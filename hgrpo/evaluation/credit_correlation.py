@@ -1,8 +1,8 @@
-"""How far credit assigners agree on the same trajectories, and whether their credit adds up.
+"""How similar the credit of several methods is, and whether a method's credit adds up.
 
-Credit of a method is one float64 array over the turns of all trajectories, one trajectory after
-another; NaN marks the turns of trajectories that the method was not asked about. `lengths` are the
-turns of each trajectory.
+The credit of a method is one float64 array over the turns of all trajectories, one trajectory after
+another. NaN marks trajectories that the method was not asked about. `lengths`, int [N], are the
+numbers of turns of the N trajectories.
 """
 
 from collections.abc import Mapping
@@ -12,17 +12,20 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata, spearmanr
 
-# Credits closer than this share of a method's largest one differ by rounding: they are ties.
+# Credits that differ by less than this share of a method's largest one are ties: it is rounding.
 _TIE = 1e-9
 
 
 def correlations(credits: Mapping[str, np.ndarray], lengths: np.ndarray) -> pd.DataFrame:
-    """Spearman's rank correlation of every two methods, where both gave credit.
+    """Spearman's rank correlation of every two methods, over turns that both credited.
 
     Returns:
-        One row per pair, in the order of `credits`: method_a, method_b; `pooled`, over all turns,
-        and how many (`turns`); `within`, the mean of the correlations inside each trajectory in
-        which both methods' credit varies, and how many (`trajectories`). NaN where undefined.
+        One row per pair, in the order of `credits`:
+        - method_a, method_b: the pair
+        - pooled: correlation over all turns; `turns` is their number
+        - within: mean of the correlations inside single trajectories, over those in which both
+          methods' credit varies; `trajectories` is their number
+        NaN where a correlation is not defined.
     """
     tied = {name: _with_ties(credit) for name, credit in credits.items()}
     scores = {name: rank_scores(credit, lengths) for name, credit in tied.items()}
@@ -45,10 +48,10 @@ def correlations(credits: Mapping[str, np.ndarray], lengths: np.ndarray) -> pd.D
 
 
 def rank_scores(credit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Ranks of the turns inside their trajectory, centred and of unit length.
+    """Ranks of the turns inside their trajectory, centred and scaled to unit length, [turns].
 
-    Their products sum to Spearman's correlation. Zeros where a trajectory's credit does not vary,
-    NaN where it is not known.
+    The products of two methods' scores in a trajectory sum to Spearman's correlation there. Scores
+    are 0 in a trajectory whose credit does not vary, and NaN where credit is not known.
     """
     if not len(credit):
         return np.zeros(0)
@@ -57,7 +60,10 @@ def rank_scores(credit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def within(first: np.ndarray, second: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Spearman's correlation inside each trajectory in which both vary, from `rank_scores`."""
+    """Spearman's correlation inside each trajectory in which both vary, from `rank_scores`.
+
+    A sum of products per trajectory: scipy's function would be called a million times.
+    """
     lengths = lengths[lengths > 0]
     if not len(lengths):
         return np.zeros(0)
@@ -66,18 +72,20 @@ def within(first: np.ndarray, second: np.ndarray, lengths: np.ndarray) -> np.nda
     return np.add.reduceat(first * second, starts)[both[0] & both[1]]
 
 
-def check_row(credit: np.ndarray, promised: np.ndarray | None, lengths: np.ndarray) -> dict:
+def check_row(credit: np.ndarray, expected: np.ndarray | None, lengths: np.ndarray) -> dict:
     """What a method's credit adds up to.
 
     Args:
         credit: of every turn.
-        promised: float64 [trajectories], what each trajectory's credit should sum to; None where
-            a method promises nothing.
+        expected: float64 [N], what each trajectory's credit should sum to; None if nothing is
+            known about the sums.
         lengths: turns of each trajectory.
 
     Returns:
-        trajectories and turns that got credit; nonzero_share of those turns; mean_abs_credit; and
-        largest_sum_error, the largest |sum - promised| (NaN without a promise).
+        - trajectories, turns: how many got credit
+        - nonzero_share: share of these turns with credit other than 0
+        - mean_abs_credit: over these turns
+        - largest_sum_error: largest |sum - expected| over trajectories; NaN without `expected`
     """
     owner = np.repeat(np.arange(len(lengths)), lengths)
     known = np.isfinite(credit)
@@ -90,8 +98,8 @@ def check_row(credit: np.ndarray, promised: np.ndarray | None, lengths: np.ndarr
         "nonzero_share": float(np.mean(given != 0)) if len(given) else np.nan,
         "mean_abs_credit": float(np.abs(given).mean()) if len(given) else np.nan,
         "largest_sum_error": np.nan
-        if promised is None or not len(asked)
-        else float(np.abs(sums - promised)[asked].max()),
+        if expected is None or not len(asked)
+        else float(np.abs(sums - expected)[asked].max()),
     }
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from hgrpo.credit.section import CreditConfig
+
 # What any two arms may differ in without playing or learning differently.
 WORDS = {"name", "label"}
 # At alpha 1 the turn's advantage has no weight, so whatever makes it has no say.
@@ -102,9 +104,13 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
     return Factorial(factors, cells) if _nothing_else_differs(arms, cells) else None
 
 
-def uses_turnrd(methods: Mapping[str, Mapping]) -> list[str]:
-    """Trained arms whose credit comes from a fitted TurnRD."""
-    return [name for name, arm in _trained(methods).items() if FACTORS[CREDIT](arm) == "turnrd"]
+def with_figure(methods: Mapping[str, Mapping], figure: str) -> list[str]:
+    """Trained arms whose credit declares a figure of its own."""
+    return [
+        name
+        for name, arm in _trained(methods).items()
+        if figure in CreditConfig(**arm["credit"]).declared.figures
+    ]
 
 
 def _trained(methods: Mapping[str, Mapping]) -> dict[str, Mapping]:

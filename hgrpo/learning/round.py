@@ -136,7 +136,7 @@ class Round:
         ranks, found = self.learner.ranks, None
         if ranks.first:
             credits = assign_all(self.assigner, groups)
-            found = credits, getattr(self.assigner, "report", dict)()
+            found = credits, self.assigner.report()
         return ranks.broadcast(found)
 
     def _advantages(

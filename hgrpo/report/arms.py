@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from matplotlib.colors import LinearSegmentedColormap, to_hex
 
+from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.settings import CreditSettings
 from hgrpo.errors import UserError
 from hgrpo.evaluation.designs import alpha_sweep
 
@@ -28,7 +30,7 @@ class Arm:
     name: str
     label: str
     trained: bool
-    credit: str
+    credit: CreditSettings
     colour: str
     marker: str
     line: str = "-"
@@ -91,7 +93,8 @@ def read_arms(config: Mapping) -> Arms:
         if name in sweep:
             colour, line = _blend_colour(sweep[name], sweep), "-"
         label = method["label"] or name
-        arms[name] = Arm(name, label, trained, method["credit"]["kind"], colour, marker, line)
+        credit = CreditConfig(**method["credit"]).declared
+        arms[name] = Arm(name, label, trained, credit, colour, marker, line)
     untrained = [name for name, arm in arms.items() if not arm.trained]
     if len(untrained) > 1:
         raise UserError(f"--config: more than one untrained arm: {', '.join(untrained)}")

@@ -1,4 +1,4 @@
-"""What a comparison of credit assigners writes: credits, checks, correlations and two pictures."""
+"""Writes a comparison of credit assigners: credits, checks, correlations and two figures."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from hgrpo.evaluation.credit_correlation import check_row, correlations
-from hgrpo.evaluation.shared_credit import Computed, Rollouts
+from hgrpo.evaluation.shared_rollouts import Computation, SharedRollouts
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.draw import save_all
 from hgrpo.report.figures import credit_correlation as figures
@@ -30,9 +30,16 @@ _DIGITS = "%.6g"
 
 
 def write(
-    plan: Sequence[Computed], rollouts: Rollouts, labels: Mapping[str, str], folder: Path
+    plan: Sequence[Computation], rollouts: SharedRollouts, labels: Mapping[str, str], folder: Path
 ) -> None:
-    """Write the tables and pictures; the same credit gives the same bytes."""
+    """Write the tables and figures into `folder`; equal credit gives equal bytes.
+
+    Args:
+        plan: computations that are done.
+        rollouts: which they credited.
+        labels: method -> what people read, in the order they are shown.
+        folder: an existing folder.
+    """
     by_method = {name: c.values for c in plan for name in c.methods if c.values is not None}
     ordered = {name: by_method[name] for name in labels if name in by_method}
     write_table(credit_table(ordered, rollouts), folder / "credits.parquet")
@@ -48,8 +55,8 @@ def write(
     save_all(drawings, folder)
 
 
-def credit_table(credits: Mapping[str, np.ndarray], rollouts: Rollouts) -> pa.Table:
-    """One row per method and turn it was asked about, with the columns of `CREDITS`."""
+def credit_table(credits: Mapping[str, np.ndarray], rollouts: SharedRollouts) -> pa.Table:
+    """One row per method and turn that it credited, with the columns of `CREDITS`."""
     lengths = rollouts.lengths
     owner = np.repeat(np.arange(len(lengths)), lengths)
     turn = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -69,15 +76,15 @@ def credit_table(credits: Mapping[str, np.ndarray], rollouts: Rollouts) -> pa.Ta
 
 
 def check_table(
-    plan: Sequence[Computed], rollouts: Rollouts, labels: Mapping[str, str]
+    plan: Sequence[Computation], rollouts: SharedRollouts, labels: Mapping[str, str]
 ) -> pd.DataFrame:
-    """One row per method: what it was asked, what its credit adds up to, what to know of it."""
+    """One row per method: how much it credited, what its credit adds up to, and notes."""
     rows = {}
     nothing = np.full(rollouts.lengths.sum(), np.nan)
     for computed in plan:
-        promised = rollouts.sums(computed.promises) if computed.promises else None
+        expected = rollouts.sums(computed.sums_to) if computed.sums_to else None
         values = nothing if computed.values is None else computed.values
-        row = check_row(values, promised, rollouts.lengths)
+        row = check_row(values, expected, rollouts.lengths)
         for name in computed.methods:
             rows[name] = {
                 "method": name,
@@ -85,7 +92,7 @@ def check_table(
                 "kind": computed.credit.kind,
                 "same_as": computed.methods[0] if name != computed.methods[0] else "",
                 **row,
-                "sums_to": computed.promises,
+                "sums_to": computed.sums_to,
                 "fallbacks": computed.fallbacks,
                 "note": computed.note,
             }
@@ -94,7 +101,7 @@ def check_table(
 
 def _heat_map(
     pairs: pd.DataFrame,
-    plan: Sequence[Computed],
+    plan: Sequence[Computation],
     credits: Mapping[str, np.ndarray],
     labels: Mapping[str, str],
 ) -> Drawing:
@@ -102,11 +109,11 @@ def _heat_map(
     constant = [labels[name] for name in credits if name not in varied]
     said = []
     if constant:
-        said.append(f"Left out, as their credit does not vary: {', '.join(constant)}.")
+        said.append(f"Left out because their credit does not vary: {', '.join(constant)}.")
     for computed in plan:
         first, *others = (labels[name] for name in computed.methods)
         if others and computed.methods[0] in varied:
-            said.append(f"{first} stands for {', '.join(others)} too.")
+            said.append(f"{first} also stands for {', '.join(others)}.")
         if computed.note:
             said.append(f"{first}: {computed.note}.")
     return figures.heat_map(pairs, {name: labels[name] for name in varied}, said)
@@ -114,7 +121,7 @@ def _heat_map(
 
 def _gallery(
     credits: Mapping[str, np.ndarray],
-    rollouts: Rollouts,
+    rollouts: SharedRollouts,
     labels: Mapping[str, str],
 ) -> Drawing:
     known = np.ones(rollouts.lengths.sum(), dtype=bool)

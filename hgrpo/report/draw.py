@@ -23,7 +23,7 @@ def drawings(
         inputs: from `read_inputs`. turns: from `read_first_turns`. fits: from `read_fits`.
     """
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
-    fitted = [name for name in arms.trained if arms[name].credit == "turnrd"]
+    fitted = [name for name in arms.trained if "turnrd" in arms[name].credit.figures]
     makers = [
         lambda: outcome.forest(comparison, arms),
         lambda: alpha.alpha(comparison, logs, arms, inputs.sweep),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from hgrpo.evaluation.designs import alpha_sweep, factorial, uses_turnrd
+from hgrpo.evaluation.designs import alpha_sweep, factorial, with_figure
 
 TABLES = (
     "methods",
@@ -34,7 +34,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
     untrained = len(trained) < len(methods)
     sweep = bool(alpha_sweep(methods))
     # The first fit follows the first round, and the last round is followed by none.
-    fitted = rounds > 1 and bool(uses_turnrd(methods))
+    fitted = rounds > 1 and bool(with_figure(methods, "turnrd"))
     return [
         *(["forest"] if len(methods) > 1 else []),
         *(["alpha"] if sweep else []),

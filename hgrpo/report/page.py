@@ -77,7 +77,7 @@ def render(page: Page) -> str:
         families=_families(comparison, arms),
         figures=_figures(page.figures),
         credit=_credit_pictures(page.figures, arms),
-        learnt_credit=any(arms[name].credit == "turnrd" for name in arms.trained),
+        credit_remarks=_credit_remarks(arms),
         counts=counts(comparison, page.logs, arms).to_dict("records"),
         cost=spent.to_dict("records"),
         extras=logged_extras(spent),
@@ -90,6 +90,12 @@ def render(page: Page) -> str:
         ),
         seeds=sorted(comparison.seeds["seed"].unique().tolist()),
     )
+
+
+def _credit_remarks(arms: Arms) -> list[str]:
+    """What the assigners have to say about the credit of the first round, each remark once."""
+    remarks = [arms[name].credit.first_round_remark for name in arms.trained]
+    return [remark for remark in dict.fromkeys(remarks) if remark]
 
 
 def _results(comparison: Comparison, arms: Arms) -> list[dict]:

@@ -226,7 +226,7 @@ def _limits(comparison: Comparison, arms: Arms) -> list[str]:
         "Every arm starts from one and the same supervised policy, so nothing is said about "
         "others, other models or other environments."
     )
-    controls = [arm.label for arm in arms.by_name.values() if arm.credit == "random"]
+    controls = [arm.label for arm in arms.by_name.values() if arm.credit.is_control]
     if controls:
         sentences.append(
             f"{listing(controls)} is a control whose turn credit is shuffled: a credit assigner "

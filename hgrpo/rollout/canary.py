@@ -1,4 +1,4 @@
-"""The sync canary: after new weights, the engine must say what the trainer says."""
+"""The sync canary: after new weights, the engine's log-probs must equal the trainer's."""
 
 import torch
 from torch import Tensor
@@ -9,24 +9,30 @@ from hgrpo.policy.policy import Policy
 from hgrpo.rollout.engine import Request, RolloutEngine
 from hgrpo.streams import generator
 
-# Both sides compute in float32; what remains is the order of sums.
+# Both sides compute in float32, so only the order of their sums differs.
 _TOLERANCE = 1e-3
 _PROBES, _PROBE_TOKENS = 4, 24
+# Least ratio of two distances that counts as nearer to the untrained policy.
 _NEARER = 2.0
 
 
 def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[str, float | None]:
     """Sample replies to random prefixes and compare their log-probs with the trainer's.
 
-    And with those of the policy as it was before training, which an engine agrees with that never
-    took new weights. In a coarse type that shows where the tolerance hides it.
+    The log-probs are compared with the untrained policy's too. An engine that never took new
+    weights agrees with those. In a coarse type this finds it where the tolerance would not.
+
+    Args:
+        engine: has just loaded the policy's weights.
+        policy: the trainer's.
+        stream: names the random stream of the probes.
 
     Returns:
-        For the log: `sync_max`, the largest difference of a token's log-prob from the trainer's,
-        and `sync_base_max`, from the untrained policy's, None where there is none.
+        For the log, the largest absolute differences of a token's log-prob: `sync_max` from the
+        trainer's and `sync_base_max` from the untrained policy's, None if that is not kept.
 
     Raises:
-        TrainingError: they differ: the engine does not hold the policy's weights.
+        TrainingError: the log-probs differ, so the engine does not hold the policy's weights.
     """
     batch, sampled = _probe(engine, policy, stream)
     temperature = engine.sampling.temperature or 1.0
@@ -49,7 +55,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     if base is None:
         return {"sync_max": difference, "sync_base_max": None}
     near, away = (trainer - sampled).abs().mean(), (base - sampled).abs().mean()
-    # Where the policy has hardly moved the two are alike, so twice is none of rounding's doing.
+    # While the policy has hardly moved, both distances are rounding and about equal.
     if near > _NEARER * away:
         raise TrainingError(
             f"sync canary: the engine's log-probabilities are {float(away):.2e} from those of the "
@@ -60,16 +66,16 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
 
 
 def sync_tolerance(dtype: torch.dtype, largest: float) -> float:
-    """How far apart log-probs may be that were computed in float32 and in `dtype`.
+    """Largest difference allowed between log-probs computed in float32 and in `dtype`.
 
-    A unit in the last place of the largest logit, `largest`: 8 bits of bfloat16 leave no more of
-    it. Never below what sums in another order make of float32.
+    It is one unit in the last place of `largest`, the largest absolute logit, because `dtype`
+    rounds logits to that. It is never below the error of float32 sums in another order.
     """
     return max(_TOLERANCE, torch.finfo(dtype).eps * largest)
 
 
 def _probe(engine: RolloutEngine, policy: Policy, stream: object) -> tuple[SequenceBatch, Tensor]:
-    """Sampled replies as the trainer reads them, and the engine's log-probs of their tokens."""
+    """A batch of replies to random prefixes, and the engine's log-probs of their tokens."""
     rng = generator("sync-canary", stream)
     size = policy.architecture.vocab_size
     prefixes = {}

@@ -1,4 +1,4 @@
-"""Plays groups of episodes: many conversations in flight, finished ones replaced at once."""
+"""Plays groups of episodes; a new episode starts as soon as another one ends."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,11 +18,12 @@ class Start:
     """Where an episode begins.
 
     Attributes:
-        task, rollout: what is played, and which of its rollouts this is.
+        task: the task to play.
+        rollout: index of the episode among the task's rollouts.
         stream: key of the conversation's random stream.
-        before: a trajectory of the task whose first `turns` turns are played again first; it has
-            more turns than that.
-        last_turn: turns after which the episode is cut off.
+        last_turn: number of turns after which the episode is cut off.
+        before: a trajectory of the task whose first turns are played again first, or None.
+        turns: how many turns of `before` are played again; it has more turns than these.
     """
 
     task: Task
@@ -45,8 +46,14 @@ class _Episode:
 class Collector:
     """Collects trajectories from one engine and a pool of environments.
 
-    With `situations`, every turn gets the fingerprints that the environment computes on call, and
-    every trajectory those of the situation it ended in.
+    Args:
+        engine: generates the replies.
+        conversation: turns texts into tokens, and replies into commands.
+        make_env: makes an environment; called once for each episode in flight.
+        turn_cap: longest episode, in turns.
+        max_reply_tokens: longest reply, its closing token included.
+        situations: whether each turn gets the fingerprints of the state it was taken in, and each
+            trajectory those of the state it ended in. Computing them takes time.
     """
 
     def __init__(
@@ -60,7 +67,7 @@ class Collector:
     ):
         self.engine = engine
         self.turn_cap = turn_cap
-        self.situations = situations
+        self._situations = situations
         self._conversation = conversation
         self._make_env = make_env
         self._max_reply_tokens = max_reply_tokens
@@ -76,14 +83,17 @@ class Collector:
         """Play every task `rollouts` times.
 
         Args:
-            tasks: one group each.
-            rollouts: K, trajectories in a group.
+            tasks: each task makes one group.
+            rollouts: K, the number of trajectories in a group.
             stream: leading parts of the streams' names, such as ("train", seed, round, step).
             on_done: called after every finished trajectory.
 
         Returns:
-            Groups in the order of `tasks`, trajectories in the order of their rollout index; what
-            is in them does not depend on how many were in flight.
+            Groups in the order of `tasks`, each with its trajectories by rollout index. Their
+            content does not depend on how many episodes were in flight.
+
+        Raises:
+            UserError: a task's first text leaves no room for a reply.
         """
         starts = [
             Start(task, k, key(*stream, task.task_id, k), self.turn_cap)
@@ -96,10 +106,13 @@ class Collector:
     def play(
         self, starts: Sequence[Start], on_done: Callable[[], None] = lambda: None
     ) -> list[Trajectory]:
-        """Play on from every start, as many at a time as the engine holds; in their order.
+        """Play on from every start, as many at a time as the engine holds.
+
+        Returns:
+            One trajectory for each start, in the order of `starts`.
 
         Raises:
-            ReplayError: turns played again were not answered as they were the first time.
+            ReplayError: the environment answered a turn that was played again differently.
             UserError: a task's first text leaves no room for a reply.
         """
         waiting = deque(enumerate(starts))
@@ -116,7 +129,7 @@ class Collector:
                 if self._play(episode, completion):
                     self._ask(name, episode)
                     continue
-                if self.situations:
+                if self._situations:
                     episode.trajectory.final = FinalState(
                         episode.observation.text, *episode.env.situation()
                     )
@@ -145,10 +158,10 @@ class Collector:
         length = len(trajectory.token_ids)
         if length + self._max_reply_tokens > self.engine.max_length:
             raise UserError(
-                f"task {start.task.task_id}: {length} tokens before its first reply, and "
-                f"{self._max_reply_tokens} for that, are more than the {self.engine.max_length} "
-                "that the engine reads: raise max_length of the model or engine.max_length, or "
-                "take a model that reads more"
+                f"task {start.task.task_id}: {length} tokens before the first reply and "
+                f"{self._max_reply_tokens} for the reply exceed the {self.engine.max_length} that "
+                "the engine reads: raise max_length of the model or engine.max_length, or "
+                "take a model with a longer context"
             )
         return _Episode(env, trajectory, seen, start.stream, start.last_turn)
 
@@ -156,10 +169,10 @@ class Collector:
         self.engine.submit(Request(name, episode.trajectory.token_ids, episode.stream))
 
     def _play(self, episode: _Episode, completion: Completion) -> bool:
-        """Act on a reply; False when the episode is over."""
+        """Act on a reply; return whether the episode goes on."""
         trajectory = episode.trajectory
         action = self._conversation.command(completion.token_ids)
-        state, commands = episode.env.situation() if self.situations else ("", "")
+        state, commands = episode.env.situation() if self._situations else ("", "")
         start = len(trajectory.token_ids)
         trajectory.token_ids.extend(completion.token_ids)
         trajectory.behaviour_logprobs.extend(completion.logprobs)
@@ -186,7 +199,7 @@ class Collector:
             trajectory.truncated = True
             return False
         if completion.overlong:
-            # Context only: the closing token was not sampled, so no span covers it.
+            # The closing token was not sampled, so it is context: no span covers it.
             trajectory.token_ids.append(self._conversation.end_id)
         trajectory.token_ids.extend(self._conversation.observation(step.observation.text))
         if len(trajectory.token_ids) + self._max_reply_tokens > self.engine.max_length:

@@ -1,4 +1,4 @@
-"""What the collector asks of a rollout engine."""
+"""The rollout engine as the collector sees it: requests go in, completions come out."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How replies are drawn, the same in every engine: no top-p, no top-k.
+    """How replies are drawn. Every engine draws from the whole distribution: no top-p, no top-k.
 
     Attributes:
-        temperature: 0 is greedy; recorded log-probs are then those at temperature 1.
-        max_tokens: longest reply, closing token included.
+        temperature: 0 takes the most likely token, and log-probs are recorded at temperature 1.
+        max_tokens: longest reply, its closing token included.
     """
 
     temperature: float
@@ -30,11 +30,11 @@ class Request:
     """One reply to generate.
 
     Attributes:
-        conversation: name of the conversation; the next request of the same conversation must
-            extend this one's prefix and reply, so that its KV cache can be kept.
+        conversation: number of the conversation. Its next request must extend this one's prefix
+            and reply, so that the engine can keep the KV cache.
         prefix: all tokens so far.
-        stream: key of the conversation's random stream; the token at position p of the sequence
-            is drawn with element p of it, whatever shares the batch.
+        stream: key of the conversation's random stream. Element p of the stream draws the token at
+            position p, whatever else is in the batch.
     """
 
     conversation: int
@@ -47,11 +47,13 @@ class Completion:
     """A finished reply.
 
     Attributes:
-        overlong: it was cut before its closing token.
+        token_ids: the reply, with its closing token unless it was cut.
+        logprobs: log-probability of each token, as many as `token_ids`.
+        overlong: the reply reached `Sampling.max_tokens` and was cut before its closing token.
         embedding: float32 [hidden size], the mean of the last layer's hidden states over the
-            tokens read since the last reply: its closing token, the observation, and this reply up
-            to its closing token, which is read with the next observation; a reply without one is
-            read to its end. None unless asked for.
+            tokens read since the previous reply: that reply's closing token, the observation, and
+            this reply without its closing token, which is read with the next observation. All
+            tokens of a cut reply count. None from an engine without embeddings.
     """
 
     conversation: int
@@ -66,26 +68,35 @@ class RolloutEngine(Protocol):
 
     Attributes:
         capacity: conversations that may be open at once.
-        sampling: how replies are drawn; it may be changed while none is queued.
+        sampling: how replies are drawn; may be changed while no reply is queued.
+        end_id: the token that closes a reply.
         max_length: longest conversation, in tokens.
-        dtype: type of the weights, which says how closely log-probs can agree with the trainer's.
+        dtype: type of the weights. It limits how closely log-probs can agree with the trainer's.
+        embeddings: whether completions hold embeddings; fixed when the engine is made. An engine
+            that cannot pool hidden states says False, whatever it was asked for.
     """
 
     capacity: int
     sampling: Sampling
+    end_id: int
     max_length: int
     dtype: "torch.dtype"
+    embeddings: bool
 
     def load_weights(self, policy: "Policy | SavedPolicy") -> None:
-        """Use the policy's present weights; forgets every conversation."""
+        """Take the policy's present weights and forget every conversation."""
         ...
 
     def submit(self, request: Request) -> None:
-        """Queue a reply; at most `capacity` conversations may be open."""
+        """Queue a reply.
+
+        Raises:
+            RuntimeError: `capacity` conversations are open already, or the prefix does not fit.
+        """
         ...
 
     def step(self) -> list[Completion]:
-        """Advance every queued reply by a token and return those that finished."""
+        """Advance every queued reply by one token and return the replies that finished."""
         ...
 
     def release(self, conversation: int) -> None:
@@ -93,5 +104,5 @@ class RolloutEngine(Protocol):
         ...
 
     def sleep(self) -> None:
-        """Leave memory to the trainer until `load_weights`; forgets every conversation."""
+        """Leave memory to the trainer until `load_weights`; every conversation is forgotten."""
         ...

@@ -1,4 +1,4 @@
-"""The rollout engine that a study asks for."""
+"""Makes the rollout engine that a study asks for."""
 
 from hgrpo.policy.load import SavedPolicy
 from hgrpo.policy.policy import Policy
@@ -12,23 +12,19 @@ def make_engine(
     capacity: int,
     sampling: Sampling,
     end_id: int,
+    embeddings: bool = False,
 ) -> RolloutEngine:
     """An engine that holds the policy's weights.
 
     Args:
         config: which engine, and its settings.
-        policy: what plays.
+        policy: its weights are played.
         capacity: conversations that may be open at once.
         sampling: how replies are drawn.
-        end_id: token that closes a reply.
+        end_id: the token that closes a reply.
+        embeddings: whether replies are wanted with embeddings; not every engine gives them.
 
     Raises:
-        UserError: the engine is not installed, or cannot run this model.
+        UserError: the engine is not installed, or it cannot run this model.
     """
-    if config.kind == "vllm":
-        from hgrpo.rollout.vllm_engine import VllmEngine
-
-        return VllmEngine(policy, capacity, sampling, end_id, config)
-    from hgrpo.rollout.torch_engine import TorchEngine
-
-    return TorchEngine(policy, capacity, sampling, end_id)
+    return config.engine.make(config.declared, policy, capacity, sampling, end_id, embeddings)

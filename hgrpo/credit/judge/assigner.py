@@ -6,7 +6,7 @@ from contextlib import closing
 
 import numpy as np
 
-from hgrpo.credit.base import Group
+from hgrpo.credit.base import CreditAssigner, Group
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.accounting import FALLBACKS, Account
 from hgrpo.credit.judge.cache import Question, ScoreCache
@@ -18,7 +18,7 @@ from hgrpo.credit.judge.text import JudgeText
 from hgrpo.errors import UserError
 
 
-class JudgeCredit:
+class JudgeCredit(CreditAssigner):
     """Turn credit from a judge's scores.
 
     Trajectories without turns are not judged. A trajectory without a judgement gets uniform credit

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from hgrpo.config.strict import Strict
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.prices import AS_OF, AT_OPENAI, OPENAI, known_price
+from hgrpo.credit.settings import CreditSettings, SumsTo
 
 SERVICE = "service"
 MAX_PAID_CALLS = 50_000
@@ -20,7 +20,7 @@ Variant = Literal["trajectory", "group"]
 Normalisation = Literal["centred", "share"]
 
 
-class Settings(Strict):
+class Settings(CreditSettings):
     """The judge: which model to ask, how, at what price, and when to give up.
 
     A cap holds for a study and for one model at one address: all seeds, rounds and methods share
@@ -30,6 +30,12 @@ class Settings(Strict):
 
     # Errors must not repeat a key that was put where its variable's name belongs.
     model_config = ConfigDict(hide_input_in_errors=True)
+
+    uses = ("judge_text",)
+    may_be_unreachable = True
+    # Calls of several groups are under way together.
+    groups_at_once = 16
+    fallback_column = "judge_fallbacks"
 
     model: str = Field(min_length=1, description="`offline-rubric`: rules without a language model")
     base_url: str = Field(
@@ -88,6 +94,34 @@ class Settings(Strict):
         Only the offline rubric answers to its name, and to no other name.
         """
         return "(offline rubric)" if self.model == rubric.MODEL else ""
+
+    @property
+    def sums_to(self) -> SumsTo:
+        """Shares of the return sum to it; centred scores do not sum to anything known."""
+        return "return" if self.normalisation == "share" else ""
+
+    @property
+    def environment_variables(self) -> Mapping[str, str]:
+        """The variable that holds the key, if the judge needs one."""
+        if self.base_url == SERVICE or self.api_key_env is None:
+            return {}
+        return {
+            self.api_key_env: f"the key of its judge, {self.model} at {self.base_url}, is missing: "
+            f"set the environment variable {self.api_key_env} (or credit.api_key_env, null where "
+            "no key is needed)"
+        }
+
+    def outside_calls(self, groups: int, rollouts: int) -> str:
+        """Most calls to a judge that is not the offline one, and the study's caps on them."""
+        if self.base_url == SERVICE:
+            return ""
+        calls = groups * (rollouts if self.variant == "trajectory" else 1)
+        given = {"max_calls": self.max_calls, "max_dollars": self.max_dollars}
+        caps = ", ".join(f"{name} {cap}" for name, cap in given.items() if cap is not None)
+        return (
+            f"up to {calls:,} calls to {self.model} at {self.base_url}, without repeats; known "
+            "answers are not asked for again" + (f"; caps of the study: {caps}" if caps else "")
+        )
 
     @model_validator(mode="before")
     @classmethod

@@ -1,13 +1,13 @@
-"""The assigner: from a group to the final advantage of each turn."""
+"""The assigner: turns a group into the final advantage of each turn."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from hgrpo.credit.base import Group
+from hgrpo.credit.base import CreditAssigner, Group
 from hgrpo.credit.state_graph.diagnostics import Tally
 from hgrpo.credit.state_graph.graph import Graph, build_graph, observed_ends
-from hgrpo.credit.state_graph.keys import situations, with_history
+from hgrpo.credit.state_graph.keys import states, with_history
 from hgrpo.credit.state_graph.normalise import Normalised, normalise
 from hgrpo.credit.state_graph.settings import Key, Settings, Term
 from hgrpo.credit.state_graph.steps import step_credit
@@ -20,21 +20,19 @@ from hgrpo.trajectories.trajectory import Trajectory
 GIGPO = Term(value="mc_mean", credit="G-V")
 
 
-class StateGraphCredit:
-    """Turns of one task's rollouts, compared where they were in the same state.
+class StateGraphCredit(CreditAssigner):
+    """Compares turns of one task's rollouts that were taken in the same state.
 
-    The credit of a group depends on that group alone and not on the order of its rollouts. It is
-    the final advantage: the trajectory's is part of it.
+    The credit of a group depends on that group alone, and not on the order of its rollouts. It is
+    the final advantage and includes the trajectory's.
     """
-
-    reads_situations = True
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._tally = Tally(settings)
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Advantage of every turn, K float64 arrays of [T_k]."""
+        """Advantage of every turn, K float64 arrays [T_k]."""
         turns = flatten(group.trajectories)
         if len(turns) == 0:
             return [np.zeros(0) for _ in group.trajectories]
@@ -44,7 +42,7 @@ class StateGraphCredit:
         return np.split(advantage, np.cumsum(turns.lengths)[:-1])
 
     def report(self) -> dict[str, float]:
-        """Numbers for the log (see `Tally.report`), of the groups since the last report."""
+        """Numbers for the log about the groups since the last report, see `Tally.report`."""
         row = self._tally.report()
         self._tally = Tally(self.settings)
         return row
@@ -56,7 +54,7 @@ class StateGraphCredit:
         if not terms:
             return np.zeros(len(turns))
         graphs = GroupGraphs(trajectories, turns, self.settings)
-        # Terms that do not look at states stand aside when one is asked what the states are.
+        # The diagnostics are of one graph: that of the first term that looks at states.
         main = graphs.of(next((term.key for term in terms if term.reads_graph), terms[0].key))
         parts = [
             self._part(term, graphs.of(term.key) if term.reads_graph else main, turns, rollout)
@@ -74,7 +72,7 @@ class StateGraphCredit:
 
 
 class GroupGraphs:
-    """The graphs of one group, each built once however many terms read it."""
+    """The graphs of one group; each is built once, however many terms read it."""
 
     def __init__(
         self, trajectories: Sequence[Trajectory], turns: Turns, settings: Settings
@@ -83,19 +81,20 @@ class GroupGraphs:
         self._turns = turns
         self._rules = settings.timeout, settings.failure
         self._ends = observed_ends(turns, *self._rules)
-        self._situations: dict[Key, np.ndarray] = {}
+        self._states: dict[Key, np.ndarray] = {}
         self._graphs: dict[Key, Graph] = {}
 
     def of(self, key: Key) -> Graph:
-        """The graph whose states are told apart by `key`."""
+        """The graph whose states `key` tells apart."""
         if key not in self._graphs:
-            state = with_history(self._situation(key), self._turns, key, self._ends)
+            state = with_history(self._state(key), self._turns, key, self._ends)
             self._graphs[key] = build_graph(state, self._turns, *self._rules)
         return self._graphs[key]
 
-    def _situation(self, key: Key) -> np.ndarray:
+    def _state(self, key: Key) -> np.ndarray:
+        """Integers [N + E], the states without their history."""
         bare = key.model_copy(update={"history": 0, "history_actions": False})
-        if bare not in self._situations:
+        if bare not in self._states:
             ended = self._turns.rollout[self._ends].tolist()
-            self._situations[bare] = situations(self._trajectories, bare, ended)
-        return self._situations[bare]
+            self._states[bare] = states(self._trajectories, bare, ended)
+        return self._states[bare]

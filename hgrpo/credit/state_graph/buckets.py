@@ -4,14 +4,14 @@ import numpy as np
 
 
 def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
-    """Sum of values [N] in each bucket, float [size]."""
+    """Sum of values [N] in each bucket, float [size]; bucket is int [N] below `size`."""
     return np.bincount(bucket, weights=values, minlength=size)
 
 
 def means(
     values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
 ) -> np.ndarray:
-    """Mean of the counted values [N] in each bucket, float [size]; `empty` where none is."""
+    """Mean of the counted values [N] in each bucket, float [size]; `empty` for a bucket of none."""
     total = sums(np.where(counted, values, 0.0), bucket, size)
     number = sums(counted, bucket, size)
     return np.divide(total, number, out=np.full(size, empty), where=number > 0)

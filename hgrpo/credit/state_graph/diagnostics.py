@@ -1,4 +1,4 @@
-"""What the log says of a batch's credit: how much of it there is, and on how many rollouts."""
+"""What the log says about credit: how many turns got any, how large it is, what it resembles."""
 
 from collections.abc import Sequence
 
@@ -11,18 +11,18 @@ from hgrpo.credit.state_graph.turns import Turns
 
 
 class Correlation:
-    """Pearson's correlation of two series that come in parts."""
+    """Pearson's correlation of two series that arrive in parts."""
 
     def __init__(self) -> None:
         self._moments = np.zeros((3, 3))
 
     def add(self, x: np.ndarray, y: np.ndarray) -> None:
-        """Add a part of both series, [n] each."""
+        """Add the next part of both series, [n] each."""
         rows = np.stack([np.ones(len(x)), x, y])
         self._moments += rows @ rows.T
 
     def value(self) -> float | None:
-        """The correlation; None while a series is constant."""
+        """The correlation; None if a series is constant."""
         n = max(self._moments[0, 0], 1.0)
         mean = self._moments[0, 1:] / n
         covariance = self._moments[1:, 1:] / n - np.outer(mean, mean)
@@ -33,7 +33,7 @@ class Correlation:
 
 
 class Tally:
-    """Counts over the groups since the last report."""
+    """Counts over groups."""
 
     def __init__(self, settings: Settings) -> None:
         self._weight = settings.trajectory.weight
@@ -56,11 +56,12 @@ class Tally:
         """Count one group.
 
         Args:
+            turns: N turns of the group.
             graph: of the first term that looks at states.
-            parts: the terms' credits.
-            step: the terms' mixture [N].
+            parts: credit of each term.
+            step: mixture of the terms [N].
             gigpo: step credit of GiGPO on the same graph [N].
-            grpo: the rollouts' advantage [N].
+            grpo: advantage of each turn's rollout [N].
         """
         counts = self._counts
         counts["turns"] += len(turns)
@@ -79,16 +80,16 @@ class Tally:
         self._to_grpo.add(step, grpo)
 
     def report(self) -> dict[str, float]:
-        """Numbers for the log; what is not defined is not there.
+        """Numbers for the log; one that is not defined is absent.
 
-        - `step_nonzero_share`: of turns, with a step credit other than 0
-        - `state_single_share`: of turns, in a state visited once
-        - `state_one_rollout_share`: of turns, in a state that one rollout alone visited
-        - `step_floored_share`: of turns, whose deviation was below the floor
-        - `action_stochastic_share`: of (state, action) pairs, seen with several successors
-        - `step_to_trajectory`: mean |step credit| over mean |trajectory term|
-        - `step_corr_gigpo`, `step_corr_grpo`: Pearson, with GiGPO's step credit in the same
-          states, and with the trajectory's advantage
+        - `step_nonzero_share`: share of turns with a step credit other than 0
+        - `state_single_share`: share of turns in a state that was visited once
+        - `state_one_rollout_share`: share of turns in a state that only one rollout visited
+        - `step_floored_share`: share of turns whose deviation was below the floor
+        - `action_stochastic_share`: share of (state, action) pairs with several successors
+        - `step_to_trajectory`: mean |step credit| divided by mean |trajectory term|
+        - `step_corr_gigpo`: Pearson correlation with GiGPO's step credit in the same states
+        - `step_corr_grpo`: Pearson correlation with the trajectory's advantage
         """
         counts = self._counts
         if not counts["turns"]:
@@ -113,6 +114,6 @@ class Tally:
 
 
 def _one_rollout(turns: Turns, graph: Graph) -> np.ndarray:
-    """Bool [S]: states that one rollout alone visited."""
+    """Bool [S]: states that only one rollout visited."""
     visitors = np.unique(graph.state * (len(turns.lengths)) + turns.rollout)
     return np.bincount(visitors // len(turns.lengths), minlength=graph.n_states) == 1

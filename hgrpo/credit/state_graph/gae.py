@@ -1,4 +1,4 @@
-"""Later TD errors added to a turn's own: three readings of GAE on a graph."""
+"""Adds later TD errors to a turn's own: three versions of GAE on a graph."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -9,14 +9,21 @@ from hgrpo.credit.state_graph.turns import Turns
 
 
 def extended(td: np.ndarray, graph: Graph, turns: Turns, mode: str, decay: float) -> np.ndarray:
-    """TD errors [N] with the decayed errors of what follows, decay = gamma * lambda.
+    """TD errors plus the decayed errors of what follows, [N].
 
-    `path` adds the rollout's own later errors (GAE, arXiv 1506.02438). The others are GRAFT's
-    Graph-GAE: for k = 1 .. turns that follow, decay^k times the mean error of all transitions that
-    leave a state exactly k transitions ahead. `instances` takes occurrences, so with values from
-    the same counts every mean is 0 and nothing is added; `distinct` takes different (s, a, x) once.
+    `path` adds the later errors of the turn's own rollout ("High-Dimensional Continuous Control
+    Using Generalized Advantage Estimation", arXiv 1506.02438). The other modes are GRAFT's
+    Graph-GAE (2026): for each k from 1 to the number of turns that follow, they add decay^k times
+    the mean error of all transitions that leave a state exactly k transitions ahead. `instances`
+    averages over occurrences; with values from the same counts every mean is 0, so nothing is
+    added. `distinct` takes each (state, action, successor) once.
 
-    A turn that is not counted has no error (nan) and adds none to others.
+    Args:
+        td: TD errors [N]; nan for a turn that is not counted, which adds nothing to others.
+        graph: of the same turns.
+        turns: N of them.
+        mode: `path`, `instances` or `distinct`.
+        decay: gamma * lambda.
     """
     if mode == "path":
         return _path(td, turns, decay)
@@ -39,7 +46,7 @@ def _path(td: np.ndarray, turns: Turns, decay: float) -> np.ndarray:
 def _frontier(
     td: np.ndarray, edges: np.ndarray, graph: Graph, turns: Turns, decay: float
 ) -> np.ndarray:
-    """`edges` are the turns whose errors are averaged."""
+    """Graph-GAE; `edges`, int [E], are the turns whose errors are averaged."""
     n, states = graph.n_states, graph.n_states + 2
     error = sums(td[edges], graph.state[edges], states)
     number = np.bincount(graph.state[edges], minlength=states).astype(np.float64)
@@ -49,7 +56,7 @@ def _frontier(
     )
     remaining = turns.remaining
     result = td.copy()
-    # reached[y, x]: whether y lies exactly k - 1 transitions ahead of x.
+    # reached[y, x]: whether some path of exactly k - 1 transitions leads from x to y.
     reached = np.eye(states)
     for k in range(1, int(remaining.max()) + 1):
         number_ahead = number @ reached

@@ -1,7 +1,7 @@
-"""The graph of a group: who went from which state, by which action, to which state.
+"""The graph of a group: its states, and one transition between them for each turn.
 
-N(s, a, x) counts occurrences, repeats inside a rollout included. Counts are not stored: every turn
-is one occurrence, so sums over turns are sums weighted by counts.
+Counts N(s, a, x) include repeats inside a rollout. They are not stored: every turn is one
+occurrence, so a sum over turns is a sum weighted by counts.
 """
 
 from dataclasses import dataclass, field
@@ -20,11 +20,16 @@ class Graph:
     """One transition per turn, between S states and two sinks.
 
     Attributes:
-        state: int [N], 0..S-1.
-        pair: int [N], number of the turn's (state, action), 0..n_pairs-1.
-        successor: int [N], the state that followed; `success`, `failure`, or UNKNOWN for a turn
-            that is not counted.
-        clamped: int [C], states that are worth 0 whatever was won from there.
+        n_states: S.
+        n_pairs: number of different (state, action) pairs.
+        state: int [N], the state of each turn, 0..S-1.
+        pair: int [N], the turn's (state, action) pair, 0..n_pairs-1.
+        successor: int [N], the next state, `success`, `failure`, or UNKNOWN for a turn that is not
+            counted.
+        clamped: int [C], states whose value is 0, whatever was won from there.
+
+    Raises:
+        ValueError: the arrays of turns differ in length.
     """
 
     n_states: int
@@ -33,6 +38,10 @@ class Graph:
     pair: np.ndarray
     successor: np.ndarray
     clamped: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        if not len(self.state) == len(self.pair) == len(self.successor):
+            raise ValueError("state, pair and successor must have one entry for each turn")
 
     @property
     def success(self) -> int:
@@ -51,31 +60,31 @@ class Graph:
 
     @cached_property
     def backed_up(self) -> np.ndarray:
-        """Bool [N]: counted turns that have a part in the value of the state they leave."""
+        """Bool [N]: counted turns that enter the value of the state they leave."""
         return self.counted & ~np.isin(self.state, self.clamped)
 
     @cached_property
     def transition(self) -> np.ndarray:
-        """Int [N], equal where state, action and successor are."""
+        """Int [N], equal for turns with equal state, action and successor."""
         return self.pair * (self.n_states + 3) + self.successor + 1
 
     @cached_property
     def visits(self) -> np.ndarray:
-        """N(s), float [S]."""
+        """Counted visits N(s) of each state, float [S]."""
         return sums(self.counted, self.state, self.n_states)
 
     @cached_property
     def actions(self) -> np.ndarray:
-        """Number of different actions seen in each state, int [S]."""
+        """Number of different counted actions in each state, int [S]."""
         state_of = np.full(self.n_pairs, UNKNOWN)
         state_of[self.pair[self.counted]] = self.state[self.counted]
         return np.bincount(state_of[state_of != UNKNOWN], minlength=self.n_states)
 
     def shares(self, mu: str) -> np.ndarray:
-        """mu(a|s) P(x|s,a) / N(s,a,x) [N]: weights of the turns that leave a state, summing to 1.
+        """Weights mu(a|s) P(x|s,a) / N(s,a,x) of turns, [N]; those of a state sum to 1.
 
-        `count` weighs actions as often as they were taken, `uniform` all the same. A turn that
-        is not counted weighs 0.
+        With mu `count` an action weighs as often as it was taken, with `uniform` all actions weigh
+        the same. A turn that is not counted weighs 0.
         """
         if mu == "count":
             weight = self.visits[self.state]
@@ -86,7 +95,7 @@ class Graph:
 
 
 def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
-    """Last turns, int [E], that lead into the situation seen after them and not into a sink."""
+    """Last turns, int [E], that lead into the state seen after them instead of a sink."""
     rollout = turns.rollout[turns.last]
     stopped, lost = turns.truncated[rollout], ~turns.success[rollout]
     seen = np.where(stopped, timeout in ("observed", "clamp"), failure == "observed")
@@ -96,13 +105,21 @@ def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
 def build_graph(
     state: np.ndarray, turns: Turns, timeout: str = "fail", failure: str = "absorb"
 ) -> Graph:
-    """The graph over situations [N + E]: where the turns were, then what `observed_ends` led to.
+    """Build the graph.
 
-    The last turn of a rollout leads into a sink, success by the environment's word, else failure.
-    `observed` has it lead to the node of the situation that was seen after it: with `timeout`
-    where the rollout ran out of turns, with `failure` where the environment ended it. A node that
-    nobody left is a dead end. With `timeout: clamp` such a node is worth 0 even where others won
-    from it; with `drop` the turn is not counted, as nobody knows where it would have led.
+    The last turn of a rollout leads into a sink: success if the environment said so, else failure.
+    With `observed` it leads into the state seen after it; `timeout` decides this for a rollout
+    that ran out of turns, `failure` for one that the environment ended. A state that no turn left
+    is a dead end. With `timeout: clamp` the state seen after a timeout is worth 0, even if another
+    rollout won from it. With `timeout: drop` the turn is not counted, because where it would have
+    led is unknown.
+
+    Args:
+        state: int [N + E], the states of the turns, then the states that the turns of
+            `observed_ends` led into.
+        turns: N of them.
+        timeout: `fail`, `observed`, `drop` or `clamp`.
+        failure: `absorb` or `observed`.
     """
     n_states = int(state.max(initial=-1)) + 1
     ends = observed_ends(turns, timeout, failure)

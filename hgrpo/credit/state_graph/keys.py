@@ -1,4 +1,4 @@
-"""Which turns are in the same state."""
+"""Decides which turns were taken in the same state."""
 
 from collections.abc import Callable, Hashable, Sequence
 from difflib import SequenceMatcher
@@ -12,7 +12,7 @@ from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
 def _struct(turn: Turn | FinalState) -> Hashable:
     if not turn.state:
-        raise RuntimeError("state graph: the turns carry no fingerprints of their situations")
+        raise RuntimeError("state graph: the turns hold no fingerprints of their states")
     return turn.state, turn.commands
 
 
@@ -25,14 +25,23 @@ LABELS: dict[str, Callable[[Turn | FinalState], Hashable]] = {
 }
 
 
-def situations(
-    trajectories: Sequence[Trajectory], key: Key, ended: Sequence[int] = ()
-) -> np.ndarray:
-    """Integers [N + E], equal where situations are; what went before does not matter.
+def states(trajectories: Sequence[Trajectory], key: Key, ended: Sequence[int] = ()) -> np.ndarray:
+    """Number the states that turns were taken in, without regard to their history.
 
-    The turns' situations come first, then the final ones of the trajectories `ended` [E], in
-    ascending order. With `noop: carry` the agent is after an inadmissible action where it was
-    before, whatever the text says: "Nothing happens." comes from every room.
+    With `noop: carry` an inadmissible action leaves the agent in the same state, whatever the text
+    says: "Nothing happens." is the answer in every room.
+
+    Args:
+        trajectories: with N turns in all.
+        key: when two turns are in the same state.
+        ended: int [E], trajectories whose final state is numbered too.
+
+    Returns:
+        Integers [N + E], equal for equal states: first those of the turns, then the final states of
+        `ended` in ascending order.
+
+    Raises:
+        RuntimeError: the trajectories do not hold what `key` compares.
     """
     label_of = LABELS[key.state]
     labels: list[Hashable] = []
@@ -54,20 +63,20 @@ def situations(
 
 def _final(trajectory: Trajectory) -> FinalState:
     if trajectory.final is None:
-        raise RuntimeError("state graph: the trajectories do not hold the situation they ended in")
+        raise RuntimeError("state graph: the trajectories do not hold their final state")
     return trajectory.final
 
 
 def clusters(texts: set[str], theta: float) -> dict[str, str]:
-    """Each text's cluster, named by its first member.
+    """The cluster of each text, named by the cluster's first member.
 
-    A text joins the first cluster whose first member it resembles by `theta` or more
-    (difflib's ratio). Texts come in sorted order, so the order of rollouts does not matter.
+    A text joins the first cluster whose first member it resembles by at least `theta`, a ratio of
+    difflib. Texts are taken in sorted order, so the order of rollouts does not matter.
     """
     result: dict[str, str] = {}
     heads: list[str] = []
     for text in sorted(texts):
-        # SequenceMatcher caches what it knows of its second text.
+        # SequenceMatcher caches its analysis of the second text.
         matcher = SequenceMatcher(None, "", text, autojunk=False)
         for head in heads:
             matcher.set_seq1(head)
@@ -85,32 +94,38 @@ def clusters(texts: set[str], theta: float) -> dict[str, str]:
 
 
 def with_history(
-    situation: np.ndarray, turns: Turns, key: Key, ends: np.ndarray | None = None
+    state: np.ndarray, turns: Turns, key: Key, ends: np.ndarray | None = None
 ) -> np.ndarray:
-    """Integers [N + E], equal where the situations and the `history` ones before are.
+    """Number states together with the `key.history` states before them.
 
-    A situation with fewer turns before it agrees only with those that have exactly as many.
+    A turn with fewer turns before it agrees only with turns that have exactly as many.
 
     Args:
-        situation: of the turns [N], then of what followed the last turns `ends` [E].
+        state: int [N + E], the states of the turns, then those that the turns `ends` led into.
+        turns: N of them.
+        key: how many states before count, and whether their actions do.
+        ends: int [E], last turns.
+
+    Returns:
+        Integers [N + E], equal where state and history are.
     """
     if key.history == 0:
-        return situation
+        return state
     n = len(turns)
-    # What a turn adds to the history of the next one: where it was, and what it did.
-    step = situation[:n]
+    # A turn adds its state, and perhaps its action, to the history of the next turn.
+    step = state[:n]
     if key.history_actions:
         step = numbered(zip(step.tolist(), turns.action.tolist(), strict=True))
     size = int(step.max(initial=0)) + 2
-    inside = np.append(np.flatnonzero(turns.time > 0), np.arange(n, len(situation)))
+    inside = np.append(np.flatnonzero(turns.time > 0), np.arange(n, len(state)))
     before = np.append(inside[inside < n] - 1, np.zeros(0, np.int64) if ends is None else ends)
-    past = np.full(len(situation), -1)
+    past = np.full(len(state), -1)
     for _ in range(key.history):
-        longer = np.full(len(situation), -1)
+        longer = np.full(len(state), -1)
         longer[inside] = ((past[:n] + 1) * size + step)[before]
         longer = numbered([-1, *longer.tolist()])[1:] - 1
         if np.array_equal(longer, past):
             break
         past = longer
-    width = int(situation.max(initial=0)) + 1
-    return numbered(((past + 1) * width + situation).tolist())
+    width = int(state.max(initial=0)) + 1
+    return numbered(((past + 1) * width + state).tolist())

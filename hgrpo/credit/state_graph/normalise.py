@@ -1,4 +1,4 @@
-"""Credits made comparable: centred and scaled over the turns of a state or of the task."""
+"""Makes credits comparable: centres and scales them over the turns of a state or of the task."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,21 @@ from hgrpo.credit.state_graph.graph import Graph
 from hgrpo.credit.state_graph.settings import Term
 
 EPS = 1e-6
-# A deviation below this is rounding of equal values.
+# Equal values differ by rounding; a deviation below this counts as 0.
 ZERO = 1e-12
-# So is a single credit below this: the sign rule would blow it up to 1.
+# A single credit below this counts as 0, because the sign rule would turn rounding into 1.
 ZERO_SIGN = 1e-9
 
 
 @dataclass(frozen=True)
 class Normalised:
-    """Credits [N]; whether each had anything to compare with [N]; whether the floor bound [N]."""
+    """Scaled credits of N turns.
+
+    Attributes:
+        credit: float [N].
+        present: bool [N], whether the turn had others to compare with.
+        floored: bool [N], whether the deviation was below the floor.
+    """
 
     credit: np.ndarray
     present: np.ndarray
@@ -25,10 +31,15 @@ class Normalised:
 
 
 def normalise(raw: np.ndarray, graph: Graph, term: Term) -> Normalised:
-    """Scale raw credits [N], nan where a turn has none, as the term's scope, std and gate say.
+    """Scale raw credits by the term's scope, std and gate.
 
-    Statistics are over counted turns. A bucket of equal credits, and a turn without comparison,
-    get exactly 0.
+    Statistics are over counted turns. Turns of a bucket with equal credits get exactly 0, and so
+    does a turn without others to compare with.
+
+    Args:
+        raw: credits [N], nan for a turn without any.
+        graph: of the same turns.
+        term: the settings.
     """
     defined = ~np.isnan(raw)
     raw = np.where(defined, raw, 0.0)

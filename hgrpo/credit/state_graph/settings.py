@@ -1,10 +1,11 @@
-"""The knobs, and which of them go together."""
+"""The settings of the state graph, and which of them go together."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from hgrpo.config.strict import Strict, refuse_unread
+from hgrpo.credit.settings import CreditSettings
 
 CREDITS = {
     "none": {"traj"},
@@ -12,7 +13,7 @@ CREDITS = {
     "bellman": {"Q-V", "td", "gain", "succ", "logratio"},
     "dist": {"dist_pow"},
 }
-# The credits that compare with the value of the state itself, so 0 means "as usual here".
+# Credits relative to the value of the state itself: 0 means "as good as usual here".
 CENTRED = {"G-V", "Q-V", "td", "gain", "logratio"}
 
 
@@ -42,7 +43,7 @@ class Key(Strict):
 
 
 class Term(Strict):
-    """One summand of the step advantage: a value of states, a credit of turns, a scaling."""
+    """One summand of the step advantage: a value of states, a credit of turns, and a scaling."""
 
     key: Key = Key()
     value: Literal["none", "mc_mean", "bellman", "dist"]
@@ -87,12 +88,12 @@ class Term(Strict):
 
     @property
     def reads_graph(self) -> bool:
-        """Whether the term asks for states at all: the bare trajectory advantage does not."""
+        """Whether the term needs states at all; the bare trajectory advantage does not."""
         return self.credit != "traj" or self.pool != "turn" or self.scope == "state"
 
     @property
     def reads_successors(self) -> bool:
-        """Whether it matters where a turn led."""
+        """Whether the term depends on where a turn led."""
         own = self.credit in ("traj", "G-V") or (self.credit == "Q-V" and self.depth == 0)
         return not own or self.pool == "transition"
 
@@ -128,7 +129,7 @@ class Term(Strict):
         return self
 
     def _check_pairs(self) -> None:
-        """Refuse pairs of knobs that are both read and contradict each other."""
+        """Refuse pairs of settings that are both read and contradict each other."""
         if self.credit == "Q-V" and self.pool != "action":
             raise ValueError(
                 f"pool: {self.pool} with credit: Q-V, which is a value of actions (pool: action); "
@@ -160,7 +161,7 @@ class Term(Strict):
 
 
 class TrajectoryTerm(Strict):
-    """The advantage of the whole rollout, which every turn of it gets."""
+    """The advantage of the whole rollout; each of its turns gets it."""
 
     weight: float = Field(1.0, ge=0)
     mode: Literal["mean_std", "mean", "loo"] = Field(
@@ -177,8 +178,18 @@ class TrajectoryTerm(Strict):
         return self
 
 
-class Settings(Strict):
-    """What a method's config gives under `credit:` beside `kind: state_graph`."""
+_WHY = "its credit is the whole advantage, see credit."
+
+
+class Settings(CreditSettings):
+    """Keys beside `kind: state_graph`."""
+
+    reads_situations = True
+    demands = {
+        "alpha": (0.0, f"{_WHY}trajectory.weight"),
+        "turn_norm": ("none", f"{_WHY}terms"),
+        "group_norm": ("std", f"{_WHY}trajectory.mode"),
+    }
 
     timeout: Literal["fail", "observed", "drop", "clamp"] = Field(
         "fail",
@@ -206,7 +217,7 @@ class Settings(Strict):
 
     @property
     def scores_rollouts(self) -> bool:
-        """Whether the trajectory's advantage has any part in the result."""
+        """Whether the trajectory's advantage enters the result."""
         return self.trajectory.weight > 0 or any(term.credit == "traj" for term in self.terms)
 
     @model_validator(mode="after")
@@ -276,7 +287,7 @@ class Settings(Strict):
         return bool(self.terms) and all(term.value in known for term in self.terms)
 
     def _check_ways_out(self, rule: str) -> None:
-        """Refuse a fixed point that loops without a way out leave open."""
+        """Refuse gamma 1 where a loop without a way out would leave the fixed point open."""
         if any(term.value == "bellman" and term.gamma == 1 for term in self.terms):
             raise ValueError(
                 f"{rule} with gamma: 1.0: the value of a state without a way out is not determined"

@@ -1,4 +1,4 @@
-"""Raw credit of turns, before scaling: what a turn's action did to the value of the situation."""
+"""Raw credit of turns, before scaling: how a turn's action changed the value of the state."""
 
 import numpy as np
 
@@ -18,11 +18,17 @@ def step_credit(
     values: Values | None,
     rollout: np.ndarray,
 ) -> np.ndarray:
-    """Credit of each turn [N], pooled; nan where a turn's successor is unknown and nobody helps.
+    """Credit of each turn, pooled, [N].
+
+    It is nan for a turn whose successor is unknown, unless turns that it is pooled with have one.
 
     Args:
+        term: which credit, and how it is pooled.
+        settings: scale, and what an inadmissible action costs.
+        turns: N of them.
+        graph: of the same turns.
         values: of the term; None for `traj`, which needs none.
-        rollout: the trajectory's advantage of each turn [N]; only `traj` reads it.
+        rollout: advantage of each turn's rollout [N]; read by `traj` alone.
     """
     own = term.credit == "traj"
     raw = rollout if own else _value_credit(term, settings, turns, graph, values)

@@ -1,4 +1,4 @@
-"""How terms become one step advantage."""
+"""Mixes the credits of several terms into one step advantage."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,18 @@ from hgrpo.credit.state_graph.turns import Turns
 
 
 def mixed(parts: Sequence[Normalised], settings: Settings, turns: Turns) -> np.ndarray:
-    """Step advantage [N] from the credits of the settings' terms.
+    """Step advantage [N]: the weighted credits of the terms.
 
-    `sum` is sum_j w_j c_j. `renormalise_present` is HGPO's mean (arXiv 2602.22817),
-    sum_j w_j c_j / sum_j w_j over the terms that are present: the turn has as much history as the
-    key asks for, and its bucket someone to compare with. With `drop_zero` a credit of exactly 0
-    counts as absent too, as in HGPO's code. A turn without any present term gets 0.
+    `sum` is sum_j w_j c_j. `renormalise_present` is the weighted mean of HGPO (arXiv 2602.22817),
+    sum_j w_j c_j / sum_j w_j, over the terms that are present at a turn. A term is present if the
+    turn has as much history as its key asks for, and others to compare with. With `drop_zero` a
+    term whose credit is exactly 0 counts as absent, as in HGPO's code. A turn without a present
+    term gets 0.
+
+    Args:
+        parts: scaled credits [N], one part for each of the settings' terms.
+        settings: weights and rule.
+        turns: N of them.
     """
     total = np.zeros(len(turns))
     if settings.mixture == "sum":

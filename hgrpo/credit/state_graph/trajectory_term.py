@@ -1,4 +1,4 @@
-"""The advantage of whole rollouts, one value per turn."""
+"""The advantage of whole rollouts; every turn gets its rollout's."""
 
 import numpy as np
 
@@ -8,11 +8,12 @@ from hgrpo.credit.state_graph.turns import Turns
 
 
 def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
-    """A_traj [N] of each turn's rollout; 0 for a single rollout and for equal scores.
+    """Advantage A_traj of each turn's rollout, [N]; 0 for a single rollout and for equal scores.
 
-    `once` has one score per rollout, `cross_steps` one per turn, which differ inside a rollout if
-    an inadmissible action costs its own turn. Deviations are of samples (n - 1). GRPO is Shao et
-    al. 2024; RLOO (`loo`) is Ahmadian et al. 2024, score less the mean of the others.
+    With rows `once` there is one score per rollout, with `cross_steps` one per turn. The scores of
+    a rollout's turns differ if an inadmissible action costs its own turn. Mode `mean_std` is GRPO
+    ("DeepSeekMath", arXiv 2402.03300) with the sample deviation (n - 1); `loo` is RLOO ("Back to
+    Basics", arXiv 2402.14740), the score minus the mean of the others.
     """
     rule = settings.trajectory
     scores = settings.scale * turns.success

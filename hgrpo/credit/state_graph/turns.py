@@ -1,4 +1,4 @@
-"""The turns of a group, one after the other, as arrays."""
+"""The turns of a group as arrays, one rollout after another."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,10 @@ class Turns:
     Attributes:
         lengths: int [K], turns of each rollout.
         success, truncated: bool [K].
-        rollout, time: int [N], the turn's rollout and its number there, from 0.
+        rollout: int [N], the turn's rollout.
+        time: int [N], the turn's number in its rollout, from 0.
         last: int [M], the last turn of each rollout that has turns.
-        action: int [N], equal where the commands are.
+        action: int [N], equal for equal commands.
         inadmissible: bool [N].
     """
 
@@ -36,17 +37,17 @@ class Turns:
 
     @cached_property
     def remaining(self) -> np.ndarray:
-        """Turns that follow in the same rollout, int [N]."""
+        """Number of turns that follow in the same rollout, int [N]."""
         return self.lengths[self.rollout] - 1 - self.time
 
 
 def action_key(action: str) -> str:
-    """The command as the graph knows it: lower case, one name for every reply without one."""
+    """The command in lower case; all replies without a command share one name."""
     return action.strip().lower() or "<invalid>"
 
 
 def numbered(labels: Iterable[Hashable]) -> np.ndarray:
-    """Integers [N], equal where the labels are; 0, 1, .. in order of first appearance."""
+    """Integers [N], equal for equal labels; 0, 1, .. in order of first appearance."""
     known: dict[Hashable, int] = {}
     return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
 

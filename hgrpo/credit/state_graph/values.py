@@ -1,4 +1,4 @@
-"""What states and actions are worth: own returns, Bellman backups, distance to success.
+"""Values of states and actions: from mean returns, Bellman backups, or distance to success.
 
 Success is worth 1 and failure 0; there is no other reward.
 """
@@ -18,9 +18,12 @@ from hgrpo.credit.state_graph.turns import Turns
 
 @dataclass(frozen=True)
 class Values:
-    """Of S states followed by the two sinks [S + 2], and of (state, action) pairs [n_pairs].
+    """Values of states and of (state, action) pairs.
 
-    A pair that is never counted is worth nan; a state that is never counted is worth 0.
+    Attributes:
+        state: float [S + 2], the states and then the two sinks; 0 for a state without a counted
+            visit.
+        action: float [n_pairs]; nan for a pair without a counted visit.
     """
 
     state: np.ndarray
@@ -28,7 +31,7 @@ class Values:
 
 
 def term_values(graph: Graph, turns: Turns, term: Term) -> Values | None:
-    """The values that a term asks for, None if it asks for none."""
+    """The values that a term needs; None if it needs none."""
     match term.value:
         case "mc_mean":
             return mc_mean(graph, returns_to_go(turns, term.gamma, term.exp))
@@ -40,12 +43,12 @@ def term_values(graph: Graph, turns: Turns, term: Term) -> Values | None:
 
 
 def returns_to_go(turns: Turns, gamma: float, exp: int) -> np.ndarray:
-    """G [N] = gamma^(turns that follow + exp) * success."""
+    """Discounted return of each turn, G = gamma^(turns that follow + exp) * success, [N]."""
     return gamma ** (turns.remaining + exp) * turns.success[turns.rollout]
 
 
 def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
-    """Mean return [N] over visits (GiGPO, arXiv 2505.10978; G2PO, 2606.22995)."""
+    """Mean of the returns [N] over visits (GiGPO, arXiv 2505.10978; G2PO, arXiv 2606.22995)."""
     state = means(returns, graph.state, graph.n_states, graph.counted, empty=0.0)
     action = means(returns, graph.pair, graph.n_pairs, graph.counted)
     return Values(_with_sinks(state), action)
@@ -59,14 +62,23 @@ def bellman(
     agg: float | str,
     mu: str,
 ) -> Values:
-    """V(s) = gamma * M(V(x)) over the transitions that leave s; Q(s,a) = gamma * mean V(x).
+    """V(s) = gamma * M(V(x)) over the transitions that leave s; Q(s, a) = gamma * mean of V(x).
 
-    M is the power mean of order `agg`, weighted by mu(a|s) P(x|s,a); `max` is its limit. Depth
-    "inf" is the fixed point (CRBC, GRAFT and GraphHCA, all with agg 1); depth K is K backups of
-    the mean return (CRBC). A clamped state is worth 0 in every backup.
+    M is the power mean of order `agg` with weights mu(a|s) P(x|s,a); `max` is its limit. Depth
+    "inf" gives the fixed point, as in CRBC, GRAFT and GraphHCA (2026), all with agg 1. Depth K
+    gives K backups that start from the mean return, as in CRBC. A clamped state is worth 0 in every
+    backup.
+
+    Args:
+        graph: S states and their transitions.
+        turns: N of them.
+        gamma: discount.
+        depth: number of backups, or "inf".
+        agg: order of the power mean, or "max".
+        mu: weight of a state's actions, see `Graph.shares`.
 
     Raises:
-        RuntimeError: the fixed point is not determined (gamma 1 and a state without a way out).
+        RuntimeError: there is no single fixed point (gamma 1 and a state without a way out).
     """
     if agg == "max":
         steps = distances(graph)
@@ -91,7 +103,7 @@ def bellman(
 
 
 def distances(graph: Graph) -> np.ndarray:
-    """Fewest turns from each state and sink to success [S + 2], inf where no way was seen."""
+    """Fewest turns from each state and sink to success, float [S + 2]; inf if no path was seen."""
     size = graph.n_states + 2
     used = graph.backed_up
     backwards = (graph.successor[used], graph.state[used])
@@ -100,9 +112,9 @@ def distances(graph: Graph) -> np.ndarray:
 
 
 def distance_values(graph: Graph, base: float, exp: int) -> Values:
-    """base^(distance + exp) (GraphGPO, arXiv 2605.26684: code exp 0, paper 1).
+    """V(s) = base^(distance + exp) (GraphGPO, arXiv 2605.26684; exp is 0 in its code, 1 on paper).
 
-    States from which no way to success was seen are one step farther than the farthest other.
+    A state without a path to success counts as one step farther than the farthest state with one.
     """
     steps = distances(graph)
     known = np.isfinite(steps)
@@ -111,7 +123,7 @@ def distance_values(graph: Graph, base: float, exp: int) -> Values:
 
 
 def _fixed_point(graph: Graph, shares: np.ndarray, discount: float) -> np.ndarray:
-    """V [S] of V = discount * (M V + m), M between states and m into success."""
+    """Solve V = discount * (M V + m) for V [S]; M leads between states, m into success."""
     n = graph.n_states
     inner = graph.backed_up & (graph.successor < n)
     won = graph.successor == graph.success
@@ -126,7 +138,7 @@ def _fixed_point(graph: Graph, shares: np.ndarray, discount: float) -> np.ndarra
         ),
         shape=(n, n),
     )
-    # Pivots on the diagonal of such an M-matrix never subtract, so no value falls below 0.
+    # The matrix is an M-matrix: with pivots on its diagonal nothing cancels, so values stay >= 0.
     factors = splu(matrix, diag_pivot_thresh=0.0)
     return factors.solve(discount * sums(shares * won, graph.state, n))
 

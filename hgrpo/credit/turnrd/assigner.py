@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from hgrpo.credit.base import Context, Group
+from hgrpo.credit.base import Context, CreditAssigner, Group
 from hgrpo.credit.counterfactual import CounterfactualCredit
 from hgrpo.credit.turnrd.batch import pad
 from hgrpo.credit.turnrd.checkpoint import load_model
@@ -17,16 +17,14 @@ from hgrpo.credit.turnrd.readout import alpha_return, projected_value, uniform, 
 from hgrpo.credit.turnrd.settings import Settings
 
 
-class TurnRDCredit:
-    """Reads a fitted model out; before there is one, every turn gets an equal share of the return.
+class TurnRDCredit(CreditAssigner):
+    """Reads credit out of a fitted model; without one, turns share the return equally.
 
     Args:
         settings: of the method.
-        context: its `fitted` folder holds the model of the previous round, None in the first.
-        targets: plays counterfactuals of every group, whose verdicts the next fit is taught.
+        context: its `fitted` folder holds the model of the previous round; None in the first.
+        targets: plays counterfactuals of every group; their verdicts teach the next fit.
     """
-
-    reads_embeddings = True
 
     def __init__(
         self, settings: Settings, context: Context, targets: CounterfactualCredit | None = None
@@ -36,9 +34,9 @@ class TurnRDCredit:
         self._seen: list[tuple[np.ndarray, np.ndarray]] = []
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Credit by the configured read-out, K arrays of [T_k].
+        """Credit by the configured read-out, K arrays [T_k].
 
-        `alpha_return`, `projected_value` and the fallback sum to each trajectory's return.
+        It sums to each trajectory's return, except with `value_baseline`.
         """
         played = [t for t in group.trajectories if t.turns]
         self._embed(played)
@@ -61,12 +59,11 @@ class TurnRDCredit:
         return [next(rows) if t.turns else np.zeros(0) for t in group.trajectories]
 
     def report(self) -> dict[str, float]:
-        """Diagnostics of alpha over the groups since the last report."""
+        """Diagnostics of alpha and model, and counts of counterfactuals, since the last report."""
         seen, self._seen = self._seen, []
         found = alpha_diagnostics(seen) if seen else {}
-        norm = getattr(self._model, "query_norm", None)
-        if norm is not None:
-            found["cls_query_norm"] = norm
+        if self._model is not None:
+            found |= self._model.measures()
         if self._targets is not None:
             found |= self._targets.report()
         return found
@@ -90,7 +87,7 @@ class TurnRDCredit:
                 for turn, embedding in zip(trajectory.turns, embeddings, strict=True):
                     turn.embedding = embedding
         if self._settings.model.film and any(t.goal_embedding is None for t in trajectories):
-            # The trajectories of a group have one task, and so one goal.
+            # The trajectories of a group share their task, so they share its goal.
             goal = trajectories[0].goal
             shared = goal_embedding(self._context.policy, self._context.conversation, goal)
             for trajectory in trajectories:
@@ -103,7 +100,7 @@ class TurnRDCredit:
                 turn.target = None if np.isnan(verdict) else float(verdict)
 
     def _batch(self, trajectories: Sequence) -> TurnBatch:
-        # In float16, as rounds store them: cached rollouts get the credit they got when played.
+        # In float16, as rounds store them: stored rollouts get the credit they got when played.
         return pad(
             [np.stack([turn.embedding for turn in t.turns]).astype("f2") for t in trajectories],
             [np.float16(t.goal_embedding) for t in trajectories]

@@ -9,7 +9,7 @@ from hgrpo.credit.turnrd.model import TurnBatch
 
 
 def pad(turns: Sequence[np.ndarray], goals: Sequence[np.ndarray] | None) -> TurnBatch:
-    """Right-padded batch of [T_k, D] embeddings."""
+    """Right-padded batch of embeddings [T_k, D] and, if given, goals [D]; all float32."""
     longest = max(len(rows) for rows in turns)
     padded = torch.zeros(len(turns), longest, turns[0].shape[1])
     mask = torch.zeros(len(turns), longest, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""A fitted TurnRD on disk: weights, and beside them what they are and how well they fit."""
+"""A fitted TurnRD on disk: its weights, and a card with settings, input width and metrics."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from safetensors.torch import save as serialise
 
 from hgrpo.base_model.safetensors_file import check_checksum, write_with_checksum
-from hgrpo.credit.turnrd.model import TurnRDV1, TurnRDV2, build_model
+from hgrpo.credit.turnrd.model import TurnRD, build_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
 from hgrpo.errors import UserError
 
@@ -17,21 +17,21 @@ WEIGHTS, CARD = "model.safetensors", "model.json"
 
 
 def save_model(
-    model: TurnRDV1 | TurnRDV2, settings: ModelSettings, width: int, metrics: dict, folder: Path
+    model: TurnRD, settings: ModelSettings, width: int, metrics: dict, folder: Path
 ) -> None:
-    """Write the weights, and a card with the model's settings, its input width and its metrics."""
+    """Write the weights and the card; `width` is D, the width of a turn's embedding."""
     weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     write_with_checksum(serialise(weights, metadata={"format": "pt"}), folder / WEIGHTS)
     card = {"settings": settings.model_dump(mode="json"), "width": width, "metrics": metrics}
     (folder / CARD).write_text(json.dumps(card, indent=1) + "\n")
 
 
-def load_model(folder: Path, settings: Settings) -> TurnRDV1 | TurnRDV2:
+def load_model(folder: Path, settings: Settings) -> TurnRD:
     """The model in `folder`, in evaluation mode.
 
     Raises:
-        UserError: a file is missing, corrupted or does not match its checksum, or the model is not
-            of these settings.
+        UserError: a file is missing, corrupted or does not match its checksum, or the model was
+            fitted with other settings.
     """
     card_path, weights_path = folder / CARD, folder / WEIGHTS
     try:

@@ -1,4 +1,4 @@
-"""What the weights over turns look like; numbers of a batch of trajectories."""
+"""Diagnostics of the weights over turns, for a batch of trajectories."""
 
 from collections.abc import Sequence
 
@@ -7,15 +7,18 @@ from scipy.stats import pearsonr
 
 
 def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-    """Means over trajectories, each of which counts once, whatever its length.
+    """Means over trajectories; each counts once, whatever its length.
 
     Args:
         pairs: alpha [T] and progress [T] of each trajectory.
 
     Returns:
-        alpha_mean, alpha_var (within trajectories), alpha_max, alpha_entropy (nats),
-        alpha_entropy_ratio (to that of equal weights; trajectories of two turns or more), and
-        alpha_progress_corr, the mean Pearson correlation with progress where both vary.
+        - alpha_mean, alpha_var (within trajectories), alpha_max
+        - alpha_entropy: in nats
+        - alpha_entropy_ratio: to the entropy of equal weights, over trajectories with two or more
+          turns; absent if there are none
+        - alpha_progress_corr: mean Pearson correlation with progress over trajectories in which
+          both vary; absent if there are none
     """
     alphas = [alpha for alpha, _ in pairs]
     found = {
@@ -34,7 +37,7 @@ def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[st
 
 
 def entropy(alpha: np.ndarray) -> float:
-    """Entropy of a distribution in nats."""
+    """Entropy of a distribution [T] in nats."""
     positive = alpha[alpha > 0]
     return float(-(positive * np.log(positive)).sum())
 
@@ -50,22 +53,22 @@ def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | 
 
 
 def pooled_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-    """Pearson correlation over the turns of all pairs, each side centred in its own pair.
+    """Pearson correlation over the turns of all pairs, each side centred within its pair.
 
-    For pairs so short that a correlation of each says little: of two turns it is always 1 or -1.
+    It suits pairs too short for a correlation of their own: over two turns that is always 1 or -1.
 
     Args:
-        pairs: two [T] arrays each, of any T.
+        pairs: two arrays [T] each; T may differ between pairs.
 
     Returns:
-        None for fewer than two pairs, and where a side does not vary within any.
+        None for fewer than two pairs, or if a side varies within no pair.
     """
     if len(pairs) < 2:
         return None
     first, second = (
         np.concatenate([side - side.mean() for side in sides]) for sides in zip(*pairs, strict=True)
     )
-    # The centred sides have a mean of 0, so no more is to be taken off.
+    # Both sides are centred, so their means are 0.
     if np.ptp(first) <= 1e-12 or np.ptp(second) <= 1e-12:
         return None
     return float(first @ second / np.sqrt((first @ first) * (second @ second)))

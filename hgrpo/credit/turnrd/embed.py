@@ -1,10 +1,10 @@
-"""One vector a turn from the policy's own hidden states.
+"""One vector per turn from the policy's own hidden states.
 
-A turn's embedding is the mean of the last layer's states over the tokens read since the previous
-reply: that reply's closing token, the observation, and this reply up to its closing token. A reply
-that was cut at the token limit has no closing token, and all of it counts: no token of an action is
-ever left out. The states are those of the whole conversation. Engines that can, pool them while
-they play; `turn_embeddings` computes the same from the tokens.
+A turn's embedding is the mean of the last layer's hidden states over the tokens read since the
+previous reply: that reply's closing token, the observation, and this reply without its closing
+token. A reply that was cut at the token limit has no closing token, so all of it counts. The states
+come from a pass over the whole conversation. Some engines pool them while they play;
+`turn_embeddings` computes the same from the tokens.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ _TOKEN_BUDGET = 4096
 def turn_ranges(
     spans: Sequence[tuple[int, int]], token_ids: Sequence[int], end_id: int
 ) -> list[tuple[int, int]]:
-    """[start, end) of the tokens that each turn's embedding is the mean of.
+    """[start, end) of the tokens whose states each turn's embedding averages.
 
     Args:
         spans: [start, end) of each reply in `token_ids`.
         token_ids: the conversation.
-        end_id: token that closes a reply; it is read with the next observation.
+        end_id: the token that closes a reply; it is read with the next observation.
     """
     ends = [end - (token_ids[end - 1] == end_id) for _, end in spans]
     return list(zip([0, *ends], ends, strict=False))
@@ -36,7 +36,7 @@ def turn_ranges(
 
 @torch.inference_mode()
 def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
-    """Float32 [T_k, D] for each trajectory, from a forward pass over its tokens."""
+    """Float32 [T_k, D] for each trajectory: its turns' embeddings, from a pass over its tokens."""
     end_id = policy.conversation.end_id
     found: list[np.ndarray | None] = [None] * len(trajectories)
     for part in micro_batches([len(t.token_ids) for t in trajectories], _TOKEN_BUDGET):
@@ -58,7 +58,7 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
 
 @torch.inference_mode()
 def goal_embedding(policy: Policy, conversation: Conversation, goal: str) -> np.ndarray:
-    """Float32 [D], the mean hidden state over the goal sentence read as an opening."""
+    """Mean hidden state, float32 [D], over the goal sentence read as a conversation's opening."""
     tokens = torch.tensor([conversation.opening(goal)], device=policy.device)
     hidden = policy.causal_lm.model(input_ids=tokens, use_cache=False).last_hidden_state
     return hidden[0].float().mean(0).cpu().numpy()

@@ -1,4 +1,4 @@
-"""The parts of TurnRD's loss, each a function of tensors alone."""
+"""The parts of TurnRD's loss: pure functions of tensors."""
 
 import torch
 import torch.nn.functional as F
@@ -8,19 +8,19 @@ from hgrpo.credit.turnrd.model import masked_softmax
 
 
 def turn_mean(per_turn: Tensor, mask: Tensor) -> Tensor:
-    """Mean over all turns that exist; the padding does not count."""
+    """Mean of per_turn [B, T] where mask [B, T] is True."""
     return (per_turn * mask).sum() / mask.sum()
 
 
 def value_loss(values: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
-    """Mean squared error over turns; [B, T] each."""
+    """Mean squared error over turns; all arguments are [B, T]."""
     return turn_mean((values - targets) ** 2, mask)
 
 
 def rank_loss(predicted: Tensor, returns: Tensor, margin: float) -> Tensor:
-    """Mean hinge over pairs with R_i > R_j: max(0, margin - (predicted_i - predicted_j)); [B].
+    """Mean of max(0, margin - (predicted_i - predicted_j)) over pairs with R_i > R_j.
 
-    0 where no two returns differ.
+    predicted and returns are [B]. The loss is 0 if all returns are equal.
     """
     better = returns[:, None] > returns[None, :]
     if not better.any():
@@ -30,26 +30,29 @@ def rank_loss(predicted: Tensor, returns: Tensor, margin: float) -> Tensor:
 
 
 def prior_loss(alpha: Tensor, mask: Tensor) -> Tensor:
-    """Mean over trajectories of KL(alpha || softmax(t / T)); T is the trajectory's own length."""
+    """Mean over trajectories of KL(alpha || softmax(t / T)), T being the trajectory's length.
+
+    alpha and mask are [B, T].
+    """
     length = mask.sum(-1, keepdim=True)
     prior = masked_softmax(torch.arange(mask.shape[1]) / length, mask)
     return _kl(alpha, prior, mask).mean()
 
 
 def entropy(alpha: Tensor, mask: Tensor) -> Tensor:
-    """Entropy of each row of alpha in nats, [B]."""
+    """Entropy of each row of alpha [B, T] in nats, [B]."""
     return -(alpha * _log(alpha, mask)).sum(-1)
 
 
 def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
-    """Mean KL(target || alpha among the drawn turns) over the trajectories that have a target.
+    """Mean KL(target || alpha among the drawn turns) over the trajectories with a target.
 
-    Alpha is divided by its sum over the drawn turns, so that the loss moves weight from one drawn
-    turn to another and says nothing of how much all of them have. 0 where no row has a target.
+    Alpha is divided by its sum over the drawn turns. So the loss moves weight between drawn turns
+    and leaves their total alone. It is 0 if no trajectory has a target.
 
     Args:
         alpha: [B, T].
-        targets: [B, T], each row a distribution over its drawn turns, or all 0.
+        targets: [B, T], each row a distribution over its drawn turns, or all 0 for no target.
         drawn: bool [B, T].
     """
     known = targets.sum(-1) > 0
@@ -63,14 +66,19 @@ def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
 
 
 def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature: float) -> Tensor:
-    """InfoNCE: turns of successful trajectories are alike, and unlike all others.
+    """InfoNCE (van den Oord et al. 2018, arXiv 1807.03748) with successes as positives.
 
-    Anchors are the turns of trajectories with R > 0, positives the other such turns, and the
-    denominator runs over all turns but the anchor. 0 without a success, without a failure, or with
-    fewer than two successful turns.
+    Anchors are the turns of trajectories with R > 0, and the positives of an anchor are the other
+    such turns. The denominator runs over all turns but the anchor. Several positives are averaged
+    outside the logarithm, as in supervised contrastive learning (Khosla et al. 2020, arXiv
+    2004.11362). The loss is 0 without a success, without a failure, or with fewer than two
+    successful turns.
 
     Args:
-        hidden: [B, T, H]. returns: [B]. mask: bool [B, T].
+        hidden: [B, T, H].
+        returns: [B].
+        mask: bool [B, T].
+        temperature: divides the cosine similarities.
     """
     turns = F.normalize(hidden[mask], dim=-1)
     good = (returns > 0)[:, None].expand_as(mask)[mask]
@@ -85,7 +93,7 @@ def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature:
 
 
 def _log(weights: Tensor, mask: Tensor) -> Tensor:
-    """log of weights, 0 in the padding and where a weight is 0."""
+    """log of weights [B, T]; 0 in padding and where a weight is 0."""
     there = mask & (weights > 0)
     return weights.masked_fill(~there, 1.0).log()
 

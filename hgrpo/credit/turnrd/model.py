@@ -1,7 +1,7 @@
-"""TurnRD: a small transformer that says how a return is spread over the turns that earned it.
+"""TurnRD: a small transformer that spreads a return over the turns that earned it.
 
-Both versions read one embedding a turn. Positions count from the first turn and nothing depends on
-the padding, so a trajectory's weights do not depend on what shares its batch.
+Both versions read one embedding per turn. Positions count from the first turn and padding is
+masked, so a trajectory's weights do not depend on the rest of its batch.
 """
 
 from dataclasses import dataclass
@@ -20,24 +20,31 @@ class TurnBatch:
 
     Attributes:
         turns: float32 [B, T, D], embedding of each turn.
-        mask: bool [B, T], True where there is a turn; turns come first, every row has one.
-        goals: float32 [B, D], embedding of the goal; None where no model needs it.
+        mask: bool [B, T], True where there is a turn; every row has one, and padding comes last.
+        goals: float32 [B, D], embedding of the goal; None if the model reads no goal.
+
+    Raises:
+        ValueError: the shapes do not agree.
     """
 
     turns: Tensor
     mask: Tensor
     goals: Tensor | None = None
 
+    def __post_init__(self) -> None:
+        if self.mask.shape != self.turns.shape[:2]:
+            raise ValueError(f"mask {tuple(self.mask.shape)} of turns {tuple(self.turns.shape)}")
+
 
 @dataclass(frozen=True)
 class Decomposition:
-    """What the model says of a batch.
+    """The model's output for a batch.
 
     Attributes:
-        alpha: float32 [B, T], weight of each turn; sums to 1 over a row, 0 in the padding.
+        alpha: float32 [B, T], weight of each turn; each row sums to 1, padding has 0.
         returns: float32 [B], predicted return.
-        values: float32 [B, T], value of each turn, 0 in the padding; None without a value head.
-        hidden: float32 [B, T, H], the turns as the heads see them.
+        values: float32 [B, T], value of each turn, 0 in padding; None without a value head.
+        hidden: float32 [B, T, H], the input of the heads.
     """
 
     alpha: Tensor
@@ -47,7 +54,7 @@ class Decomposition:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Softmax over the last dimension where `mask` is True, 0 elsewhere."""
+    """Softmax of scores [..., T] over the last dimension where mask [..., T] is True, else 0."""
     return scores.masked_fill(~mask, float("-inf")).softmax(-1).masked_fill(~mask, 0.0)
 
 
@@ -73,17 +80,31 @@ class _Encoder(nn.Module):
 
     def forward(self, batch: TurnBatch) -> Tensor:
         length = batch.turns.shape[1]
-        # Later turns than there are positions share the last one.
+        # Turns beyond the last position share that position.
         index = torch.arange(length).clamp(max=self.positions.num_embeddings - 1)
         x = self.project(batch.turns) + self.positions(index)
         ahead = torch.ones(length, length, dtype=torch.bool).triu(1) if self.causal else None
         return self.norm(self.layers(x, mask=ahead, src_key_padding_mask=~batch.mask))
 
 
-class TurnRDV1(nn.Module):
-    """Causal encoder; a learnt query's attention over the turns is alpha.
+class TurnRD(nn.Module):
+    """Base class of both versions: turns go in, a `Decomposition` comes out."""
 
-    The attended mean of the turns predicts the return; an optional head predicts values.
+    encoder: _Encoder
+
+    def forward(self, batch: TurnBatch) -> Decomposition:
+        """See `Decomposition`."""
+        raise NotImplementedError
+
+    def measures(self) -> dict[str, float]:
+        """Numbers about the weights for the log."""
+        return {}
+
+
+class TurnRDV1(TurnRD):
+    """Causal encoder; the attention of a learnt query over the turns is alpha.
+
+    The attended mean of the turns predicts the return. An optional head predicts values.
     """
 
     def __init__(self, settings: ModelSettings, width: int):
@@ -107,18 +128,18 @@ class TurnRDV1(nn.Module):
             values = self.value(hidden).squeeze(-1).masked_fill(~batch.mask, 0.0)
         return Decomposition(alpha, returns, values, hidden)
 
-    @property
-    def query_norm(self) -> float:
-        """Norm of the query over the root of its width; 0.02 at the start."""
-        return float(self.query.detach().norm()) / self.query.shape[-1] ** 0.5
+    def measures(self) -> dict[str, float]:
+        """`cls_query_norm`, root mean square of the query; about 0.02 at the start."""
+        norm = float(self.query.detach().norm()) / self.query.shape[-1] ** 0.5
+        return {"cls_query_norm": norm}
 
 
-class TurnRDV2(nn.Module):
+class TurnRDV2(TurnRD):
     """Bidirectional encoder with a score and a value head; the return is sum_t alpha_t v_t.
 
-    Scores start with a slope over the turns, from 0 at the first to `progress_prior` at the
-    trajectory's own last turn. With FiLM the goal scales and shifts what both heads read; its maps
-    start at zero, where it changes nothing.
+    A slope is added to the scores: 0 at the first turn, `progress_prior` at the trajectory's last.
+    With FiLM (Perez et al. 2018, arXiv 1709.07871) the goal scales and shifts the input of both
+    heads. Its maps start at zero, where they change nothing.
     """
 
     def __init__(self, settings: ModelSettings, width: int):
@@ -144,12 +165,12 @@ class TurnRDV2(nn.Module):
         """See `Decomposition`.
 
         Raises:
-            ValueError: the model is conditioned on goals and the batch has none.
+            ValueError: the model reads goals and the batch has none.
         """
         hidden = self.encoder(batch)
         if self.film is not None:
             if batch.goals is None:
-                raise ValueError("this model is conditioned on goals; the batch has none")
+                raise ValueError("this model reads goals; the batch has none")
             goal = self.film["goal"](batch.goals)
             scale, shift = self.film["scale"](goal), self.film["shift"](goal)
             hidden = (1 + scale[:, None]) * hidden + shift[:, None]
@@ -165,8 +186,8 @@ def _head(hidden: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, 1))
 
 
-def build_model(settings: ModelSettings, width: int, seed: int) -> TurnRDV1 | TurnRDV2:
-    """A freshly initialised model for embeddings of `width`, the same for the same seed."""
+def build_model(settings: ModelSettings, width: int, seed: int) -> TurnRD:
+    """A freshly initialised model for embeddings of `width`; equal seeds give equal weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return {"v1": TurnRDV1, "v2": TurnRDV2}[settings.version](settings, width)

@@ -1,4 +1,4 @@
-"""Settings of TurnRD: the model, how it is fitted, and how its output becomes credit."""
+"""Settings of TurnRD: its model, its fit, and how the model's output becomes credit."""
 
 from typing import Literal, Self
 
@@ -6,10 +6,11 @@ from pydantic import Field, model_validator
 
 from hgrpo.config.strict import Strict, refuse_unread
 from hgrpo.credit.counterfactual import Settings as CounterfactualSettings
+from hgrpo.credit.settings import CreditSettings, StoredCredit, SumsTo
 
 
 class FitSettings(Strict):
-    """Fitting after each round, on the replay of the rounds so far."""
+    """The fit after each round, on the trajectories of all rounds so far."""
 
     epochs: int = Field(3, gt=0)
     batch: int = Field(64, gt=1, description="trajectories")
@@ -88,8 +89,16 @@ class ModelSettings(Strict):
         return self
 
 
-class Settings(Strict):
+class Settings(CreditSettings):
     """Keys beside `kind: turnrd`."""
+
+    reads_embeddings = True
+    needs_policy = True
+    fits = True
+    first_round_remark = (
+        "TurnRD is fitted after a round, so here it knows nothing yet and credits all turns alike."
+    )
+    figures = ("turnrd",)
 
     readout: Literal["alpha_return", "projected_value", "value_baseline"] = "alpha_return"
     value_clip: float = Field(2.0, gt=0, description="projected_value: bound of V_t")
@@ -98,6 +107,33 @@ class Settings(Strict):
     counterfactual: CounterfactualSettings | None = Field(
         None, description="play counterfactuals of every group and teach alpha their verdicts"
     )
+
+    @property
+    def plays(self) -> bool:
+        """Counterfactuals are played; they teach the next fit."""
+        return self.counterfactual is not None
+
+    @property
+    def continues_fit(self) -> bool:
+        """Whether a fit starts from the previous round's model."""
+        return self.fit.warm_start
+
+    @property
+    def sums_to(self) -> SumsTo:
+        """Credit sums to the return unless values are subtracted from its shares."""
+        return "" if self.readout == "value_baseline" else "return"
+
+    def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
+        """Credit is read out of the fitted model; counterfactuals are no part of it."""
+        settings, note = self, ""
+        if self.counterfactual is not None:
+            fit = self.fit.model_copy(update={"supervision_weight": 0.0})
+            settings = self.model_copy(update={"fit": fit, "counterfactual": None})
+            note = "read out only: the counterfactuals that teach its next fit are not played"
+        if not fitted:
+            note = "no fitted model: every turn gets an equal share of the return"
+            return StoredCredit(settings, "return", note, stand_in=True)
+        return StoredCredit(settings, self.sums_to, note)
 
     @model_validator(mode="after")
     def _values_are_there_and_fitted(self) -> Self:

@@ -413,8 +413,8 @@ UNPLAYED = [
             max_window_layers=0,
             max_position_embeddings=512,
         ),
-        "sliding_window: 511, of 512 positions: the torch engine attends to all before a token; a "
-        "max_length of the window makes that the same",
+        "sliding_window: 511, of 512 positions: the torch engine attends to all earlier tokens; "
+        "with max_length no larger than the window both are the same",
     ),
 ]
 HINT = "; `engine: {kind: vllm}` in the study may play it\n"

@@ -18,7 +18,7 @@ from hgrpo.credit.make import make_assigner
 from hgrpo.credit.turnrd.checkpoint import save_model
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import Settings
-from hgrpo.evaluation.shared_credit import computations
+from hgrpo.evaluation.shared_rollouts import computations
 from hgrpo.trajectories.played_groups import read_groups
 from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 
@@ -155,7 +155,7 @@ def test_sums_are_what_is_promised(name, build, groups):
         for group in groups:
             credit = build(name, first_round).assign(named(group))
             sums = np.array([row.sum() for row in credit])
-            match promised.promises:
+            match promised.sums_to:
                 case "return":
                     np.testing.assert_allclose(sums, [t.env_return for t in group], atol=1e-6)
                 case "progress":

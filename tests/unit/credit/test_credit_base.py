@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from judge_cases import failures, group
 
-from hgrpo.credit.base import assign_all
+from hgrpo.credit.base import CreditAssigner, assign_all
 from hgrpo.errors import UserError
 
 TURNS = 4
 
 
-class Given:
+class Given(CreditAssigner):
     """An assigner that gives every group the same."""
 
     def __init__(self, credit):
@@ -57,9 +57,9 @@ def test_a_group_without_trajectories_or_turns_has_no_credit():
         ([RIGHT[:-1], RIGHT], f"{WHO} rollout 1: 3 credits for 4 turns"),
         ([RIGHT[:, None], RIGHT], f"{WHO} rollout 1: credit of shape (4, 1) for 4 turns"),
         ([RIGHT, 1.0], f"{WHO} rollout 2: credit of shape () for 4 turns"),
-        ([RIGHT, ["a"] * TURNS], f"{WHO} rollout 2: credit that is no array of numbers"),
-        ([RIGHT], f"{WHO}: credit of 1 trajectories, not of 2"),
-        ([RIGHT] * 3, f"{WHO}: credit of 3 trajectories, not of 2"),
+        ([RIGHT, ["a"] * TURNS], f"{WHO} rollout 2: the credit is not an array of numbers"),
+        ([RIGHT], f"{WHO}: credit for 1 trajectories instead of 2"),
+        ([RIGHT] * 3, f"{WHO}: credit for 3 trajectories instead of 2"),
         (None, f"{WHO}: a list was expected, not NoneType"),
     ],
 )
@@ -72,7 +72,7 @@ def test_anything_else_is_named(credit, expected):
 
 def test_one_that_sees_all_groups_gives_credit_for_each():
     assert len(assign_all(Together([[RIGHT, RIGHT]] * 2), GROUPS)) == 2
-    with pytest.raises(UserError, match="Together.assign_many: credit of 1 groups, not of 2"):
+    with pytest.raises(UserError, match="Together.assign_many: credit for 1 groups instead of 2"):
         assign_all(Together([[RIGHT, RIGHT]]), GROUPS)
     with pytest.raises(UserError, match="Together: task task rollout 11: 3 credits for 4 turns"):
         assign_all(Together([[RIGHT, RIGHT], [RIGHT[:3], RIGHT]]), GROUPS)

@@ -9,12 +9,12 @@ from scipy.stats import spearmanr
 from stage_settings import stage_settings
 from tiny_policy import TEXTS, hall_tasks
 
-from hgrpo.credit.base import Context
+from hgrpo.credit.base import Context, CreditAssigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
-from hgrpo.evaluation import shared_credit
+from hgrpo.evaluation import shared_rollouts
 from hgrpo.evaluation.credit_correlation import check_row, correlations, rank_scores, within
-from hgrpo.evaluation.shared_credit import asked, computations, compute, name_groups
+from hgrpo.evaluation.shared_rollouts import computations, compute, groups_for, name_groups
 from hgrpo.report.figures.credit import strips
 from hgrpo.report.figures.credit_correlation import gallery, gallery_table, heat_map, pick
 from hgrpo.report.style import save
@@ -128,7 +128,8 @@ def test_the_same_settings_with_another_model_are_another_credit():
     found = plan(fitted=["one", "two"], one=TURNRD, two=TURNRD, none=TURNRD, also=TURNRD)
     assert [c.methods for c in found.values()] == [["one"], ["two"], ["none", "also"]]
     assert found["one"].note == "" and "equal share" in found["none"].note
-    assert found["one"].reads_policy and not plan(m={"kind": "flat"})["m"].reads_policy
+    assert found["one"].declared.needs_policy
+    assert not plan(m={"kind": "flat"})["m"].declared.needs_policy
 
 
 def test_targets_of_the_next_fit_are_not_played():
@@ -150,15 +151,15 @@ def test_targets_of_the_next_fit_are_not_played():
         (TURNRD, True, "return"),
     ],
 )
-def test_what_credit_promises_to_sum_to(credit, fitted, expected):
-    assert plan(fitted=["m"] if fitted else [], m=credit)["m"].promises == expected
+def test_what_credit_sums_to(credit, fitted, expected):
+    assert plan(fitted=["m"] if fitted else [], m=credit)["m"].sums_to == expected
 
 
 @pytest.mark.parametrize(("normalisation", "expected"), [("share", "return"), ("centred", "")])
-def test_a_judge_promises_the_return_only_where_it_shares_it(normalisation, expected):
+def test_a_judges_credit_sums_to_the_return_only_if_it_shares_it(normalisation, expected):
     prices = {"dollars_per_million_input": 0, "dollars_per_million_output": 0}
     credit = {"kind": "judge", "model": "m", "normalisation": normalisation} | prices
-    assert plan(m=credit)["m"].promises == expected
+    assert plan(m=credit)["m"].sums_to == expected
 
 
 def trajectory(task, rollout, rewards, actions=None):
@@ -188,7 +189,7 @@ def test_streams_are_those_of_the_run_that_played(rollouts):
         ("train", 11, 1, 0, "hall-0-1"),
         ("train", 11, 1, 1, "hall-1-2"),
     ]
-    assert name_groups(rollouts.cached, 11, 3).named[0].stream == ("train", 11, 1, 0, 3, "hall-0-1")
+    assert name_groups(rollouts.stored, 11, 3).named[0].stream == ("train", 11, 1, 0, 3, "hall-0-1")
 
 
 def test_credit_of_all_turns_in_order(rollouts):
@@ -199,7 +200,7 @@ def test_credit_of_all_turns_in_order(rollouts):
     assert done == [2, 2]
 
 
-class Wrong:
+class Wrong(CreditAssigner):
     """An assigner with as many credits as it is told."""
 
     def __init__(self, values):
@@ -213,7 +214,7 @@ class Wrong:
 
 @pytest.mark.parametrize("values", [(0, np.nan), (0, np.inf), (1, 0.0)])
 def test_a_credit_that_is_no_number_or_one_too_many_is_an_error(rollouts, monkeypatch, values):
-    monkeypatch.setattr(shared_credit, "make_assigner", lambda *_: Wrong(values))
+    monkeypatch.setattr(shared_rollouts, "make_assigner", lambda *_: Wrong(values))
     with pytest.raises(UserError, match=r"test_agreement\.Wrong: task \S+ rollout 0: "):
         compute(plan(m={"kind": "flat"})["m"], rollouts.named, rollouts, Context())
 
@@ -221,9 +222,9 @@ def test_a_credit_that_is_no_number_or_one_too_many_is_an_error(rollouts, monkey
 def test_a_method_that_plays_is_asked_about_the_first_groups(rollouts):
     computed = plan(cf={"kind": "counterfactual"})["cf"]
     assert computed.credit.settings["turns_per_trajectory"] is None
-    assert asked(computed, rollouts, 1) == rollouts.named[:1]
-    assert asked(plan(m={"kind": "flat"})["m"], rollouts, 1) == rollouts.named
-    compute(computed, asked(computed, rollouts, 0), rollouts, Context())
+    assert groups_for(computed, rollouts, 1) == rollouts.named[:1]
+    assert groups_for(plan(m={"kind": "flat"})["m"], rollouts, 1) == rollouts.named
+    compute(computed, groups_for(computed, rollouts, 0), rollouts, Context())
     assert computed.values is None and "counterfactual_groups is 0" in computed.note
 
 
@@ -231,7 +232,7 @@ def test_only_a_judge_may_be_out_of_reach(rollouts, monkeypatch):
     def refuse(*_):
         raise UserError("no key")
 
-    monkeypatch.setattr(shared_credit, "make_assigner", refuse)
+    monkeypatch.setattr(shared_rollouts, "make_assigner", refuse)
     prices = {"dollars_per_million_input": 0, "dollars_per_million_output": 0}
     judge = plan(m={"kind": "judge", "model": "m"} | prices)["m"]
     compute(judge, rollouts.named, rollouts, Context())

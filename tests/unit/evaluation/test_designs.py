@@ -8,7 +8,7 @@ import pytest
 from report_fixtures import STUDIES, shipped
 from stage_settings import stage_settings
 
-from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial, uses_turnrd
+from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial, with_figure
 from hgrpo.evaluation.effects import cells, effects
 from hgrpo.evaluation.statistics import difference_interval
 from hgrpo.study.study import load_study
@@ -133,8 +133,8 @@ def test_settings_that_follow_one_factor_belong_to_it(tier2):
 
 
 def test_turnrd_is_known_by_its_kind():
-    assert uses_turnrd(shipped("bakeoff_plus")) == ["TurnRDV1", "TurnRDV2"]
-    assert uses_turnrd(shipped("smoke")) == ["TurnRDV2CF"]
+    assert with_figure(shipped("bakeoff_plus"), "turnrd") == ["TurnRDV1", "TurnRDV2"]
+    assert with_figure(shipped("smoke"), "turnrd") == ["TurnRDV2CF"]
 
 
 def test_the_figures_stage_sees_of_the_training_what_arms_differ_in():

@@ -68,7 +68,7 @@ def test_credit_before_a_first_fit_is_called_that(tmp_path_factory, html):
     root = tmp_path_factory.mktemp("fits")
     arms = ("SFTOnly", "flatGRPO", "TurnRDV2")
     settings = {name: resolved_arm(name) for name in arms}
-    settings["TurnRDV2"]["credit"] = {"kind": "turnrd", "settings": {}}
+    settings["TurnRDV2"]["credit"] = {"kind": "turnrd"}
     said = "TurnRD is fitted after a round, so here it knows nothing yet"
     assert said not in html
     study = write_study(root, seeds=(11,), rounds=1, steps=3, settings=settings, **PANELS)

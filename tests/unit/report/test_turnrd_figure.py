@@ -4,10 +4,11 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
+from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.report.arms import Arm, Arms
 from hgrpo.report.figures.turnrd import ALWAYS, ROUNDS, turnrd, turnrd_table
 
-ARMS = Arms({"A": Arm("A", "A", True, "turnrd", "#333333", "o")}, "A")
+ARMS = Arms({"A": Arm("A", "A", True, Settings(), "#333333", "o")}, "A")
 
 
 @pytest.fixture

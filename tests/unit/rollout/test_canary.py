@@ -7,7 +7,7 @@ from tiny_policy import make_policy
 from hgrpo.errors import TrainingError
 from hgrpo.rollout.canary import check_sync, sync_tolerance
 from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.rollout.torch.engine import TorchEngine
 
 
 def move(policy, size=0.05):

@@ -12,7 +12,7 @@ from tiny_policy import make_policy
 from transformers import AutoModelForCausalLM, LlamaConfig, PretrainedConfig, Qwen2Config
 
 from hgrpo.errors import UserError
-from hgrpo.rollout.decoder import Decoder
+from hgrpo.rollout.torch.decoder import Decoder
 
 STATUS = Path("/proc/self/status")
 SIZES = {

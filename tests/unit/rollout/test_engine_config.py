@@ -12,7 +12,7 @@ from hgrpo.errors import UserError
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.make import make_engine
 from hgrpo.rollout.settings import EngineConfig
-from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.rollout.torch.engine import TorchEngine
 from hgrpo.study.study import load_study
 
 

@@ -9,7 +9,7 @@ from hgrpo.errors import UserError
 from hgrpo.policy.logprobs import make_batch, sampled_logprobs
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Request, Sampling
-from hgrpo.rollout.torch_engine import TorchEngine, draw
+from hgrpo.rollout.torch.engine import TorchEngine, draw
 
 
 def replies(trajectories):
@@ -105,8 +105,8 @@ def test_a_first_text_without_room_for_a_reply_is_named(policy, room):
         return
     with pytest.raises(UserError) as caught:
         collector.collect(hall_tasks(1), 1, ("long",))
-    assert f"task hall-0-1: {length} tokens before its first reply" in str(caught.value)
-    assert f"more than the {engine.max_length} that" in str(caught.value)
+    assert f"task hall-0-1: {length} tokens before the first reply" in str(caught.value)
+    assert f"exceed the {engine.max_length} that" in str(caught.value)
     assert "max_length of the model or engine.max_length" in str(caught.value)
 
 

@@ -11,13 +11,13 @@ from toy_round import imitate_random_doors
 from hgrpo.agent.conversation import Conversation
 from hgrpo.errors import TrainingError
 from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
-from hgrpo.rollout import vllm_engine
 from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Request, Sampling
 from hgrpo.rollout.make import make_engine
 from hgrpo.rollout.settings import EngineConfig
-from hgrpo.rollout.torch_engine import TorchEngine
+from hgrpo.rollout.torch.engine import TorchEngine
+from hgrpo.rollout.vllm import engine as vllm_engine
 
 pytestmark = [
     pytest.mark.slow,

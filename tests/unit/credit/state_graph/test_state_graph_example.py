@@ -30,7 +30,7 @@ from state_graph_example import (
 )
 
 from hgrpo.credit.state_graph.graph import Graph, build_graph, observed_ends
-from hgrpo.credit.state_graph.keys import situations, with_history
+from hgrpo.credit.state_graph.keys import states, with_history
 from hgrpo.credit.state_graph.settings import Key
 from hgrpo.credit.state_graph.turns import Turns, flatten
 from hgrpo.credit.state_graph.values import bellman, distances, mc_mean, returns_to_go
@@ -62,7 +62,7 @@ def parts(timeout: str = "fail", failure: str = "absorb") -> tuple[Turns, Graph]
     trajectories = example().trajectories
     turns = flatten(trajectories)
     ended = turns.rollout[observed_ends(turns, timeout, failure)].tolist()
-    return turns, build_graph(situations(trajectories, Key(), ended), turns, timeout, failure)
+    return turns, build_graph(states(trajectories, Key(), ended), turns, timeout, failure)
 
 
 def graft(**changes) -> dict:
@@ -252,7 +252,7 @@ def test_hgpo_buckets():
     found = set()
     for history in range(3):
         key = Key(history=history)
-        state = with_history(situations(trajectories, key), turns, key)
+        state = with_history(states(trajectories, key), turns, key)
         for bucket in set(state.tolist()):
             members = np.flatnonzero((state == bucket) & (turns.time >= history))
             if len(members) > 1:
@@ -534,7 +534,7 @@ def test_backups_of_a_clamped_graph_reach_its_fixed_point(agg, mu):
 def test_the_greatest_value_does_not_pass_through_a_clamped_state():
     of = group(("A a, E", "timeout"), ("A b, E go, B a", "success"))
     turns = flatten(of.trajectories)
-    state = situations(of.trajectories, Key(), [0])
+    state = states(of.trajectories, Key(), [0])
     for timeout, expected in (("observed", [0.9**3, 0.9**2, 0.9]), ("clamp", [0, 0, 0.9])):
         values = bellman(build_graph(state, turns, timeout), turns, 0.9, "inf", "max", "count")
         assert values.state[:3] == pytest.approx(expected)

@@ -38,7 +38,7 @@ from state_graph_example import (
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.state_graph import Settings, make
 from hgrpo.credit.state_graph.graph import Graph, build_graph
-from hgrpo.credit.state_graph.keys import situations
+from hgrpo.credit.state_graph.keys import states
 from hgrpo.credit.state_graph.normalise import normalise
 from hgrpo.credit.state_graph.settings import Key, Term
 from hgrpo.credit.state_graph.turns import flatten
@@ -79,7 +79,7 @@ OBSERVED = {
 
 def built(of: Group, key: Key | None = None, timeout: str = "fail"):
     turns = flatten(of.trajectories)
-    state = situations(of.trajectories, key or Key())
+    state = states(of.trajectories, key or Key())
     return turns, build_graph(state, turns, timeout)
 
 

@@ -19,7 +19,7 @@ from state_graph_example import (
 
 from hgrpo.credit.base import Group
 from hgrpo.credit.state_graph.graph import UNKNOWN, build_graph, observed_ends
-from hgrpo.credit.state_graph.keys import clusters, situations, with_history
+from hgrpo.credit.state_graph.keys import clusters, states, with_history
 from hgrpo.credit.state_graph.settings import Key
 from hgrpo.credit.state_graph.turns import action_key, flatten
 from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
@@ -62,7 +62,7 @@ def test_what_tells_states_apart(state, same):
         "space": {"observation": " a \n mug"},
     }
     for name, change in others.items():
-        one, other = situations(walk(turn(**base), turn(**base | change)), Key(state=state))
+        one, other = states(walk(turn(**base), turn(**base | change)), Key(state=state))
         assert (one == other) == (name in same), name
 
 
@@ -91,20 +91,20 @@ def test_an_inadmissible_action_leaves_the_agent_where_it_was(state):
         turn("hall", admissible=False),
         turn(NOTHING),
     )
-    assert situations(moves, Key(state=state)).tolist() == [0, 0, 0, 1, 1]
-    assert situations(moves, Key(state=state, noop="raw")).tolist() == [0, 1, 1, 2, 1]
+    assert states(moves, Key(state=state)).tolist() == [0, 0, 0, 1, 1]
+    assert states(moves, Key(state=state, noop="raw")).tolist() == [0, 1, 1, 2, 1]
 
 
 def test_a_rollout_never_carries_into_the_next():
     kitchen = walk(turn("kitchen", admissible=False)) + walk(turn("hall"))
-    assert situations(kitchen, Key(state="obs")).tolist() == [0, 1]
+    assert states(kitchen, Key(state="obs")).tolist() == [0, 1]
 
 
 def test_similar_texts_are_one_state_in_any_order():
     texts = ["a mug and a pen 1", "a mug and a pen 2", "a mug and a cup 12", "an empty drawer"]
     key = Key(state="sim", theta=0.9)
     for order in ([0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]):
-        found = situations(walk(*(turn(texts[i]) for i in order)), key)
+        found = states(walk(*(turn(texts[i]) for i in order)), key)
         by_text = dict(zip(order, found.tolist(), strict=True))
         assert by_text[0] == by_text[1]
         assert len(set(by_text.values())) == 3
@@ -136,9 +136,9 @@ def test_the_final_situation_is_told_apart_as_turns_are(state, same):
     for name, change in others.items():
         (moves,) = walk(turn(**base))
         moves.final = FinalState(**base | change)
-        one, final = situations([moves], key, [0])
+        one, final = states([moves], key, [0])
         assert (one == final) == (name in same), name
-        assert situations([moves], key).tolist() == [0]
+        assert states([moves], key).tolist() == [0]
 
 
 def test_the_final_situation_follows_an_inadmissible_action_as_a_turn_would():
@@ -149,16 +149,16 @@ def test_the_final_situation_follows_an_inadmissible_action_as_a_turn_would():
     ):
         (moves,) = walk(turn("kitchen", admissible=admissible))
         moves.final = FinalState(NOTHING, "", "")
-        assert situations([moves], Key(state="obs", noop=noop), [0]).tolist() == expected
+        assert states([moves], Key(state="obs", noop=noop), [0]).tolist() == expected
 
 
 def test_final_situations_come_after_all_turns_and_only_where_asked():
     trajectories = group(("A a, B", "failure"), ("B a, C", "timeout"), ("C a", "success"))
-    found = situations(trajectories.trajectories, Key(), [0, 1])
+    found = states(trajectories.trajectories, Key(), [0, 1])
     assert found.tolist() == [0, 1, 2, 1, 2]
-    assert situations(trajectories.trajectories, Key(), [1]).tolist() == [0, 1, 2, 2]
-    with pytest.raises(RuntimeError, match="do not hold the situation they ended in"):
-        situations(trajectories.trajectories, Key(), [2])
+    assert states(trajectories.trajectories, Key(), [1]).tolist() == [0, 1, 2, 2]
+    with pytest.raises(RuntimeError, match="do not hold their final state"):
+        states(trajectories.trajectories, Key(), [2])
 
 
 @pytest.mark.parametrize("actions", [False, True])
@@ -170,11 +170,11 @@ def test_a_final_situation_has_the_history_that_a_turn_there_would_have(history,
     key = Key(history=history, history_actions=actions)
     moves = ["A a, B b, C", "B b, C", "A a, B b, A a, B b, C", "C", "B a, C"]
     turned = group(*((f"{m} stop", "timeout") for m in moves)).trajectories
-    expected = with_history(situations(turned, key), flatten(turned), key)
+    expected = with_history(states(turned, key), flatten(turned), key)
     seen = [t for t in group(*((m, "timeout") for m in moves)).trajectories if t.turns]
     turns = flatten(seen)
     ends = observed_ends(turns, "observed", "absorb")
-    state = situations(seen, key, turns.rollout[ends].tolist())
+    state = states(seen, key, turns.rollout[ends].tolist())
     found = with_history(state, turns, key, ends)
     lengths = [len(t.turns) for t in turned]
     rows = np.split(np.arange(len(expected)), np.cumsum(lengths)[:-1])
@@ -186,7 +186,7 @@ def test_a_final_situation_has_the_history_that_a_turn_there_would_have(history,
 
 def labels(members: list[tuple[str, str]], key: Key) -> list[int]:
     trajectories = group(*members).trajectories
-    return with_history(situations(trajectories, key), flatten(trajectories), key).tolist()
+    return with_history(states(trajectories, key), flatten(trajectories), key).tolist()
 
 
 def test_history_tells_apart_what_came_before():
@@ -228,7 +228,7 @@ def test_history_longer_than_any_rollout_is_the_whole_of_it():
 def test_a_rollout_ends_in_a_sink(end, timeout, successor):
     trajectories = [rollout("A a, B a", end), rollout("", end), rollout("B a", "success")]
     turns = flatten(trajectories)
-    graph = build_graph(situations(trajectories, Key()), turns, timeout)
+    graph = build_graph(states(trajectories, Key()), turns, timeout)
     nodes = {"won": graph.success, "lost": graph.failure, "unknown": UNKNOWN}
     assert graph.successor.tolist() == [1, nodes[successor], graph.success]
     assert graph.counted.tolist() == [True, successor != "unknown", True]
@@ -256,7 +256,7 @@ def test_a_rollout_leads_to_the_situation_it_was_last_seen_in(end, rules, succes
     ]
     turns = flatten(trajectories)
     ended = turns.rollout[observed_ends(turns, *rules)].tolist()
-    graph = build_graph(situations(trajectories, Key(), ended), turns, *rules)
+    graph = build_graph(states(trajectories, Key(), ended), turns, *rules)
     nodes = {"won": graph.success, "lost": graph.failure, "unknown": UNKNOWN, "C": 2}
     last = 0 if successor == "C" else nodes[successor]
     assert graph.successor.tolist() == [1, nodes[successor], graph.success, last]
@@ -277,7 +277,7 @@ def test_a_situation_that_nobody_left_is_worth_nothing():
 @pytest.mark.parametrize("rule", [{"timeout": "observed"}, {"timeout": "clamp"}])
 def test_rollouts_without_a_final_situation_are_refused_where_it_is_read(rule):
     term = {"value": "bellman", "credit": "td"}
-    with pytest.raises(RuntimeError, match="do not hold the situation they ended in"):
+    with pytest.raises(RuntimeError, match="do not hold their final state"):
         credit(rule | {"terms": [term]}, group(("A a", "timeout"), ("A b", "success")))
     credit(rule | {"terms": [term]}, group(("A a", "failure"), ("A b", "success")))
 
@@ -310,7 +310,7 @@ def test_a_state_seen_only_when_time_ran_out_is_worth_nothing(depth):
 
 
 def test_the_history_of_a_key_needs_no_text_to_differ():
-    """Equal situations all along: the history counts turns since the start."""
+    """Equal states all along: the history counts turns since the start."""
     of = Group(walk(*[turn("x") for _ in range(3)]), ("test",))
     term = GIGPO["terms"][0] | {"key": {"state": "obs", "history": 5}}
     assert not flat(step_only({"terms": [term]}), of).any()

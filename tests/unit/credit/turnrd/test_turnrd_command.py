@@ -12,7 +12,7 @@ from test_turnrd_replay import WIDTH, write_round
 from hgrpo.cli import turnrd_fit
 from hgrpo.cli.entry import run
 from hgrpo.credit.turnrd.checkpoint import load_model
-from hgrpo.credit.turnrd.fit import evaluate, split
+from hgrpo.credit.turnrd.fitting import evaluate, split
 from hgrpo.credit.turnrd.replay import read_replay
 from hgrpo.credit.turnrd.settings import Settings
 

@@ -7,10 +7,11 @@ import json
 import numpy as np
 import pytest
 import torch
+from needle import WIDTH, needle_task, recovery
 
 from hgrpo.credit.turnrd.checkpoint import load_model, save_model
 from hgrpo.credit.turnrd.diagnostics import pooled_correlation
-from hgrpo.credit.turnrd.fit import (
+from hgrpo.credit.turnrd.fitting import (
     NotFiniteError,
     evaluate,
     fit,
@@ -23,7 +24,6 @@ from hgrpo.credit.turnrd.fit import (
     value_targets,
 )
 from hgrpo.credit.turnrd.model import Decomposition, build_model
-from hgrpo.credit.turnrd.needle import WIDTH, needle_task, recovery
 from hgrpo.credit.turnrd.replay import ReplayRow
 from hgrpo.credit.turnrd.settings import FitSettings, ModelSettings, Settings
 from hgrpo.errors import UserError

@@ -1,7 +1,7 @@
 """A forward pass over ragged rows with a static KV cache, for Qwen2- and Llama-shaped models.
 
-Linear layers run on the packed new tokens of all rows; attention runs in groups of rows with about
-as many new tokens, each against its part of the cache.
+Linear layers run on the packed new tokens of all rows. Attention runs in groups of rows with
+similar numbers of new tokens; each group attends to its part of the cache.
 """
 
 import math
@@ -19,39 +19,51 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 _SUPPORTED = ("qwen2", "llama")
-# Rows with at most so many new tokens attend in one group, single tokens apart.
+# Rows with 2 to this many new tokens attend in one group; rows with a single one have their own.
 _NARROW = 8
-# Memory of this process alone, where the system knows the difference.
+# Private memory: a forked process must not write into its parent's cache. Windows has no flags.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
 def check_supported(config: "PretrainedConfig") -> None:
-    """See whether the decoder runs models of this config.
+    """Check that the decoder runs models of this config.
 
     Raises:
-        UserError: naming the key: it does not.
+        UserError: it does not; the message names the key.
     """
     if config.model_type not in _SUPPORTED:
         raise UserError(
             f"model_type: {config.model_type!r}: the torch engine runs {', '.join(_SUPPORTED)}"
         )
-    rope = getattr(config, "rope_parameters", None) or {}
+    rope = config.rope_parameters or {}
     if rope.get("rope_type", "default") != "default":
         raise UserError(f"rope_type: {rope['rope_type']!r}: the torch engine has plain RoPE only")
     if config.hidden_act not in ("silu", "swish"):
         raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine has silu only")
-    windows = "sliding_attention" in (getattr(config, "layer_types", None) or ())
-    # Without a window transformers fails when it plays, whatever the layers are said to be.
+    # Only Qwen2 has layers with a window.
+    windows = config.model_type == "qwen2" and "sliding_attention" in (config.layer_types or ())
+    # transformers cannot play layers with a window whose width is not given, so that counts as 0.
     if windows and (config.sliding_window or 0) < config.max_position_embeddings:
         raise UserError(
             f"sliding_window: {config.sliding_window}, of {config.max_position_embeddings} "
-            "positions: the torch engine attends to all before a token; a max_length of the "
-            "window makes that the same"
+            "positions: the torch engine attends to all earlier tokens; with max_length no larger "
+            "than the window both are the same"
         )
 
 
 class Decoder:
-    """The model's weights as plain tensors, and a cache of `slots` rows of up to `max_length`."""
+    """The model's weights as plain tensors, and a cache of `slots` rows of `max_length` positions.
+
+    Args:
+        config: of the model.
+        slots: number of cache rows.
+        max_length: positions of a row.
+        device: where weights and cache are held.
+        dtype: type of weights and cache.
+
+    Raises:
+        UserError: the decoder does not run such models, or memory cannot hold the cache.
+    """
 
     def __init__(
         self,
@@ -67,7 +79,9 @@ class Decoder:
         self.max_length = max_length
         self.heads = config.num_attention_heads
         self.kv_heads = config.num_key_value_heads
-        self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
+        # A Qwen2 config has no `head_dim`; a Llama config may leave it open.
+        given = config.head_dim if config.model_type == "llama" else None
+        self.head_dim = given or config.hidden_size // self.heads
         self.eps = config.rms_norm_eps
         self.device, self.dtype = device, dtype
         cos, sin = _rope_table(config, self.head_dim, max_length)
@@ -87,9 +101,9 @@ class Decoder:
         """Take weights under the base model's own names.
 
         Raises:
-            UserError: one of them has no part in what the decoder computes.
+            UserError: the decoder has no use for one of the tensors.
         """
-        # The old ones go first, or both would be held at once.
+        # Free the old weights first, so that memory never holds both.
         self._weights = fused = {}
         unknown = set(weights)
 
@@ -103,7 +117,7 @@ class Decoder:
         for layer in range(self.config.num_hidden_layers):
             prefix = f"model.layers.{layer}"
             attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
-            # One product instead of three: at this width a call costs more than its arithmetic.
+            # One product instead of three: in small models a call costs more than its arithmetic.
             take(f"{layer}.qkv", *(f"{attention}.{part}_proj" for part in "qkv"))
             take(f"{layer}.gate_up", f"{mlp}.gate_proj", f"{mlp}.up_proj")
             take(f"{layer}.o", f"{attention}.o_proj")
@@ -123,14 +137,14 @@ class Decoder:
             )
 
     def _is_tied(self, weights: Mapping[str, Tensor]) -> bool:
-        """Whether the head is the embeddings: an adapter may have changed one of the two alone."""
+        """Whether head and embeddings are equal; an adapter may have changed only one of them."""
         if not self.config.tie_word_embeddings:
             return False
         head = weights.get("lm_head.weight")
         return head is None or torch.equal(head, weights["model.embed_tokens.weight"].to(head))
 
     def _own(self, *weights: Tensor) -> Tensor:
-        """A copy of weights, one under the other, where and as the decoder computes."""
+        """A copy of the weights, stacked along their rows, in the decoder's type on its device."""
         return torch.cat([weight.to(self.device, self.dtype) for weight in weights])
 
     def _shape(self) -> tuple[int, ...]:
@@ -141,9 +155,8 @@ class Decoder:
         shape = self._shape()
         if self.device.type != "cpu" or self.dtype != torch.float32:
             return torch.zeros(shape, device=self.device, dtype=self.dtype)
-        # Zeros that the system promises and nobody touches: only what conversations reach takes
-        # memory, and nothing is ever moved to a larger place. Not in huge pages, of which the first
-        # token of a row would take the whole row, whatever the length of the conversation.
+        # Lazily committed zero pages: unused positions cost no memory, and the cache never has to
+        # grow. Huge pages are off: with them the first token of a row would commit the whole row.
         room = mmap.mmap(-1, 4 * math.prod(shape), **_PRIVATE)
         if hasattr(mmap, "MADV_NOHUGEPAGE"):
             room.madvise(mmap.MADV_NOHUGEPAGE)
@@ -151,7 +164,7 @@ class Decoder:
 
     @torch.inference_mode()
     def copy_prefix(self, source: int, targets: list[int], length: int) -> None:
-        """Give the cache rows `targets` the first `length` positions of row `source`."""
+        """Copy the first `length` positions of cache row `source` into the rows `targets`."""
         for cache in (self._keys, self._values):
             cache[:, targets, :, :length] = cache[:, source : source + 1, :, :length]
 
@@ -164,12 +177,16 @@ class Decoder:
         Args:
             slots: cache rows, distinct.
             tokens: new tokens of each row, at least one.
-            starts: position of each row's first new token; the cache holds all before it.
-            sums: whether the hidden states are wanted too.
+            starts: position of each row's first new token; the cache holds all earlier positions.
+            sums: whether to return sums of hidden states too.
 
         Returns:
-            Logits [rows, vocabulary], on the decoder's device; and the last layer's hidden states
-            summed over each row's new tokens [rows, hidden size], on the CPU, or None. Float32.
+            Logits, float32 [rows, vocabulary], on the decoder's device. With `sums`, the last
+            layer's hidden states summed over each row's new tokens, float32 [rows, hidden size],
+            on the CPU; otherwise None.
+
+        Raises:
+            RuntimeError: a row grows beyond `max_length`.
         """
         w = self._weights
         longest = max(s + len(t) for s, t in zip(starts, tokens, strict=True))
@@ -191,7 +208,7 @@ class Decoder:
             h = F.rms_norm(x, (x.shape[-1],), w[f"{layer}.norm1"], self.eps)
             qkv = F.linear(h, w[f"{layer}.qkv"], w.get(f"{layer}.qkv.bias"))
             q, k, v = qkv.split((q_size, kv_size, kv_size), dim=-1)
-            # The scale of the scores is taken into the queries, of which there are fewer.
+            # Scale the queries instead of the scores: there are fewer of them.
             q = _rotate(q.view(-1, self.heads, self.head_dim), cos, sin).mul_(self.head_dim**-0.5)
             k = _rotate(k.view(-1, self.kv_heads, self.head_dim), cos, sin)
             for cache, new in ((self._keys, k), (self._values, v)):
@@ -215,14 +232,14 @@ class Decoder:
         return F.linear(x[ends - 1], w["head"]).float(), total.cpu()
 
     def _places(self, slots: Tensor, positions: Tensor) -> Tensor:
-        """Rows of a layer's cache, seen as [rows, head dim], for each token's key heads."""
+        """Where each token's key heads go in a layer's cache viewed as [rows, head dim]."""
         heads = slots[:, None] * self.kv_heads + torch.arange(self.kv_heads)
         return (heads * self._keys.shape[3] + positions[:, None]).flatten()
 
     def _groups(
         self, slots: list[int], tokens: list[list[int]], starts: list[int]
     ) -> list["_AttentionGroup"]:
-        # Rows of similar length go together: a group is padded to its longest.
+        # Rows with similar numbers of new tokens go together: a group is padded to its longest.
         buckets: dict[int, list[int]] = {}
         offsets: list[int] = []
         total = 0
@@ -246,7 +263,7 @@ class Decoder:
 
 
 class _AttentionGroup:
-    """Rows that attend together: their places in the packed tokens and in the cache."""
+    """Rows that attend together: their positions among the packed tokens and in the cache."""
 
     def __init__(
         self,
@@ -258,8 +275,8 @@ class _AttentionGroup:
         dtype: torch.dtype,
     ):
         low, high = min(slots), max(slots) + 1
-        # Nearly all rows of a range: attending over the whole range, idle rows included, is
-        # cheaper than copying the cache rows out of it.
+        # Where at least half of a range's rows take part, attending over the whole range, idle rows
+        # included, is cheaper than copying rows out of the cache.
         self.dense = len(slots) * 2 >= high - low
         rows = high - low if self.dense else len(slots)
         place = torch.tensor(slots) - low if self.dense else torch.arange(len(slots))
@@ -288,7 +305,7 @@ class _AttentionGroup:
         return seen.index_select(0, self.cache_rows)
 
     def attend(self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor) -> None:
-        """Write softmax attention of this group's packed, scaled queries into `out`."""
+        """Write attention of the group's packed, scaled queries into `out` [tokens, heads, dim]."""
         heads, dim = q.shape[1:]
         kv_heads = keys.shape[1]
         rows, width = self.shape
@@ -308,8 +325,8 @@ class _AttentionGroup:
 
 
 def _rope_table(config: "PretrainedConfig", dim: int, length: int) -> tuple[Tensor, Tensor]:
-    parameters = getattr(config, "rope_parameters", None) or {}
-    theta = parameters.get("rope_theta") or getattr(config, "rope_theta", 10_000.0)
+    """Cosines and sines of rotary embeddings, [length, dim] each (RoFormer, arXiv 2104.09864)."""
+    theta = (config.rope_parameters or {}).get("rope_theta") or 10_000.0
     inverse = theta ** -(torch.arange(0, dim, 2, dtype=torch.float32) / dim)
     angles = torch.arange(length, dtype=torch.float32)[:, None] * inverse
     angles = torch.cat([angles, angles], dim=-1)
@@ -317,5 +334,6 @@ def _rope_table(config: "PretrainedConfig", dim: int, length: int) -> tuple[Tens
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Apply rotary embeddings to x [tokens, heads, dim]; cos and sin are [tokens, 1, dim]."""
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-second, first], dim=-1) * sin

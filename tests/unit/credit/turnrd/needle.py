@@ -1,7 +1,7 @@
 """A synthetic task with a known answer: one turn of each trajectory, the needle, makes the return.
 
-Turn embeddings are Gaussian; the needle's first number is raised, which marks it. With a fixed
-random direction w over the other numbers the return is R = sigmoid(w . h_needle) - 1/2, so a
+Turn embeddings h are Gaussian. The needle's first number is raised, which marks it. The return is
+R = sigmoid(w . h_needle) - 1/2 with a fixed random direction w over the other numbers. So a
 decomposition that works puts alpha on the needle and predicts R.
 """
 
@@ -12,7 +12,7 @@ import torch
 from scipy.stats import pearsonr
 
 from hgrpo.credit.turnrd.batch import pad
-from hgrpo.credit.turnrd.model import TurnRDV1, TurnRDV2
+from hgrpo.credit.turnrd.model import TurnRD
 from hgrpo.credit.turnrd.replay import ReplayRow
 from hgrpo.streams import generator
 
@@ -21,7 +21,7 @@ TURNS = (4, 12)
 
 
 def needle_task(count: int, seed: int, part: str) -> tuple[list[ReplayRow], np.ndarray]:
-    """Trajectories and the index of each one's needle; w depends on the seed, not on the part."""
+    """Trajectories, and the turn of each one's needle; w depends on the seed, not on the part."""
     direction = generator("needle-direction", seed).standard_normal(WIDTH - 1)
     direction *= SHARPNESS / np.linalg.norm(direction)
     rng = generator("needle", seed, part)
@@ -43,13 +43,11 @@ def needle_task(count: int, seed: int, part: str) -> tuple[list[ReplayRow], np.n
 
 
 @torch.no_grad()
-def recovery(
-    model: TurnRDV1 | TurnRDV2, rows: Sequence[ReplayRow], needles: np.ndarray
-) -> dict[str, float]:
+def recovery(model: TurnRD, rows: Sequence[ReplayRow], needles: np.ndarray) -> dict[str, float]:
     """How well a fitted model finds the needles.
 
     Returns:
-        alpha_at_needle: mean weight there; uniform: what equal weights would have there;
+        alpha_at_needle and uniform, the mean weights there of the model and of equal weights;
         argmax_accuracy; return_corr (Pearson); return_mse.
     """
     model.eval()

@@ -1,4 +1,8 @@
-"""The rollout engine in plain PyTorch: KV kept across turns, prefixes shared, rows replaced."""
+"""The rollout engine in plain PyTorch.
+
+The KV cache is kept across turns, a prefix that several conversations share is computed once, and
+a finished row's place is free for the next conversation at once.
+"""
 
 from dataclasses import dataclass, field
 
@@ -8,16 +12,23 @@ from torch import Tensor
 
 from hgrpo.policy.load import SavedPolicy
 from hgrpo.policy.policy import Policy
-from hgrpo.rollout.decoder import Decoder
 from hgrpo.rollout.engine import Completion, Request, Sampling
+from hgrpo.rollout.torch.decoder import Decoder
 from hgrpo.streams import uniform
 
 
 @dataclass
 class _Row:
-    """A conversation in a cache slot: what is cached, what is to be fed, what was sampled.
+    """A conversation in a cache slot.
 
-    `cut` marks a reply without a closing token whose last token is still to be read.
+    Attributes:
+        slot: its row of the cache.
+        cached: tokens whose keys and values the cache holds.
+        pending: tokens to feed next.
+        reply, logprobs: what was sampled so far.
+        stream: key of the conversation's random stream.
+        hidden, read: sum of hidden states since the last reply, and over how many tokens.
+        cut: the reply reached the token limit, and its last token has still to be read.
     """
 
     slot: int
@@ -32,7 +43,7 @@ class _Row:
 
 
 class TorchEngine:
-    """See `RolloutEngine`. Runs in float32 where the policy is, one token a row and step."""
+    """See `RolloutEngine`. Runs in float32 on the policy's device, one token per row and step."""
 
     dtype = torch.float32
 
@@ -57,7 +68,7 @@ class TorchEngine:
         self.load_weights(policy)
 
     def load_weights(self, policy: Policy | SavedPolicy) -> None:
-        """Use the policy's present weights; forgets every conversation."""
+        """Take the policy's present weights and forget every conversation."""
         self._decoder.load(policy.merged_weights())
         self._rows.clear()
         self._active.clear()
@@ -67,13 +78,13 @@ class TorchEngine:
         """Queue a reply.
 
         Raises:
-            RuntimeError: no slot is free, or the prefix does not extend what is cached.
+            RuntimeError: no slot is free, or the prefix does not extend the cached tokens.
         """
         row = self._rows.get(request.conversation)
         if row is None:
             if not self._free:
                 raise RuntimeError(f"all {self.capacity} conversations of the engine are in use")
-            # Lowest slot first, so that open conversations stay in a dense range of the cache.
+            # The lowest free slot, so that open conversations stay in a dense range of the cache.
             row = _Row(min(self._free))
             self._free.remove(row.slot)
             self._rows[request.conversation] = row
@@ -91,10 +102,10 @@ class TorchEngine:
         self._free.append(row.slot)
 
     def sleep(self) -> None:
-        """Keep everything: no accelerator's memory is held."""
+        """Do nothing: this engine keeps its memory."""
 
     def step(self) -> list[Completion]:
-        """Advance every queued reply by a token and return those that finished."""
+        """Advance every queued reply by one token and return the replies that finished."""
         if not self._active:
             return []
         leaders: dict[tuple[int, ...], int] = {}
@@ -165,10 +176,10 @@ class TorchEngine:
             row.pending = [token]
             overlong = token != self.end_id and len(row.reply) >= self.sampling.max_tokens
             if overlong and self.embeddings:
-                # Its last token is part of the action, so the embedding waits until it is read.
+                # The last token belongs to the action: read it before the embedding is complete.
                 row.cut = True
             elif token == self.end_id or overlong:
-                # The last token stays uncached: it is fed with the next observation.
+                # The last token is not cached yet: it is fed with the next observation.
                 finished.append(self._complete(conversation, row, overlong))
         return finished
 
@@ -180,12 +191,16 @@ class TorchEngine:
 def draw(
     logits: Tensor, temperature: float, streams: np.ndarray, positions: np.ndarray
 ) -> tuple[list[int], list[float]]:
-    """Sample one token a row by inverting the distribution function, and its log-probability.
+    """Sample one token per row by inverting the distribution function.
 
     Args:
         logits: float32 [rows, vocabulary].
         temperature: 0 takes the most likely token.
-        streams, positions: uint64 and integer [rows], the random number each row uses.
+        streams: uint64 [rows], key of each row's random stream.
+        positions: integer [rows], which element of its stream a row uses.
+
+    Returns:
+        The token of each row and its log-probability, at temperature 1 if `temperature` is 0.
     """
     scaled = logits / temperature if temperature > 0 else logits
     logp = torch.log_softmax(scaled, dim=-1)

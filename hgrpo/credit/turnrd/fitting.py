@@ -1,8 +1,7 @@
-"""Fits TurnRD on the replay."""
+"""Fits a TurnRD model on trajectories: the split, the epochs, early stopping, diagnostics."""
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,53 +10,36 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from hgrpo.credit.turnrd import losses
-from hgrpo.credit.turnrd.batch import pad
 from hgrpo.credit.turnrd.diagnostics import (
     alpha_diagnostics,
     mean_correlation,
     pooled_correlation,
 )
-from hgrpo.credit.turnrd.model import Decomposition, TurnBatch, TurnRDV1, TurnRDV2
+from hgrpo.credit.turnrd.model import Decomposition, TurnBatch, TurnRD
 from hgrpo.credit.turnrd.replay import ReplayRow
 from hgrpo.credit.turnrd.settings import FitSettings
+from hgrpo.credit.turnrd.targets import Targets, drawn_turns, make_batch, supervision_target
 from hgrpo.streams import generator, key
 
 
 class NotFiniteError(ValueError):
-    """A loss is infinite or no number, so there is nothing to go on from."""
-
-
-@dataclass(frozen=True)
-class Targets:
-    """What the losses compare with, padded to [B, T] where it is of turns.
-
-    Attributes:
-        returns: float32 [B].
-        values: float32 [B, T], what V_t is to be.
-        supervision: float32 [B, T], from `supervision_target`.
-        drawn: bool [B, T], turns that a counterfactual was played from.
-    """
-
-    returns: Tensor
-    values: Tensor
-    supervision: Tensor
-    drawn: Tensor
+    """A loss is infinite or not a number, so the fit cannot go on."""
 
 
 def split(
     rows: Sequence[ReplayRow], share: float, seed: int
 ) -> tuple[list[ReplayRow], list[ReplayRow]]:
-    """Training and validation rows, whole tasks on either side.
+    """Training and validation rows; all rows of a task are on the same side.
 
-    A task is held out if a hash of seed and task falls below `share`. Where a task goes is settled
-    in the first round that has it and by nothing that comes later, so a fit that goes on from the
-    model of an earlier one validates on tasks which that model never saw. A lone task trains; as
-    soon as there are two, at least one is on either side.
+    A task is held out if a hash of seed and task falls below `share`. Its side is decided in the
+    first round that plays it and never changes. So a fit that continues an earlier one validates
+    on tasks that the earlier model never saw. A single task trains; of two or more, at least one
+    is on each side.
 
     Args:
-        rows: of the rounds so far, from the first.
+        rows: of all rounds so far.
         share: of the tasks to hold out, in expectation.
-        seed: of the run, the same for every fit of it.
+        seed: of the run; the same for all of its fits.
     """
     first: dict[str, int] = {}
     for row in rows:
@@ -72,7 +54,7 @@ def split(
         }
         seen += len(places)
         held |= {task for task, place in places.items() if place < share}
-        # Only a round's own new tasks may be moved over: the others have been used already.
+        # Only tasks that are new in this round may change sides: earlier fits used the others.
         if len(held) == seen:
             held.remove(max(places, key=places.__getitem__))
         elif not held and seen > 1:
@@ -84,76 +66,22 @@ def split(
 
 
 def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
-    """Probability of drawing each trajectory: halved for each `half_life` rounds of age."""
+    """Probability of drawing each trajectory, [N]; it halves with each `half_life` rounds of age.
+
+    Args:
+        rounds: int [N], the round of each trajectory.
+        half_life: None gives all trajectories the same probability.
+    """
     if half_life is None:
         return np.full(len(rounds), 1 / len(rounds))
     weights = 0.5 ** ((rounds.max() - rounds) / half_life)
     return weights / weights.sum()
 
 
-def value_targets(row: ReplayRow, settings: FitSettings) -> np.ndarray:
-    """What V_t is to be, [T], in the unit of the return.
-
-    `progress`: the turn's progress. `return_share`: R / T. `discounted_return`:
-    discount^(T-1-t) R.
-    """
-    length = len(row.progress)
-    match settings.value_target:
-        case "progress":
-            return row.progress
-        case "return_share":
-            return np.full(length, row.env_return / length)
-        case _:
-            return settings.discount ** np.arange(length - 1, -1, -1) * row.env_return
-
-
-def drawn_turns(row: ReplayRow) -> np.ndarray:
-    """Turns that a counterfactual was played from, bool [T]."""
-    if row.targets is None:
-        return np.zeros(len(row.progress), bool)
-    return ~np.isnan(row.targets)
-
-
-def supervision_target(row: ReplayRow) -> np.ndarray:
-    """Positive verdicts as a distribution over the drawn turns, [T]; all 0 where there is none.
-
-    The zeros are the gate. Verdicts are of the drawn turns alone and say nothing of the others, so
-    a trajectory teaches how alpha is shared out among its drawn turns: it takes two of them, and
-    praise for one.
-    """
-    drawn = drawn_turns(row)
-    if drawn.sum() < 2:
-        return np.zeros(len(drawn))
-    positive = np.clip(np.nan_to_num(row.targets), 0, None)
-    total = positive.sum()
-    return positive / total if total > 1e-9 else np.zeros(len(positive))
-
-
-def make_batch(rows: Sequence[ReplayRow], settings: FitSettings) -> tuple[TurnBatch, Targets]:
-    """Padded inputs and targets of some trajectories; goals where all of them have one."""
-    goals = [row.goal for row in rows]
-    known = None if any(goal is None for goal in goals) else goals
-    batch = pad([row.embeddings for row in rows], known)
-    values, supervision = np.zeros((2, *batch.mask.shape), np.float32)
-    drawn = np.zeros(batch.mask.shape, bool)
-    for index, row in enumerate(rows):
-        length = len(row.progress)
-        values[index, :length] = value_targets(row, settings)
-        supervision[index, :length] = supervision_target(row)
-        drawn[index, :length] = drawn_turns(row)
-    returns = torch.tensor([row.env_return for row in rows], dtype=torch.float32)
-    return batch, Targets(
-        returns, torch.from_numpy(values), torch.from_numpy(supervision), torch.from_numpy(drawn)
-    )
-
-
 def loss_parts(
     said: Decomposition, batch: TurnBatch, targets: Targets, settings: FitSettings
 ) -> dict[str, Tensor]:
-    """Each part of the loss, already weighted; their sum is what is minimised.
-
-    A part whose weight is 0 is not computed.
-    """
+    """The parts of the loss, weighted; their sum is minimised. A part of weight 0 is left out."""
     parts = {"return": ((said.returns - targets.returns) ** 2).mean()}
     weighted: dict[str, tuple[float, Callable[[], Tensor]]] = {
         "value": (
@@ -184,29 +112,30 @@ def loss_parts(
 
 
 def fit(
-    model: TurnRDV1 | TurnRDV2,
+    model: TurnRD,
     rows: Sequence[ReplayRow],
     settings: FitSettings,
     seed: int,
     on_epoch: Callable[[dict], None] = lambda row: None,
 ) -> list[dict]:
-    """Move `model` to the weights of the least validation loss, its own at the start among them.
+    """Train `model` and leave it at the weights with the lowest validation loss.
 
-    Fresh epochs go on from the best weights of the replay.
+    The weights at the start compete too. Fresh epochs, on the newest rounds, continue from the best
+    weights of the epochs before.
 
     Args:
         model: changed in place.
-        rows: the replay of the run so far. A lone task is trained and validated on.
+        rows: trajectories of the run so far. A single task is used for training and validation.
         settings: of the fit.
-        seed: of the run; every fit of it holds the same tasks out.
+        seed: of the run; all of its fits hold out the same tasks.
         on_epoch: called with each epoch's row of the log.
 
     Returns:
-        The log: a row of the weights at the start (epoch -1, phase "start", without losses of
-        training), then one row an epoch.
+        The log: one row for the start (epoch -1, phase "start", no training losses), then one row
+        per epoch.
 
     Raises:
-        NotFiniteError: a loss of training, or the loss at the start, is not finite.
+        NotFiniteError: a training loss, or the loss at the start, is not finite.
     """
     training, held_out = split(rows, settings.validation_share, seed)
     validation = held_out or training
@@ -247,7 +176,7 @@ def fit(
 
 
 def lr_factor(step: int, steps: int, settings: FitSettings) -> float:
-    """Factor of the learning rate: 1, or a linear warm-up and then half a cosine to 0."""
+    """Factor of the learning rate: 1, or a linear warm-up followed by half a cosine down to 0."""
     if settings.schedule == "constant":
         return 1.0
     if step < settings.warmup_steps:
@@ -257,13 +186,13 @@ def lr_factor(step: int, steps: int, settings: FitSettings) -> float:
 
 
 def _epoch(
-    model: TurnRDV1 | TurnRDV2,
+    model: TurnRD,
     rows: Sequence[ReplayRow],
     settings: FitSettings,
     optimiser: AdamW,
     schedule: LRScheduler,
 ) -> dict[str, float]:
-    """Train once on the rows in their order; means over the rows of the loss and of its parts."""
+    """Train once on the rows, in order; return the mean loss and the means of its parts."""
     model.train()
     sums: dict[str, float] = {}
     for start in range(0, len(rows), settings.batch):
@@ -286,15 +215,18 @@ def _epoch(
 
 @torch.no_grad()
 def evaluate(
-    model: TurnRDV1 | TurnRDV2, rows: Sequence[ReplayRow], settings: FitSettings
+    model: TurnRD, rows: Sequence[ReplayRow], settings: FitSettings
 ) -> dict[str, float | None]:
-    """Losses and diagnostics without dropout, each trajectory counted once.
+    """Losses and diagnostics without dropout; each trajectory counts once.
 
     Returns:
-        `validation_` losses; those of `alpha_diagnostics`; return_corr, Pearson, of the predicted
-        with the true return; alpha_cf_corr, `pooled_correlation` of alpha among the drawn turns
-        with the target there, over the trajectories that teach, of which supervised_share is the
-        share. A correlation that is not defined is None.
+        - validation_loss, and validation_<part> for each part of the loss
+        - all of `alpha_diagnostics`
+        - return_corr: Pearson correlation of predicted and true return
+        - alpha_cf_corr: `pooled_correlation` of alpha among the drawn turns with its target, over
+          the trajectories that have a target
+        - supervised_share: the share of trajectories that have one
+        A correlation that is not defined is None.
     """
     model.eval()
     sums: dict[str, float] = {}

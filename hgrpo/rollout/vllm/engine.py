@@ -1,12 +1,12 @@
 """The rollout engine on vLLM, in this process: paged cache, shared prefixes, a GPU if there is one.
 
-Written against vLLM 0.32.0. Tokens go in and tokens come out: vLLM is given no tokenizer. Weights
-are pushed in place after every update, with the adapter merged in, since a live adapter costs more
+Written against vLLM 0.32.0. Tokens go in and tokens come out: vLLM gets no tokenizer. Weights are
+pushed in place after every update, with the adapter merged in, because a live adapter costs more
 than half of the throughput.
 
-A model with tied embeddings is run as one without, and its embedding is pushed twice. The CPU build
-packs the output projection into a layout of its own when it is loaded; with tied embeddings it does
-not pack it anew when the embedding changes, and says nothing.
+A model with tied embeddings runs as one without, and its embedding is pushed twice. The reason: the
+CPU build packs the output projection into a layout of its own when it loads the model. With tied
+embeddings it does not pack the projection again when the embedding changes, and gives no warning.
 """
 
 import copy
@@ -23,7 +23,8 @@ from hgrpo.errors import UserError
 from hgrpo.policy.load import SavedPolicy
 from hgrpo.policy.policy import Policy
 from hgrpo.rollout.engine import Completion, Request, Sampling
-from hgrpo.rollout.settings import INSTALL_VLLM, EngineConfig, check_engine
+from hgrpo.rollout.vllm import INSTALL
+from hgrpo.rollout.vllm.settings import Settings
 from hgrpo.streams import key
 
 if TYPE_CHECKING:
@@ -31,17 +32,17 @@ if TYPE_CHECKING:
     from vllm.v1.engine.llm_engine import LLMEngine
 
 _EMBEDDING, _HEAD = "model.embed_tokens.weight", "lm_head.weight"
-# Tokens of a block of the cache on the CPU. Only whole blocks are found again as a prefix, and of
-# the default, 128, a short conversation fills none; the CPU's kernels want multiples of 32.
+# Tokens in a block of the cache on the CPU. Only whole blocks are found again as a prefix, and a
+# short conversation fills no block of the default, 128. The CPU's kernels want multiples of 32.
 _CPU_BLOCK = 32
 _CUT = "length"
 
 
 class VllmEngine:
-    """See `RolloutEngine`. Tokens are drawn from a stream of each reply's own.
+    """See `RolloutEngine`. Each reply's tokens are drawn from a random stream of its own.
 
-    It does not pool hidden states: an assigner that reads embeddings gets none, and computes them
-    with the trainer's model.
+    The engine does not pool hidden states. An assigner that reads embeddings computes them with
+    the trainer's model.
     """
 
     embeddings = False
@@ -52,21 +53,21 @@ class VllmEngine:
         capacity: int,
         sampling: Sampling,
         end_id: int,
-        config: EngineConfig,
+        settings: Settings,
     ):
         self.capacity = capacity
         self.sampling = sampling
         self.end_id = end_id
-        self.dtype = getattr(torch, config.dtype)
-        self.max_length = config.max_length or policy.architecture.max_position_embeddings
+        self.dtype = getattr(torch, settings.dtype)
+        self.max_length = settings.max_length or policy.architecture.max_position_embeddings
         self._open: set[int] = set()
         self._active: set[int] = set()
         self._asleep = False
-        self._llm = _start(policy.architecture, capacity, self.max_length, config)
+        self._llm = _start(policy.architecture, capacity, self.max_length, settings)
         self.load_weights(policy)
 
     def load_weights(self, policy: Policy | SavedPolicy) -> None:
-        """Use the policy's present weights; forgets every conversation.
+        """Take the policy's present weights and forget every conversation.
 
         Raises:
             RuntimeError: vLLM kept keys and values of the old weights.
@@ -88,7 +89,7 @@ class VllmEngine:
         """Queue a reply.
 
         Raises:
-            RuntimeError: too many conversations are open, or the reply could outgrow the model.
+            RuntimeError: `capacity` conversations are open already, or the reply may not fit.
         """
         from vllm import SamplingParams
         from vllm.inputs.engine import tokens_input
@@ -117,22 +118,22 @@ class VllmEngine:
         self._llm.add_request(str(name), tokens_input(list(request.prefix)), parameters)
 
     def release(self, conversation: int) -> None:
-        """Forget a conversation; its part of the cache stays for others until it is needed."""
+        """Forget a conversation; vLLM keeps its cached prefix for others until it needs room."""
         self._open.remove(conversation)
         self._stop(self._active & {conversation})
 
     def step(self) -> list[Completion]:
-        """Advance every queued reply by a token and return those that finished."""
+        """Advance every queued reply by one token and return the replies that finished."""
         if not self._active:
             return []
         return [self._complete(output) for output in self._llm.step() if output.finished]
 
     def sleep(self) -> None:
-        """Give the GPU's memory back until the next `load_weights`; nothing without a GPU."""
+        """Free the GPU's memory until the next `load_weights`; without a GPU only forget."""
         self._stop(self._active)
         self._open.clear()
         if self._llm.model_config.enable_sleep_mode and not self._asleep:
-            # Level 2 drops the weights too: new ones come before anything is played.
+            # Level 2 drops the weights too: `load_weights` comes before the next reply.
             self._llm.sleep(level=2)
             self._asleep = True
 
@@ -141,7 +142,7 @@ class VllmEngine:
         name, tokens = int(output.request_id), list(reply.token_ids)
         self._active.discard(name)
         if reply.finish_reason not in ("stop", _CUT):
-            raise RuntimeError(f"vLLM ended a reply for the reason {reply.finish_reason!r}")
+            raise RuntimeError(f"vLLM ended a reply with the finish reason {reply.finish_reason!r}")
         logprobs = [
             found[token].logprob for found, token in zip(reply.logprobs, tokens, strict=True)
         ]
@@ -154,19 +155,18 @@ class VllmEngine:
 
 
 def _untied(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """The weights, the output projection among them also where it is the embedding."""
+    """All weights; a tied output projection is added under its own name."""
     yield from weights.items()
     if _HEAD not in weights:
         yield _HEAD, weights[_EMBEDDING]
 
 
 def _start(
-    architecture: "PretrainedConfig", capacity: int, max_length: int, config: EngineConfig
+    architecture: "PretrainedConfig", capacity: int, max_length: int, settings: Settings
 ) -> "LLMEngine":
-    """A vLLM engine for models of this architecture, its weights still random."""
-    check_engine(config.kind)
+    """A vLLM engine for models of this architecture, with random weights."""
     for name, value in {
-        # Read when vLLM is imported. In this process, so that weights are handed over in memory.
+        # vLLM reads these when it is imported. One process, so that weights stay in memory.
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_LOGGING_LEVEL": "ERROR",
@@ -179,12 +179,12 @@ def _start(
         from vllm.platforms import current_platform
         from vllm.v1.engine.llm_engine import LLMEngine
     except ImportError as error:
-        raise UserError(f"engine.kind: vllm: {error}; {INSTALL_VLLM}") from error
+        raise UserError(f"engine.kind: vllm: {error}; {INSTALL}") from error
 
     on_cpu = current_platform.is_cpu()
     if on_cpu:
-        # vLLM compiles what counts ranks of tokens, which nobody reads, for half a minute and with
-        # a C++ compiler.
+        # vLLM would compile a function that counts ranks of tokens. Nobody reads the ranks, and
+        # compiling takes half a minute and a C++ compiler.
         torch.compiler.set_stance("force_eager")
     shared = torch.distributed.is_available() and torch.distributed.is_initialized()
     untied = copy.deepcopy(architecture)
@@ -197,22 +197,22 @@ def _start(
             load_format="dummy",
             skip_tokenizer_init=True,
             generation_config="vllm",
-            dtype=config.dtype,
+            dtype=settings.dtype,
             max_model_len=max_length,
             max_num_seqs=capacity,
             enable_prefix_caching=True,
-            # A prompt that is read in parts winds the reply's generator back, which changes what is
-            # drawn, and which the CPU build has no way to do.
+            # Reading a prompt in parts rewinds the reply's generator. That changes the draws, and
+            # the CPU build cannot do it.
             enable_chunked_prefill=False,
             block_size=_CPU_BLOCK if on_cpu else None,
-            gpu_memory_utilization=config.gpu_memory_utilization,
-            kv_cache_memory_bytes=config.cpu_cache_gb * 2**30 if on_cpu else None,
+            gpu_memory_utilization=settings.gpu_memory_utilization,
+            kv_cache_memory_bytes=settings.cpu_cache_gb * 2**30 if on_cpu else None,
             enforce_eager=on_cpu,
             enable_sleep_mode=current_platform.is_sleep_mode_available(),
-            # Of the distribution that was sampled from: after the temperature.
+            # Log-probs of the distribution that was sampled from: after the temperature.
             logprobs_mode="processed_logprobs",
             disable_log_stats=True,
-            # Of processes that share an update each has an engine of its own, on its own GPU.
+            # Each of the processes that share an update has an engine of its own, on its own GPU.
             distributed_executor_backend="external_launcher" if shared else None,
             seed=0,
         )
@@ -220,5 +220,5 @@ def _start(
         try:
             return LLMEngine.from_engine_args(arguments)
         finally:
-            # The CPU build replaces it by a function that does nothing.
+            # The CPU build replaces this function by one that does nothing.
             torch.set_num_threads = set_threads

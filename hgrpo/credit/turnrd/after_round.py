@@ -1,0 +1,92 @@
+"""The fit between two rounds: reads the rounds so far, fits, writes the model and its log."""
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from hgrpo.credit.base import Progress
+from hgrpo.credit.turnrd.checkpoint import load_model, save_model
+from hgrpo.credit.turnrd.fitting import NotFiniteError, fit
+from hgrpo.credit.turnrd.model import TurnRD, build_model
+from hgrpo.credit.turnrd.replay import read_replay
+from hgrpo.credit.turnrd.settings import Settings
+from hgrpo.errors import UserError
+from hgrpo.streams import key
+
+LOG = "train_log.json"
+
+
+def fit_after_round(
+    settings: Settings,
+    rounds: Sequence[Path],
+    previous: Path | None,
+    seed: int,
+    round: int,
+    out: Path,
+    show: Progress,
+) -> str:
+    """Fit on the rounds so far; write model.safetensors, model.json and train_log.json.
+
+    Args:
+        settings: of the method.
+        rounds: folders of all rounds so far.
+        previous: folder of an earlier fit; read only with `fit.warm_start`.
+        seed: of the run.
+        round: number of the last round in `rounds`.
+        out: folder to write into.
+        show: called with the number of epochs, then once after every epoch.
+
+    Returns:
+        A line that says how the fit went.
+
+    Raises:
+        UserError: rounds or the previous model cannot be used, or a loss is not finite.
+    """
+    began = time.perf_counter()
+    rows = read_replay(rounds)
+    if settings.model.film and any(row.goal is None for row in rows):
+        raise UserError(f"{rounds[0]}: rounds without goal embeddings; film needs them")
+    width = rows[0].embeddings.shape[1]
+    if settings.fit.warm_start and previous:
+        model = _previous(previous, settings, width)
+    else:
+        model = build_model(settings.model, width, key("turnrd", seed, round) % 2**31)
+    advance = show(settings.fit.epochs + settings.fit.fresh_epochs, "epoch")
+
+    def epoch_done(row: dict) -> None:
+        advance(f"validation={row['validation_loss']:.4f}")
+
+    try:
+        log = fit(model, rows, settings.fit, seed, epoch_done)
+    except NotFiniteError as error:
+        raise UserError(f"{rounds[-1]}: TurnRD cannot be fitted: {error}") from None
+    best = min(log, key=lambda row: row["validation_loss"])
+    metrics = {
+        "n_trajectories": len(rows),
+        "rounds": sorted({row.round for row in rows}),
+        "epochs_run": sum(row["phase"] != "start" for row in log),
+        "best": best,
+    }
+    save_model(model, settings.model, width, metrics | model.measures(), out)
+    record = {"rows": log, "elapsed_s": time.perf_counter() - began}
+    (out / LOG).write_text(json.dumps(record, indent=1) + "\n")
+    correlation = best["return_corr"]
+    return (
+        f"turnrd {settings.model.version}: {len(rows)} trajectories, validation loss "
+        f"{log[0]['validation_loss']:.4f} -> {best['validation_loss']:.4f}, correlation with the "
+        f"return {'none' if correlation is None else f'{correlation:.2f}'}"
+    )
+
+
+def _previous(folder: Path, settings: Settings, width: int) -> TurnRD:
+    """The model of an earlier fit.
+
+    Raises:
+        UserError: it is missing, damaged, or made for other settings or embeddings.
+    """
+    model = load_model(folder, settings)
+    fitted = model.encoder.project.in_features
+    if fitted != width:
+        raise UserError(f"{folder}: a model for embeddings of width {fitted}, not {width}")
+    return model

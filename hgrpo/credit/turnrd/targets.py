@@ -1,0 +1,85 @@
+"""What TurnRD's losses compare with: returns, values, and verdicts of counterfactuals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hgrpo.credit.turnrd.batch import pad
+from hgrpo.credit.turnrd.model import TurnBatch
+from hgrpo.credit.turnrd.replay import ReplayRow
+from hgrpo.credit.turnrd.settings import FitSettings
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets of a batch.
+
+    Attributes:
+        returns: float32 [B].
+        values: float32 [B, T], targets of V_t.
+        supervision: float32 [B, T], from `supervision_target`.
+        drawn: bool [B, T], turns from which counterfactuals were played.
+    """
+
+    returns: Tensor
+    values: Tensor
+    supervision: Tensor
+    drawn: Tensor
+
+
+def value_targets(row: ReplayRow, settings: FitSettings) -> np.ndarray:
+    """Targets of V_t, [T], in units of the return.
+
+    `progress`: the turn's progress. `return_share`: R / T. `discounted_return`:
+    discount^(T-1-t) R.
+    """
+    length = len(row.progress)
+    match settings.value_target:
+        case "progress":
+            return row.progress
+        case "return_share":
+            return np.full(length, row.env_return / length)
+        case _:
+            return settings.discount ** np.arange(length - 1, -1, -1) * row.env_return
+
+
+def drawn_turns(row: ReplayRow) -> np.ndarray:
+    """Turns from which counterfactuals were played, bool [T]."""
+    if row.targets is None:
+        return np.zeros(len(row.progress), bool)
+    return ~np.isnan(row.targets)
+
+
+def supervision_target(row: ReplayRow) -> np.ndarray:
+    """Positive verdicts as a distribution over the drawn turns, [T]; all 0 for no target.
+
+    Verdicts concern the drawn turns alone. So a trajectory can teach only how alpha is split among
+    those, and that takes two drawn turns, one of them with a positive verdict.
+    """
+    drawn = drawn_turns(row)
+    if drawn.sum() < 2:
+        return np.zeros(len(drawn))
+    positive = np.clip(np.nan_to_num(row.targets), 0, None)
+    total = positive.sum()
+    return positive / total if total > 1e-9 else np.zeros(len(positive))
+
+
+def make_batch(rows: Sequence[ReplayRow], settings: FitSettings) -> tuple[TurnBatch, Targets]:
+    """Padded inputs and targets of some trajectories; goals are None unless all have one."""
+    goals = [row.goal for row in rows]
+    known = None if any(goal is None for goal in goals) else goals
+    batch = pad([row.embeddings for row in rows], known)
+    values, supervision = np.zeros((2, *batch.mask.shape), np.float32)
+    drawn = np.zeros(batch.mask.shape, bool)
+    for index, row in enumerate(rows):
+        length = len(row.progress)
+        values[index, :length] = value_targets(row, settings)
+        supervision[index, :length] = supervision_target(row)
+        drawn[index, :length] = drawn_turns(row)
+    returns = torch.tensor([row.env_return for row in rows], dtype=torch.float32)
+    return batch, Targets(
+        returns, torch.from_numpy(values), torch.from_numpy(supervision), torch.from_numpy(drawn)
+    )

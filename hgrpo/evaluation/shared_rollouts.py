@@ -1,0 +1,213 @@
+"""The credit that every method of a study gives to the same stored rollouts.
+
+Methods whose credit cannot differ share one computation. A method that plays to compute its credit
+is asked about the first groups alone.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from hgrpo.credit.base import Context, CreditAssigner, Group, assign_all
+from hgrpo.credit.make import make_assigner
+from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.settings import CreditSettings, SumsTo
+from hgrpo.errors import UserError
+from hgrpo.streams import training_step
+from hgrpo.trajectories.cached import CachedGroup
+from hgrpo.trajectories.trajectory import Trajectory
+
+
+@dataclass
+class Computation:
+    """One computation of credit, shared by the methods it holds for.
+
+    Attributes:
+        methods: their names, in the study's order.
+        credit: the settings that are computed with.
+        sums_to: what a trajectory's credit sums to, see `CreditSettings`.
+        fitted: folder of a fitted model, None without one.
+        stand_in: whether all credit is a stand-in, because there is no fitted model.
+        note: what a reader of the table must know.
+        values: float64 [turns of all trajectories]; NaN where the method was not asked. None if the
+            computation could not run.
+        fallbacks: number of trajectories whose credit is a stand-in.
+        seconds: time it took.
+        report: what the assigner reported.
+    """
+
+    methods: list[str]
+    credit: CreditConfig
+    sums_to: SumsTo
+    fitted: Path | None = None
+    stand_in: bool = False
+    note: str = ""
+    values: np.ndarray | None = None
+    fallbacks: int = 0
+    seconds: float = 0.0
+    report: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def declared(self) -> CreditSettings:
+        """The settings, with what the assigner declares of itself."""
+        return self.credit.declared
+
+
+@dataclass(frozen=True)
+class SharedRollouts:
+    """The groups that all methods credit, and their trajectories in one row.
+
+    Attributes:
+        stored: groups as they were read.
+        named: the same groups with the names of their random streams.
+        add_states: adds the fingerprints of states to trajectories without them; called before an
+            assigner that reads those is asked.
+    """
+
+    stored: list[CachedGroup]
+    named: list[Group]
+    add_states: Callable[[Sequence[Trajectory]], object] = lambda trajectories: None
+
+    @cached_property
+    def trajectories(self) -> list[Trajectory]:
+        """All N trajectories, group by group."""
+        return [trajectory for group in self.stored for trajectory in group.trajectories]
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Turns of each trajectory, int [N]."""
+        return np.array([len(trajectory.turns) for trajectory in self.trajectories])
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """Number of each trajectory's group, int [N]."""
+        sizes = [len(group.trajectories) for group in self.stored]
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    @cached_property
+    def steps(self) -> list[int]:
+        """Training step of each trajectory."""
+        return [self.stored[group].step for group in self.groups]
+
+    def sums(self, name: SumsTo) -> np.ndarray:
+        """Return or progress of each trajectory, float64 [N]: what credit may have to sum to."""
+        if name == "return":
+            return np.array([trajectory.env_return for trajectory in self.trajectories])
+        return np.array([sum(turn.progress for turn in t.turns) for t in self.trajectories])
+
+
+def name_groups(
+    stored: Sequence[CachedGroup],
+    seed: int,
+    own_stream: int,
+    add_states: Callable[[Sequence[Trajectory]], object] = lambda trajectories: None,
+) -> SharedRollouts:
+    """The groups with the names their random streams had in the run that played them.
+
+    Args:
+        stored: from `read_groups`.
+        seed: of that run.
+        own_stream: the `stream` of its method.
+        add_states: see `SharedRollouts`.
+    """
+    named = [
+        Group(
+            group.trajectories,
+            (
+                *training_step(seed, group.round, group.step, own_stream),
+                group.trajectories[0].task.task_id,
+            ),
+        )
+        for group in stored
+    ]
+    return SharedRollouts(list(stored), named, add_states)
+
+
+def computations(credit: Mapping[str, Mapping], fitted: Mapping[str, Path]) -> list[Computation]:
+    """The computations that all methods need; methods whose credit cannot differ share one.
+
+    Args:
+        credit: method -> its `credit` settings.
+        fitted: method -> folder of its fitted model.
+    """
+    found: dict[str, Computation] = {}
+    for name, settings in credit.items():
+        config, model = CreditConfig(**settings), fitted.get(name)
+        how = config.declared.on_stored_rollouts(model is not None)
+        given = CreditConfig(kind=config.kind, **how.settings.model_dump(mode="json"))
+        key = json.dumps([given.model_dump(mode="json"), str(model)], sort_keys=True)
+        new = Computation([], given, how.sums_to, model, how.stand_in, how.note)
+        found.setdefault(key, new).methods.append(name)
+    return list(found.values())
+
+
+def groups_for(computation: Computation, rollouts: SharedRollouts, played: int) -> list[Group]:
+    """The groups a computation is asked about: all, or the first `played` if it plays."""
+    return rollouts.named[:played] if computation.declared.plays else rollouts.named
+
+
+def compute(
+    computation: Computation,
+    groups: Sequence[Group],
+    rollouts: SharedRollouts,
+    context: Context,
+    on_done: Callable[[int], object] = lambda trajectories: None,
+) -> None:
+    """Fill in the credit of one computation.
+
+    Args:
+        computation: filled in. If it asks a service that cannot be reached, only its note is.
+        groups: from `groups_for`.
+        rollouts: the groups are the first ones of these.
+        context: what assigners may use.
+        on_done: called with the number of trajectories whenever some are done.
+
+    Raises:
+        UserError: a fitted model is missing or corrupted, or an assigner gave credit that is not
+            finite or does not match the turns.
+    """
+    declared = computation.declared
+    if declared.plays:
+        computation.note = f"every turn of the first {len(groups)} groups, compared on those alone"
+        if not groups:
+            computation.note = "left out: agreement.counterfactual_groups is 0"
+            return
+    try:
+        assigner = make_assigner(computation.credit, replace(context, fitted=computation.fitted))
+        if declared.reads_situations:
+            rollouts.add_states(rollouts.trajectories)
+        began = time.perf_counter()
+        credit = _assign(assigner, groups, declared.groups_at_once, on_done)
+    except UserError as error:
+        # The other methods can still be compared without a service that cannot be reached.
+        if not declared.may_be_unreachable:
+            raise
+        computation.note = f"left out: {error}"
+        return
+    computation.seconds = time.perf_counter() - began
+    computation.report = assigner.report()
+    computation.fallbacks = int(computation.report.get(declared.fallback_column, 0))
+    if computation.stand_in:
+        computation.fallbacks = sum(len(group.trajectories) for group in groups)
+    computation.values = np.full(rollouts.lengths.sum(), np.nan)
+    computation.values[: len(credit)] = credit
+
+
+def _assign(
+    assigner: CreditAssigner,
+    groups: Sequence[Group],
+    at_once: int,
+    on_done: Callable[[int], object],
+) -> np.ndarray:
+    """Credit of all turns of the groups, one group after another, float64 [turns]."""
+    rows = []
+    for first in range(0, len(groups), at_once):
+        part = groups[first : first + at_once]
+        rows += [row for group in assign_all(assigner, part) for row in group]
+        on_done(sum(len(group.trajectories) for group in part))
+    return np.concatenate(rows)

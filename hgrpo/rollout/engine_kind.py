@@ -1,0 +1,69 @@
+"""Base class of the plug-ins that make rollout engines."""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from hgrpo.config.strict import Strict
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+    from hgrpo.policy.policy import Policy, SavedPolicy
+    from hgrpo.rollout.engine import RolloutEngine, Sampling
+
+
+class EngineKind(ABC):
+    """One kind of rollout engine: a folder of hgrpo/rollout whose `ENGINE` is an instance.
+
+    Reading a study loads this class, so its module must not import torch: a method imports what it
+    needs inside itself.
+
+    Attributes:
+        Settings: model of the keys that stand beside `kind` in the study's section `engine`; this
+            default accepts none.
+        plays_saved_weights: whether the engine computes with the weights exactly as they were
+            saved. If so, an evaluation needs no trainable policy to check the engine against.
+    """
+
+    Settings: type[Strict] = Strict
+    plays_saved_weights: bool = False
+
+    def check_installed(self) -> None:
+        """Check that the packages the engine needs are installed.
+
+        Raises:
+            UserError: a package is missing; the message says how to install it.
+        """
+        return
+
+    def check_playable(self, config: "PretrainedConfig") -> None:
+        """Check that the engine can play models of this config.
+
+        Raises:
+            UserError: it cannot; the message names the key of the config.
+        """
+        return
+
+    @abstractmethod
+    def make(
+        self,
+        settings: Strict,
+        policy: "Policy | SavedPolicy",
+        capacity: int,
+        sampling: "Sampling",
+        end_id: int,
+        embeddings: bool,
+    ) -> "RolloutEngine":
+        """An engine that holds the policy's weights.
+
+        Args:
+            settings: an instance of `Settings`.
+            policy: its weights are played.
+            capacity: conversations that may be open at once.
+            sampling: how replies are drawn.
+            end_id: the token that closes a reply.
+            embeddings: whether replies are wanted with embeddings, see `RolloutEngine`.
+
+        Raises:
+            UserError: the engine is not installed, or it cannot run this model.
+        """

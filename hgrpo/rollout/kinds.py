@@ -1,0 +1,25 @@
+"""Rollout engines by name: each is a folder of this package, found by the folder's name."""
+
+import importlib
+import pkgutil
+
+import hgrpo.rollout
+from hgrpo.config.read import did_you_mean
+from hgrpo.rollout.engine_kind import EngineKind
+
+
+def known() -> list[str]:
+    """Names of all engines."""
+    found = pkgutil.iter_modules(hgrpo.rollout.__path__)
+    return sorted(module.name for module in found if module.ispkg)
+
+
+def load(kind: str) -> EngineKind:
+    """The engine's plug-in.
+
+    Raises:
+        ValueError: no engine has that name.
+    """
+    if kind not in known():
+        raise ValueError(f"kind: no rollout engine {kind!r}{did_you_mean(str(kind), known())}")
+    return importlib.import_module(f"hgrpo.rollout.{kind}").ENGINE

@@ -1,0 +1,46 @@
+"""The engine in plain PyTorch: the default, for Qwen2- and Llama-shaped models."""
+
+from typing import TYPE_CHECKING
+
+from hgrpo.config.strict import Strict
+from hgrpo.errors import UserError
+from hgrpo.rollout.engine_kind import EngineKind
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+    from hgrpo.policy.policy import Policy, SavedPolicy
+    from hgrpo.rollout.engine import Sampling
+    from hgrpo.rollout.torch.engine import TorchEngine
+
+
+class TorchKind(EngineKind):
+    """Makes `TorchEngine`; it takes no settings."""
+
+    plays_saved_weights = True
+
+    def check_playable(self, config: "PretrainedConfig") -> None:
+        """See `EngineKind`."""
+        from hgrpo.rollout.torch.decoder import check_supported
+
+        try:
+            check_supported(config)
+        except UserError as error:
+            raise UserError(f"{error}; `engine: {{kind: vllm}}` in the study may play it") from None
+
+    def make(
+        self,
+        settings: Strict,
+        policy: "Policy | SavedPolicy",
+        capacity: int,
+        sampling: "Sampling",
+        end_id: int,
+        embeddings: bool,
+    ) -> "TorchEngine":
+        """See `EngineKind`."""
+        from hgrpo.rollout.torch.engine import TorchEngine
+
+        return TorchEngine(policy, capacity, sampling, end_id, embeddings)
+
+
+ENGINE = TorchKind()

