@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 from hgrpo.credit.base import Group
-from hgrpo.credit.judge import Settings, judge_text
+from hgrpo.credit.judge import Settings
+from hgrpo.envs.kinds import load
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.database import Database
 from hgrpo.credit.judge.prompts import prompt
@@ -79,7 +80,7 @@ def odd_trajectories():
 
 def prompt_of(trajectories, variant="trajectory", environment="alfworld"):
     """The prompt that shows these trajectories."""
-    return prompt(environment, judge_text(environment).primer, trajectories, variant)
+    return prompt(environment, load(environment).judge_text().primer, trajectories, variant)
 
 
 def group(trajectories):

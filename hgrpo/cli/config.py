@@ -61,7 +61,7 @@ def main() -> None:
         return
     job = Job(code=code_of("study_config", {}))
     settings = read_settings(study_config, resolved, job)
-    study_config.run(settings, job, study_config.Paths(args.out))
+    study_config.run(settings, job, study_config.Paths(out=args.out))
 
 
 def stage_text(study: Study, stage: str, method: str | None) -> str:

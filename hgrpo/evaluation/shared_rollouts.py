@@ -19,7 +19,7 @@ from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.settings import CreditSettings, SumsTo
 from hgrpo.errors import UserError
 from hgrpo.streams import training_step
-from hgrpo.trajectories.cached import CachedGroup
+from hgrpo.trajectories.played_groups import PlayedGroup
 from hgrpo.trajectories.trajectory import Trajectory
 
 
@@ -69,7 +69,7 @@ class SharedRollouts:
             assigner that reads those is asked.
     """
 
-    stored: list[CachedGroup]
+    stored: list[PlayedGroup]
     named: list[Group]
     add_states: Callable[[Sequence[Trajectory]], object] = lambda trajectories: None
 
@@ -102,7 +102,7 @@ class SharedRollouts:
 
 
 def name_groups(
-    stored: Sequence[CachedGroup],
+    stored: Sequence[PlayedGroup],
     seed: int,
     own_stream: int,
     add_states: Callable[[Sequence[Trajectory]], object] = lambda trajectories: None,

@@ -8,6 +8,7 @@ from torch.optim import AdamW
 from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
 from hgrpo.credit.base import Context
 from hgrpo.credit.make import make_assigner
+from hgrpo.credit.settings import CreditSettings
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
@@ -110,7 +111,7 @@ def set_up(
     policy = load_policy(settings.model, inputs.base, inputs.policy)
     policy.load_reference(inputs.sft)
     learner = _learner(policy, settings, inputs, ranks)
-    collector = _collector(policy, settings, inputs)
+    collector = _collector(policy, settings, inputs, id.method.credit.declared)
     context = Context(
         settings.env.name,
         policy,
@@ -120,8 +121,6 @@ def set_up(
         inputs.fitted,
     )
     assigner = make_assigner(id.method.credit, context)
-    collector.engine.embeddings = getattr(assigner, "reads_embeddings", False)
-    collector.situations = getattr(assigner, "reads_situations", False)
     panel = read_panels(inputs.panels)["train"]
     return Round(id, panel, collector, assigner, learner, checkpoints)
 
@@ -144,12 +143,24 @@ def _learner(policy: Policy, settings: RoundSettings, inputs: RoundInputs, ranks
     return learner
 
 
-def _collector(policy: Policy, settings: RoundSettings, inputs: RoundInputs) -> Collector:
-    """The collector, with its engine."""
+def _collector(
+    policy: Policy, settings: RoundSettings, inputs: RoundInputs, needs: CreditSettings
+) -> Collector:
+    """The collector with its engine; `needs` says what the assigner reads of the turns."""
     training, conversation = settings.training, policy.conversation
-    sampling = Sampling(training.temperature, training.max_action_tokens)
-    engine = make_engine(settings.engine, policy, training.in_flight, sampling, conversation.end_id)
-    make_env = load(settings.env.name).factory(settings.env, inputs.tasks)
+    engine = make_engine(
+        settings.engine,
+        policy,
+        training.in_flight,
+        Sampling(training.temperature, training.max_action_tokens),
+        conversation.end_id,
+        needs.reads_embeddings,
+    )
     return Collector(
-        engine, conversation, make_env, settings.env.turn_cap, training.max_action_tokens
+        engine,
+        conversation,
+        load(settings.env.name).factory(settings.env, inputs.tasks),
+        settings.env.turn_cap,
+        training.max_action_tokens,
+        needs.reads_situations,
     )

@@ -8,7 +8,8 @@ from hgrpo.config.strict import Strict
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-    from hgrpo.policy.policy import Policy, SavedPolicy
+    from hgrpo.policy.load import SavedPolicy
+    from hgrpo.policy.policy import Policy
     from hgrpo.rollout.engine import RolloutEngine, Sampling
 
 

@@ -45,7 +45,7 @@ class Settings(Strict):
     evaluation: dict[str, object] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Paths:
     """The command's folders."""
 

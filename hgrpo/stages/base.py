@@ -49,7 +49,7 @@ class Settings(Strict):
     engine: EngineConfig | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Paths:
     """The command's folders."""
 

@@ -87,7 +87,7 @@ class Settings(Strict):
     methods: list[Arm]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Paths:
     """The command's folders."""
 
@@ -210,12 +210,15 @@ def _context(
     from hgrpo.policy.load import load_policy
     from hgrpo.rollout.collector import Collector
     from hgrpo.rollout.engine import Sampling
+    from hgrpo.rollout.make import make_engine
 
     play = settings.play
     policy = load_policy(settings.model, open_base(paths.base), paths.policy)
     conversation = policy.conversation
     sampling = Sampling(play["temperature"], play["max_action_tokens"])
-    engine = settings.engine.make(policy, play["in_flight"], sampling, conversation.end_id)
+    engine = make_engine(
+        settings.engine, policy, play["in_flight"], sampling, conversation.end_id
+    )
     collector = Collector(engine, conversation, make_env, env.turn_cap, play["max_action_tokens"])
     return replace(context, policy=policy, conversation=conversation, collector=collector)
 

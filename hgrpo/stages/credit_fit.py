@@ -31,7 +31,7 @@ class Settings(Strict):
     credit: CreditConfig
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Paths:
     """The command's folders."""
 

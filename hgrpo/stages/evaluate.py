@@ -54,7 +54,7 @@ class Settings(Strict):
     train: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Paths:
     """The command's folders."""
 
@@ -107,6 +107,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.canary import check_sync
     from hgrpo.rollout.engine import Sampling
+    from hgrpo.rollout.make import make_engine
 
     began = time.perf_counter()
     evaluation = settings.evaluation
@@ -121,9 +122,10 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     # First of all: a folder that cannot be written would cost the whole evaluation.
     with atomic_folder(paths.out) as out:
         # An engine that plays saved weights needs no trainer; any other is checked against one.
-        load_weights = load_player if settings.engine.plugin.plays_saved_weights else load_policy
+        load_weights = load_player if settings.engine.engine.plays_saved_weights else load_policy
         policy = load_weights(settings.model, open_base(paths.base), paths.policy)
-        engine = settings.engine.make(
+        engine = make_engine(
+            settings.engine,
             policy,
             capacity=min(evaluation.in_flight, max(len(tasks) for _, tasks, _ in plan)),
             sampling=Sampling(0.0, evaluation.max_action_tokens),

@@ -65,7 +65,7 @@ class Settings(Strict):
     env: Env
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Paths:
     """The command's folders."""
 

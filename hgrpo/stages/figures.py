@@ -28,7 +28,7 @@ class Settings(Strict):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Paths:
     """The command's files."""
 

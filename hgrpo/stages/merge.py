@@ -26,7 +26,7 @@ class Settings(Strict):
     methods: list[str] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Paths:
     """The command's files."""
 

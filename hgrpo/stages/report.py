@@ -32,7 +32,7 @@ class Settings(Strict):
     description: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Paths:
     """The command's files."""
 

@@ -63,7 +63,7 @@ class Settings(Strict):
     method: MethodConfig
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Paths:
     """The command's folders."""
 
@@ -106,7 +106,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def outputs(study: "Study") -> dict:
     """`OUTPUTS`, and the policy, whose files follow from `adapt`."""
-    return {**policy_files(study, "adapter"), **OUTPUTS}
+    return {**policy_files(study, "adapter", "adapter"), **OUTPUTS}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:

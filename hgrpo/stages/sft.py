@@ -42,7 +42,7 @@ class Settings(Strict):
     sft: SftConfig
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Paths:
     """The command's folders."""
 
@@ -67,7 +67,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def outputs(study: "Study") -> dict[str, str]:
     """`OUTPUTS`, and the SFT policy, whose files follow from `adapt`."""
-    return {**policy_files(study, "adapter"), **OUTPUTS}
+    return {**policy_files(study, "adapter", "adapter"), **OUTPUTS}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:

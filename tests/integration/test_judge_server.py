@@ -27,7 +27,8 @@ from judge_cases import (
 )
 
 from hgrpo.credit.base import Context
-from hgrpo.credit.judge import judge_text, make
+from hgrpo.credit.judge import make
+from hgrpo.envs.kinds import load
 from hgrpo.credit.judge.accounting import CALL_FAILURES
 from hgrpo.errors import UserError
 
@@ -116,7 +117,7 @@ def values(rows):
 
 def by_rules(played):
     turns = [(turn.observation, turn.action) for turn in played.turns]
-    return judge_text("alfworld").score(played.goal, turns, played.success)
+    return load("alfworld").judge_text().score(played.goal, turns, played.success)
 
 
 def cached_scores(tmp_path):

@@ -9,11 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import get_args
 from urllib.parse import urlsplit
 
-from hgrpo.credit.judge import judge_text, rubric
+from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.faults import FAULTS, FaultPlan
 from hgrpo.credit.judge.prompts import answer_format
 from hgrpo.credit.judge.record import RubricError, read
 from hgrpo.credit.judge.settings import Variant
+from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 
 _LARGEST_BODY = 64 * 2**20
@@ -156,7 +157,7 @@ def complete(body: bytes, fault: str | None = None) -> dict:
         )
     try:
         environment, goal, records = read(message)
-        scores = rubric.judge(judge_text(environment), goal, records)
+        scores = rubric.judge(load(environment).judge_text(), goal, records)
     except (RubricError, UserError) as error:
         raise _invalid(str(error)) from None
     if variant == "trajectory" and len(scores) != 1:

@@ -9,7 +9,8 @@ from hgrpo.rollout.engine_kind import EngineKind
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-    from hgrpo.policy.policy import Policy, SavedPolicy
+    from hgrpo.policy.load import SavedPolicy
+    from hgrpo.policy.policy import Policy
     from hgrpo.rollout.engine import Sampling
     from hgrpo.rollout.torch.engine import TorchEngine
 

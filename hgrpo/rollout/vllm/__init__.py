@@ -8,7 +8,8 @@ from hgrpo.rollout.engine_kind import EngineKind
 from hgrpo.rollout.vllm.settings import Settings
 
 if TYPE_CHECKING:
-    from hgrpo.policy.policy import Policy, SavedPolicy
+    from hgrpo.policy.load import SavedPolicy
+    from hgrpo.policy.policy import Policy
     from hgrpo.rollout.engine import Sampling
     from hgrpo.rollout.vllm.engine import VllmEngine
 

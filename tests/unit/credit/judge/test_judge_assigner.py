@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from judge_cases import counted, failures, group, settings, trajectory
 
-from hgrpo.credit.judge import judge_text
+from hgrpo.envs.kinds import load
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.assigner import JudgeCredit
 from hgrpo.credit.judge.cache import Question, ScoreCache
@@ -15,7 +15,7 @@ from hgrpo.credit.judge.protocol import CallError, Judgement
 from hgrpo.credit.judge.spend import Spend
 from hgrpo.errors import UserError
 
-TEXT = judge_text("alfworld")
+TEXT = load("alfworld").judge_text()
 
 
 class StandIn:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_cases import GOAL, ROOM, WON, failures, prompt_of, trajectory
 
-from hgrpo.credit.judge import judge_text
+from hgrpo.envs.kinds import load
 from hgrpo.credit.judge.prompts import PROMPT_VERSION, answer_format
 from hgrpo.credit.judge.record import RubricError, read
 
@@ -17,7 +17,7 @@ TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('\n\r\u2028"{}\\')
 
 def test_goal_turns_and_outcome_are_shown():
     text = prompt_of([trajectory(WON, success=True)]).user
-    assert judge_text("alfworld").primer in text
+    assert load("alfworld").judge_text().primer in text
     assert json.dumps(GOAL) in text
     for action, effect, _ in WON[:-1]:
         assert json.dumps(action) in text
@@ -29,7 +29,7 @@ def test_goal_turns_and_outcome_are_shown():
 def test_a_group_s_call_shows_all_of_it_on_one_scale():
     built = prompt_of(failures(3), "group", "webshop")
     assert built.turns == (4, 4, 4)
-    assert judge_text("webshop").primer in built.user
+    assert load("webshop").judge_text().primer in built.user
     assert "one common scale" in built.user
     assert built.user.count('"outcome"') == 3
     assert "one common scale" not in prompt_of(failures(1)).user
@@ -82,7 +82,7 @@ def test_another_prompt_is_another_version():
         for n, variant in ((1, "trajectory"), (2, "group"))
     ]
     text = json.dumps([[built.messages, built.response_format] for built in shown])
-    primers = [judge_text(name).primer_version for name in ("alfworld", "webshop")]
+    primers = [load(name).judge_text().primer_version for name in ("alfworld", "webshop")]
     known = {("3", "", ""): "1fedf29b80011bc5"}
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     assert known.get((PROMPT_VERSION, *primers)) == digest, (

@@ -17,7 +17,8 @@ from judge_cases import (
 )
 
 from hgrpo.credit.base import Context
-from hgrpo.credit.judge import judge_text, make
+from hgrpo.credit.judge import make
+from hgrpo.envs.kinds import load
 from hgrpo.credit.judge.protocol import Judgement
 from hgrpo.credit.judge.rubric_judge import RubricJudge
 from hgrpo.credit.judge.text import JudgeText
@@ -38,14 +39,14 @@ def values(rows):
 
 def by_rules(played):
     turns = [(turn.observation, turn.action) for turn in played.turns]
-    return judge_text("alfworld").score(played.goal, turns, played.success)
+    return load("alfworld").judge_text().score(played.goal, turns, played.success)
 
 
 def test_a_judgement_has_the_rubric_s_scores_and_counts_bytes_as_tokens(tmp_path):
     won, lost = trajectory(WON, success=True), trajectory(WON[:4])
     account = account_of(tmp_path)
     prompt = prompt_of([won, lost], "group")
-    answers = dict(RubricJudge(judge_text("alfworld"), account).ask_all({"a": prompt}))
+    answers = dict(RubricJudge(load("alfworld").judge_text(), account).ask_all({"a": prompt}))
     assert answers == {
         "a": Judgement([[score for *_, score in WON], [4.0, 0.0, 4.0, 2.0]], "offline-rubric")
     }

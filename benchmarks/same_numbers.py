@@ -1,0 +1,93 @@
+"""Compare the numbers of two results folders of one study: weights, turns, sequences, episodes.
+
+A change that should move no number is checked with it: run the study before and after the change, on
+one machine, then compare. Every file that both folders hold is compared; a round that only one of
+them holds is named. Fits between the rounds are compared under their present folder `credit_fit` and
+their former one, `turnrd`.
+
+Exit status: 0 all equal, 1 a difference or nothing to compare.
+
+Example:
+  python benchmarks/same_numbers.py before/results/smoke results/smoke
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from safetensors.torch import load_file
+
+_PATTERNS = (
+    "expert/trajectories.parquet",
+    "base/model.safetensors",
+    "sft/adapter/*.safetensors",
+    "rl/*/seed_*/round_*/adapter/*.safetensors",
+    "rl/*/seed_*/round_*/turns.parquet",
+    "rl/*/seed_*/round_*/sequences.parquet",
+    "credit_fit/*/seed_*/round_*/model.safetensors",
+    "eval/*/seed_*/round_*/episodes.parquet",
+)
+
+
+def main() -> None:
+    """Compare, print a line for each file and the sum; exit 1 on a difference."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("before", type=Path, help="results/<study> of the one revision")
+    parser.add_argument("after", type=Path, help="results/<study> of the other")
+    args = parser.parse_args()
+    compared, different = 0, 0
+    for name in sorted(_names(args.before) | _names(args.after)):
+        before, after = _path(args.before, name), _path(args.after, name)
+        if not (before.is_file() and after.is_file()):
+            print(f"only one: {name}")
+            continue
+        said = list(_differences(before, after))
+        compared, different = compared + 1, different + bool(said)
+        print(f"{'DIFFERENT' if said else 'equal':<10}{name}{': ' if said else ''}{'; '.join(said)}")
+    print(f"{compared} files compared, {different} different")
+    sys.exit(different > 0 or compared == 0)
+
+
+def _names(root: Path) -> set[str]:
+    found = [path.relative_to(root) for pattern in _PATTERNS for path in root.glob(pattern)]
+    former = [path.relative_to(root) for path in root.glob("turnrd/*/*/*/model.safetensors")]
+    return {*map(str, found), *(str(Path("credit_fit", *path.parts[1:])) for path in former)}
+
+
+def _path(root: Path, name: str) -> Path:
+    path = root / name
+    return path if path.exists() else root / name.replace("credit_fit/", "turnrd/", 1)
+
+
+def _differences(before: Path, after: Path) -> Iterator[str]:
+    """What differs between two files of one kind."""
+    if before.suffix == ".safetensors":
+        yield from _tensors(load_file(before), load_file(after))
+    else:
+        yield from _columns(pq.read_table(before), pq.read_table(after))
+
+
+def _tensors(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> Iterator[str]:
+    for name in sorted(before.keys() ^ after.keys()):
+        yield f"tensor {name} in one file alone"
+    for name in sorted(before.keys() & after.keys()):
+        if not torch.equal(before[name], after[name]):
+            yield f"tensor {name}"
+
+
+def _columns(before: pa.Table, after: pa.Table) -> Iterator[str]:
+    if before.schema.names != after.schema.names:
+        yield f"columns {before.schema.names} and {after.schema.names}"
+    for name in before.schema.names:
+        if name in after.schema.names and not before[name].equals(after[name]):
+            yield f"column {name}"
+
+
+if __name__ == "__main__":
+    main()
