@@ -49,7 +49,9 @@ def main() -> None:
             continue
         said = list(_differences(before, after))
         compared, different = compared + 1, different + bool(said)
-        print(f"{'DIFFERENT' if said else 'equal':<10}{name}{': ' if said else ''}{'; '.join(said)}")
+        print(
+            f"{'DIFFERENT' if said else 'equal':<10}{name}{': ' if said else ''}{'; '.join(said)}"
+        )
     print(f"{compared} files compared, {different} different")
     sys.exit(different > 0 or compared == 0)
 

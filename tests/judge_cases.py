@@ -6,12 +6,12 @@ from pathlib import Path
 
 from hgrpo.credit.base import Group
 from hgrpo.credit.judge import Settings
-from hgrpo.envs.kinds import load
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.database import Database
 from hgrpo.credit.judge.prompts import prompt
 from hgrpo.credit.judge.spend import Spend
 from hgrpo.envs.base import Task
+from hgrpo.envs.kinds import load
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 GOAL = "put a hot mug in shelf"

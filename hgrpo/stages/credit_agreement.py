@@ -216,9 +216,7 @@ def _context(
     policy = load_policy(settings.model, open_base(paths.base), paths.policy)
     conversation = policy.conversation
     sampling = Sampling(play["temperature"], play["max_action_tokens"])
-    engine = make_engine(
-        settings.engine, policy, play["in_flight"], sampling, conversation.end_id
-    )
+    engine = make_engine(settings.engine, policy, play["in_flight"], sampling, conversation.end_id)
     collector = Collector(engine, conversation, make_env, env.turn_cap, play["max_action_tokens"])
     return replace(context, policy=policy, conversation=conversation, collector=collector)
 

@@ -66,7 +66,7 @@ class StudyConfig(Strict):
         description="methods that `snakemake smoke_wave` runs, and `rest_wave` all others; empty: "
         "the reference",
     )
-    engine: EngineConfig = EngineConfig()
+    engine: EngineConfig = Field(default_factory=EngineConfig)
     training: TrainingConfig = TrainingConfig()
     sft: SftConfig = SftConfig()
     evaluation: EvaluationConfig = EvaluationConfig()

@@ -28,8 +28,8 @@ from judge_cases import (
 
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make
-from hgrpo.envs.kinds import load
 from hgrpo.credit.judge.accounting import CALL_FAILURES
+from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 
 # A fault of the server -> what the client calls it.

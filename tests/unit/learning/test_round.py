@@ -5,6 +5,7 @@ import torch
 from tiny_policy import make_policy
 from toy_round import TRAINING, imitate_random_doors, make_round
 
+from hgrpo.credit.base import CreditAssigner
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.learning import update
 from hgrpo.learning.scratch import locked_scratch
@@ -44,7 +45,7 @@ def test_reward_goes_up(imitator, tmp_path):
     assert all(row["mismatch_max"] < 1e-3 for row in rows)
 
 
-class LastTurn:
+class LastTurn(CreditAssigner):
     """The README's assigner, spoilt."""
 
     def __init__(self, spoil):
@@ -60,7 +61,7 @@ class LastTurn:
     [
         (lambda rows: [row * np.nan for row in rows], r"rollout 0: the credit of turn 0 is nan"),
         (lambda rows: [np.append(row, 0) for row in rows], r"rollout 0: \d credits for \d turns"),
-        (lambda rows: rows[1:], "credit of 7 trajectories, not of 8"),
+        (lambda rows: rows[1:], "credit for 7 trajectories instead of 8"),
     ],
 )
 def test_credit_that_is_none_is_named_before_anything_learns_from_it(

@@ -3,16 +3,19 @@
 import importlib.util
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter
 from stage_settings import stage_settings
 from tiny_policy import make_policy
 
+import hgrpo.rollout
 from hgrpo.cli.entry import engine_section
 from hgrpo.errors import UserError
-from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout import kinds
+from hgrpo.rollout.engine import Request, Sampling
 from hgrpo.rollout.make import make_engine
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.rollout.torch.engine import TorchEngine
+from hgrpo.rollout.vllm.settings import Settings
 from hgrpo.study.study import load_study
 
 
@@ -43,15 +46,87 @@ def test_of_the_engine_the_base_stage_is_told_which_plays_a_pretrained_model(pro
     assert stage_settings(loaded, "base") == {"model": loaded.model.model_dump(mode="json")} | told
 
 
-def test_settings_of_vllm_are_refused_where_nothing_reads_them():
-    with pytest.raises(ValidationError, match="dtype: bfloat16 is read only with kind: vllm"):
-        EngineConfig(dtype="bfloat16")
-    assert EngineConfig(kind="vllm", dtype="bfloat16").dtype == "bfloat16"
+def test_settings_are_those_of_the_engine():
+    given = {"dtype": "bfloat16", "cpu_cache_gb": 3}
+    section = EngineConfig(kind="vllm", **given)
+    assert section.declared == Settings(**given)
+    resolved = {"kind": "vllm", "max_length": None, "gpu_memory_utilization": 0.5} | given
+    assert section.model_dump() == resolved and EngineConfig(**resolved) == section
+    assert EngineConfig().model_dump() == {"kind": "torch"}
 
 
-def test_a_mistake_is_named_with_its_key():
-    with pytest.raises(UserError, match="--config: engine: kind: .*'vlm'"):
-        engine_section({"engine": {"kind": "vlm"}})
+def test_a_config_that_spells_out_other_engines_defaults_is_read():
+    """Earlier versions resolved every key for every engine."""
+    old = EngineConfig(kind="vllm").model_dump() | {"kind": "torch"}
+    assert EngineConfig(**old) == EngineConfig()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"kind": "vlm"}, "kind: no rollout engine 'vlm'; did you mean 'vllm'?"),
+        ({"dtype": "bfloat16"}, "dtype: bfloat16 is read only with kind: vllm"),
+        ({"kind": "torch", "max_length": 9}, "max_length: 9 is read only with kind: vllm"),
+        ({"dtyp": "float32"}, "dtyp: unknown key; known: kind"),
+        ({"kind": "vllm", "dtyp": "float32"}, "dtyp: unknown key; did you mean 'dtype'?"),
+        (
+            {"kind": "vllm", "cpu_cache_gb": 0},
+            "cpu_cache_gb: input should be greater than 0, not 0",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_key(given, message):
+    with pytest.raises(UserError) as caught:
+        engine_section({"engine": given})
+    assert str(caught.value) == f"--config: engine: {message}"
+
+
+def test_editors_are_offered_the_keys_of_every_engine():
+    torch, vllm = TypeAdapter(EngineConfig).json_schema()["oneOf"]
+    assert set(torch["properties"]) == {"kind"} and torch["required"] == []
+    assert set(vllm["properties"]) == {"kind", *Settings.model_fields}
+    assert vllm["required"] == ["kind"] and vllm["properties"]["kind"]["const"] == "vllm"
+
+
+ECHO = """
+from hgrpo.config.strict import Strict
+from hgrpo.rollout.engine_kind import EngineKind
+
+
+class EchoKind(EngineKind):
+    class Settings(Strict):
+        word: str = "yes"
+
+    def make(self, settings, policy, capacity, sampling, end_id, embeddings):
+        return settings.word, capacity, embeddings
+
+
+ENGINE = EchoKind()
+"""
+
+
+def test_an_engine_is_a_folder(tmp_path, monkeypatch):
+    (tmp_path / "echo").mkdir()
+    (tmp_path / "echo/__init__.py").write_text(ECHO)
+    monkeypatch.setattr(hgrpo.rollout, "__path__", [*hgrpo.rollout.__path__, str(tmp_path)])
+    assert kinds.known() == ["echo", "torch", "vllm"]
+    section = EngineConfig(kind="echo", word="no")
+    assert make_engine(section, None, 2, None, 3, embeddings=True) == ("no", 2, True)
+    section.engine.check_installed()
+    section.engine.check_playable(None)
+    assert not section.engine.plays_saved_weights
+
+
+def test_the_torch_engine_pools_embeddings_if_it_is_made_to(tmp_path):
+    policy = make_policy(tmp_path)
+    for wanted in (False, True):
+        engine = make_engine(EngineConfig(), policy, 1, Sampling(1.0, 4), 3, wanted)
+        engine.submit(Request(0, [4, 5], 1))
+        replies = []
+        while not replies:
+            replies = engine.step()
+        assert engine.embeddings == wanted
+        assert (replies[0].embedding is not None) == wanted
 
 
 def test_a_missing_vllm_is_one_line_that_names_the_extra(tmp_path, monkeypatch):

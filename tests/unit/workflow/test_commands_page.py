@@ -12,7 +12,7 @@ COLUMNS = {
         *("alpha_mean", "alpha_var", "alpha_max", "alpha_entropy", "alpha_entropy_ratio"),
         "alpha_progress_corr",
     ],
-    "turnrd/assigner.py": ["cls_query_norm"],
+    "turnrd/model.py": ["cls_query_norm"],
     "counterfactual.py": ["cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens"],
     "state_graph/diagnostics.py": [
         *("step_nonzero_share", "state_single_share", "state_one_rollout_share"),

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from judge_cases import counted, failures, group, settings, trajectory
 
-from hgrpo.envs.kinds import load
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.assigner import JudgeCredit
 from hgrpo.credit.judge.cache import Question, ScoreCache
 from hgrpo.credit.judge.database import Database
 from hgrpo.credit.judge.protocol import CallError, Judgement
 from hgrpo.credit.judge.spend import Spend
+from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 
 TEXT = load("alfworld").judge_text()

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_cases import GOAL, ROOM, WON, failures, prompt_of, trajectory
 
-from hgrpo.envs.kinds import load
 from hgrpo.credit.judge.prompts import PROMPT_VERSION, answer_format
 from hgrpo.credit.judge.record import RubricError, read
+from hgrpo.envs.kinds import load
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('\n\r\u2028"{}\\'), max_size=60)
 

@@ -17,15 +17,13 @@ from hgrpo.credit.turnrd.fitting import (
     fit,
     loss_parts,
     lr_factor,
-    make_batch,
     sampling_weights,
     split,
-    supervision_target,
-    value_targets,
 )
 from hgrpo.credit.turnrd.model import Decomposition, build_model
 from hgrpo.credit.turnrd.replay import ReplayRow
 from hgrpo.credit.turnrd.settings import FitSettings, ModelSettings, Settings
+from hgrpo.credit.turnrd.targets import make_batch, supervision_target, value_targets
 from hgrpo.errors import UserError
 
 SMALL = ModelSettings(layers=1, hidden=32, heads=2, dropout=0.0)
@@ -190,10 +188,21 @@ def test_warmup_and_cosine():
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
-def test_the_needle_is_found(version):
-    rows, _ = needle_task(1500, 0, "train")
+@pytest.mark.parametrize(
+    ("trajectories", "settings"),
+    [
+        (1500, FitSettings(epochs=12, lr=2e-3, patience=12, half_life=None)),
+        pytest.param(
+            2000,
+            FitSettings(epochs=20, lr=1e-3, patience=20, half_life=None, rank_weight=0.1),
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["short", "long"],
+)
+def test_the_needle_is_found(version, trajectories, settings):
+    rows, _ = needle_task(trajectories, 0, "train")
     shape = ModelSettings(version=version, hidden=64, dropout=0.0, value_head=version == "v2")
-    settings = FitSettings(epochs=12, lr=2e-3, patience=12, half_life=None)
     model = build_model(shape, WIDTH, 0)
     before = recovery(model, *needle_task(200, 0, "held-out"))
     fit(model, rows, settings, 0)

@@ -87,7 +87,7 @@ def test_film_starts_as_no_film_and_then_listens_to_the_goal():
         film.film["scale"].weight.normal_(generator=torch.Generator().manual_seed(1))
     other = TurnBatch(given.turns, given.mask, given.goals.flip(0))
     assert not torch.allclose(film(given).alpha, film(other).alpha, atol=1e-3)
-    with pytest.raises(ValueError, match="conditioned on goals"):
+    with pytest.raises(ValueError, match="reads goals"):
         film(TurnBatch(given.turns, given.mask))
 
 

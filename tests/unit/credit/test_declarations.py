@@ -1,0 +1,204 @@
+"""What the assigners declare of themselves, and how one that is added is found by its file."""
+
+import json
+import re
+
+import pytest
+from judge_cases import failures, group
+
+import hgrpo.credit
+from hgrpo.config.read import read_yaml
+from hgrpo.credit import kinds
+from hgrpo.credit.base import Context
+from hgrpo.credit.judge.prices import OPENAI
+from hgrpo.credit.make import make_assigner
+from hgrpo.credit.section import CreditConfig
+from hgrpo.errors import UserError
+
+MODEL = {"layers": 1, "hidden": 16, "heads": 2}
+TURNRD = {"kind": "turnrd", "model": MODEL}
+TAUGHT = TURNRD | {"fit": {"supervision_weight": 1.0}, "counterfactual": {}}
+WARM = TURNRD | {"fit": {"warm_start": True}}
+RUBRIC = {"kind": "judge", "model": "offline-rubric", "base_url": "service"}
+PAID = {"kind": "judge", "model": "gpt-4o-mini"}
+GRAPH = {"kind": "state_graph", "trajectory": {"mode": "loo"}}
+PLAIN = {
+    "reads_situations": False,
+    "reads_embeddings": False,
+    "needs_policy": False,
+    "plays": False,
+    "fits": False,
+    "continues_fit": False,
+    "sums_to": "",
+    "label_remark": "",
+    "is_control": False,
+    "figures": (),
+    "uses": (),
+    "may_be_unreachable": False,
+    "groups_at_once": 1,
+    "fallback_column": "",
+}
+LEARNT = {
+    "reads_embeddings": True,
+    "needs_policy": True,
+    "fits": True,
+    "sums_to": "return",
+    "figures": ("turnrd",),
+}
+JUDGED = {
+    "uses": ("judge_text",),
+    "may_be_unreachable": True,
+    "groups_at_once": 16,
+    "fallback_column": "judge_fallbacks",
+}
+
+
+@pytest.mark.parametrize(
+    ("credit", "differs"),
+    [
+        ({"kind": "flat"}, {}),
+        ({"kind": "progress"}, {"sums_to": "progress"}),
+        ({"kind": "random"}, {"sums_to": "progress", "is_control": True}),
+        ({"kind": "counterfactual"}, {"needs_policy": True, "plays": True}),
+        (GRAPH, {"reads_situations": True}),
+        (TURNRD, LEARNT),
+        (WARM, LEARNT | {"continues_fit": True}),
+        (TAUGHT, LEARNT | {"plays": True}),
+        (TURNRD | {"readout": "value_baseline"}, LEARNT | {"sums_to": ""}),
+        (RUBRIC, JUDGED | {"label_remark": "(offline rubric)"}),
+        (PAID | {"normalisation": "share"}, JUDGED | {"sums_to": "return"}),
+    ],
+)
+def test_declarations_by_hand(credit, differs):
+    declared = CreditConfig(**credit).declared
+    assert {name: getattr(declared, name) for name in PLAIN} == PLAIN | differs
+
+
+@pytest.mark.parametrize(
+    ("credit", "expected"),
+    [
+        ({"kind": "progress"}, ""),
+        (RUBRIC, ""),
+        (
+            PAID,
+            f"up to 48 calls to gpt-4o-mini at {OPENAI}, .*; caps of the study: max_calls 50000",
+        ),
+        (
+            PAID | {"variant": "group", "max_calls": None, "max_dollars": None},
+            "up to 6 calls .*again$",
+        ),
+    ],
+)
+def test_what_six_groups_of_eight_may_ask_of_an_outside_service(credit, expected):
+    said = CreditConfig(**credit).declared.outside_calls(6, 8)
+    assert re.match(expected or "$", said)
+
+
+def test_declarations_are_no_keys():
+    for credit in (TURNRD, PAID, GRAPH):
+        section = CreditConfig(**credit)
+        assert not set(section.settings) & set(PLAIN)
+        assert CreditConfig(**section.model_dump()) == section
+
+
+ADDED = """
+import json
+from hgrpo.credit.base import CreditAssigner
+from hgrpo.credit.settings import CreditSettings
+
+
+class Settings(CreditSettings):
+    fits = True
+    reads_embeddings = True
+    power: float = 2.0
+
+    @property
+    def sums_to(self):
+        return "return" if self.power == 1 else ""
+
+
+class Added(CreditAssigner):
+    def __init__(self, settings, context):
+        self.settings, self.fitted = settings, context.fitted
+
+    def assign(self, group):
+        return [[self.settings.power] * len(t.turns) for t in group.trajectories]
+
+
+def make(settings, context):
+    return Added(settings, context)
+
+
+def fit(settings, rounds, previous, seed, round, out, show):
+    advance = show(len(rounds), "folder")
+    for folder in rounds:
+        advance(folder.name)
+    (out / "train_log.json").write_text(json.dumps({"rows": [], "elapsed_s": 0.0}))
+    return f"fitted with power {settings.power:g}"
+"""
+
+
+@pytest.fixture
+def add(tmp_path, monkeypatch):
+    """Puts a module among the assigners."""
+    monkeypatch.setattr(hgrpo.credit, "__path__", [*hgrpo.credit.__path__, str(tmp_path)])
+
+    def write(name, text):
+        (tmp_path / f"{name}.py").write_text(text)
+        return CreditConfig
+
+    return write
+
+
+def test_an_assigner_that_fits_is_one_file(add, tmp_path):
+    section = add("added_by_a_test", ADDED)(kind="added_by_a_test", power=1)
+    declared = section.declared
+    assert (declared.fits, declared.reads_embeddings, declared.sums_to) == (True, True, "return")
+    assigner = make_assigner(section, Context(fitted=tmp_path))
+    assert assigner.fitted == tmp_path and assigner.report() == {}
+    together = assigner.assign_many([group(failures(2)), group(failures(1))])
+    assert together == [[[1.0] * 4, [1.0] * 4], [[1.0] * 4]]
+    seen = []
+
+    def show(total, unit):
+        seen.append((total, unit))
+        return seen.append
+
+    rounds = [tmp_path / "round_1", tmp_path / "round_2"]
+    module = kinds.load("added_by_a_test")
+    assert module.fit(declared, rounds, None, 11, 2, tmp_path, show) == "fitted with power 1"
+    assert seen == [(2, "folder"), "round_1", "round_2"]
+    assert json.loads((tmp_path / "train_log.json").read_text())["rows"] == []
+
+
+PLAIN_CLASS = """
+class Plain:
+    def assign(self, group):
+        return []
+
+
+def make(settings, context):
+    return Plain()
+"""
+
+
+def test_a_class_without_the_base_class_is_one_line_that_names_it(add):
+    section = add("plain_by_a_test", PLAIN_CLASS)(kind="plain_by_a_test")
+    with pytest.raises(UserError) as caught:
+        make_assigner(section, Context())
+    assert str(caught.value) == (
+        "hgrpo.credit.plain_by_a_test: make returned a Plain, which is no credit assigner; derive "
+        "its class from hgrpo.credit.base.CreditAssigner"
+    )
+
+
+def test_settings_without_the_base_class_are_one_line(add):
+    made = add("bare_by_a_test", "from hgrpo.config.strict import Strict as Settings\n")
+    with pytest.raises(ValueError, match=r"bare_by_a_test.Settings must be a subclass of .*Credit"):
+        made(kind="bare_by_a_test")
+
+
+def test_every_shipped_method_declares_the_kind_of_its_file(project):
+    for path in (project / "configs/methods").glob("*.yaml"):
+        section = CreditConfig(**read_yaml(path).get("credit", {}))
+        assert isinstance(section.declared, kinds.settings_of(section.kind))
