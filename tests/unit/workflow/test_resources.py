@@ -64,7 +64,7 @@ def test_the_users_own_files_are_named(tmp_path):
         env="alfworld-official",
         evaluation={"validation_games": 140, "test_games": 134},
     )
-    assert outside_files(study) == ["env alfworld-official: a folder of games or products"]
+    assert outside_files(study) == ["env alfworld-official: games.folder"]
     folder = study.model.model_copy(update={"tiny": None, "path": "somewhere"})
     changed = type(study)(study.config, study.env, folder, study.methods, study.training)
     assert outside_files(changed)[-1] == "model tiny: path"
