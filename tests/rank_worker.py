@@ -54,9 +54,7 @@ def measure(folder: Path, ranks: Ranks) -> dict:
     }
     play = make_round(policy, folder, folder / "scratch")
     (folder / "scratch").mkdir(exist_ok=True)
-    play.training = play.learner.training = TRAINING.model_copy(
-        update={"steps_per_round": 2, "tasks_per_step": 5}
-    )
+    play.learner.training = TRAINING.model_copy(update={"steps_per_round": 2, "tasks_per_step": 5})
     play.learner.ranks = ranks
     rows = play.run(lambda row: None, lambda: None)
     state = {name: parameter.detach() for name, parameter in policy.trainable}

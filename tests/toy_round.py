@@ -9,11 +9,11 @@ from hgrpo.agent.conversation import Conversation
 from hgrpo.credit.base import Context
 from hgrpo.credit.make import make_assigner
 from hgrpo.credit.section import CreditConfig
-from hgrpo.learning.checkpoint import Checkpoints
+from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.imitation import Example, ImitationSettings, imitate
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.optimisers import sft_optimisers
-from hgrpo.learning.round import Round
+from hgrpo.learning.round import Round, RoundId
 from hgrpo.learning.settings import KlConfig, TrainingConfig
 from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import Policy
@@ -59,13 +59,9 @@ def make_round(policy: Policy, reference: Path, scratch: Path, index: int = 1) -
     optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=TRAINING.lr)
     method = MethodConfig(name="Progressive", credit=CreditConfig(kind="progress"), alpha=0.5)
     return Round(
-        seed=1,
-        index=index,
+        RoundId(method, seed=1, index=index),
         panel=[task for task in hall_tasks(90) if task.task_id.endswith("2")],
-        method=method,
-        training=TRAINING,
         learner=Learner(policy, optimiser, KlController.start(TRAINING.kl), TRAINING, None),
-        engine=engine,
         collector=Collector(engine, conversation, HallEnv, TURN_CAP, TRAINING.max_action_tokens),
         assigner=make_assigner(method.credit, Context()),
         checkpoints=Checkpoints(scratch),

@@ -8,18 +8,14 @@ Example:
 """
 
 import argparse
-import hashlib
-import json
 import time
 from contextlib import nullcontext
 from pathlib import Path
 
 import yaml
-from torch.optim import AdamW
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder
-from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
 from hgrpo.cli.entry import (
     arguments,
     engine_section,
@@ -28,35 +24,18 @@ from hgrpo.cli.entry import (
     run,
     section,
 )
-from hgrpo.credit.base import Context
-from hgrpo.credit.make import make_assigner
-from hgrpo.envs.make import env_factory
-from hgrpo.envs.panels import read_panels
 from hgrpo.errors import TrainingError, UserError
-from hgrpo.learning.checkpoint import (
-    Checkpoints,
-    load_learner_state,
-    locked_scratch,
-    read_learner_state,
-    write_learner_state,
-)
-from hgrpo.learning.kl import KlController
+from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.ranks import Ranks, become_ranks, joined_ranks
-from hgrpo.learning.round import Round
-from hgrpo.learning.schedule import task_offset
+from hgrpo.learning.round import RoundId
+from hgrpo.learning.round_outputs import write_round
+from hgrpo.learning.scratch import locked_scratch, resume_key
+from hgrpo.learning.set_up import RoundInputs, RoundSettings, check_inputs, set_up
 from hgrpo.learning.settings import TrainingConfig
-from hgrpo.learning.update import Learner
-from hgrpo.policy.policy import check_adapter, check_policy, load_policy
-from hgrpo.policy.precision import autocast_dtype, dtype_name
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.provenance import provenance
-from hgrpo.rollout.collector import Collector
-from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.make import make_engine
 from hgrpo.study.method import MethodConfig
 from hgrpo.workflow.code_version import code_version
-
-_TRAINER_STATE = "trainer_state.pt"
 
 
 def main() -> None:
@@ -89,16 +68,20 @@ def main() -> None:
     if args.round < 1:
         raise UserError(f"--round: {args.round}; rounds count from 1, round 0 is the SFT policy")
     config = read_config(args.config)
-    _check_inputs(config, args)
+    inputs = RoundInputs(args.assets, args.base, args.sft, args.policy, args.fitted, args.cache)
+    check_inputs(section(config, "model", ModelConfig), inputs)
     ranks = joined_ranks()
-    key = _resume_key(config, args)
+    method = section(config, "method", MethodConfig)
+    code = code_version("rl_round", method.credit.kind)
+    identity = {"config": config, "code": code, "seed": args.seed, "round": args.round}
+    key = resume_key(identity, inputs.files())
     # One process holds the round for all of them; each reads its checkpoints.
     held = locked_scratch(args.scratch, key) if ranks.first else nullcontext(args.scratch / key)
     with held as scratch:
         ranks.wait()
         checkpoints = Checkpoints(scratch)
         try:
-            _play(config, args, checkpoints, ranks)
+            _play(config, args, inputs, checkpoints, ranks)
         except TrainingError as error:
             kept = checkpoints.finished
             last = (
@@ -107,103 +90,23 @@ def main() -> None:
             raise UserError(f"step {kept + 1}: {error}; {last}") from None
 
 
-def _check_inputs(config: dict, args: argparse.Namespace) -> None:
-    """See whether what the round starts from is whole.
-
-    This comes before `_resume_key`: damaged files would change the key, and with it the steps of an
-    unfinished round would be given up.
-    """
-    model = section(config, "model", ModelConfig)
-    check_adapter(args.base, lora=False)
-    for adapter in (args.sft, args.policy):
-        check_policy(model, args.base, adapter)
-    if (args.policy / _TRAINER_STATE).is_file():
-        read_learner_state(args.policy / _TRAINER_STATE)
-    if args.fitted and (args.fitted / WEIGHTS).is_file():
-        check_checksum(args.fitted / WEIGHTS)
-
-
-def _resume_key(config: dict, args: argparse.Namespace) -> str:
-    """Changes with anything that would make a resumed round differ from a fresh one."""
-    code = code_version("rl_round", section(config, "method", MethodConfig).credit.kind)
-    identity = json.dumps([config, code, args.seed, args.round], sort_keys=True)
-    digest = hashlib.sha256(identity.encode())
-    inputs = [args.assets / "panels.json"]
-    for folder in filter(None, (args.base, args.sft, args.policy, args.fitted)):
-        inputs += sorted(p for p in folder.iterdir() if p.is_file())
-    for path in inputs:
-        if not _recorded(path):
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:16]
-
-
-def _recorded(path: Path) -> bool:
-    """Whether these are the weights whose hash the summary beside them holds: gigabytes to read."""
-    summary = path.with_name("summary.json")
-    if path.name != WEIGHTS or not summary.is_file():
-        return False
-    try:
-        known = json.loads(summary.read_text())
-        return "sha256" in known and known["bytes"] == path.stat().st_size
-    except (ValueError, RecursionError, TypeError, KeyError) as error:
-        raise UserError(f"{summary}: corrupted ({error})") from None
-
-
-def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints, ranks: Ranks) -> None:
+def _play(
+    config: dict,
+    args: argparse.Namespace,
+    inputs: RoundInputs,
+    checkpoints: Checkpoints,
+    ranks: Ranks,
+) -> None:
     began = time.perf_counter()
-    env, model = env_section(config), section(config, "model", ModelConfig)
-    training = section(config, "training", TrainingConfig)
+    settings = RoundSettings(
+        env_section(config),
+        section(config, "model", ModelConfig),
+        engine_section(config),
+        section(config, "training", TrainingConfig),
+    )
     method = section(config, "method", MethodConfig)
-    panel = read_panels(args.assets / "panels.json")["train"]
-    policy = load_policy(model, args.base, args.policy)
-    policy.load_reference(args.sft)
-    optimiser = AdamW(
-        [parameter for _, parameter in policy.trainable],
-        lr=training.lr,
-        betas=training.betas,
-        weight_decay=training.weight_decay,
-    )
-    learner = Learner(
-        policy,
-        optimiser,
-        KlController.start(training.kl),
-        training,
-        autocast_dtype(model, policy.device),
-        ranks,
-    )
-    carried = args.policy / _TRAINER_STATE
-    if carried.is_file():
-        load_learner_state(learner, read_learner_state(carried))
-    conversation = policy.conversation
-    sampling = Sampling(training.temperature, training.max_action_tokens)
-    engine = make_engine(
-        engine_section(config), policy, training.in_flight, sampling, conversation.end_id
-    )
-    make_env = env_factory(env, args.assets)
-    collector = Collector(
-        engine,
-        conversation,
-        make_env,
-        env.turn_cap,
-        training.max_action_tokens,
-    )
-    context = Context(env.name, policy, conversation, collector, args.cache, args.fitted)
-    assigner = make_assigner(method.credit, context)
-    engine.embeddings = getattr(assigner, "reads_embeddings", False)
-    collector.situations = getattr(assigner, "reads_situations", False)
-    play = Round(
-        args.seed,
-        args.round,
-        panel,
-        method,
-        training,
-        learner,
-        engine,
-        collector,
-        assigner,
-        checkpoints,
-    )
+    played = set_up(RoundId(method, args.seed, args.round), settings, inputs, checkpoints, ranks)
+    training = settings.training
     per_step = training.tasks_per_step * training.rollouts_per_task
     total = training.steps_per_round * per_step
     with tqdm(total=total, desc="round", unit="traj", disable=not ranks.first) as bar:
@@ -212,19 +115,12 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints, rank
             bar.n = (row["step"] + 1) * per_step
             bar.set_postfix(success=f"{row['success_rate']:.2f}", step=row["step"] + 1)
 
-        rows = play.run(show, lambda: bar.update(ranks.size))
+        rows = played.run(show, lambda: bar.update(ranks.size))
     if not ranks.first:
         return
     elapsed = time.perf_counter() - began
-    summary = _summary(rows, config, args, learner, elapsed)
     with atomic_folder(args.out) as out:
-        policy.save_adapter(out / "adapter")
-        write_learner_state(learner, out / "adapter" / _TRAINER_STATE)
-        for name in ("turns", "sequences"):
-            checkpoints.write_rollouts(name, len(rows), out / f"{name}.parquet")
-        log = {"rows": rows, "config": _log_config(config, args), "eval": None}
-        (out / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
-        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+        write_round(played, config, elapsed, out)
         snapshot = (
             config
             | {"seed": args.seed, "round": args.round}
@@ -235,66 +131,6 @@ def _play(config: dict, args: argparse.Namespace, checkpoints: Checkpoints, rank
         f"{method.name} seed {args.seed} round {args.round}: {len(rows)} steps, success "
         f"{rows[0]['success_rate']:.3f} -> {rows[-1]['success_rate']:.3f}, {elapsed:.0f} s"
     )
-
-
-def _log_config(config: dict, args: argparse.Namespace) -> dict:
-    training = config["training"]
-    offset = task_offset(args.round, training["steps_per_round"], training["tasks_per_step"])
-    return config | {
-        "env_name": config["env"]["name"],
-        "K": training["rollouts_per_task"],
-        "max_turns": config["env"]["turn_cap"],
-        "seed": args.seed,
-        "round": args.round,
-        "task_id_offset": offset,
-    }
-
-
-def _summary(
-    rows: list[dict],
-    config: dict,
-    args: argparse.Namespace,
-    learner: Learner,
-    elapsed: float,
-) -> dict:
-    tenth = max(1, len(rows) // 10)
-    counts = (
-        "inadmissible",
-        "overlong",
-        "empty",
-        "dead_groups",
-        "truncated",
-        "context_overflow",
-    )
-    norms = [row["grad_norm"] for row in rows if row["grad_norm"] is not None]
-
-    def total(name: str) -> int:
-        return sum(row[name] for row in rows)
-
-    def mean(part: list[dict]) -> float:
-        return sum(row["mean_reward"] for row in part) / len(part)
-
-    return {
-        "env_name": config["env"]["name"],
-        "method": config["method"]["name"],
-        "seed": args.seed,
-        "round": args.round,
-        "n_steps": len(rows),
-        "n_episodes": total("n_groups"),
-        "K": config["training"]["rollouts_per_task"],
-        "train_dtype": dtype_name(learner.autocast),
-        "completed_episodes": total("completed"),
-        "total_trajectories": total("n_trajectories"),
-        "total_turns": round(sum(row["mean_turns"] * row["n_trajectories"] for row in rows)),
-        "total_action_tokens": total("n_action_tokens"),
-        "total_forward_tokens": total("n_forward_tokens"),
-        "mean_reward_first_10pct": mean(rows[:tenth]),
-        "mean_reward_last_10pct": mean(rows[-tenth:]),
-        "mean_grad_norm": sum(norms) / len(norms) if norms else None,
-        "mean_kl_coef_final": learner.kl.coefficient,
-        "counts": {name: total(name) for name in counts},
-        "total_elapsed_s": elapsed,
-    }
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """One update of the policy from a batch of groups: minibatches, micro-batches, diagnostics."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -32,11 +32,11 @@ from hgrpo.policy.logprobs import (
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
 
-# A penalty that is off is still watched, on every so many-th trajectory of the batch: a forward
-# pass of the reference over all of them would be a fifth of the update.
+# Without a penalty the KL is still measured, on every 8th trajectory of the batch: a forward pass
+# of the reference over all of them would take a fifth of the update's time.
 _WATCHED = 8
-# Diagnostics that there are none of without a step.
-_OF_STEPS = (
+# Diagnostics that are None when no step was taken.
+_STEP_DIAGNOSTICS = (
     "policy_loss",
     "kl_term",
     "total_loss",
@@ -52,14 +52,37 @@ _OF_STEPS = (
     "importance_mean",
     "importance_truncated",
 )
+# Diagnostics of a minibatch that are sums over its micro-batches.
+_SUMS = ("policy_loss", "kl_term", "entropy", "clip_fraction")
+
+
+@dataclass(frozen=True)
+class _Tokens:
+    """The sampled tokens of a micro-batch, in the order of its sequences.
+
+    Attributes:
+        sequences: the micro-batch.
+        weights: float32 [N], each token's weight in the loss of the whole minibatch.
+        behaviour, advantages: float32 [N].
+        start: float32 [N], denominator of the clipped ratio: the engine's log-probs, or the
+            trainer's from before the update where importance is corrected.
+        share: N over the tokens of the minibatch.
+    """
+
+    sequences: Sequence[TrainingSequence]
+    weights: Tensor
+    behaviour: Tensor
+    advantages: Tensor
+    start: Tensor
+    share: float
 
 
 @dataclass
 class Learner:
-    """The policy with what an update needs besides: optimiser, KL controller, settings.
+    """The policy and what else an update needs: optimiser, KL controller, settings.
 
-    Of several `ranks` each has the same batch, scores and differentiates a part of it, and takes
-    the same step as all others.
+    If several `ranks` share an update, each holds the whole batch, scores and differentiates a
+    part of it, and takes the same optimiser step as all others.
     """
 
     policy: Policy
@@ -69,72 +92,106 @@ class Learner:
     autocast: torch.dtype | None
     ranks: Ranks = ALONE
 
+    STATE = ("weights", "optimiser", "kl_coefficient")
+
+    def state(self) -> dict[str, object]:
+        """What training carries from step to step and from round to round."""
+        return {
+            "weights": self.policy.trained_state(),
+            "optimiser": self.optimiser.state_dict(),
+            "kl_coefficient": self.kl.coefficient,
+        }
+
+    def load_state(self, state: Mapping[str, object]) -> None:
+        """Put back what `state` returned."""
+        self.policy.load_trained_state(state["weights"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.kl.coefficient = state["kl_coefficient"]
+
     def update(self, sequences: Sequence[TrainingSequence], order: Sequence[int]) -> dict:
         """Take `epochs * minibatches` optimiser steps.
 
         Args:
             sequences: all trajectories of the batch.
-            order: indices of those that take part, each once; minibatches are its consecutive
-                parts. None is no step.
+            order: indices of those that take part, each once; minibatches are consecutive parts
+                of it. If it is empty, no step is taken.
 
         Returns:
-            The diagnostics of the batch, means over tokens and steps; None where there was no step.
-            `observed_kl` is that of the policy that played, over the whole batch or, without a
-            penalty, over every `_WATCHED`-th trajectory of it.
+            The diagnostics of the batch: means over tokens and steps, or None if no step was
+            taken. `observed_kl` belongs to the policy that played. It is the mean over the whole
+            batch or, without a penalty, over every `_WATCHED`-th trajectory.
 
         Raises:
-            TrainingError: a loss, gradient or weight is not finite, or what the engine sampled is
-                further from the trainer than `mismatch_limit`. The optimiser steps before the one
-                in question have been taken.
+            TrainingError: a loss, gradient or weight is not finite, or the engine's log-probs are
+                further from the trainer's than `mismatch_limit`. Optimiser steps before the
+                failing one have been taken.
         """
-        scored = sequences if self.kl.coefficient else sequences[::_WATCHED]
-        self._score_reference(scored)
-        observed = _observed_kl(scored)
+        observed = self._measure_kl(sequences)
+        kl_row = {"observed_kl": observed, "kl_coef": self.kl.coefficient}
         if not order:
-            return dict.fromkeys(_OF_STEPS) | self._kl_row(observed)
-        corrected: dict[str, float] = {}
-        if self.training.importance_cap is not None:
-            corrected = self._score_old([sequences[i] for i in order])
-        steps = []
-        mismatch = {}
-        for _ in range(self.training.epochs):
-            for part in _split(order, self.training.minibatches):
-                step, log_ratio = self._differentiate([sequences[i] for i in part])
-                if not steps:
-                    # Before the first step both sides hold the same weights: all is numerics.
-                    mismatch = _mismatch(log_ratio)
-                    self._check_mismatch((mismatch | corrected)["mismatch_mean"])
-                steps.append(step | {"grad_norm": self._descend()})
-        row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
-        row |= mismatch | {"importance_mean": 1.0, "importance_truncated": 0.0} | corrected
-        row["ratio_max"] = max(step["ratio_max"] for step in steps)
-        row["ess"] = min(step["ess"] for step in steps)
-        row |= self._kl_row(observed)
+            return dict.fromkeys(_STEP_DIAGNOSTICS) | kl_row
+        importance = self._correct_importance([sequences[i] for i in order])
+        steps, mismatch = self._take_steps(sequences, order, importance)
         self.kl.update(observed)
-        return row
+        return _over_steps(steps) | mismatch | importance | kl_row
 
-    def _kl_row(self, observed: float) -> dict:
-        return {"observed_kl": observed, "kl_coef": self.kl.coefficient}
+    def _measure_kl(self, sequences: Sequence[TrainingSequence]) -> float:
+        """Note the reference's log-probs; mean k3 per token of the policy that played to it."""
+        watched = sequences if self.kl.coefficient else sequences[::_WATCHED]
+        self._score_reference(watched)
+        behaviour = torch.cat([s.behaviour for s in watched])
+        reference = torch.cat([s.reference for s in watched])
+        return float(kl_k3(behaviour, reference).mean())
 
-    @torch.no_grad()
-    def _score_old(self, sequences: Sequence[TrainingSequence]) -> dict[str, float]:
-        """Note the trainer's log-probs of what the engine sampled, and how far they are apart."""
-        for sequence, values in zip(
-            sequences,
-            self._scored(sequences, lambda chosen: self._logprobs(chosen)[0]),
-            strict=True,
-        ):
-            sequence.old = values
+    def _correct_importance(self, sequences: Sequence[TrainingSequence]) -> dict[str, float]:
+        """With `importance_cap`, note the trainer's log-probs before the first step.
+
+        Returns:
+            Diagnostics of the importance weights and, if they were computed, of the mismatch
+            between engine and trainer.
+        """
+        cap = self.training.importance_cap
+        if cap is None:
+            return {"importance_mean": 1.0, "importance_truncated": 0.0}
+        self._score_old(sequences)
         old = torch.cat([s.old for s in sequences])
         behaviour = torch.cat([s.behaviour for s in sequences])
-        cap = self.training.importance_cap
         return _mismatch(old - behaviour) | {
             "importance_mean": float(importance_weights(old, behaviour, cap).mean()),
             "importance_truncated": float(truncated_share(old, behaviour, cap)),
         }
 
+    def _take_steps(
+        self,
+        sequences: Sequence[TrainingSequence],
+        order: Sequence[int],
+        importance: Mapping[str, float],
+    ) -> tuple[list[dict[str, float]], dict[str, float]]:
+        """Take all optimiser steps; each step's diagnostics, and the mismatch before the first."""
+        steps: list[dict[str, float]] = []
+        mismatch: dict[str, float] = {}
+        for _ in range(self.training.epochs):
+            for part in _split(order, self.training.minibatches):
+                step, log_ratio = self._differentiate([sequences[i] for i in part])
+                if not steps:
+                    # Before the first step engine and trainer hold the same weights: what
+                    # remains between them is numerical.
+                    mismatch = _mismatch(log_ratio)
+                    self._check_mismatch((mismatch | importance)["mismatch_mean"])
+                steps.append(step | {"grad_norm": self._descend()})
+        return steps, mismatch
+
+    @torch.no_grad()
+    def _score_old(self, sequences: Sequence[TrainingSequence]) -> None:
+        """Note the trainer's log-probs, before the first step, of what the engine sampled."""
+        scored = self._scored(sequences, lambda chosen: self._logprobs(chosen)[0])
+        for sequence, values in zip(sequences, scored, strict=True):
+            sequence.old = values
+
     @torch.no_grad()
     def _score_reference(self, sequences: Sequence[TrainingSequence]) -> None:
+        """Note the reference policy's log-probs of what the engine sampled."""
+
         def score(chosen: Sequence[TrainingSequence]) -> Tensor:
             batch = self._pad(chosen)
             with self.policy.reference() as reference, self._cast():
@@ -148,7 +205,7 @@ class Learner:
         sequences: Sequence[TrainingSequence],
         score: Callable[[Sequence[TrainingSequence]], Tensor],
     ) -> list[Tensor]:
-        """Of every sequence what `score` says of its tokens; every rank scores a part of them."""
+        """For each sequence what `score` gives for its tokens; every rank scores a part of them."""
         parts = self._micro(sequences)
         mine = [score([sequences[i] for i in part]) for part in self.ranks.share(parts)]
         found: dict[int, Tensor] = {}
@@ -163,54 +220,76 @@ class Learner:
         """Leave the gradient of a minibatch's loss in the parameters.
 
         Returns:
-            The diagnostics, and the log of the ratio of each token in the clip, in the order of
-            the micro-batches.
+            The diagnostics, and each token's log of the clipped ratio [N], in the order of the
+            micro-batches.
+
+        Raises:
+            TrainingError: the loss is not finite.
         """
-        training = self.training
+        sums, ratios = dict.fromkeys(_SUMS, 0.0), []
+        for tokens in self._micro_batches(minibatch):
+            terms, log_ratio = self._backward(tokens)
+            sums = {name: sums[name] + terms[name] for name in sums}
+            ratios.append(log_ratio)
+        return self._joined(sums, ratios)
+
+    def _micro_batches(self, minibatch: Sequence[TrainingSequence]) -> list[_Tokens]:
+        """This rank's micro-batches. Token weights are those of the whole minibatch."""
         lengths = torch.tensor([len(s.behaviour) for s in minibatch])
-        weights = token_weights(lengths, training.loss_reduction).split(lengths.tolist())
+        weights = token_weights(lengths, self.training.loss_reduction).split(lengths.tolist())
         total = int(lengths.sum())
-        corrects = training.importance_cap is not None
-        sums = dict.fromkeys(("policy_loss", "kl_term", "entropy", "clip_fraction"), 0.0)
-        ratios = []
+        corrects = self.training.importance_cap is not None
+        found = []
         for part in self.ranks.share(self._micro(minibatch)):
             chosen = [minibatch[i] for i in part]
-            weight = torch.cat([weights[i] for i in part])
             behaviour = torch.cat([s.behaviour for s in chosen])
-            advantages = torch.cat([s.advantages for s in chosen])
-            logprobs, entropy = self._logprobs(chosen)
-            # What the clip's ratio is to: the engine's log-probs, or the trainer's of before.
-            start = torch.cat([s.old for s in chosen]) if corrects else behaviour
-            policy_terms = ppo_clip(
-                logprobs, start, advantages, training.clip_low, training.clip_high
+            found.append(
+                _Tokens(
+                    chosen,
+                    torch.cat([weights[i] for i in part]),
+                    behaviour,
+                    torch.cat([s.advantages for s in chosen]),
+                    torch.cat([s.old for s in chosen]) if corrects else behaviour,
+                    len(behaviour) / total,
+                )
             )
-            if corrects:
-                policy_terms = policy_terms * importance_weights(
-                    start, behaviour, training.importance_cap
-                )
-            policy_loss = (weight * policy_terms).sum()
-            kl_term = torch.zeros(())
-            if self.kl.coefficient:
-                kl_terms = kl_k3(logprobs, torch.cat([s.reference for s in chosen]))
-                kl_term = self.kl.coefficient * (weight * kl_terms).sum()
-            (policy_loss + kl_term).backward()
-            with torch.no_grad():
-                share = len(behaviour) / total
-                clipped = clip_fraction(
-                    logprobs,
-                    start,
-                    advantages,
-                    training.clip_low,
-                    training.clip_high,
-                )
-                for name, value in (
-                    ("policy_loss", policy_loss),
-                    ("kl_term", kl_term),
-                    ("entropy", entropy.mean() * share),
-                    ("clip_fraction", clipped * share),
-                ):
-                    sums[name] += float(value)
-                ratios.append((logprobs - start).detach())
+        return found
+
+    def _backward(self, tokens: _Tokens) -> tuple[dict[str, float], Tensor]:
+        """Add a micro-batch's gradient; its terms of the sums, and each token's log ratio [N]."""
+        logprobs, entropy = self._logprobs(tokens.sequences)
+        policy_loss, kl_term = self._policy_loss(tokens, logprobs), self._kl_term(tokens, logprobs)
+        (policy_loss + kl_term).backward()
+        clip = (self.training.clip_low, self.training.clip_high)
+        with torch.no_grad():
+            clipped = clip_fraction(logprobs, tokens.start, tokens.advantages, *clip)
+            terms = {
+                "policy_loss": float(policy_loss),
+                "kl_term": float(kl_term),
+                "entropy": float(entropy.mean() * tokens.share),
+                "clip_fraction": float(clipped * tokens.share),
+            }
+            return terms, (logprobs - tokens.start).detach()
+
+    def _policy_loss(self, tokens: _Tokens, logprobs: Tensor) -> Tensor:
+        """The clipped objective, weighted: a scalar."""
+        cap, clip = self.training.importance_cap, (self.training.clip_low, self.training.clip_high)
+        terms = ppo_clip(logprobs, tokens.start, tokens.advantages, *clip)
+        if cap is not None:
+            terms = terms * importance_weights(tokens.start, tokens.behaviour, cap)
+        return (tokens.weights * terms).sum()
+
+    def _kl_term(self, tokens: _Tokens, logprobs: Tensor) -> Tensor:
+        """The KL penalty, weighted: a scalar, 0 if the penalty is off."""
+        if not self.kl.coefficient:
+            return torch.zeros(())
+        terms = kl_k3(logprobs, torch.cat([s.reference for s in tokens.sequences]))
+        return self.kl.coefficient * (tokens.weights * terms).sum()
+
+    def _joined(
+        self, sums: Mapping[str, float], ratios: list[Tensor]
+    ) -> tuple[dict[str, float], Tensor]:
+        """Gradients and diagnostics of a minibatch, joined over ranks; see `_differentiate`."""
         self.ranks.sum_gradients([parameter for _, parameter in self.policy.trainable])
         parts = self.ranks.gather((sums, ratios))
         sums = {name: sum(theirs[name] for theirs, _ in parts) for name in sums}
@@ -241,15 +320,15 @@ class Learner:
         limit = self.training.mismatch_limit
         if limit is not None and not mean <= limit:
             raise TrainingError(
-                f"training.mismatch_limit: {limit}: what the engine sampled has log-probabilities "
-                f"that are {mean:.3g} a token from the trainer's, on average"
+                f"training.mismatch_limit: {limit}: the log-probabilities of engine and trainer "
+                f"differ by {mean:.3g} a token on average"
             )
 
     def _micro(self, sequences: Sequence[TrainingSequence]) -> list[list[int]]:
         return micro_batches([len(s.token_ids) for s in sequences], self.training.microbatch_tokens)
 
     def _logprobs(self, chosen: Sequence[TrainingSequence]) -> tuple[Tensor, Tensor]:
-        """Log-probabilities and entropies on the CPU, where the objectives are computed."""
+        """Log-probabilities and entropies [N] on the CPU, where the objectives are computed."""
         with self._cast():
             logprobs, entropy = sampled_logprobs(
                 self.policy.causal_lm, self._pad(chosen), self.training.temperature, entropies=True
@@ -264,22 +343,30 @@ class Learner:
         return cast(self.policy.device, self.autocast)
 
 
-def _mismatch(difference: Tensor) -> dict[str, float]:
-    """How far the trainer is from the engine, by the log-probs [N] of what the engine sampled.
+def _over_steps(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Means over optimiser steps, but the largest `ratio_max` and the smallest `ess`."""
+    row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
+    row["ratio_max"] = max(step["ratio_max"] for step in steps)
+    row["ess"] = min(step["ess"] for step in steps)
+    return row
 
-    `mismatch_kl` is the mean k3 per token of the engine to the trainer.
+
+def _mismatch(difference: Tensor) -> dict[str, float]:
+    """How far the trainer is from the engine.
+
+    Args:
+        difference: float32 [N], the trainer's log-probs of what the engine sampled, less the
+            engine's.
+
+    Returns:
+        Mean and largest absolute difference, and `mismatch_kl`: the mean k3 per token of the
+        engine to the trainer.
     """
     return {
         "mismatch_mean": float(difference.abs().mean()),
         "mismatch_max": float(difference.abs().max()),
         "mismatch_kl": float(kl_k3(torch.zeros_like(difference), difference).mean()),
     }
-
-
-def _observed_kl(sequences: Sequence[TrainingSequence]) -> float:
-    """Mean k3 per token of the policy that played, to the reference."""
-    behaviour = torch.cat([s.behaviour for s in sequences])
-    return float(kl_k3(behaviour, torch.cat([s.reference for s in sequences])).mean())
 
 
 def _split(order: Sequence[int], parts: int) -> list[Sequence[int]]:

@@ -12,6 +12,7 @@ import yaml
 
 from hgrpo.errors import UserError
 from hgrpo.evaluation.outcomes import GREEDY, TEST
+from hgrpo.learning.scratch import rows_file, step_folders
 
 # Of a log row, numbers; a row may be without any but the first.
 _ELAPSED = "elapsed_s"
@@ -185,7 +186,8 @@ def _current(scratch: Path, number: int) -> Path | None:
     if not begun:
         return None
     latest = max(begun, key=lambda path: path.stat().st_mtime)
-    return max(latest.glob("step_*/rows.json"), default=latest)
+    steps = step_folders(latest)
+    return rows_file(steps[-1]) if steps else latest
 
 
 def _rows(current: Path) -> list[dict]:

@@ -123,6 +123,26 @@ def write_table(table: pa.Table, path: Path) -> None:
     pq.write_table(table, path, compression="zstd")
 
 
+def write_step(
+    trajectories: Sequence[Trajectory], round_index: int, step: int, folder: Path
+) -> None:
+    """Write one step's part of both tables into `folder`."""
+    write_table(turn_table(trajectories, round_index, step), _part(folder, TURNS_FILE, step))
+    table = sequence_table(trajectories, round_index, step)
+    write_table(table, _part(folder, SEQUENCES_FILE, step))
+
+
+def join_steps(folder: Path, steps: int, out: Path) -> None:
+    """Join the parts that `write_step` wrote into turns.parquet and sequences.parquet in `out`."""
+    for name in (TURNS_FILE, SEQUENCES_FILE):
+        concatenate([_part(folder, name, step) for step in range(steps)], out / name)
+
+
+def _part(folder: Path, name: str, step: int) -> Path:
+    whole = Path(folder) / name
+    return whole.with_stem(f"{whole.stem}_{step:05d}")
+
+
 def concatenate(parts: Sequence[Path], target: Path) -> None:
     """Write the tables of `parts`, in order, as one file; one part is in memory at a time."""
     writer = None

@@ -34,7 +34,8 @@ from hgrpo.envs.alfworld.gamefile import content_hash, list_games, load_compiled
 from hgrpo.envs.base import Task
 from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
-from hgrpo.learning.checkpoint import read_learner_state
+from hgrpo.learning.state_file import read_state
+from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import load_player, load_policy
 from hgrpo.report.figures.credit_correlation import gallery
 from hgrpo.report.style import save
@@ -273,10 +274,10 @@ def test_a_pickle_in_place_of_training_state_is_not_run(tmp_path, marker, old):
     state = {"weights": {}, "optimiser": Bomb(marker), "kl_coefficient": 0.1}
     torch.save(state, path, _use_new_zipfile_serialization=not old)
     with pytest.raises(UserError, match=r"trainer_state\.pt: corrupted"):
-        read_learner_state(path)
+        read_state(path, Learner.STATE)
     path.write_bytes(pickle.dumps(state))
     with pytest.raises(UserError, match=r"trainer_state\.pt: corrupted"):
-        read_learner_state(path)
+        read_state(path, Learner.STATE)
 
 
 def test_a_pickle_in_place_of_a_turnrd_is_not_run(tmp_path, marker):

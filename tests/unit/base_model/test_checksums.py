@@ -20,15 +20,11 @@ from hgrpo.credit.turnrd.checkpoint import load_model, save_model
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
 from hgrpo.errors import UserError
-from hgrpo.learning.checkpoint import (
-    Checkpoints,
-    learner_state,
-    locked_scratch,
-    read_learner_state,
-    write_learner_state,
-)
+from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.kl import KlController
+from hgrpo.learning.scratch import locked_scratch
 from hgrpo.learning.settings import KlConfig
+from hgrpo.learning.state_file import read_state, write_state
 from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import load_player, load_policy
 
@@ -210,13 +206,13 @@ def same(one, other):
 
 
 def test_torch_itself_does_not_see_a_flipped_bit(learner, tmp_path):
-    """If this fails, torch compares checksums now, and `read_learner_state` need not."""
+    """If this fails, torch compares checksums now, and `read_state` need not."""
     path = tmp_path / "trainer_state.pt"
-    write_learner_state(learner, path)
+    write_state(learner.state(), path)
     flip(path, middle_of_a_tensor(path))
-    assert not same(torch.load(path, weights_only=True), learner_state(learner))
+    assert not same(torch.load(path, weights_only=True), learner.state())
     with pytest.raises(UserError, match=r"trainer_state\.pt: corrupted \(.* does not match its"):
-        read_learner_state(path)
+        read_state(path, Learner.STATE)
 
 
 def middle_of_a_tensor(path):
@@ -228,13 +224,13 @@ def middle_of_a_tensor(path):
 
 def test_no_flipped_bit_gives_another_state(learner, tmp_path):
     path = tmp_path / "trainer_state.pt"
-    write_learner_state(learner, path)
-    expected, content = learner_state(learner), path.read_bytes()
+    write_state(learner.state(), path)
+    expected, content = learner.state(), path.read_bytes()
     named = 0
     for at in range(0, len(content), 31):
         flip(path, at)
         try:
-            state = read_learner_state(path)
+            state = read_state(path, Learner.STATE)
         except UserError as error:
             assert str(error).startswith(f"{path}: corrupted (") and "\n" not in str(error)
             named += 1
@@ -251,7 +247,7 @@ def test_no_flipped_bit_gives_another_state(learner, tmp_path):
 def test_a_state_of_something_else_is_named(tmp_path, state):
     torch.save(state, tmp_path / "trainer_state.pt")
     with pytest.raises(UserError, match=r"trainer_state\.pt: corrupted \(no mapping of kl_"):
-        read_learner_state(tmp_path / "trainer_state.pt")
+        read_state(tmp_path / "trainer_state.pt", Learner.STATE)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +257,7 @@ def test_a_damaged_step_is_named_and_nothing_is_removed(learner, tmp_path, name,
     scratch = tmp_path / "scratch"
     with pytest.raises(UserError) as caught, locked_scratch(scratch, "key") as folder:
         checkpoints = Checkpoints(folder)
-        checkpoints.save(learner, [{"step": 0}], {})
+        checkpoints.save(learner, [{"step": 0}])
         assert checkpoints.restore(learner) == [{"step": 0}]
         damaged = folder / "step_00000" / name
         if content is None:
@@ -298,7 +294,7 @@ def test_a_round_with_a_damaged_input_keeps_its_steps(
 ):
     for name in ("sft", "policy"):
         learner.policy.save_adapter(tmp_path / name)
-    write_learner_state(learner, tmp_path / "policy/trainer_state.pt")
+    write_state(learner.state(), tmp_path / "policy/trainer_state.pt")
     finished = tmp_path / "scratch/0123456789abcdef/step_00004/learner.pt"
     finished.parent.mkdir(parents=True)
     finished.write_bytes(b"four steps of work")

@@ -1,27 +1,23 @@
-"""What a round that goes on must have in common with the one that stopped."""
-
-from argparse import Namespace
+"""What a run that resumes must have in common with the one that stopped."""
 
 import pytest
 
-from hgrpo.cli.rl_round import _resume_key
-from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
+from hgrpo.learning.scratch import resume_key
+from hgrpo.learning.set_up import RoundInputs
 
 
 @pytest.fixture
-def keyed(project, tmp_path):
+def keyed(tmp_path):
     """The key of a round whose inputs lie in tmp_path."""
-    config = {"method": read_yaml(project / "configs/methods/flatGRPO.yaml")}
     for folder in ("assets", "base", "sft"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "model.safetensors").write_bytes(b"one")
     (tmp_path / "assets/panels.json").write_text("{}")
-    folders = {name: tmp_path / name for name in ("assets", "base", "sft")}
+    folders = [tmp_path / name for name in ("assets", "base", "sft", "sft")]
 
     def key(**changes):
-        args = {"seed": 11, "round": 1, "policy": folders["sft"], "fitted": None} | folders
-        return _resume_key(config, Namespace(**(args | changes)))
+        return resume_key({"seed": 11, "code": "c"} | changes, RoundInputs(*folders).files())
 
     return key
 
@@ -45,7 +41,7 @@ def test_weights_with_their_hash_beside_them_are_not_read(keyed, tmp_path):
     assert keyed() == before
     summary.write_text('{"bytes": 3, "sha256": "of two"}')
     assert keyed() != before
-    # Other weights than the summary tells of are read.
+    # A summary of other weights does not count: these are read.
     (tmp_path / "base/model.safetensors").write_bytes(b"three")
     three = keyed()
     (tmp_path / "base/model.safetensors").write_bytes(b"seven")

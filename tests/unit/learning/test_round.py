@@ -7,13 +7,11 @@ from toy_round import TRAINING, imitate_random_doors, make_round
 
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.learning import update
-from hgrpo.learning.checkpoint import (
-    Checkpoints,
-    learner_state,
-    locked_scratch,
-    read_learner_state,
-)
+from hgrpo.learning.scratch import locked_scratch
+from hgrpo.learning.state_file import read_state
+from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import load_policy
+from hgrpo.trajectories import store
 
 TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
 
@@ -103,14 +101,11 @@ def test_a_killed_round_ends_as_if_it_had_not_been(imitator, tmp_path, last_step
     assert untimed(resumed.run(lambda row: None, lambda: None)) == untimed(expected)
     for name, tensor in whole.learner.policy.trained_state().items():
         assert torch.equal(tensor, resumed.learner.policy.trained_state()[name]), name
-    for name in ("turns", "sequences"):
-        for run in ("whole", "killed"):
-            Checkpoints(tmp_path / run).write_rollouts(
-                name, TRAINING.steps_per_round, tmp_path / f"{run}-{name}.parquet"
-            )
-        whole_bytes = (tmp_path / f"whole-{name}.parquet").read_bytes()
-        assert whole_bytes == (tmp_path / f"killed-{name}.parquet").read_bytes()
-    table = pq.read_table(tmp_path / "whole-sequences.parquet")
+    for run in ("whole", "killed"):
+        store.join_steps(tmp_path / run, TRAINING.steps_per_round, tmp_path / run)
+    for name in ("turns.parquet", "sequences.parquet"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "killed" / name).read_bytes()
+    table = pq.read_table(tmp_path / "whole/sequences.parquet")
     assert table.num_rows == TRAINING.steps_per_round * per_step
 
 
@@ -122,7 +117,7 @@ def test_only_the_last_step_is_kept(imitator, tmp_path):
 def test_state_carries_over_to_the_next_round(imitator, tmp_path):
     played = fresh_round(imitator, tmp_path)
     played.run(lambda row: None, lambda: None)
-    state = learner_state(played.learner)
+    state = played.learner.state()
     assert state["optimiser"]["state"][0]["step"].item() == 2 * TRAINING.steps_per_round
     assert state["kl_coefficient"] != TRAINING.kl.init
 
@@ -144,13 +139,13 @@ def test_scratch_is_held_by_one_process_and_forgets_other_keys(tmp_path):
 def test_a_truncated_optimiser_state_is_named(tmp_path):
     path = tmp_path / "trainer_state.pt"
     torch.save({"weights": {}, "optimiser": {}, "kl_coefficient": 0.1}, path)
-    assert read_learner_state(path)["kl_coefficient"] == 0.1
+    assert read_state(path, Learner.STATE)["kl_coefficient"] == 0.1
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(UserError, match=r"trainer_state.pt: corrupted"):
-        read_learner_state(path)
+        read_state(path, Learner.STATE)
     path.write_bytes(b"")
     with pytest.raises(UserError, match=r"trainer_state.pt: corrupted"):
-        read_learner_state(path)
+        read_state(path, Learner.STATE)
 
 
 def spoil_after(play, steps, value, monkeypatch):
@@ -196,10 +191,10 @@ def test_an_engine_too_far_from_the_trainer_is_not_learnt_from(imitator, tmp_pat
     play = fresh_round(imitator, tmp_path)
     strict = {"mismatch_limit": 1e-12, "importance_cap": cap}
     play.learner.training = TRAINING.model_copy(update=strict)
-    before = learner_state(play.learner)["weights"]
+    before = play.learner.state()["weights"]
     before = {name: value.clone() for name, value in before.items()}
     with pytest.raises(TrainingError, match="training.mismatch_limit: 1e-12"):
         play.run(lambda row: None, lambda: None)
-    after = learner_state(play.learner)["weights"]
+    after = play.learner.state()["weights"]
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert play.checkpoints.finished == 0

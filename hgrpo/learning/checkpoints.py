@@ -1,0 +1,106 @@
+"""Step checkpoints: kill a run at any point, run it again, and get the same outputs."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from hgrpo.atomic import atomic_folder
+from hgrpo.errors import UserError
+from hgrpo.learning.scratch import finished_steps, rows_file, step_folder, step_folders
+from hgrpo.learning.state_file import read_state, write_state
+
+_STATE = "learner.pt"
+# `every_s` for a run of many short steps, where saving each would take longer than the step.
+SHORT_STEPS_S = 30.0
+
+
+class Trained(Protocol):
+    """Something that training moves from step to step.
+
+    Attributes:
+        STATE: the keys of `state`.
+    """
+
+    STATE: tuple[str, ...]
+
+    def state(self) -> dict[str, object]:
+        """Everything that the next step depends on: tensors and plain values."""
+        ...
+
+    def load_state(self, state: Mapping[str, object]) -> None:
+        """Put back what `state` returned."""
+        ...
+
+
+class Checkpoints:
+    """The newest finished step of a run, kept in a folder that `locked_scratch` holds.
+
+    Args:
+        folder: the folder. A run may keep other files of its steps there too.
+        every_s: seconds that must pass between two saved steps. The outcome does not depend on
+            it: a resumed run repeats the steps since the last one that was saved.
+        clock: gives the time in seconds.
+    """
+
+    def __init__(
+        self, folder: Path, every_s: float = 0.0, clock: Callable[[], float] = time.monotonic
+    ):
+        self.folder = Path(folder)
+        self._every_s = every_s
+        self._clock = clock
+        self._saved_at = clock()
+
+    def save(self, trained: Trained, rows: Sequence[dict]) -> None:
+        """Keep the state after step len(rows) - 1, if enough time has passed.
+
+        Args:
+            trained: the learner.
+            rows: the log rows of all steps so far.
+        """
+        if self._clock() - self._saved_at < self._every_s:
+            return
+        newest = step_folder(self.folder, len(rows) - 1)
+        with atomic_folder(newest) as scratch:
+            write_state(trained.state(), scratch / _STATE)
+            rows_file(scratch).write_text(json.dumps(rows))
+        for folder in step_folders(self.folder):
+            if folder != newest:
+                shutil.rmtree(folder, ignore_errors=True)
+        self._saved_at = self._clock()
+
+    def restore(self, trained: Trained) -> list[dict]:
+        """Bring `trained` to the newest step that was kept; the log rows up to that step.
+
+        Raises:
+            UserError: a file is damaged. The message names it; no file is removed.
+        """
+        if not self.finished:
+            return []
+        last = step_folder(self.folder, self.finished - 1)
+        try:
+            state = read_state(last / _STATE, trained.STATE)
+            rows = _read_rows(rows_file(last))
+        except UserError as error:
+            raise UserError(
+                f"{error}; put a copy in its place, or remove {last} to go on from the step "
+                "before if that is still there, or else from the start"
+            ) from None
+        trained.load_state(state)
+        return rows
+
+    @property
+    def finished(self) -> int:
+        """Number of steps that need not be repeated."""
+        return finished_steps(self.folder)
+
+
+def _read_rows(path: Path) -> list[dict]:
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise UserError(f"{path}: missing") from None
+    except ValueError as error:
+        raise UserError(f"{path}: corrupted ({error})") from None

@@ -1,0 +1,60 @@
+"""What a step of a round logs about its rollouts and its advantages."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hgrpo.learning.batch import GroupAdvantages
+from hgrpo.trajectories.trajectory import Trajectory
+
+
+def rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:
+    """Rewards and counts of a step's trajectories, given group by group."""
+    flat = [trajectory for group in groups for trajectory in group]
+    returns = np.array([trajectory.env_return for trajectory in flat])
+    turns = sum(len(trajectory.turns) for trajectory in flat)
+    return {
+        "mean_reward": float(returns.mean()),
+        "std_reward": float(returns.std()),
+        "success_rate": sum(t.success for t in flat) / len(flat),
+        "n_turns": turns,
+        "mean_turns": turns / len(flat),
+        "completed": sum(not t.truncated for t in flat),
+        "truncated": sum(t.truncated for t in flat),
+        "context_overflow": sum(t.context_overflow for t in flat),
+        "n_trajectories": len(flat),
+        "n_groups": len(groups),
+        "n_action_tokens": sum(t.action_tokens for t in flat),
+        "n_forward_tokens": sum(len(t.token_ids) for t in flat),
+        "inadmissible_share": sum(t.inadmissible for t in flat) / turns,
+        "inadmissible": sum(t.inadmissible for t in flat),
+        "overlong": sum(t.overlong for t in flat),
+        "empty": sum(t.empty for t in flat),
+    }
+
+
+def advantage_row(
+    groups: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
+) -> dict:
+    """Dead groups, and mean absolute advantages by trajectory, by turn and by token.
+
+    Args:
+        groups: the step's trajectories, whose turns hold their advantages.
+        advantages: those of the groups, in the same order.
+    """
+    per_token = np.concatenate(
+        [
+            np.full(turn.span[1] - turn.span[0], turn.advantage)
+            for group in groups
+            for trajectory in group
+            for turn in trajectory.turns
+        ]
+    )
+    per_turn = np.concatenate([row for group in advantages for row in group.turns])
+    per_trajectory = np.concatenate([group.trajectory for group in advantages])
+    return {
+        "dead_groups": sum(group.dead for group in advantages),
+        "mean_abs_traj_adv": float(np.abs(per_trajectory).mean()),
+        "mean_abs_turn_adv": float(np.abs(per_turn).mean()),
+        "mean_abs_token_adv": float(np.abs(per_token).mean()),
+    }

@@ -1,0 +1,78 @@
+"""What a finished round leaves: policy, optimiser state, trajectories, log and summary."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hgrpo.learning.round import Round
+from hgrpo.learning.set_up import TRAINER_STATE
+from hgrpo.learning.state_file import write_state
+from hgrpo.policy.precision import dtype_name
+from hgrpo.trajectories.store import join_steps
+
+# Columns of the log whose sums over the round the summary tells.
+_COUNTS = (
+    "inadmissible",
+    "overlong",
+    "empty",
+    "dead_groups",
+    "truncated",
+    "context_overflow",
+)
+
+
+def write_round(played: Round, config: Mapping, elapsed_s: float, folder: Path) -> None:
+    """Write everything but the record of settings and code.
+
+    Args:
+        played: a round whose steps are finished.
+        config: the stage's settings, for the log.
+        elapsed_s: seconds the round took in this process.
+        folder: exists and is empty.
+    """
+    learner, rows = played.learner, played.rows
+    learner.policy.save_adapter(folder / "adapter")
+    write_state(learner.state(), folder / "adapter" / TRAINER_STATE)
+    join_steps(played.checkpoints.folder, len(rows), folder)
+    where = {"seed": played.id.seed, "round": played.id.index}
+    log = {"rows": rows, "config": {**config, **where}}
+    (folder / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
+    summary = {
+        "method": played.id.method.name,
+        **where,
+        **totals(rows),
+        "train_dtype": dtype_name(learner.autocast),
+        "final_kl_coef": learner.kl.coefficient,
+        "total_elapsed_s": elapsed_s,
+    }
+    (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+
+
+def totals(rows: Sequence[Mapping]) -> dict:
+    """Sums and means over a round's log rows.
+
+    Returns:
+        Sums, `mean_reward` of the first and of the last tenth of the steps, the mean norm of the
+        gradient (None if no step was taken), and under `counts` the sums of `_COUNTS`.
+    """
+    tenth = max(1, len(rows) // 10)
+    norms = [row["grad_norm"] for row in rows if row["grad_norm"] is not None]
+
+    def total(name: str) -> int:
+        return sum(row[name] for row in rows)
+
+    def mean(part: Sequence[Mapping]) -> float:
+        return sum(row["mean_reward"] for row in part) / len(part)
+
+    return {
+        "n_steps": len(rows),
+        "total_groups": total("n_groups"),
+        "total_trajectories": total("n_trajectories"),
+        "total_turns": total("n_turns"),
+        "total_action_tokens": total("n_action_tokens"),
+        "total_forward_tokens": total("n_forward_tokens"),
+        "mean_reward_first_10pct": mean(rows[:tenth]),
+        "mean_reward_last_10pct": mean(rows[-tenth:]),
+        "mean_grad_norm": sum(norms) / len(norms) if norms else None,
+        "counts": {name: total(name) for name in _COUNTS},
+    }

@@ -1,0 +1,152 @@
+"""Sets up a round: loads the policy, and makes learner, engine, collector and credit assigner."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch.optim import AdamW
+
+from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
+from hgrpo.credit.base import Context
+from hgrpo.credit.make import make_assigner
+from hgrpo.envs.kinds import EnvConfig
+from hgrpo.envs.make import env_factory
+from hgrpo.envs.panels import read_panels
+from hgrpo.learning.checkpoints import Checkpoints
+from hgrpo.learning.kl import KlController
+from hgrpo.learning.ranks import ALONE, Ranks
+from hgrpo.learning.round import Round, RoundId
+from hgrpo.learning.settings import TrainingConfig
+from hgrpo.learning.state_file import read_state
+from hgrpo.learning.update import Learner
+from hgrpo.policy.policy import Policy, check_adapter, check_policy, load_policy
+from hgrpo.policy.precision import autocast_dtype
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.rollout.collector import Collector
+from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout.make import make_engine
+from hgrpo.rollout.settings import EngineConfig
+
+TRAINER_STATE = "trainer_state.pt"
+_PANELS = "panels.json"
+
+
+@dataclass(frozen=True)
+class RoundSettings:
+    """The sections of a study that a round reads, beside its method."""
+
+    env: EnvConfig
+    model: ModelConfig
+    engine: EngineConfig
+    training: TrainingConfig
+
+
+@dataclass(frozen=True)
+class RoundInputs:
+    """The folders that a round starts from.
+
+    Attributes:
+        assets: games and panels.
+        base: the base model.
+        sft: the SFT policy, which the KL penalty anchors to.
+        policy: the policy to go on from; it may hold the state of the optimiser.
+        fitted: what the fit after the previous round wrote; None without one.
+        cache: folder that all jobs of a study share, for judges' answers.
+    """
+
+    assets: Path
+    base: Path
+    sft: Path
+    policy: Path
+    fitted: Path | None = None
+    cache: Path | None = None
+
+    def files(self) -> list[Path]:
+        """The files that decide what the round does, for its resume key."""
+        folders = [self.base, self.sft, self.policy, self.fitted]
+        inside = [sorted(p for p in f.iterdir() if p.is_file()) for f in folders if f]
+        return [self.assets / _PANELS, *(path for paths in inside for path in paths)]
+
+
+def check_inputs(model: ModelConfig, inputs: RoundInputs) -> None:
+    """Check that what a round starts from is whole.
+
+    Call this before computing the resume key: a damaged file changes the key, and the finished
+    steps kept under the old key would then be removed.
+
+    Raises:
+        UserError: a file is missing, damaged or of another model. The message names it.
+    """
+    check_adapter(inputs.base, lora=False)
+    for policy in (inputs.sft, inputs.policy):
+        check_policy(model, inputs.base, policy)
+    if (inputs.policy / TRAINER_STATE).is_file():
+        read_state(inputs.policy / TRAINER_STATE, Learner.STATE)
+    if inputs.fitted and (inputs.fitted / WEIGHTS).is_file():
+        check_checksum(inputs.fitted / WEIGHTS)
+
+
+def set_up(
+    id: RoundId,
+    settings: RoundSettings,
+    inputs: RoundInputs,
+    checkpoints: Checkpoints,
+    ranks: Ranks = ALONE,
+) -> Round:
+    """A round that is ready to run.
+
+    Args:
+        id: which round it is.
+        settings: of the study.
+        inputs: checked by `check_inputs`.
+        checkpoints: of this round; it resumes after the last finished step.
+        ranks: the processes that share the round.
+
+    Raises:
+        UserError: the model cannot be loaded, or the engine cannot play it.
+    """
+    policy = load_policy(settings.model, inputs.base, inputs.policy)
+    policy.load_reference(inputs.sft)
+    learner = _learner(policy, settings, inputs, ranks)
+    collector = _collector(policy, settings, inputs)
+    context = Context(
+        settings.env.name,
+        policy,
+        policy.conversation,
+        collector,
+        inputs.cache,
+        inputs.fitted,
+    )
+    assigner = make_assigner(id.method.credit, context)
+    collector.engine.embeddings = getattr(assigner, "reads_embeddings", False)
+    collector.situations = getattr(assigner, "reads_situations", False)
+    panel = read_panels(inputs.assets / _PANELS)["train"]
+    return Round(id, panel, collector, assigner, learner, checkpoints)
+
+
+def _learner(policy: Policy, settings: RoundSettings, inputs: RoundInputs, ranks: Ranks) -> Learner:
+    """The learner, with the optimiser's state of the previous round if there is one."""
+    training = settings.training
+    optimiser = AdamW(
+        [parameter for _, parameter in policy.trainable],
+        lr=training.lr,
+        betas=training.betas,
+        weight_decay=training.weight_decay,
+    )
+    autocast = autocast_dtype(settings.model, policy.device)
+    kl = KlController.start(training.kl)
+    learner = Learner(policy, optimiser, kl, training, autocast, ranks)
+    carried = inputs.policy / TRAINER_STATE
+    if carried.is_file():
+        learner.load_state(read_state(carried, Learner.STATE))
+    return learner
+
+
+def _collector(policy: Policy, settings: RoundSettings, inputs: RoundInputs) -> Collector:
+    """The collector, with its engine."""
+    training, conversation = settings.training, policy.conversation
+    sampling = Sampling(training.temperature, training.max_action_tokens)
+    engine = make_engine(settings.engine, policy, training.in_flight, sampling, conversation.end_id)
+    make_env = env_factory(settings.env, inputs.assets)
+    return Collector(
+        engine, conversation, make_env, settings.env.turn_cap, training.max_action_tokens
+    )
