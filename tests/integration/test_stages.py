@@ -137,6 +137,34 @@ def test_kill_9_and_rerun_is_byte_identical(study, played, tmp_path, when):
     assert not any(tmp_path.glob(".round.tmp-*"))
 
 
+# The command with a checkpoint at every step: by default one is kept every 30 s.
+SFT_SAVING_EVERY_STEP = """
+from hgrpo.cli import entry, sft
+sft.SHORT_STEPS_S = 0.0
+entry.run(sft.main)
+"""
+
+
+def test_kill_9_of_sft_and_rerun_is_byte_identical(study, tmp_path):
+    options = {"base": study.root / "base", "expert": study.root / "expert"}
+    options |= {"scratch": tmp_path / "scratch", "out": tmp_path / "sft"}
+    words = study.command("sft", **options)
+    words[1:3] = ["-c", SFT_SAVING_EVERY_STEP]
+    process = subprocess.Popen(
+        words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while not any((tmp_path / "scratch").glob("*/step_0000[2-9]")):
+        assert process.poll() is None
+        time.sleep(0.002)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "sft").exists()
+    done = study.run("sft", **options)
+    assert done.returncode == 0, done.stderr
+    assert outputs(tmp_path / "sft") == outputs(study.root / "sft")
+    assert not any((tmp_path / "scratch").glob("*/*"))
+
+
 def test_two_processes_play_the_round_of_one(study, played, tmp_path):
     out = tmp_path / "round"
     done = study.run("rl_round", **study.round_options(out), processes=2)

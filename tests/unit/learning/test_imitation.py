@@ -1,0 +1,91 @@
+"""Imitation resumes from a checkpoint as if it had never stopped."""
+
+import pytest
+import torch
+from tiny_policy import make_policy
+
+from hgrpo.learning.checkpoints import Checkpoints
+from hgrpo.learning.imitation import Example, ImitationSettings, imitate
+from hgrpo.learning.optimisers import sft_optimisers
+from hgrpo.policy.policy import load_policy
+from hgrpo.streams import generator
+
+SETTINGS = ImitationSettings(
+    epochs=2.5, batch=4, warmup_steps=2, microbatch_tokens=64, seed=3, autocast=None
+)
+# ceil(14 examples * 2.5 epochs / 4 a batch); the third epoch ends inside a batch.
+STEPS = 9
+
+
+class KillError(Exception):
+    pass
+
+
+def examples(number, name):
+    rng = generator("test-imitation", name)
+    return [
+        Example(rng.integers(0, 20, 6 + i % 5).tolist(), [(2, 4), (5, 6 + i % 5)])
+        for i in range(number)
+    ]
+
+
+@pytest.fixture(scope="module", params=["full", "lora"])
+def base(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    return make_policy(folder, adapt=request.param).config, folder
+
+
+def train(base, checkpoints=None, on_step=lambda row: None):
+    """Rows, weights and the optimisers' states; with full tuning one of them is Muon."""
+    policy = load_policy(*base)
+    matrix_lr = 0.02 if policy.config.adapt == "full" else None
+    optimisers = sft_optimisers(policy.trainable, matrix_lr, 1e-2, 0.01, None)
+    data = examples(14, "train"), examples(3, "validation")
+    rows = imitate(policy, optimisers, *data, SETTINGS, on_step, 3, checkpoints)
+    return rows, policy.trained_state(), [optimiser.state_dict() for optimiser in optimisers]
+
+
+def same(one, other):
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
+
+
+@pytest.mark.parametrize("last", [0, 4, STEPS - 1])
+def test_killed_after_any_step_it_ends_the_same(base, tmp_path, last):
+    def kill(row):
+        if row["step"] == last:
+            raise KillError
+
+    with pytest.raises(KillError):
+        train(base, Checkpoints(tmp_path), kill)
+    assert Checkpoints(tmp_path).finished == last + 1
+    seen = []
+    resumed = train(base, Checkpoints(tmp_path), seen.append)
+    assert same(resumed, train(base))
+    assert [row["step"] for row in seen] == list(range(STEPS))
+
+
+def test_steps_since_the_last_saved_one_are_repeated(base, tmp_path):
+    now = 0.0
+
+    def pass_a_second(row):
+        nonlocal now
+        now += 1.0
+        if row["step"] == 7:
+            raise KillError
+
+    # Every step takes a second; steps 3 and 6 end when three have passed since the last save.
+    with pytest.raises(KillError):
+        train(base, Checkpoints(tmp_path, 3.0, lambda: now), pass_a_second)
+    assert [path.name for path in tmp_path.iterdir()] == ["step_00006"]
+    assert same(train(base, Checkpoints(tmp_path)), train(base))
+
+
+def test_a_run_shorter_than_the_interval_saves_nothing(base, tmp_path):
+    train(base, Checkpoints(tmp_path, 1e9))
+    assert list(tmp_path.iterdir()) == []
