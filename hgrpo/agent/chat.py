@@ -9,7 +9,7 @@ from tokenizers import AddedToken, Tokenizer
 from hgrpo.agent.template import ChatTemplate, Pieces, together
 from hgrpo.errors import UserError
 
-# Played once before it is for earnest, as a whole and turn by turn.
+# A trial conversation. Its tokens as a whole must equal its tokens turn by turn.
 _TRIAL = (
     ("\n a hall ", "a door 12\n\n", "  the coin's"),
     ("go to door 1", "open door 12", "think: it's there"),
@@ -17,22 +17,22 @@ _TRIAL = (
 
 
 class ChatConversation:
-    """What `Conversation` is, for a chat model: the environment is the user, the policy replies.
+    """A `Conversation` for chat models: the environment is the user, the policy the assistant.
 
-    The template's special tokens are put in by their ids. Text is tokenised together with the
-    plain text of the template that it touches, and what looks like a special token in it is text:
-    a page or a game must not be able to close a turn. The policy samples a reply with the one
-    token that closes it; what else the template puts there belongs to the next observation.
-    Instances hold no state of an episode and can be shared.
+    The template's special tokens are inserted by id. Text is tokenised together with the template's
+    plain text next to it. Text that looks like a special token stays text, so that no page and no
+    game can close a turn. The policy samples a reply and the one token that closes it; whatever
+    else the template puts after a reply belongs to the next observation. Instances hold no state of
+    an episode and can be shared.
 
     Args:
-        tokenizer: of the model; from here on special tokens in text are text to it.
+        tokenizer: of the model. It is changed to treat special tokens in text as text.
         template: of the model.
         system: text of the system message; None leaves it to the template.
 
     Raises:
-        UserError: naming the file: the template does more than append, closes replies otherwise
-            than with a special token, or is other tokens as a whole than turn by turn.
+        UserError: naming the file: the template does more than append, does not close replies with
+            a special token, or gives other tokens for the whole than turn by turn.
     """
 
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate, system: str | None = None):
@@ -44,20 +44,21 @@ class ChatConversation:
         for token in self._controls:
             if token in (system or ""):
                 raise UserError(f"system: {token} is a special token of {self._file}")
-        # The longest first: one special token may begin as another does.
+        # Longest first: one special token may begin with another.
         names = sorted(self._controls, key=len, reverse=True)
         self._control = re.compile(f"({'|'.join(map(re.escape, names))})" if names else "(?!)()")
         closing = self._control.match(self._pieces.answer)
         if not closing or not self._pieces.tail.startswith(closing[0]):
             raise UserError(
-                f"{template.path}: replies are followed by {self._pieces.answer!r}, and the last "
-                f"by {self._pieces.tail!r}; both must begin with a special token, which closes them"
+                f"{template.path}: the template puts {self._pieces.answer!r} after a reply and "
+                f"{self._pieces.tail!r} after the last one; both must begin with the same special "
+                "token, which closes replies"
             )
         self.end_id = self._controls[closing[0]]
         self._after = self._pieces.answer[closing.end() :]
         self._encode = lru_cache(maxsize=200_000)(self._encode_uncached)
         self._decode = lru_cache(maxsize=200_000)(self._decode_uncached)
-        # Some files carry the settings of the training that they were last used for.
+        # Some files still hold the truncation and padding of the model's own training.
         tokenizer.no_truncation()
         tokenizer.no_padding()
         whole = tokenizer.encode(together(self._pieces, *_TRIAL), add_special_tokens=False).ids
@@ -66,15 +67,15 @@ class ChatConversation:
         self._check(whole, self._pieces.tail[closing.end() :])
 
     def opening(self, text: str) -> list[int]:
-        """Tokens of the reset text, up to where the first reply begins."""
+        """Tokens from the start of the conversation, through the reset text, to the first reply."""
         return self._tokens(*self._pieces.head, text, self._pieces.ask)
 
     def observation(self, text: str) -> list[int]:
-        """Tokens of an observation, up to where the next reply begins."""
+        """Tokens from the end of a reply, through the observation, to the next reply."""
         return self._tokens(self._after, text, self._pieces.ask)
 
     def reply(self, action: str) -> list[int]:
-        """Tokens of a reply as an expert would give it, closing token included."""
+        """Tokens of an expert's reply, with the closing token."""
         return [*self._encode(action), self.end_id]
 
     def command(self, reply: list[int]) -> str:
@@ -83,7 +84,7 @@ class ChatConversation:
         return self._decode(tuple(reply[:end])).strip()
 
     def _tokens(self, *parts: str) -> list[int]:
-        """Tokens of the template's pieces and the texts between them, which alternate."""
+        """Tokens of `parts`, in which pieces of the template and texts alternate."""
         ids: list[int] = []
         plain = ""
         for index, part in enumerate(parts):
@@ -103,7 +104,7 @@ class ChatConversation:
             found = next(token for token, special in self._controls.items() if special in ids)
             raise UserError(
                 f"{self._file}: the tokenizer makes the special token {found} out of plain "
-                "text; an environment could close turns with it"
+                "text, so an environment could close turns"
             )
         return ids
 
@@ -111,7 +112,7 @@ class ChatConversation:
         return self.tokenizer.decode(list(ids))
 
     def _check(self, whole: list[int], rest: str) -> None:
-        """The trial turn by turn must be the tokens that it is as a whole."""
+        """UserError unless the trial gives the same tokens turn by turn as it gives whole."""
         for token in self._controls:
             self._encode_uncached(token)
         asked, replied = _TRIAL
@@ -122,16 +123,16 @@ class ChatConversation:
         ids += self._tokens(rest)
         if ids != whole:
             raise UserError(
-                f"{self._file}: a conversation is other tokens as a whole than turn by turn: "
+                f"{self._file}: a conversation has other tokens as a whole than turn by turn: "
                 f"{_first_difference(self.tokenizer, whole, ids)}"
             )
 
 
 def _controls(tokenizer: Tokenizer, template: ChatTemplate, pieces: Pieces) -> dict[str, int]:
-    """Tokens that text must not hold: special ones, and what the template writes with.
+    """Tokens that text must not contain: special tokens, and added tokens that the template writes.
 
-    Some models mark tokens of their template as ordinary ones; added tokens of nothing but spaces
-    or line ends are ordinary text.
+    Some models mark their template's tokens as ordinary ones. Added tokens made of spaces or line
+    ends alone are ordinary text.
     """
     written = [*template.literals, *pieces.head[::2], pieces.ask, pieces.answer, pieces.tail]
     found = {}

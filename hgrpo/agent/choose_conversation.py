@@ -1,4 +1,4 @@
-"""Which conversation a base model is made for: this project's plain layout, or its own chat."""
+"""Choosing how a base model holds a conversation: in the plain format, or by its chat template."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 
 
 def conversation_for(base: Path, system: str | None = None) -> "Conversation | ChatConversation":
-    """The plain layout where the tokenizer has its tokens, else the model's chat template.
+    """The plain format if the tokenizer has its special tokens; otherwise the chat template.
 
     Args:
         base: folder of the base model.
         system: text of the system message; None leaves it to the template.
 
     Raises:
-        UserError: naming the file: no tokenizer, no chat template or one that does more than
-            append, or a system text for the plain layout, which has none.
+        UserError: naming the file: there is no tokenizer, no chat template, or one that does more
+            than append; or a system text is given and the plain format has no place for it.
     """
     tokenizer = load_tokenizer(base)
     if any(tokenizer.token_to_id(token) is None for token in (START, ACT, END)):
-        # Importing the template engine takes time that the plain layout has no use for.
+        # Importing the template engine takes time, and the plain format does not need it.
         from hgrpo.agent.chat import ChatConversation
         from hgrpo.agent.template import ChatTemplate
 
         return ChatConversation(tokenizer, ChatTemplate(base), system)
     if system is not None:
-        raise UserError(f"system: {base} has this project's plain layout, without system messages")
+        raise UserError(f"system: {base} has this project's plain format, without system messages")
     return Conversation(tokenizer)

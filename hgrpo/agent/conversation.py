@@ -1,4 +1,4 @@
-"""The conversation as tokens: it only grows, so nothing that was sampled is tokenised again."""
+"""The conversation as tokens: it only grows, so sampled tokens are never tokenised again."""
 
 import re
 from functools import lru_cache
@@ -11,12 +11,12 @@ from hgrpo.errors import UserError
 
 
 class Conversation:
-    """Renders observations to tokens and replies to commands, for models with the plain layout.
+    """Turns observations into tokens and sampled tokens into commands, in the plain format.
 
-    Layout: `<start>` reset text `<act>` reply `</act>` observation `<act>` reply `</act>` ...
-    The reply, with its closing `</act>`, is what the policy samples. What looks like a special
-    token in a text is text: a page or a game must not be able to close a turn. Instances hold no
-    state of an episode and can be shared.
+    Format: `<start>` reset text `<act>` reply `</act>` observation `<act>` reply `</act>` ...
+    The policy samples each reply with its closing `</act>`. Text that looks like a special token
+    stays text, so that no page and no game can close a turn. Instances hold no state of an episode
+    and can be shared.
     """
 
     def __init__(self, tokenizer: Tokenizer):
@@ -38,15 +38,15 @@ class Conversation:
         self._decode = lru_cache(maxsize=200_000)(self._decode_uncached)
 
     def opening(self, text: str) -> list[int]:
-        """Tokens of the reset text, up to where the first reply begins."""
+        """Tokens from `<start>`, through the reset text, to the first reply."""
         return [self.start_id, *self._encode(text), self.act_id]
 
     def observation(self, text: str) -> list[int]:
-        """Tokens of an observation, up to where the next reply begins."""
+        """Tokens of an observation, to the next reply."""
         return [*self._encode(text), self.act_id]
 
     def reply(self, action: str) -> list[int]:
-        """Tokens of a reply as an expert would give it, closing token included."""
+        """Tokens of an expert's reply, with the closing `</act>`."""
         return [*self._encode(action), self.end_id]
 
     def command(self, reply: list[int]) -> str:
@@ -56,19 +56,19 @@ class Conversation:
 
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
         ids = self.tokenizer.encode(text, add_special_tokens=False).ids
-        # The tokenizer's own `encode_special_tokens` does not do: the tiny vocabulary holds its
-        # special tokens as pieces too, and its padding stands for pieces of over 1000 characters.
+        # The tokenizer's own `encode_special_tokens` is not enough: the tiny vocabulary also holds
+        # its special tokens as pieces, and encodes a piece of over 1000 characters as padding.
         return tuple(ids) if self._special.isdisjoint(ids) else self._encode_in_parts(text)
 
     def _encode_in_parts(self, text: str) -> tuple[int, ...]:
-        """Cut a text that would hold a special token until no part does; it decodes as before."""
+        """Cut a text until no part encodes to a special token; it decodes to the same text."""
         cuts = [found.start() + 1 for found in self._looks_special.finditer(text)]
         cuts = [0, *(cuts or [len(text) // 2]), len(text)]
         parts = [text[start:end] for start, end in pairwise(cuts) if start < end]
         if len(parts) == 1:
             raise UserError(
-                f"tokenizer.json: the tokenizer makes a special token out of {text!r}; an "
-                "environment could close turns with it"
+                f"tokenizer.json: the tokenizer makes a special token out of {text!r}, so an "
+                "environment could close turns"
             )
         return tuple(number for part in parts for number in self._encode_uncached(part))
 

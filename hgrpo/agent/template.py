@@ -1,8 +1,8 @@
-"""A chat template, taken apart into the fixed texts between which messages stand.
+"""A chat template, taken apart into the fixed texts between messages.
 
-A conversation here only grows: what was sampled is never rendered or tokenised again. A template
-serves if it does the same, and a trial says whether it does: conversations rendered whole must be
-what the pieces put together give, whatever stands in the messages.
+A conversation only grows: sampled tokens are never rendered or tokenised again. So a template must
+only append, and a trial checks that: for many kinds of messages, a conversation rendered whole must
+equal the fixed texts and messages put together.
 """
 
 import json
@@ -18,13 +18,13 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from hgrpo.errors import UserError
 
 _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
-# Texts that stand nowhere else: where they come out is where messages are put in.
+# Texts that no template contains: they mark where it puts the messages.
 _SYSTEM, _ASKED, _REPLIED = (
     "the-system-says",
     ("first-seen", "then-seen"),
     ("first-done", "then-done"),
 )
-# What messages hold in a trial, each with the mistake that it brings to light.
+# Messages of the trials, under the name of what each trial varies.
 _TRIALS = {
     "plain messages": (("a hall", "a door", "a coin"), ("go", "open door 1", "take coin")),
     "spaces and line ends around the messages": (
@@ -51,10 +51,10 @@ class Pieces:
     """The fixed texts of a conversation: head, observation, ask, reply, answer, observation, ...
 
     Attributes:
-        head: before the first observation, in parts: the template's and, in between, the system
-            text, where one was given.
-        ask: from an observation to the reply; also what a reply is asked for with.
-        answer: from a reply to the next observation.
+        head: before the first observation; if a system text is given, the parts before it, the
+            text itself, and the part after it.
+        ask: between an observation and the reply, also when the reply is still to come.
+        answer: between a reply and the next observation.
         tail: after the last reply of a finished conversation.
     """
 
@@ -64,8 +64,8 @@ class Pieces:
     tail: str
 
 
-# What templates raise when they are parsed or rendered; going deeper or being larger than they may
-# is among it, and so is the sandbox's refusal of what is not theirs.
+# Errors of parsing and rendering a template: its own mistakes, recursion too deep, text too large,
+# and access that the sandbox refuses.
 _MISTAKES = (
     TemplateError,
     ArithmeticError,
@@ -81,8 +81,8 @@ _MISTAKES = (
 class ChatTemplate:
     """The chat template of a model's folder.
 
-    Rendered as transformers renders it (`apply_chat_template`), without its clock: a system prompt
-    with today's date would be another one tomorrow.
+    It renders as transformers does (`apply_chat_template`), but without the clock: a system prompt
+    with today's date would differ tomorrow. That is why transformers' own renderer is not used.
 
     Raises:
         UserError: the folder has no template, or it is not one.
@@ -110,7 +110,7 @@ class ChatTemplate:
         replied: Sequence[str],
         system: str | None = None,
     ) -> str:
-        """A conversation as text; with a reply less than observations, up to where one begins.
+        """A conversation as text; with one reply fewer than observations, it ends before the reply.
 
         Raises:
             UserError: the template refuses the conversation.
@@ -131,7 +131,7 @@ class ChatTemplate:
             )
         except UndefinedError as error:
             raise UserError(
-                f"{self.path}: the chat template uses what there is not here ({_line(error)})"
+                f"{self.path}: the chat template uses something undefined here ({_line(error)})"
             ) from None
         except _MISTAKES as error:
             about = "" if system is None else " with a system text"
@@ -140,15 +140,15 @@ class ChatTemplate:
             ) from None
 
     def pieces(self, system: str | None = None) -> Pieces:
-        """What stands around the messages.
+        """The fixed texts around the messages.
 
         Args:
             system: text of a system message; None leaves that to the template.
 
         Raises:
-            UserError: naming the file: conversations are not these pieces put together, as where
-                messages are trimmed, thoughts are taken out of earlier replies, or a system prompt
-                moves.
+            UserError: naming the file: the template does more than put messages between fixed
+                texts. Some trim messages, remove thoughts from earlier replies, or move a system
+                prompt.
         """
         text = self.render(_ASKED, _REPLIED, None if system is None else _SYSTEM)
         marks = [] if system is None else [_SYSTEM]
@@ -188,7 +188,7 @@ class ChatTemplate:
 
 
 def together(pieces: Pieces, asked: Sequence[str], replied: Sequence[str]) -> str:
-    """A conversation as text, made of its pieces."""
+    """A conversation as text: fixed texts and messages put together."""
     text = "".join(pieces.head)
     for index, shown in enumerate(asked):
         text += (pieces.answer if index else "") + shown + pieces.ask
@@ -197,7 +197,7 @@ def together(pieces: Pieces, asked: Sequence[str], replied: Sequence[str]) -> st
 
 
 class _Generation(Extension):
-    """`{% generation %}` marks replies for those who mask by them; the text is as without it."""
+    """`{% generation %}` marks replies for loss masks; here the mark is ignored."""
 
     tags = {"generation"}
 
@@ -207,7 +207,7 @@ class _Generation(Extension):
 
 
 def _read(folder: Path) -> tuple[Path, str, dict[str, str]]:
-    """File of the template, its source, and the tokens it may name."""
+    """File of the template, its source, and the tokens that it may refer to by name."""
     path, config = folder / "chat_template.jinja", folder / "tokenizer_config.json"
     settings = _json(folder / "special_tokens_map.json") | _json(config)
     if path.is_file():
@@ -238,7 +238,7 @@ def _json(path: Path) -> dict:
 
 
 def _tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False) -> str:
-    # jinja2's own would escape what HTML does not allow.
+    # jinja2's own filter would escape characters for HTML.
     return json.dumps(
         value,
         ensure_ascii=ensure_ascii,
@@ -257,7 +257,7 @@ def _line(error: Exception) -> str:
 
 
 def _difference(expected: str, found: str) -> str:
-    """Where two texts part, for a message."""
+    """The place where two texts begin to differ, for a message."""
     pairs = enumerate(zip(expected, found, strict=False))
     at = next((i for i, (a, b) in pairs if a != b), min(len(expected), len(found)))
     start = max(0, at - 20)

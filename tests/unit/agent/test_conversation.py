@@ -145,7 +145,7 @@ def test_a_tokenizer_with_the_layouts_tokens_has_the_plain_layout(tmp_path):
     TOKENIZER.save(str(tmp_path / "tokenizer.json"))
     conversation = conversation_for(tmp_path)
     assert conversation.opening(TEXTS[0]) == Conversation(TOKENIZER).opening(TEXTS[0])
-    with pytest.raises(UserError, match="system: .* has this project's plain layout"):
+    with pytest.raises(UserError, match="system: .* has this project's plain format"):
         conversation_for(tmp_path, "Be brief.")
 
 
