@@ -1,11 +1,10 @@
 """Compare the numbers of two results folders of one study: weights, turns, sequences, episodes.
 
-A change that should move no number is checked with it: run the study before and after the change, on
-one machine, then compare. Every file that both folders hold is compared; a round that only one of
-them holds is named. Fits between the rounds are compared under their present folder `credit_fit` and
-their former one, `turnrd`.
+It checks a change that should move no number: run the study before and after the change on one
+machine, then compare. Every file that both folders hold is compared; a file that only one of them
+holds is named. Fits between the rounds once lay in `turnrd` and lie in `credit_fit` now.
 
-Exit status: 0 all equal, 1 a difference or nothing to compare.
+Exit status: 0 if all files are equal, 1 if one differs or there is nothing to compare.
 
 Example:
   python benchmarks/same_numbers.py before/results/smoke results/smoke
