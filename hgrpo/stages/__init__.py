@@ -6,6 +6,7 @@ A stage's module says everything about the stage:
     OUTPUTS      name -> file in that folder
     RESOURCES    what a job asks of the machine, where the study does not say otherwise
     ENV_USES, ENGINE_USES    what it uses of the study's environment and engine
+    LOADS_CREDIT  given if it loads the credit assigners that its settings name
     Settings     what the stage is given as --config
     Paths        the files and folders that its command takes
     from_study   the part of a study that the settings are made of

@@ -64,6 +64,7 @@ OUTPUTS = {
 RESOURCES = {"mem_mb": 2000}
 ENV_USES = ("factory",)
 ENGINE_USES = ("make",)
+LOADS_CREDIT = True
 
 
 class Arm(Strict):

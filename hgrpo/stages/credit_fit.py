@@ -23,6 +23,7 @@ FOLDER = "credit_fit/{method}/seed_{seed}/round_{round}"
 JOB = ("seed", "round")
 OUTPUTS = {"model": "model.safetensors", "card": "model.json", "log": "train_log.json"}
 RESOURCES = {"mem_mb": 1500}
+LOADS_CREDIT = True
 
 
 class Settings(Strict):

@@ -51,6 +51,7 @@ OUTPUTS = {
 RESOURCES = {"mem_mb": 1700}
 ENV_USES = ("factory",)
 ENGINE_USES = ("make",)
+LOADS_CREDIT = True
 
 
 class Settings(Strict):

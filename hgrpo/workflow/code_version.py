@@ -22,10 +22,11 @@ from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
 # What a stage's module says for planning. It reaches a job through its params and inputs.
-_PLANS = {"from_study", "from_whole_study", "inputs", "outputs"} | {
+_PLANS = {"from_study", "from_whole_study", "inputs", "outputs", "Paths"} | {
     "RESOURCES",
     "ENV_USES",
     "ENGINE_USES",
+    "LOADS_CREDIT",
 }
 _PLANNING_MODULES = ("stages.files", "stages.order", "stages.paths")
 # Base classes of plug-ins: their public methods and attributes are capabilities.
@@ -49,11 +50,12 @@ def code_version(
 def code_of(stage: str, settings: Mapping) -> str:
     """`code_version` for a stage's settings, as its --config holds them.
 
-    A section `env` names the environment, `engine` the engine, and every section `credit` an
-    assigner.
+    A section `env` names the environment and `engine` the engine. In the settings of a stage that
+    loads credit assigners, every section `credit` names one.
     """
     env, engine = settings.get("env") or {}, settings.get("engine") or {}
-    return code_version(stage, env.get("name"), engine.get("kind"), _credit_kinds(settings))
+    credit = _credit_kinds(settings) if "LOADS_CREDIT" in vars(load(stage)) else ()
+    return code_version(stage, env.get("name"), engine.get("kind"), credit)
 
 
 def _credit_kinds(settings: object) -> set[str]:

@@ -68,8 +68,73 @@ def test_comments_and_docstrings_rerun_nothing(checkout):
 
 
 def test_edited_page_code_writes_only_the_page(checkout):
-    append(checkout, "hgrpo/cli/report.py", "WIDTH = 7\n")
+    append(checkout, "hgrpo/stages/report.py", "WIDTH = 7\n")
     assert checkout.planned() == REPORT
+
+
+def test_an_edit_in_another_environment_reruns_nothing(checkout):
+    for name in ("__init__", "env", "settings", "judge", "demonstrate"):
+        append(checkout, f"hgrpo/envs/webshop/{name}.py", "FLOOR = 1e-6\n")
+    assert checkout.planned() == set()
+
+
+def test_an_edit_in_another_engine_or_assigner_reruns_nothing(checkout):
+    for name in ("rollout/vllm/engine", "rollout/vllm/settings", "credit/judge/scores"):
+        append(checkout, f"hgrpo/{name}.py", "FLOOR = 1e-6\n")
+    assert checkout.planned() == set()
+
+
+def test_a_capability_of_the_environment_reruns_the_stages_that_use_it(checkout):
+    # Only a judge reads this text, and the study has none.
+    append(checkout, "hgrpo/envs/alfworld/judge.py", "FLOOR = 1e-6\n")
+    assert checkout.planned() == set()
+    append(checkout, "hgrpo/envs/alfworld/expert.py", "FLOOR = 1e-6\n")
+    made_again = {"Expert trajectories", "Base model"} | SFT | trained() | MERGED
+    assert checkout.planned() == made_again
+
+
+def test_a_reworded_error_reruns_nothing(checkout):
+    checkout.edit("hgrpo/rollout/vllm/engine.py", "are in use", "are busy")
+    checkout.edit("hgrpo/rollout/torch/engine.py", "are in use", "are busy")
+    checkout.edit("hgrpo/policy/compatible.py", "adapter?", "policy?")
+    assert checkout.planned() == set()
+
+
+def test_a_reworded_description_reruns_nothing(checkout):
+    checkout.edit("hgrpo/learning/settings.py", "P: groups collected", "P: tasks played")
+    checkout.edit("hgrpo/envs/alfworld/settings.py", 'description="', 'description="Reworded: ')
+    checkout.edit("hgrpo/stages/rl_round.py", "folder of games and panels", "assets")
+    assert checkout.planned() == set()
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "jobs"),
+    [
+        ("learning/settings.py", "lr: float = Field(3e-4", "lr: float = Field(2e-4", "rounds"),
+        (
+            "evaluation/settings.py",
+            "test_games: int = Field(500",
+            "test_games: int = Field(400",
+            "evaluations",
+        ),
+        ("learning/sft_settings.py", "lr: float = Field(2e-3", "lr: float = Field(1e-3", "sft"),
+        (
+            "evaluation/settings.py",
+            "bootstrap: int = Field(10_000",
+            "bootstrap: int = Field(5_000",
+            "page",
+        ),
+    ],
+)
+def test_a_changed_default_reruns_what_reads_it(checkout, file, old, new, jobs):
+    expected = {
+        "rounds": trained() | MERGED,
+        "evaluations": SFT_EVALUATIONS | evaluations() | MERGED,
+        "sft": SFT | trained() | MERGED,
+        "page": DRAWN,
+    }
+    checkout.edit(f"hgrpo/{file}", old, new)
+    assert checkout.planned() == CONFIG | expected[jobs]
 
 
 def test_edited_plot_code_redraws_only(checkout):
