@@ -1,4 +1,4 @@
-"""Chat models' conversations: turn by turn they are, token for token, what they are as a whole."""
+"""A chat model's conversation has the same tokens turn by turn as it has whole."""
 
 import json
 
@@ -13,8 +13,8 @@ from hgrpo.agent.choose_conversation import conversation_for
 from hgrpo.errors import UserError
 
 TEXT = st.text(max_size=30)
-# A model's reply follows tokens that are already there; one that begins with spaces or line ends is
-# other tokens after them than together with them, and stays what was sampled.
+# A reply that begins with spaces or line ends would merge with the tokens before it if both were
+# tokenised together. Sampled tokens are kept as they are, so such replies are left out here.
 REPLY = TEXT.filter(lambda text: not text[:1].isspace())
 FORGED = st.lists(
     st.one_of(TEXT, st.sampled_from([START, END, "<|endoftext|>", "<tool_call>", "<|im_", "\n"])),
@@ -34,7 +34,7 @@ def family(request, tmp_path_factory):
 
 
 def turn_by_turn(conversation, observations, replies):
-    """Tokens as an episode gathers them; what follows the last reply is left out."""
+    """Tokens as an episode collects them, up to the last reply."""
     ids = conversation.opening(observations[0])
     for index, reply in enumerate(replies):
         ids = ids + (conversation.observation(observations[index]) if index else [])

@@ -1,4 +1,4 @@
-"""Taking over an existing base model: all that later stages need of it is looked for here."""
+"""Adopting an existing base model: whatever later stages need of it is checked here."""
 
 import json
 import os
@@ -42,7 +42,7 @@ EMBEDDINGS = "model.embed_tokens.weight"
 
 
 def tensors_of(config) -> dict[str, torch.Tensor]:
-    """The weights of a model, those of its norms as float32 and all others as bfloat16."""
+    """Weights of a model: its norms as float32, all others as bfloat16."""
     state = AutoModelForCausalLM.from_config(config).state_dict()
     return {
         name: tensor.clone() if "norm" in name else tensor.bfloat16()
@@ -97,7 +97,7 @@ def command(monkeypatch, tmp_path):
     return call
 
 
-def test_a_folder_with_the_tokens_is_taken_over(command, source):
+def test_a_folder_with_the_tokens_is_adopted(command, source):
     (source / "README.md").write_text("about it")
     out = command(source)
     assert load_tokenizer(out).token_to_id(ACT) == 2
@@ -152,7 +152,7 @@ def test_weights_in_several_files_become_one(command, source):
     assert json.loads(out.read_bytes()[8 : 8 + length])["__metadata__"] == {"format": "pt"}
 
 
-def test_a_chat_model_is_taken_over(command, source):
+def test_a_chat_model_is_adopted(command, source):
     write_chat(source)
     config = LlamaConfig(**SIZES | {"vocab_size": chat_tokenizer().get_vocab_size()})
     config.save_pretrained(source)
@@ -190,7 +190,7 @@ def refused(command, capsys, path, **more) -> str:
     return said
 
 
-def test_a_tokenizer_of_neither_layout_is_refused(command, source, tmp_path, capsys):
+def test_a_tokenizer_of_neither_format_is_refused(command, source, tmp_path, capsys):
     write_tokenizer(source, [START])
     said = refused(command, capsys, source)
     assert said.startswith(f"error: configs/models/mine.yaml: path: {source}: ")
@@ -241,7 +241,7 @@ def test_pickles_beside_weights_are_left_where_they_are(command, source):
         ("[]", "a mapping was expected"),
     ],
 )
-def test_a_config_that_cannot_be_had_is_refused(command, source, capsys, config, expected):
+def test_a_config_that_cannot_be_used_is_refused(command, source, capsys, config, expected):
     (source / "config.json").write_text(config)
     assert f"path: {source}: config.json: {expected}" in refused(command, capsys, source)
 
@@ -314,7 +314,7 @@ FAMILIES = [LlamaConfig, Qwen2Config]
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("shard", [300, 10_000])
-def test_what_transformers_saved_is_taken_over(command, source, family, tied, shard):
+def test_what_transformers_saved_is_adopted(command, source, family, tied, shard):
     (source / "model.safetensors").unlink()
     model = AutoModelForCausalLM.from_config(family(**SIZES, tie_word_embeddings=tied))
     model.save_pretrained(source, max_shard_size=shard)
@@ -325,7 +325,7 @@ def test_what_transformers_saved_is_taken_over(command, source, family, tied, sh
 
 
 def write_model(folder, config, **changed):
-    """Put a model into `folder`, some of its tensors others than they ought to be, or away."""
+    """Put a model into `folder`, with some tensors changed, or left out where None."""
     config.save_pretrained(folder)
     tensors = tensors_of(config) | changed
     kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}

@@ -1,4 +1,4 @@
-"""Getting at the wheel of a packaged model; what is in it: tests/integration/test_smollm2.py."""
+"""Finding the wheel of a packaged model. Its contents: tests/integration/test_smollm2.py."""
 
 import hashlib
 import sys
@@ -15,7 +15,7 @@ from hgrpo.errors import UserError
 
 @pytest.fixture
 def converted(monkeypatch):
-    """What would have been converted, instead of a conversion."""
+    """Bytes of the files that would be converted; nothing is."""
     found = []
     gguf = ModuleType("gguf")
     gguf.__spec__ = sys.__spec__

@@ -1,4 +1,4 @@
-"""A policy is of its base's architecture and its study's LoRA settings, or one line says not."""
+"""A policy must have its base's architecture and its study's LoRA settings."""
 
 import json
 
@@ -15,7 +15,7 @@ CONFIGS = {"full": "config.json", "lora": "adapter_config.json"}
 
 @pytest.fixture
 def loads(tmp_path):
-    """Saves a policy, some keys of its config changed; the calls that load it."""
+    """Saves a policy with some keys of its config changed, and returns the calls that load it."""
 
     def save(adapt, **changes):
         made = make_policy(tmp_path / "base", adapt=adapt)
@@ -134,7 +134,7 @@ def test_an_adapter_of_many_targets_is_saved_with_those_of_the_study(tmp_path):
     made = make_policy(tmp_path / "base", adapt="lora")
     parts = [f"self_attn.{x}_proj" for x in "qkvo"] + [f"mlp.{x}_proj" for x in ("gate", "up")]
     targets = [f"{layer}{part}" for layer in ("", "0.", "1.", "layers.0.") for part in parts]
-    # From so many on PEFT takes those away that others imply.
+    # From twenty on, PEFT drops targets that others imply.
     assert len(targets) >= 20
     lora = made.config.lora.model_copy(update={"targets": targets})
     config = made.config.model_copy(update={"lora": lora})

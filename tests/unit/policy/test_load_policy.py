@@ -1,4 +1,4 @@
-"""Bases, targets and attentions that a policy cannot be loaded with: named, in one line."""
+"""Bases, targets and attentions that do not load are named in one line."""
 
 import importlib.util
 
@@ -40,7 +40,7 @@ def test_a_tensor_that_does_not_fit_is_named(made, capfd, adapt, changed, expect
 
 @pytest.fixture
 def read(monkeypatch):
-    """Names of the files whose weights were looked through."""
+    """Names of the files whose values were checked."""
     names = []
     load = saved_weights.load_file
     monkeypatch.setattr(saved_weights, "load_file", lambda p: names.append(p.name) or load(p))

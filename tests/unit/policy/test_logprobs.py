@@ -1,4 +1,4 @@
-"""Log-probabilities in chunks, with less memory and in other formats: the same numbers."""
+"""Log-probabilities in chunks, with less memory and in other formats are the same numbers."""
 
 import pytest
 import torch
@@ -64,7 +64,7 @@ def test_chunks_change_nothing_and_keep_no_whole_table(base, monkeypatch):
         logprobs, "_chosen_logprobs", lambda s, *rest: rows.append(len(s)) or made(s, *rest)
     )
     chunked = differentiated(policy, entropies=True)
-    # Three chunks, and each once more in the backward pass.
+    # Three chunks, each computed again in the backward pass.
     assert sorted(rows) == sorted([4, 4, SAMPLED - 8] * 2)
     for one, other in zip(whole, chunked, strict=True):
         assert torch.allclose(one, other, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Where a fresh LoRA adapter starts: at its own random numbers, whatever else was drawn."""
+"""A fresh LoRA adapter has its own random numbers, whatever else was drawn."""
 
 import pytest
 import torch

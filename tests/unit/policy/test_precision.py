@@ -1,4 +1,4 @@
-"""Training passes are in bfloat16 where a device multiplies in it, unless a config says which."""
+"""Training passes use bfloat16 if the device has it, unless the config names a type."""
 
 import pytest
 import torch
