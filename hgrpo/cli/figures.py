@@ -14,7 +14,7 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.cli.entry import arguments, read_config, run
 from hgrpo.report.draw import draw_all
 from hgrpo.report.inputs import read_inputs
-from hgrpo.report.logs import read_first_turns, read_fits
+from hgrpo.report.logs import read_first_turns, read_fits, run_of
 
 
 def main() -> None:
@@ -32,12 +32,15 @@ def main() -> None:
         help="turns.parquet of the first round of every run, for the credit pictures",
     )
     parser.add_argument(
-        "--fits", type=Path, nargs="*", default=[], help="train_log.json of every TurnRD fit"
+        "--fits", type=Path, nargs="*", default=[], help="train_log.json of every fit"
     )
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     args = parser.parse_args()
     inputs = read_inputs(read_config(args.config), args.episodes, args.train_logs, args.fits)
-    turns, fits = read_first_turns(args.turns), read_fits(args.fits)
+    # The logs of other fits have columns of their own, and no figure.
+    learnt = inputs.arms.with_figure("turnrd")
+    fits = read_fits([path for path in args.fits if run_of(path)[0] in learnt])
+    turns = read_first_turns(args.turns)
     with atomic_folder(args.out) as folder:
         index = draw_all(inputs, turns, fits, folder)
     print(f"{len(index)} figures: {args.out}")
