@@ -69,7 +69,7 @@ class FitSettings(Strict):
 
 
 class ModelSettings(Strict):
-    """The network. v1 pools turns by a query's attention, v2 gives each turn a score and a value."""
+    """The network. v1 pools turns by attention of a query, v2 gives each turn score and value."""
 
     version: Literal["v1", "v2"] = "v2"
     layers: int = Field(2, gt=0)
