@@ -17,8 +17,8 @@ what an action was worth. These methods are settings of the knobs:
     advantage_t = w_traj * A_traj + sum_j w_j * norm_j(credit_j(value_j(graph(key_j))))
 
 Left out: the memory of edges and outcomes of earlier updates with its task scheduler (TIGPO,
-https://arxiv.org/abs/2609.03383), importance ratios of whole turns (GRAFT, GAGPO; they belong to the loss), clusters that
-depend on the order of rollouts, and learned scores.
+https://arxiv.org/abs/2609.03383), importance ratios of whole turns (GRAFT, GAGPO; they belong to
+the loss), clusters that depend on the order of rollouts, and learned scores.
 """
 
 from typing import TYPE_CHECKING

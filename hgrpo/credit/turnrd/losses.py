@@ -72,8 +72,8 @@ def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature:
     Anchors are the turns of trajectories with R > 0, and the positives of an anchor are the other
     such turns. The denominator runs over all turns but the anchor. Several positives are averaged
     outside the logarithm, as in "Supervised Contrastive Learning",
-    https://arxiv.org/abs/2004.11362. The loss is 0 without a success, without a failure, or with fewer than two
-    successful turns.
+    https://arxiv.org/abs/2004.11362. The loss is 0 without a success, without a failure, or with
+    fewer than two successful turns.
 
     Args:
         hidden: [B, T, H].
