@@ -61,6 +61,10 @@ class Arms:
         """The supervised policy's arm, if the study has one."""
         return next((name for name, arm in self.by_name.items() if not arm.trained), None)
 
+    def with_figure(self, figure: str) -> list[str]:
+        """The trained arms whose credit declares a figure of its own."""
+        return [name for name in self.trained if figure in self.by_name[name].credit.figures]
+
     def label(self, name: str) -> str:
         """What people read."""
         return self.by_name[name].label

@@ -23,7 +23,6 @@ def drawings(
         inputs: from `read_inputs`. turns: from `read_first_turns`. fits: from `read_fits`.
     """
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
-    fitted = [name for name in arms.trained if "turnrd" in arms[name].credit.figures]
     makers = [
         lambda: outcome.forest(comparison, arms),
         lambda: alpha.alpha(comparison, logs, arms, inputs.sweep),
@@ -35,7 +34,7 @@ def drawings(
         lambda: credit.credit_strips(credit.credit_table(turns, arms), arms),
         lambda: training.protocol_comparison(comparison, logs, arms),
         lambda: alpha.alpha_diagnostics(logs, arms, inputs.sweep),
-        lambda: turnrd.turnrd(logs, fits, arms, fitted),
+        lambda: turnrd.turnrd(logs, fits, arms, arms.with_figure("turnrd")),
         lambda: training.health(logs, arms),
     ]
     for make in makers:

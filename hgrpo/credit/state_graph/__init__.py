@@ -1,15 +1,24 @@
 """Credit from the graph of states that a group's rollouts share: one assigner with knobs.
 
 The rollouts of a task meet in states. What other rollouts did there next, and how they ended, says
-what an action was worth. These methods are settings of the knobs: GiGPO (arXiv 2505.10978), HGPO
-(arXiv 2602.22817), SALT (arXiv 2510.20022), GraphGPO (arXiv 2605.26684), G2PO (arXiv 2606.22995),
-CRBC, GRAFT and GraphHCA (2026).
+what an action was worth. These methods are settings of the knobs:
+- GiGPO, "Group-in-Group Policy Optimization for LLM Agent Training",
+  https://arxiv.org/abs/2505.10978
+- HGPO, "Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",
+  https://arxiv.org/abs/2602.22817
+- SALT, "Step-level Advantage Assignment for Long-horizon Agents via Trajectory Graph",
+  https://arxiv.org/abs/2510.20022
+- GraphGPO, "Beyond Trajectory-Level Attribution: Graph-Based Credit Assignment for Agentic
+  Reinforcement Learning", https://arxiv.org/abs/2605.26684
+- G2PO, "Group-Graph Policy Optimization for Long-Horizon Agentic Reinforcement Learning",
+  https://arxiv.org/abs/2606.22995
+- CRBC, GRAFT and GraphHCA (2026)
 
     advantage_t = w_traj * A_traj + sum_j w_j * norm_j(credit_j(value_j(graph(key_j))))
 
-Left out: the memory of edges and outcomes of earlier updates with its task scheduler (TIGPO, arXiv
-2609.03383), importance ratios of whole turns (GRAFT, GAGPO; they belong to the loss), clusters that
-depend on the order of rollouts, and learned scores.
+Left out: the memory of edges and outcomes of earlier updates with its task scheduler (TIGPO,
+https://arxiv.org/abs/2609.03383), importance ratios of whole turns (GRAFT, GAGPO; they belong to
+the loss), clusters that depend on the order of rollouts, and learned scores.
 """
 
 from typing import TYPE_CHECKING

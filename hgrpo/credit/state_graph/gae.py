@@ -12,11 +12,11 @@ def extended(td: np.ndarray, graph: Graph, turns: Turns, mode: str, decay: float
     """TD errors plus the decayed errors of what follows, [N].
 
     `path` adds the later errors of the turn's own rollout ("High-Dimensional Continuous Control
-    Using Generalized Advantage Estimation", arXiv 1506.02438). The other modes are GRAFT's
-    Graph-GAE (2026): for each k from 1 to the number of turns that follow, they add decay^k times
-    the mean error of all transitions that leave a state exactly k transitions ahead. `instances`
-    averages over occurrences; with values from the same counts every mean is 0, so nothing is
-    added. `distinct` takes each (state, action, successor) once.
+    Using Generalized Advantage Estimation", https://arxiv.org/abs/1506.02438). The other modes are
+    GRAFT's Graph-GAE (2026): for each k from 1 to the number of turns that follow, they add decay^k
+    times the mean error of all transitions that leave a state exactly k transitions ahead.
+    `instances` averages over occurrences; with values from the same counts every mean is 0, so
+    nothing is added. `distinct` takes each (state, action, successor) once.
 
     Args:
         td: TD errors [N]; nan for a turn that is not counted, which adds nothing to others.

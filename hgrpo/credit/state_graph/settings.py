@@ -22,15 +22,20 @@ class Key(Strict):
 
     state: Literal["obs", "obs_cmds", "struct", "page", "sim"] = Field(
         "struct",
-        description="observation; observation and commands; the environment's account of the "
-        "situation and commands; observation with white space collapsed; similar observations",
+        description="what must be equal: obs: observation; obs_cmds: observation and commands; "
+        "struct: the environment's fingerprints of state and commands; page: observation with "
+        "white space collapsed; sim: nothing, similar observations are enough",
     )
     noop: Literal["raw", "carry"] = Field(
         "carry", description="carry: an inadmissible action leaves the agent in the same state"
     )
-    theta: float = Field(0.9, gt=0, le=1, description="least similarity of one state's texts")
-    history: int = Field(0, ge=0, description="states before this one that must agree too")
-    history_actions: bool = Field(False, description="and the actions taken in them")
+    theta: float = Field(
+        0.9, gt=0, le=1, description="sim: least similarity of two texts in one state"
+    )
+    history: int = Field(0, ge=0, description="number of earlier states that must be equal too")
+    history_actions: bool = Field(
+        False, description="whether the actions in them must be equal too"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> "Key":
@@ -50,39 +55,41 @@ class Term(Strict):
     credit: Literal["traj", "G-V", "Q-V", "td", "gain", "succ", "dist_pow", "logratio"]
     gamma: float = Field(0.95, gt=0, le=1)
     exp: Literal[0, 1] = Field(
-        0, description="mc_mean: discounts of a success's last turn; dist: exponent d + exp"
+        0, description="mc_mean: times a success's last turn is discounted; dist: added to d"
     )
     depth: Annotated[int, Field(ge=0)] | Literal["inf"] = Field(
-        "inf", description="Bellman backups, starting from the mean return"
+        "inf", description="number of Bellman backups, starting from the mean return"
     )
     agg: Annotated[float, Field(ge=1, le=100)] | Literal["max"] = Field(
         1.0, description="order of the power mean over successors in a backup"
     )
     mu: Literal["count", "uniform"] = Field(
-        "count", description="weight of a state's actions: as often as taken, or all the same"
+        "count", description="weight of an action: count: as often as taken; uniform: all equal"
     )
     base: float = Field(0.1, gt=0, lt=1, description="w in w^distance")
-    log_floor: float = Field(0.01, gt=0, lt=1, description="least value a logarithm is taken of")
+    log_floor: float = Field(
+        0.01, gt=0, lt=1, description="lower bound of a value before its logarithm"
+    )
     pool: Literal["turn", "transition", "action"] = Field(
-        "turn", description="turns that share the mean of their credits"
+        "turn", description="turns with equal transition, or equal state and action, share the mean"
     )
     gae: Literal["none", "instances", "distinct", "path"] = Field(
-        "none", description="whose later TD errors are added: see gae.py"
+        "none", description="which later TD errors are added, see gae.py"
     )
     gae_lambda: float = Field(0.95, ge=0, le=1)
     scope: Literal["state", "task", "none"] = Field(
-        "state", description="turns that a credit is normalised over"
+        "state", description="turns over which credit is normalised"
     )
     std: Literal["none", "sample", "pop", "mu_pop"] = Field(
-        "sample", description="deviation divided by; none only centres, mu_pop does not centre"
+        "sample", description="deviation to divide by; none: only centre; mu_pop: do not centre"
     )
     floor: float | None = Field(
-        None, gt=0, description="divide by max(deviation, floor), not by deviation + 1e-6"
+        None, gt=0, description="divide by max(deviation, floor); null: by deviation + 1e-6"
     )
     gate: Literal["visits2", "actions2", "sign"] = Field(
         "visits2",
-        description="states that give credit: with two visits; with two actions; all, and a "
-        "state's only turn gets the sign of its credit",
+        description="which states give credit: visits2: those with two visits; actions2: with two "
+        "actions; sign: all, and a single visit gets the sign of its credit",
     )
     weight: float = Field(1.0, gt=0)
 
@@ -165,10 +172,12 @@ class TrajectoryTerm(Strict):
 
     weight: float = Field(1.0, ge=0)
     mode: Literal["mean_std", "mean", "loo"] = Field(
-        "mean_std", description="z-score; centred; less the mean of the others (RLOO)"
+        "mean_std",
+        description="mean_std: z-score; mean: centred; loo: minus the others' mean (RLOO)",
     )
     rows: Literal["once", "cross_steps"] = Field(
-        "once", description="statistics over rollouts, or over turns: long rollouts weigh more"
+        "once",
+        description="statistics over rollouts, or over turns, where long rollouts weigh more",
     )
 
     @model_validator(mode="after")
@@ -193,26 +202,28 @@ class Settings(CreditSettings):
 
     timeout: Literal["fail", "observed", "drop", "clamp"] = Field(
         "fail",
-        description="the last turn of a rollout that ran out of turns leads into failure; to the "
-        "state seen after it; is not counted; to that state, which is then worth 0 for all",
+        description="where the last turn leads if a rollout runs out of turns: fail: into failure; "
+        "observed: to the state seen after it; drop: nowhere, it is not counted; clamp: to the "
+        "state seen after it, which is then worth 0",
     )
     failure: Literal["absorb", "observed"] = Field(
         "absorb",
-        description="the last turn of a rollout that the environment ended without success leads "
-        "into failure, or to the state seen after it",
+        description="where the last turn leads if the environment ends a rollout without success: "
+        "absorb: into failure; observed: to the state seen after it",
     )
-    scale: float = Field(1.0, gt=0, description="what a success pays; a failure pays 0")
+    scale: float = Field(1.0, gt=0, description="reward of a success; a failure pays 0")
     invalid: Literal["none", "row", "propagate", "succ"] = Field(
         "none",
-        description="where an inadmissible action costs `penalty`: in its turn's return and "
-        "score, in its rollout's score, in the value it led to",
+        description="what an inadmissible action lowers by `penalty`: row: its turn's return and "
+        "score; propagate: its rollout's score; succ: the value of the state it led to",
     )
     penalty: float = Field(0.1, gt=0, description="in units of `scale`")
     trajectory: TrajectoryTerm = TrajectoryTerm()
     mixture: Literal["sum", "renormalise_present"] = Field(
-        "sum", description="weighted sum of the terms, or weighted mean of those with a say"
+        "sum",
+        description="weighted sum of the terms, or weighted mean of those present at the turn",
     )
-    drop_zero: bool = Field(False, description="a term that says exactly 0 has no say")
+    drop_zero: bool = Field(False, description="whether a term whose credit is exactly 0 is absent")
     terms: list[Term] = []
 
     @property

@@ -12,8 +12,9 @@ from hgrpo.credit.state_graph.turns import Turns
 def mixed(parts: Sequence[Normalised], settings: Settings, turns: Turns) -> np.ndarray:
     """Step advantage [N]: the weighted credits of the terms.
 
-    `sum` is sum_j w_j c_j. `renormalise_present` is the weighted mean of HGPO (arXiv 2602.22817),
-    sum_j w_j c_j / sum_j w_j, over the terms that are present at a turn. A term is present if the
+    `sum` is sum_j w_j c_j. `renormalise_present` is the weighted mean of HGPO, sum_j w_j c_j /
+    sum_j w_j, over the terms that are present at a turn ("Hierarchy-of-Groups Policy Optimization
+    for Long-Horizon Agentic Tasks", https://arxiv.org/abs/2602.22817). A term is present if the
     turn has as much history as its key asks for, and others to compare with. With `drop_zero` a
     term whose credit is exactly 0 counts as absent, as in HGPO's code. A turn without a present
     term gets 0.

@@ -12,8 +12,10 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
 
     With rows `once` there is one score per rollout, with `cross_steps` one per turn. The scores of
     a rollout's turns differ if an inadmissible action costs its own turn. Mode `mean_std` is GRPO
-    ("DeepSeekMath", arXiv 2402.03300) with the sample deviation (n - 1); `loo` is RLOO ("Back to
-    Basics", arXiv 2402.14740), the score minus the mean of the others.
+    ("DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
+    https://arxiv.org/abs/2402.03300) with the sample deviation (n - 1). Mode `loo` is RLOO ("Back
+    to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs",
+    https://arxiv.org/abs/2402.14740): the score minus the mean of the others.
     """
     rule = settings.trajectory
     scores = settings.scale * turns.success

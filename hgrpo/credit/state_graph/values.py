@@ -48,7 +48,12 @@ def returns_to_go(turns: Turns, gamma: float, exp: int) -> np.ndarray:
 
 
 def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
-    """Mean of the returns [N] over visits (GiGPO, arXiv 2505.10978; G2PO, arXiv 2606.22995)."""
+    """Mean of the returns [N] over visits, as in GiGPO and G2PO.
+
+    "Group-in-Group Policy Optimization for LLM Agent Training", https://arxiv.org/abs/2505.10978;
+    "Group-Graph Policy Optimization for Long-Horizon Agentic Reinforcement Learning",
+    https://arxiv.org/abs/2606.22995.
+    """
     state = means(returns, graph.state, graph.n_states, graph.counted, empty=0.0)
     action = means(returns, graph.pair, graph.n_pairs, graph.counted)
     return Values(_with_sinks(state), action)
@@ -112,7 +117,10 @@ def distances(graph: Graph) -> np.ndarray:
 
 
 def distance_values(graph: Graph, base: float, exp: int) -> Values:
-    """V(s) = base^(distance + exp) (GraphGPO, arXiv 2605.26684; exp is 0 in its code, 1 on paper).
+    """V(s) = base^(distance + exp), as in GraphGPO; exp is 0 in its code and 1 in the paper.
+
+    "Beyond Trajectory-Level Attribution: Graph-Based Credit Assignment for Agentic Reinforcement
+    Learning", https://arxiv.org/abs/2605.26684.
 
     A state without a path to success counts as one step farther than the farthest state with one.
     """

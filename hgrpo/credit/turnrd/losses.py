@@ -66,13 +66,14 @@ def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
 
 
 def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature: float) -> Tensor:
-    """InfoNCE (van den Oord et al. 2018, arXiv 1807.03748) with successes as positives.
+    """InfoNCE with successes as positives.
 
+    "Representation Learning with Contrastive Predictive Coding", https://arxiv.org/abs/1807.03748.
     Anchors are the turns of trajectories with R > 0, and the positives of an anchor are the other
     such turns. The denominator runs over all turns but the anchor. Several positives are averaged
-    outside the logarithm, as in supervised contrastive learning (Khosla et al. 2020, arXiv
-    2004.11362). The loss is 0 without a success, without a failure, or with fewer than two
-    successful turns.
+    outside the logarithm, as in "Supervised Contrastive Learning",
+    https://arxiv.org/abs/2004.11362. The loss is 0 without a success, without a failure, or with
+    fewer than two successful turns.
 
     Args:
         hidden: [B, T, H].

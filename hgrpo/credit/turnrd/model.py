@@ -138,8 +138,9 @@ class TurnRDV2(TurnRD):
     """Bidirectional encoder with a score and a value head; the return is sum_t alpha_t v_t.
 
     A slope is added to the scores: 0 at the first turn, `progress_prior` at the trajectory's last.
-    With FiLM (Perez et al. 2018, arXiv 1709.07871) the goal scales and shifts the input of both
-    heads. Its maps start at zero, where they change nothing.
+    With `film` the goal scales and shifts the input of both heads ("FiLM: Visual Reasoning with a
+    General Conditioning Layer", https://arxiv.org/abs/1709.07871). The maps of the goal start at
+    zero, where they change nothing.
     """
 
     def __init__(self, settings: ModelSettings, width: int):

@@ -19,29 +19,33 @@ class FitSettings(Strict):
     warmup_steps: int = Field(0, ge=0)
     weight_decay: float = Field(0.01, ge=0)
     max_grad_norm: float = Field(1.0, gt=0)
-    validation_share: float = Field(0.1, gt=0, lt=0.5, description="of the tasks")
+    validation_share: float = Field(0.1, gt=0, lt=0.5, description="share of the tasks held out")
     patience: int = Field(
         1,
         gt=0,
-        description="epochs without a lower validation loss than any before, the start's too",
+        description="epochs without a new lowest validation loss after which the fit ends",
     )
     warm_start: bool = Field(False, description="start from the previous round's model")
     half_life: float | None = Field(
-        4.0, gt=0, description="rounds after which a trajectory is drawn half as often; null: never"
+        4.0,
+        gt=0,
+        description="rounds of age that halve how often a trajectory is drawn; null: none",
     )
-    fresh_rounds: int = Field(0, ge=0, description="extra epochs use the last rounds alone")
-    fresh_epochs: int = Field(0, ge=0)
-    value_weight: float = Field(0.0, ge=0, description="mean squared error of V_t to its target")
+    fresh_rounds: int = Field(0, ge=0, description="newest rounds that the fresh epochs use")
+    fresh_epochs: int = Field(0, ge=0, description="extra epochs at the end")
+    value_weight: float = Field(0.0, ge=0, description="mean squared error of V_t")
     value_target: Literal["progress", "return_share", "discounted_return"] = "progress"
     discount: float = Field(0.95, gt=0, le=1)
-    rank_weight: float = Field(0.0, ge=0, description="hinge on pairs of trajectories")
+    rank_weight: float = Field(0.0, ge=0, description="hinge loss on pairs of trajectories")
     rank_margin: float = Field(0.1, gt=0)
     prior_weight: float = Field(0.0, ge=0, description="KL(alpha || softmax(t / T))")
-    entropy_weight: float = Field(0.0, ge=0, description="mean entropy of alpha, made smaller")
-    contrastive_weight: float = Field(0.0, ge=0, description="InfoNCE over turns of successes")
+    entropy_weight: float = Field(0.0, ge=0, description="mean entropy of alpha")
+    contrastive_weight: float = Field(
+        0.0, ge=0, description="InfoNCE, positives are turns of successes"
+    )
     contrastive_temperature: float = Field(0.1, gt=0)
     supervision_weight: float = Field(
-        0.0, ge=0, description="KL of counterfactual targets from alpha among the turns drawn"
+        0.0, ge=0, description="KL(counterfactual target || alpha among the drawn turns)"
     )
 
     @model_validator(mode="after")
@@ -65,7 +69,7 @@ class FitSettings(Strict):
 
 
 class ModelSettings(Strict):
-    """The network. v1 pools by a query's attention, v2 scores and values each turn."""
+    """The network. v1 pools turns by attention of a query, v2 gives each turn score and value."""
 
     version: Literal["v1", "v2"] = "v2"
     layers: int = Field(2, gt=0)
@@ -73,8 +77,10 @@ class ModelSettings(Strict):
     heads: int = Field(4, gt=0)
     dropout: float = Field(0.1, ge=0, lt=1)
     max_turns: int = Field(64, gt=0)
-    value_head: bool = Field(True, description="v1 alone may go without")
-    progress_prior: float = Field(1.0, ge=0, description="v2: slope of the scores over the turns")
+    value_head: bool = Field(True, description="v1 may do without; v2 needs it")
+    progress_prior: float = Field(
+        1.0, ge=0, description="v2: slope that is added to the scores over the turns"
+    )
     film: bool = Field(False, description="v2: scale and shift by the goal's embedding")
 
     @model_validator(mode="after")
@@ -82,9 +88,9 @@ class ModelSettings(Strict):
         if self.hidden % self.heads:
             raise ValueError(f"hidden: {self.hidden} is not a multiple of heads, {self.heads}")
         if self.version == "v2" and not self.value_head:
-            raise ValueError("value_head: v2 is made of its score head and its value head")
+            raise ValueError("value_head: v2 needs its value head")
         if self.version == "v1" and self.film:
-            raise ValueError("film: v1 has no goal conditioning")
+            raise ValueError("film: v1 reads no goal; take v2")
         refuse_unread(self, ("progress_prior", self.version == "v2", "version: v2"))
         return self
 
@@ -105,7 +111,7 @@ class Settings(CreditSettings):
     model: ModelSettings = ModelSettings()
     fit: FitSettings = FitSettings()
     counterfactual: CounterfactualSettings | None = Field(
-        None, description="play counterfactuals of every group and teach alpha their verdicts"
+        None, description="play counterfactuals of every group and fit alpha to their verdicts"
     )
 
     @property
@@ -138,12 +144,12 @@ class Settings(CreditSettings):
     @model_validator(mode="after")
     def _values_are_there_and_fitted(self) -> Self:
         if not self.model.value_head and (self.readout != "alpha_return" or self.fit.value_weight):
-            raise ValueError("value_head: the read-out or the loss needs values")
+            raise ValueError("value_head: readout or fit.value_weight needs values; set it to true")
         trained = self.model.version == "v2" or self.fit.value_weight > 0
         if self.readout != "alpha_return" and not trained:
             raise ValueError(
-                f"readout: {self.readout} with v1 and fit.value_weight: 0, which leaves the value "
-                "head untrained; give fit.value_weight, or take v2, whose return is made of values"
+                f"readout: {self.readout} with v1 and fit.value_weight: 0 leaves the value head "
+                "untrained; give fit.value_weight, or take v2, which always trains it"
             )
         clips = self.readout == "projected_value"
         refuse_unread(self, ("value_clip", clips, "readout: projected_value"))
@@ -151,7 +157,7 @@ class Settings(CreditSettings):
             raise ValueError("fit.supervision_weight and counterfactual go together")
         if self.counterfactual is not None and self.counterfactual.turns_per_trajectory == 1:
             raise ValueError(
-                "counterfactual.turns_per_trajectory: 1 teaches nothing: alpha is compared among "
-                "the turns that were drawn; give 2 or more"
+                "counterfactual.turns_per_trajectory: 1 teaches nothing, because alpha is compared "
+                "among the drawn turns; give 2 or more"
             )
         return self

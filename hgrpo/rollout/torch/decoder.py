@@ -79,9 +79,8 @@ class Decoder:
         self.max_length = max_length
         self.heads = config.num_attention_heads
         self.kv_heads = config.num_key_value_heads
-        # A Qwen2 config has no `head_dim`; a Llama config may leave it open.
-        given = config.head_dim if config.model_type == "llama" else None
-        self.head_dim = given or config.hidden_size // self.heads
+        # A Qwen2 config has `head_dim` only if its file gives the key.
+        self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.eps = config.rms_norm_eps
         self.device, self.dtype = device, dtype
         cos, sin = _rope_table(config, self.head_dim, max_length)
@@ -325,7 +324,11 @@ class _AttentionGroup:
 
 
 def _rope_table(config: "PretrainedConfig", dim: int, length: int) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of rotary embeddings, [length, dim] each (RoFormer, arXiv 2104.09864)."""
+    """Cosines and sines of rotary embeddings, [length, dim] each.
+
+    "RoFormer: Enhanced Transformer with Rotary Position Embedding",
+    https://arxiv.org/abs/2104.09864.
+    """
     theta = (config.rope_parameters or {}).get("rope_theta") or 10_000.0
     inverse = theta ** -(torch.arange(0, dim, 2, dtype=torch.float32) / dim)
     angles = torch.arange(length, dtype=torch.float32)[:, None] * inverse

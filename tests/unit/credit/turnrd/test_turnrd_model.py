@@ -113,8 +113,8 @@ def test_masked_softmax_by_hand():
     "given, message",
     [
         ({"model": {"hidden": 30}}, "not a multiple of heads"),
-        ({"model": {"version": "v2", "value_head": False}}, "v2 is made of"),
-        ({"model": {"version": "v1", "film": True}}, "no goal conditioning"),
+        ({"model": {"version": "v2", "value_head": False}}, "v2 needs its value head"),
+        ({"model": {"version": "v1", "film": True}}, "v1 reads no goal"),
         (
             {"readout": "projected_value", "model": {"version": "v1", "value_head": False}},
             "needs values",
