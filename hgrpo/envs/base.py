@@ -1,4 +1,4 @@
-"""What every text environment promises: one protocol, three small records."""
+"""The protocol of text environments, and the records that it exchanges with the agent."""
 
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -8,11 +8,11 @@ from hgrpo.errors import UserError
 
 @dataclass(frozen=True)
 class Task:
-    """One entry of a panel: a file with a hash.
+    """One entry of a panel.
 
     Attributes:
         task_id: unique inside its environment, stable between machines.
-        path: folder of the task's files, relative to the assets folder.
+        path: where the task is, in the environment's own terms: a folder below the assets, say.
         content_hash: SHA-256 (hex) of what defines the task.
         task_type: stratum used by panels and tables.
     """
@@ -77,12 +77,12 @@ class TextEnv(Protocol):
     def step(self, action: str) -> Step: ...
 
     def admissible_commands(self) -> list[str]:
-        """Commands accepted in the current state, in the environment's order; computed on call."""
+        """Commands that the current state accepts, in the environment's order; computed on call."""
         ...
 
     def situation(self) -> tuple[str, str]:
-        """Fingerprints of what the agent can know of its situation, and of the admissible commands.
+        """Two fingerprints: of what the agent can know of the state, and of the commands it admits.
 
-        Equal where those are equal; computed on call.
+        Two moments have equal fingerprints exactly if these are equal. Computed on call.
         """
         ...

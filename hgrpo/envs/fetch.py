@@ -1,4 +1,7 @@
-"""Fetching official data files: resumable, checked, and never mistaking a web page for data."""
+"""Downloads of official data files: they resume, and what arrives is checked.
+
+A web page that a server sends in place of a file is refused.
+"""
 
 import hashlib
 import json
@@ -23,16 +26,16 @@ from tqdm import tqdm
 from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
 
-# What is lost of a chunk when the line is cut in it.
+# Bytes; a dropped connection loses at most one chunk.
 _CHUNK = 1 << 16
 _LONGEST_PAUSE_S = 60.0
-# A line that drops comes back in minutes; where none was ever reached there is none.
+# A dropped connection comes back in minutes. If nothing ever answered, there is no network.
 _ATTEMPTS_WITHOUT_NETWORK = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What lies on disk now; `size` in bytes, `sha256` in hex."""
+    """The file on disk; `size` in bytes, `sha256` in hex."""
 
     path: Path
     url: str
@@ -48,17 +51,17 @@ def fetch(
     pause_s: float = 1.0,
     timeout_s: float = 60.0,
 ) -> Receipt:
-    """Fetch a file whole, or not at all; a file that is there already is only checked.
+    """Download a file completely, or leave nothing at `destination`.
 
-    What has come of an unfinished download lies beside the destination, as `.part`. It is taken up
-    again, in this call and in later ones, as long as it is certain that the rest will fit: the
-    server gave it an ETag or a date to ask by, or the checksum will tell.
+    A file that exists already is only checked. An unfinished download lies beside the destination,
+    as `.part`. This call and later ones resume it if the rest is sure to fit: the server gave an
+    ETag or a date to ask by, or a checksum will show a mismatch.
 
     Args:
-        source: where it is, and its size and checksum where they are known.
-        destination: the file to write; its folder is made.
-        attempts: requests in all, 3 at most while nothing answers and nothing has come.
-            Between them the pause doubles from `pause_s`, with jitter.
+        source: address, with size and checksum where they are known.
+        destination: the file to write; its folder is created.
+        attempts: most requests; at most 3 while nothing has answered and nothing has arrived.
+            The pause between requests doubles from `pause_s`, with jitter.
         timeout_s: how long the server may be silent.
 
     Raises:
@@ -101,7 +104,7 @@ def fetch(
 
 
 class _PassingError(Exception):
-    """This request failed; another may not."""
+    """A request that failed and is worth repeating."""
 
     def __init__(self, message: str, unreachable: bool = False):
         super().__init__(message)
@@ -109,7 +112,7 @@ class _PassingError(Exception):
 
 
 def _without_network(part: "_Part") -> Callable[[RetryCallState], bool]:
-    """Whether to give up since nothing was ever reached."""
+    """A stop rule for downloads that have never reached a server."""
 
     def stop(state: RetryCallState) -> bool:
         unreachable = state.outcome.exception().unreachable
@@ -119,7 +122,7 @@ def _without_network(part: "_Part") -> Callable[[RetryCallState], bool]:
 
 
 class _Part:
-    """The unfinished file and, beside it, a note of what it is a part of."""
+    """An unfinished file, and a note beside it with its address and version."""
 
     def __init__(self, destination: Path):
         self.path = destination.with_name(f"{destination.name}.part")
@@ -130,7 +133,7 @@ class _Part:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def validator(self, source: Source) -> str | None:
-        """What the server called this version of the file, if it did and the address is that."""
+        """The server's name of this version; None if it gave none or the address has changed."""
         try:
             note = json.loads(self._note.read_text())
             return note["validator"] if note["url"] == source.url else None
@@ -138,11 +141,11 @@ class _Part:
             return None
 
     def fits(self, source: Source) -> bool:
-        """Whether a download that goes on from here is sure to give the whole file or an error."""
+        """Whether resuming is sure to end with the right file or an error."""
         return self.validator(source) is not None or source.sha256 is not None
 
     def begin(self, source: Source, validator: str | None) -> None:
-        """Empty the file; it is now the beginning of this version of the source."""
+        """Start this version of the file anew, from byte 0."""
         self.path.write_bytes(b"")
         self._note.write_text(json.dumps({"url": source.url, "validator": validator}))
 
@@ -156,18 +159,18 @@ class _Part:
 
 
 def _request(source: Source, part: _Part, timeout_s: float) -> None:
-    """Ask once for what is missing, and write what comes.
+    """Ask once for the missing bytes, and write those that arrive.
 
     Raises:
-        _PassingError: no answer, an answer that may pass, or less than was announced.
-        UserError: an answer that will stay.
+        _PassingError: there is no answer, a temporary error, or less data than announced.
+        UserError: another request would fail too.
     """
-    # Compressed bytes could not be counted or resumed.
+    # Compressed bytes can be neither counted nor resumed.
     headers = {"Accept-Encoding": "identity"}
     if part.size and part.fits(source):
         headers["Range"] = f"bytes={part.size}-"
         if part.validator(source) is not None:
-            # A server whose file has changed then sends all of it, with status 200.
+            # If the file has changed, the server then sends all of it, with status 200.
             headers["If-Range"] = part.validator(source)
     try:
         with requests.get(source.url, headers=headers, stream=True, timeout=timeout_s) as response:
@@ -236,14 +239,14 @@ def _write(chunks: Iterator[bytes], part: _Part, total: int | None) -> None:
 
 
 def _no_such_range(response: requests.Response, part: _Part) -> None:
-    """Return when the part is all there is (`Content-Range: bytes */size`), else start anew."""
+    """Return if the part is complete already (`Content-Range: bytes */size`), else start anew."""
     if response.headers.get("Content-Range", "").rpartition("/")[2] != str(part.size):
         part.discard()
         raise _PassingError("the server's file is shorter than what came of it before")
 
 
 def _extent(response: requests.Response) -> tuple[int, int | None]:
-    """First byte of the body, and bytes of the whole file if the server says."""
+    """Offset of the body's first byte, and the size of the whole file if the server gives it."""
     if response.status_code == 206:
         span = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
         if span is None:
@@ -254,13 +257,13 @@ def _extent(response: requests.Response) -> tuple[int, int | None]:
 
 
 def _validator(response: requests.Response) -> str | None:
-    """What If-Range may hold: a strong ETag, else the date of the file (RFC 9110, 13.1.5)."""
+    """A value for If-Range: a strong ETag, else the file's date (RFC 9110, section 13.1.5)."""
     tag = response.headers.get("ETag")
     return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified")
 
 
 def _page_title(response: requests.Response, head: bytes) -> str | None:
-    """Title of the web page that the answer is, "" without one; None where it is none."""
+    """Title of the web page, "" if it has none; None if the answer is not a web page."""
     begins = head.lstrip()[:14].lower()
     declared = "text/html" in response.headers.get("Content-Type", "").lower()
     if not declared and not begins.startswith((b"<!doctype html", b"<html")):
@@ -270,7 +273,7 @@ def _page_title(response: requests.Response, head: bytes) -> str | None:
 
 
 def _receipt(file: Path, destination: Path, source: Source, remedy: str) -> Receipt:
-    """Check the file and say what it is; `destination` is the path it will have."""
+    """Check `file`, which will be moved to `destination`."""
     size = file.stat().st_size
     if source.size not in (None, size):
         raise UserError(f"{destination}: {size} bytes, {source.size} were expected; {remedy}")

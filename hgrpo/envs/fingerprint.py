@@ -1,4 +1,4 @@
-"""Short fingerprints by which situations are compared."""
+"""Short hashes that tell whether two states are equal."""
 
 import hashlib
 from collections.abc import Iterable
@@ -7,6 +7,6 @@ _DIGEST_BYTES = 8
 
 
 def fingerprint(parts: Iterable[object]) -> str:
-    """16 hex digits that are the same for the same parts in the same order."""
+    """16 hex digits; equal parts in equal order give equal digits."""
     text = "\n".join(map(str, parts))
     return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()

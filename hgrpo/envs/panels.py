@@ -14,7 +14,7 @@ def write_panels(path: Path, panels: dict[str, list[Task]]) -> None:
     """Write the panels file after checking it.
 
     Raises:
-        UserError: a panel is empty, or a content hash stands twice, in one panel or in two.
+        UserError: a panel is empty, or two tasks have the same content hash.
     """
     check_disjoint(panels)
     rows = {split: [task.__dict__ for task in tasks] for split, tasks in panels.items()}
@@ -39,7 +39,7 @@ def read_panels(path: Path) -> dict[str, list[Task]]:
 
 
 def check_disjoint(panels: dict[str, list[Task]]) -> None:
-    """Raise UserError when a panel is empty or a content hash stands twice."""
+    """Raise UserError if a panel is empty or two tasks have the same content hash."""
     owner: dict[str, str] = {}
     for split, tasks in panels.items():
         if not tasks:
@@ -54,11 +54,11 @@ def check_disjoint(panels: dict[str, list[Task]]) -> None:
 
 
 def check_sizes(panels: Mapping[str, list[Task]], loaded: Mapping) -> None:
-    """Refuse panels that are smaller than what evaluation will want of them.
+    """Refuse panels with fewer tasks than the evaluation wants.
 
     Args:
         panels: split -> tasks.
-        loaded: a stage's settings; their `evaluation`, where they have one, says how many.
+        loaded: a stage's settings; `evaluation`, if present, gives the wanted numbers.
 
     Raises:
         UserError: naming the study's file, the key and both numbers.

@@ -1,11 +1,11 @@
-"""An official data file: where it is to be had, and how to tell that it is the one."""
+"""An official data file: its address, and how to recognise it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a file is, and what it should be where that is known; `size` in bytes."""
+    """A file's address; `size` (bytes) and `sha256` (hex) are None if unknown."""
 
     url: str
     size: int | None = None

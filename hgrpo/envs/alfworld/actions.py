@@ -1,4 +1,4 @@
-"""Actions of a domain compiled over facts: which commands apply, what they change and say."""
+"""Actions compiled over facts: which commands apply, what they change, and their texts."""
 
 from collections.abc import Callable, Iterator
 
@@ -17,23 +17,23 @@ from hgrpo.envs.alfworld.matching import Clause, FormulaCompiler, Frame, Step
 from hgrpo.envs.alfworld.text import NEGATION, TextCompiler
 
 Arguments = tuple[int, ...]
-# Predicates with at most this many facts at the start count as few.
+# Most facts at the start of a predicate that counts as small.
 _FEW = 8
 
 
 class Action:
-    """One action schema; its parameters are the first slots of its frames.
+    """One compiled action; its parameters are the first slots of its frames.
 
     Args:
         fluent: names of the predicates that actions change.
 
     Attributes:
-        pattern: the template as literals and parameter positions, or None where the text does not
-            follow from the arguments alone.
-        named: picks, from the arguments, those that the command's text depends on; meaningful
-            unless `pattern` is None.
-        watches: indexes whose facts decide which arguments apply, if those facts are few enough
-            to remember the answer by them; else None.
+        pattern: the template as literals and parameter positions; None if the command's text
+            depends on more than the arguments.
+        named: selects the arguments that the command's text depends on; unused if `pattern` is
+            None.
+        watches: indexes whose facts decide which arguments apply. They are the key of a cache of
+            those arguments; None if they hold too many facts for that.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Action:
         self._found = self.slots.fresh()
 
     def finish(self, compiler: FormulaCompiler, effects: EffectCompiler) -> None:
-        """Compile conditions and effects; the texts of all actions are compiled by then."""
+        """Compile conditions and effects. Call it once the texts of all actions are compiled."""
         named = {list(self.scope)[part] for part in self.pattern or () if isinstance(part, int)}
         self._all = self._search(compiler, set())
         self._some = self._search(compiler, named)
@@ -69,7 +69,7 @@ class Action:
     def applicable(
         self, facts: Facts, frame: Frame, given: dict[int, int] | None = None
     ) -> list[Arguments]:
-        """Argument tuples that apply now, each once; `given` fixes the template's parameters."""
+        """Argument tuples that apply now, each once; `given` fixes template parameters."""
         frame[self._found] = found = []
         if given is None:
             for step in self._all:
@@ -96,7 +96,7 @@ class Action:
         return steps
 
     def parse(self, command: str, entities: dict[str, list[int]]) -> Iterator[dict[int, int]]:
-        """Ways to read `command` by the template: slots and the entities they name."""
+        """All readings of `command` by the template: slots, and the entities they name."""
 
         def read(parts: tuple, at: int) -> Iterator[dict[int, int]]:
             if not parts:
@@ -150,7 +150,7 @@ def _pattern(
 def _mentioned(
     template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int]
 ) -> tuple[int, ...]:
-    """Positions of the arguments that a template reads, in expressions or queries."""
+    """Positions of the arguments that a template's expressions and queries read."""
     found: set[int] = set()
     variables = {name: slot for (name, _), slot in placeholders.items()}
     for symbol in template:
@@ -165,7 +165,7 @@ def _mentioned(
 
 
 def _only_attribute(expression: FirstOf) -> Attribute | None:
-    """The `x.name` that the expression consists of, if it is one."""
+    """The expression as an attribute such as `x.name`; None if it is anything else."""
     parts = [part for alternative in expression.alternatives for part in alternative.parts]
     simple = len(parts) == 1 and isinstance(parts[0], Attribute) and parts[0].attribute == "name"
     return parts[0] if simple else None
@@ -174,12 +174,13 @@ def _only_attribute(expression: FirstOf) -> Attribute | None:
 def _idle_test(
     schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int], vocabulary: Vocabulary
 ) -> Step | None:
-    """Test of an action that changes nothing by its own conditions; None if it never is one.
+    """A test of whether an action changes nothing; None if it always changes something.
 
-    The planner's translator drops such operators: going to where one already is. Every addition
-    must be a precondition, and every deletion must give way to an addition.
+    The planner's translator drops such operators, for example going to the place one is at. An
+    action changes nothing if each fact that it adds is a precondition and each fact that it deletes
+    is added again.
     """
-    # For each effect, the ways to be without one: pairs of slots that hold the same entity.
+    # For each effect, the pairs of slots whose equality makes it change nothing.
     ways: list[list[list[tuple[int, int]]]] = []
     added: dict[str, list[tuple[int, ...]]] = {}
     for effect in sorted(schema.effects, key=lambda effect: effect.negated):

@@ -1,4 +1,4 @@
-"""The games of a study: generated or collected, checked, written in the published layout."""
+"""Makes the games of a study: generates or collects them, checks them, and writes them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ _LANGUAGE = {"move": '"move {o} to {r}"', "put": '"put {o} in/on {r}"'}
 
 
 def data_files(config: AlfworldSettings) -> list[dict]:
-    """The archives that the games were unpacked from; every game's own hash is in the panels.
+    """The downloaded archives of the games; the panels hold the hash of each game.
 
     Raises:
-        UserError: games are to be fetched and cannot be.
+        UserError: a download fails.
     """
     if not config.games.download:
         return []
@@ -33,13 +33,14 @@ def data_files(config: AlfworldSettings) -> list[dict]:
 def make(
     config: AlfworldSettings, seed: int, out: Path, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Check games, write them below `out`, and yield their tasks with their splits, in order.
+    """Check each game, write it below `out`, and yield its split and task, in panel order.
 
     Args:
-        skipped: reason -> games that were left out; counted up here.
+        skipped: reason -> number of games left out; updated here.
 
     Raises:
-        UserError: a game speaks another language than the config says, or cannot be won.
+        UserError: a game's commands are not in the language of `grammar`, or its walkthrough
+            does not win.
     """
     sizes = {split: getattr(config.panels, split) for split in SPLITS}
     root = out / "games"
@@ -64,7 +65,7 @@ def make(
 
 
 def _check(game: dict, name: str, language: str) -> None:
-    """Raise UserError unless the game speaks `language` and its walkthrough, if any, wins it."""
+    """Raise UserError unless the commands are in `language` and the walkthrough, if any, wins."""
     if _LANGUAGE[language] not in game["grammar"]:
         raise UserError(f"{name}: env.grammar is {language!r}, but this game's commands differ")
     play = NativeGame(compile_game(game, name))

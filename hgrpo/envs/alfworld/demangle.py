@@ -1,8 +1,8 @@
-"""Names shown to the player, from the mangled ids of ALFRED's problems.
+"""The names that players see, made from the ids in ALFRED's problems.
 
-`mug_bar__minus_00_dot_84_bar_...` becomes `mug 2`: ids are taken in sorted order and numbered
-downwards within their kind. Ids without coordinates keep their name and a trailing space, and an
-id that contains `basin` gets that word appended to its kind, as the official names have it.
+`mug_bar__minus_00_dot_84_bar_...` becomes `mug 2`: the ids of a kind are sorted and numbered
+downwards. An id without coordinates keeps its name and gets a trailing space. `basin` is appended
+to the kind of an id that contains it. The official names have the same quirks.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ _SYMBOLS = (
 
 
 def shown_names(ids: Iterable[str]) -> dict[str, str]:
-    """Map every id to its shown name; the numbering depends on the whole set of ids."""
+    """Id -> shown name. The numbers depend on all the ids together."""
     kinds: dict[str, str | None] = {}
     left: Counter[str] = Counter()
     for name in sorted(ids):

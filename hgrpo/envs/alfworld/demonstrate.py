@@ -60,7 +60,10 @@ def _walkthrough(path: Path) -> list[str] | None:
 def ceiling(
     config: AlfworldSettings, assets: Path, panel: list[Task], seed: int
 ) -> list[dict] | None:
-    """Rows of the searcher that knows where things tend to be; None where only others know that."""
+    """Rows of the informed searcher; None for games that we did not generate.
+
+    It knows where things usually lie, which only the generator's settings tell.
+    """
     if config.games.generate is None:
         return None
     env = AlfworldEnv(assets, config.engine)

@@ -1,10 +1,11 @@
-"""The published games, fetched into a folder in the published layout.
+"""Downloads the published games.
 
-Addresses: `alfworld-download` of the package alfworld 0.4.2. The games and the goals' annotations
-are two archives, both with the layout `json_2.1.1/<split>/<task>/<trial>/`. There are no published
-checksums: what came is noted in a receipt beside the games. Of the archives only those two kinds of
-files are unpacked, and only into the layout: no member leads out of it, none becomes a link, and
-none is larger than any game.
+The addresses are those of `alfworld-download` in the package alfworld 0.4.2. One archive holds the
+games, the other the annotations of their goals, both as `json_2.1.1/<split>/<task>/<trial>/`. The
+authors publish no checksums, so a receipt beside the games records the archives' own.
+
+An archive could be hostile. Only these two kinds of files are unpacked, only to paths of the
+layout, never as links, and none larger than a game can be.
 """
 
 import json
@@ -29,18 +30,18 @@ _WANTED = re.compile(
     r"/(?:game\.tw-pddl|traj_data\.json))"
 )
 
-# In bytes; a game of one room takes a hundredth of it.
+# Bytes; a game of one room takes a hundredth of it.
 _LARGEST = 1 << 25
 
 
 def fetch_games(root: Path) -> list[dict]:
-    """See to it that there are games in `root`; name, size and SHA-256 of the archives they are of.
+    """Download the games into `root` unless it has games; name, size and SHA-256 of the archives.
 
-    The archives stay beside the games until all is unpacked, so that a call that was cut off goes
-    on. Games that somebody else put there are left alone, and nothing is known of their archives.
+    The archives stay beside the games until everything is unpacked, so that an interrupted call
+    can resume. Games from elsewhere are left alone; the list is then empty.
 
     Raises:
-        UserError: there is no network, or an archive is none.
+        UserError: there is no network, or a file is not a zip archive of games.
     """
     receipt = root / RECEIPT
     if receipt.exists():
@@ -71,7 +72,7 @@ def fetch_games(root: Path) -> list[dict]:
 
 
 def _unpack(archive: Path, root: Path) -> None:
-    """Unpack games and annotations, under the names of the layout and no others."""
+    """Unpack the members that the layout names, and no others."""
     try:
         with zipfile.ZipFile(archive) as opened:
             members = {

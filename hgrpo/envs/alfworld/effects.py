@@ -1,7 +1,7 @@
-"""What actions change, with the extra facts that the official engine's texts read.
+"""The facts that actions change, and the extra facts that the official engine's texts read.
 
-Texts read `not_p(x)` only after an action deleted p(x), and only where p(x) could ever be true;
-they see conditional effects as if every condition held, additions first.
+A text may read `not_p(x)`. That fact exists once an action has deleted p(x), if p(x) is reachable.
+Texts read conditional effects as if every condition held, with additions before deletions.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,9 @@ from hgrpo.envs.alfworld.matching import FormulaCompiler, Frame, Slots, Step
 
 @dataclass(frozen=True)
 class _Row:
-    """One effect: the fact of `predicate` that a frame stands for, made true or false.
+    """One effect: it makes a fact of `predicate`, with arguments from a frame, true or false.
 
-    `negation` is the number of `not_p` if texts read it.
+    `negation` is the number of `not_p`, for texts that read it.
     """
 
     predicate: int
@@ -59,7 +59,7 @@ class EffectCompiler:
         self.shadows = shadows
 
     def changes(self, schema: pddl.ActionSchema) -> set[int]:
-        """Numbers of the predicates that the action may change, the extra ones included."""
+        """Numbers of the predicates that the action may change, including the extra ones."""
         changed = {self.vocabulary.predicate(effect.atom.predicate) for effect in schema.effects}
         changed |= {self.shadows[number] for number in changed if number in self.shadows}
         return changed | {self.negations[number] for number in changed if number in self.negations}
@@ -67,7 +67,7 @@ class EffectCompiler:
     def compile(
         self, schema: pddl.ActionSchema, scope: dict[str, int], compiler: FormulaCompiler
     ) -> Step:
-        """What applies the action to facts, given a frame with its arguments."""
+        """A function that applies the action to facts, given a frame with its arguments."""
         kinds = dict(schema.parameters)
         rows = []
         for effect in schema.effects:
@@ -89,7 +89,7 @@ class EffectCompiler:
         adds = [row for row in rows if not row.negated]
         removals = [row for row in rows if row.negated and row.predicate not in shadows]
         late = [row for row in rows if row.negated and row.predicate in shadows]
-        # A deletion gives way to an addition of the same fact.
+        # If an action adds and deletes the same fact, the fact holds afterwards.
         risky = {row.predicate for row in adds} & {row.predicate for row in removals}
         conditional = any(row.condition is not None for row in rows)
 
@@ -113,9 +113,9 @@ class EffectCompiler:
 
 
 class Reachability:
-    """Facts that might ever become true, were nothing ever deleted and no negation in the way.
+    """The facts that could become true if actions never deleted anything and negations held.
 
-    The planner's translator knows no other facts, so deleting them leaves no `not_p` behind.
+    The planner's translator knows no other facts: deleting one of the others adds no `not_p`.
     """
 
     def __init__(self, domain: pddl.Domain, vocabulary: Vocabulary, sizes: dict[str, int]) -> None:
@@ -127,7 +127,7 @@ class Reachability:
                     self._steps.append((compiler.slots, _achievers(schema, effect, compiler)))
 
     def closure(self, start: Facts, entities: dict[str, int]) -> list[set[Fact]]:
-        """The sets of reachable facts, by predicate number."""
+        """Reachable facts, as sets by predicate number."""
         facts = start.copy()
         size = -1
         while size != (size := sum(map(len, facts.sets))):
@@ -141,7 +141,7 @@ class Reachability:
 def _achievers(
     schema: pddl.ActionSchema, effect: pddl.Effect, compiler: FormulaCompiler
 ) -> list[Step]:
-    """Steps that add the effect's fact for all arguments whose positive conditions hold."""
+    """Steps that add the effect's fact for all arguments that meet the positive conditions."""
     scope = {name: compiler.slots.variable(name) for name, _ in schema.parameters}
     kinds = dict(schema.parameters)
     parts = [schema.precondition] + ([effect.condition] if effect.condition else [])
@@ -157,7 +157,7 @@ def _achievers(
 
 
 def _relaxed(formula: pddl.Formula) -> pddl.Formula:
-    """`formula` with everything negative taken as true."""
+    """`formula` with every negation replaced by true."""
     if isinstance(formula, pddl.Atom):
         return formula
     if isinstance(formula, pddl.And):

@@ -16,11 +16,10 @@ ENGINES = ("native", "textworld")
 
 
 class AlfworldEnv(PickledByReplay):
-    """Household games; a won game pays `env_reward` 1.0, every other step 0.0.
+    """Household games: the winning step pays 1.0, every other step 0.0.
 
     `Observation.goal` is the sentence after "Your task is to: ", with its full stop; a reset's
-    text is the whole opening. The environment holds no random state, and pickles as its settings
-    and the commands played so far.
+    text is the whole opening. The environment draws nothing at random.
 
     Args:
         assets: the folder that task paths are relative to.
@@ -48,7 +47,7 @@ class AlfworldEnv(PickledByReplay):
         """Start `task` over.
 
         Raises:
-            UserError: the game's files are malformed, or are not those the task was made from.
+            UserError: the game's files are malformed, or have changed since the task was made.
         """
         game = load_compiled(self.assets / task.path)
         task.check_content(game.content_hash, f"{game.folder}: the game")
@@ -85,7 +84,7 @@ class AlfworldEnv(PickledByReplay):
         )
 
     def admissible_commands(self) -> list[str]:
-        """Commands the engine accepts now, sorted; computed on call."""
+        """Commands that the engine accepts in this state, sorted; computed on call."""
         if self._play is None:
             raise RuntimeError("admissible_commands before reset")
         return self._play.admissible_commands()
@@ -114,7 +113,7 @@ class _NativePlay:
         return self._engine.won
 
     def act(self, command: str) -> tuple[str, bool, bool]:
-        """Feedback, whether it was admissible, and whether progress may have changed."""
+        """Feedback, whether the command was admissible, and whether progress may have changed."""
         text, index = self._engine.act(command)
         return text, index >= 0, index >= 0 and self._moves[index]
 
@@ -122,7 +121,7 @@ class _NativePlay:
         return self._potential.value(self._view(self._engine.facts.sets), self._engine.won)
 
     def changed(self) -> list[tuple]:
-        """Place and changes since the start."""
+        """The agent's place, and the facts that differ from the start."""
         return changed(self._view(self._engine.facts.sets), self._start)
 
     def _view(self, sets: list[set]) -> View:
@@ -160,7 +159,7 @@ class _OfficialPlay:
         return self._potential.value(self._view(), self._engine.won)
 
     def changed(self) -> list[tuple]:
-        """Place and changes since the start, in the native engine's entity numbers."""
+        """As the native engine gives it, in that engine's entity numbers."""
         number = self._game.compiled.number
         return [
             (name, number[fact] if isinstance(fact, str) else tuple(number[part] for part in fact))

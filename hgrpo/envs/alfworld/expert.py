@@ -1,9 +1,9 @@
 """A scripted searcher that plays like a stranger in the house.
 
-It reads what an agent reads (the opening text with the goal, then one observation per command)
-and nothing else. It is meant to be improvable: it does not know where things usually lie, it
-dawdles, goes back to places it has seen and shuts what it opened, as its config says. With
-`favourites` it becomes the informed searcher whose success is the ceiling of a study.
+It reads only what an agent reads: the opening text with the goal, then one observation per
+command. It leaves room for improvement. It does not know where things usually lie; it dawdles,
+returns to places it has searched, and closes what it opened, as often as its settings say. With
+`favourites` it is the informed searcher, whose success is the ceiling of a study.
 """
 
 import re
@@ -27,8 +27,8 @@ _OPENING = "-= Welcome to TextWorld, ALFRED! =-"
 class Searcher:
     """One episode of the expert.
 
-    `act()` gives the first command; `act(observation)` the command after an observation. Commands
-    never run out: a searcher that has seen everything starts again.
+    `act()` returns the first command, `act(observation)` each later one. A searcher that has seen
+    everything starts again, so its commands never run out.
 
     Args:
         opening: the text of the reset, with the room's receptacles and the goal sentence.
@@ -36,7 +36,7 @@ class Searcher:
         config: its habits.
         rng: the stream of all its draws.
         language: "move" (`move X to Y`) or "put" (`put X in/on Y`).
-        favourites: what the informed searcher knows; None for the stranger.
+        favourites: where things usually lie; None for a stranger.
 
     Raises:
         UserError: the goal is not one of ALFWorld's template sentences.
@@ -79,7 +79,7 @@ class Searcher:
         return self._commands.send(observation)
 
     def _play(self) -> Play:
-        """The whole episode. Generators here yield commands and receive their observations."""
+        """The whole episode. The generators here yield commands and receive observations."""
         spec = KINDS[self.goal.task_type]
         while True:
             place, item = yield from self._find(self.goal.target, self._may_fetch)
@@ -96,7 +96,7 @@ class Searcher:
                 place, lamp = yield from self._find(self.goal.toggle, lambda place: True)
                 yield from self._reach(place)
                 yield f"use {lamp}"
-                while True:  # the game is won here, or this searcher knows no more
+                while True:  # either the game is won, or this searcher is out of ideas
                     yield "look"
             self.home = self.home or self._goal_place()
             yield from self._reach(self.home)
@@ -104,14 +104,14 @@ class Searcher:
             self.seen[self.home].append(item)
 
     def _may_fetch(self, place: str) -> bool:
-        """Whether a target may be taken from `place`: of two, not the one that is home already."""
+        """Whether a target may be taken from `place`; of two targets, the delivered one stays."""
         if place == self.home:
             return False
         one = KINDS[self.goal.task_type].copies == 1
         return one or self.searched_all or _kind(place) != self.goal.receptacle
 
     def _goal_place(self) -> str:
-        """The goal receptacle that holds a target already, else the first one listed."""
+        """The goal receptacle that already holds a target, else the first one listed."""
         for place, items in self.seen.items():
             if _kind(place) == self.goal.receptacle and self.goal.target in map(_kind, items):
                 return place
@@ -126,7 +126,7 @@ class Searcher:
     def _find(
         self, kind: str, allowed: Callable[[str], bool]
     ) -> Generator[str, str, tuple[str, str]]:
-        """Search until an object of a type was seen in an allowed place; where, and which."""
+        """Search until an object of the type is seen in an allowed place; (place, object)."""
         while True:
             for place, items in self.seen.items():
                 for item in items:
@@ -149,7 +149,7 @@ class Searcher:
             return
         fresh = [place for place in self._preferred(kind) if place not in self.seen]
         if not fresh:
-            # Everything was seen and something is missing: trust no memory, begin again.
+            # Every place was searched in vain, so what it remembers is wrong: begin again.
             self.searched_all = True
             self.seen.clear()
             fresh = self._preferred(kind)
@@ -157,7 +157,7 @@ class Searcher:
         yield from self._reach(fresh[int(self.rng.integers(len(fresh))) if at_random else 0])
 
     def _preferred(self, kind: str) -> list[str]:
-        """Receptacles in the order in which this searcher tries them."""
+        """Receptacles, in the order in which this searcher tries them."""
         if self.favourites is None:
             return self.order
         usual = self.favourites({_kind(place) for place in self.listed}, kind)
@@ -165,7 +165,7 @@ class Searcher:
         return sorted(self.order, key=lambda p: (_kind(p) == unlikely, _kind(p) not in usual))
 
     def _go(self, place: str) -> Play:
-        """Go to a receptacle unless there; maybe close first what was opened."""
+        """Go to a receptacle unless there already; perhaps close an opened one before leaving."""
         if place == self.here:
             return
         if self.here in self.opened and self.rng.random() < self.config.close_after_open:
@@ -177,7 +177,7 @@ class Searcher:
         self._note(place, answer)
 
     def _reach(self, place: str) -> Play:
-        """Go to a receptacle and get it open; what lies there is known afterwards."""
+        """Go to a receptacle and open it, so that `seen` tells what lies there."""
         yield from self._go(place)
         if place in self.shut:
             answer = yield f"open {place}"
@@ -189,7 +189,7 @@ class Searcher:
             self.seen.setdefault(place, [])
 
     def _note(self, place: str, answer: str) -> None:
-        """Remember what an observation of `place` says."""
+        """Store what an observation says about `place`."""
         if answer.endswith(f"The {place} is closed."):
             self.shut.add(place)
             return
@@ -205,7 +205,7 @@ def _kind(name: str) -> str:
 
 
 def informed(config: SearcherSettings) -> SearcherSettings:
-    """The same expert without its bad habits, for play with known favourites."""
+    """The same settings without the bad habits, for the informed searcher."""
     return config.model_copy(
         update={"random_pick": 0.0, "dawdle": 0.0, "revisit": 0.0, "close_after_open": 0.0}
     )

@@ -1,7 +1,7 @@
-"""Facts of one game at one moment, with the indexes that compiled queries look things up in.
+"""The facts of a game state, with the indexes that compiled queries read.
 
-Entities are integers in the order of their ids, so sorted integers are sorted names. A fact is
-the tuple of its arguments' entities, or the bare entity if there is one argument.
+Entities are integers in the order of their ids, so sorted integers mean sorted names. A fact is the
+tuple of its arguments' entities; for one argument it is the bare entity.
 """
 
 from bisect import insort
@@ -12,7 +12,7 @@ Fact = int | tuple[int, ...]
 
 
 def key_getter(positions: tuple[int, ...]) -> Callable:
-    """What picks the items at `positions`: bare for one, () for none."""
+    """A function that picks the items at `positions`: the bare item for one, () for none."""
     return itemgetter(*positions) if positions else lambda _: ()
 
 
@@ -34,8 +34,8 @@ class Vocabulary:
 class Facts:
     """`sets[predicate]` holds the facts; `index[pattern]` maps known arguments to sorted facts.
 
-    A copy shares the predicates that no action changes, and the tuples of all indexes. `possible`
-    limits, for some predicates, the facts whose deletion leaves a negation behind.
+    Copies share the predicates that no action changes, and the tuples of all indexes. For some
+    predicates `possible` holds the only facts whose deletion adds a `not_p` fact.
     """
 
     __slots__ = ("fluent", "fluent_patterns", "index", "possible", "sets", "watchers")
@@ -50,7 +50,7 @@ class Facts:
         self.fluent_patterns = []
         self.possible: dict[int, set[Fact]] = {}
         for (predicate, known), number in vocabulary.patterns.items():
-            # A fact of a unary predicate is bare, so its only key is itself.
+            # A fact of a unary predicate is bare: it is its own key.
             getter = key_getter(known)
             groups: dict = {}
             for fact in sorted(self.sets[predicate]):

@@ -1,4 +1,4 @@
-"""Games that a user already has, in the published layout `<split>/<task>/<trial>/`."""
+"""Collects games from the user's folder, in the published layout `<split>/<task>/<trial>/`."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
 
-# What the pipeline and the official loader read; the published files also hold camera poses.
+# Keys that the pipeline and the official loader read; the files also hold camera poses.
 _KEPT = ("task_id", "task_type", "pddl_params", "scene", "turk_annotations")
 
 
@@ -23,12 +23,12 @@ def collect(
 ) -> Iterator[tuple[str, GameFiles]]:
     """Yield (split, game) in panel order: task types in turn, games of a type shuffled by `seed`.
 
-    `skipped` counts by reason the games that the official loader leaves out too, those won at
-    reset, and those whose content came before.
+    Three kinds of games are left out, counted by reason in `skipped`: those that the official
+    loader leaves out, those won at reset, and those with the content of an earlier game.
 
     Raises:
-        UserError: a folder is missing, holds a bad file, has fewer games than `sizes` wants, or
-            another number than the config expects.
+        UserError: a folder is missing or holds a bad file, it has fewer games than `sizes` wants,
+            or their number is not the one in `games.expected`.
     """
     root = user_path(config.folder or "", "games.folder")
     hashes: set[str] = set()
@@ -54,7 +54,7 @@ def collect(
 def _check_number(
     config: GamesSettings, split: str, place: Path, found: int, skipped: Counter
 ) -> None:
-    """Raise UserError unless a split has as many playable games as it is to have."""
+    """Raise UserError unless a split has the number of playable games in `games.expected`."""
     expected = getattr(config.expected, split, found)
     if found != expected:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(skipped.items()))
@@ -65,7 +65,7 @@ def _check_number(
 
 
 def _in_turn(tasks: list[Task], name: tuple) -> list[Task]:
-    """Tasks with their types in turn, so that every prefix is stratified as far as it can be."""
+    """Tasks with their types in turn, so that every prefix is as stratified as possible."""
     queues: dict[str, list[Task]] = {}
     for task in tasks:
         queues.setdefault(task.task_type, []).append(task)

@@ -24,12 +24,12 @@ _CACHED = 4096
 
 @dataclass(frozen=True)
 class Game:
-    """A game that was read, checked and compiled.
+    """A game that has been read, checked and compiled.
 
     Attributes:
         goal: the sentence after "Your task is to: ", with the full stop the file gives it.
-        walkthrough: commands that win it, if the file stores them.
-        moves: for each action of the domain, whether it may change the potential.
+        walkthrough: commands that win the game, if the file has them.
+        moves: per action of the domain, whether it may change the potential.
     """
 
     folder: Path
@@ -44,7 +44,7 @@ class Game:
 
 @dataclass(frozen=True)
 class Listing:
-    """Playable games of a folder, sorted by path, and why the others were left out."""
+    """The playable games of a folder, sorted by path, and why others were left out."""
 
     tasks: list[Task]
     skipped: dict[str, str]
@@ -58,8 +58,8 @@ def _canonical_domain(text: str) -> str:
 def content_hash(game: dict) -> str:
     """SHA-256 (hex) of what defines a game: domain, grammar and problem.
 
-    Comments, case and spacing of the PDDL do not count, nor do the problem's name, the
-    walkthrough and other keys of the file.
+    Comments, case and spacing of the PDDL do not enter it. Neither do the problem's name, the
+    walkthrough, and other keys of the file.
     """
     problem = _PROBLEM_NAME.sub("( problem _ )", pddl.canonical(game["pddl_problem"]), count=1)
     parts = (_canonical_domain(game["pddl_domain"]), game["grammar"].strip(), problem)
@@ -67,10 +67,10 @@ def content_hash(game: dict) -> str:
 
 
 def read_game(folder: Path) -> dict:
-    """The mapping in a folder's game file, with the three texts checked to be there.
+    """Read a folder's game file and check that it holds the three texts of a game.
 
     Raises:
-        UserError: the file is missing, is no JSON object, or lacks a key.
+        UserError: the file is missing, is not a JSON object, or lacks a key.
     """
     path = folder / GAME_FILE
     data = _read_json(path)
@@ -115,7 +115,7 @@ def compile_game(data: dict, source: object) -> CompiledGame:
     """Compile a game file's mapping; `source` names it in errors.
 
     Raises:
-        UserError: malformed PDDL or grammar, or a game that is won before the first action.
+        UserError: the PDDL or the grammar is malformed, or the game is won at reset.
     """
     compiled = _compile(data, source)
     if compiled.is_won(compiled.start):
@@ -156,7 +156,7 @@ def _load(folder: Path) -> Game:
 
 
 def load_compiled(folder: Path | str) -> Game:
-    """The game in `folder`; read and compiled once, the latest 4096 stay in this process.
+    """The game in `folder`, compiled. This process keeps the latest 4096.
 
     Raises:
         UserError: the files are missing or malformed, or the game is won at reset.
@@ -165,7 +165,7 @@ def load_compiled(folder: Path | str) -> Game:
 
 
 def native_potential(game: CompiledGame) -> Potential:
-    """The potential of a game, over the native engine's entities."""
+    """The potential of a game, over the native engine's entity numbers."""
     names = {n: name for name, n in game.program.vocabulary.predicates.items()}
     fluent = {names[number] for number in game.program.fluent}
     sets, number = game.start.sets, game.program.vocabulary.predicate
@@ -177,11 +177,11 @@ def native_potential(game: CompiledGame) -> Potential:
 def list_games(root: Path | str) -> Listing:
     """Every playable game below `root`, each read and compiled once (about 2 ms a game).
 
-    Left out, with the reason, as the official package does: tasks with movable receptacles or
-    slicing, folders without a game file, games marked unsolvable; and games won at reset.
+    As in the official package, tasks with movable receptacles or slicing, folders without a game
+    file, and games marked unsolvable are left out. So are games won at reset.
 
     Raises:
-        UserError: `root` is no folder, a file is malformed, or no game is left.
+        UserError: `root` is not a folder, a file is malformed, or no game remains.
     """
     root = Path(root)
     if not root.is_dir():

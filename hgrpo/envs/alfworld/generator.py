@@ -1,4 +1,4 @@
-"""New games in the published layout, seeded, disjoint between splits, equal parts per task type."""
+"""Generates games in the published layout: seeded, disjoint splits, equal parts per task type."""
 
 import hashlib
 import json
@@ -32,17 +32,17 @@ def generate(
 ) -> Iterator[tuple[str, GameFiles]]:
     """Yield (split, game), split by split.
 
-    No house and mission come twice in all splits together, and no two splits share a game's core:
-    the room with its receptacles, the mission, and where the things lie that the mission needs.
-    Games that differ in what else lies about are twins, to be remembered rather than understood.
+    A pair of house and mission occurs at most once. No two splits share a game's core: the room
+    with its receptacles, the mission, and where the things lie that the mission needs. Games that
+    differ only in their distractors could be solved from memory.
 
     Game i of a split has task type i modulo the number of types, so that every prefix of a panel
-    is stratified. A game depends on (seed, split, i) and, in the rare case that its draw had come
-    before, on the games before it.
+    is stratified. A game depends on (seed, split, i). Only if its first draw repeats an earlier
+    game does it depend on the games before it.
 
     Raises:
-        UserError: the config names unknown types or a task type that cannot be played, or allows
-            too few different games for the panels.
+        UserError: the settings name an unknown type or a task type that cannot be played, or they
+            allow too few different games.
     """
     household = Household(config)
     drawn = _Drawn(set(), {})
@@ -54,14 +54,14 @@ def generate(
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What came before: every game, and the split that each core belongs to."""
+    """The games drawn so far, and the split of each core."""
 
     games: set[bytes]
     cores: dict[bytes, str]
 
     def admits(self, house: House, mission: Mission, split: str) -> bool:
-        """Whether this is a new game for the split; if so, it is taken note of."""
-        # The wording of the goal is left out: one house and mission in two wordings is one game.
+        """Whether the game is new and its core is free for this split; if so, record it."""
+        # Goals are not compared: one house and mission in two wordings is one game.
         game, core = _digest((house, mission)), _digest(core_of(house, mission))
         if game in self.games or self.cores.setdefault(core, split) != split:
             return False
@@ -70,7 +70,7 @@ class _Drawn:
 
 
 def core_of(house: House, mission: Mission) -> tuple:
-    """What makes a game this game and not another, distractors left out."""
+    """What identifies a game apart from its distractors."""
     needed = {mission.target, mission.toggle}
     places = tuple(place for place in house.objects if place[0] in needed)
     return house.room, house.receptacles, mission, places

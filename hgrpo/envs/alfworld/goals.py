@@ -1,4 +1,4 @@
-"""The six task types: their goal sentences, their goal conditions, and reading a sentence back."""
+"""The six task types: goal sentences, goal conditions, and a reader of goal sentences."""
 
 import re
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TaskKind:
-    """What a task type asks.
+    """What a task type asks for.
 
     Attributes:
         sentences: ALFWorld's goal templates, over {obj}, {recep} and {toggle} in lower case.
         condition: the PDDL goal, over {obj}, {recep} and {toggle} as type names.
-        change: the state change asked for, a key of `vocabulary.TOOLS`, or "".
+        change: the change of state that is asked for, a key of `vocabulary.TOOLS`, or "".
         copies: how many objects of the target's type the task needs.
     """
 
@@ -64,7 +64,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Goal:
-    """What a goal sentence asks, in the names the player sees ("mug", "countertop")."""
+    """What a goal sentence asks for, in the names that players see ("mug", "countertop")."""
 
     task_type: str
     target: str
@@ -73,12 +73,12 @@ class Goal:
 
 
 def sentence(template: str, target: str, receptacle: str, toggle: str) -> str:
-    """Fill a goal template; type names are given as in PDDL ("Mug") and shown in lower case."""
+    """Fill a goal template. Type names come as in PDDL ("Mug") and go in as lower case."""
     return template.format(obj=target.lower(), recep=receptacle.lower(), toggle=toggle.lower())
 
 
-# "put a clean mug in shelf" also fits "put a {obj} in {recep}" if {obj} could hold a space: it
-# cannot, so the order of the patterns does not matter.
+# {obj} matches no space, so "put a clean mug in shelf" does not fit "put a {obj} in {recep}": the
+# order of the patterns does not matter.
 _PATTERNS = [
     (kind, re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[a-z]+)", template)))
     for kind, spec in KINDS.items()
@@ -89,7 +89,7 @@ _PATTERNS = [
 def read(goal: str) -> Goal | None:
     """The goal behind a template sentence (with or without its full stop), or None.
 
-    Goals in people's words, as in the published annotations, are not understood.
+    It does not read goals in people's words, such as the published annotations.
     """
     text = goal.strip().rstrip(".").removeprefix("Your task is to: ").strip()
     for kind, pattern in _PATTERNS:

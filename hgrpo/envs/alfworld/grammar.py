@@ -1,4 +1,4 @@
-"""The text grammar of a game file, parsed into plain data; nothing in it is ever executed.
+"""Parses the text grammar of a game file into plain data; nothing in it is executed.
 
 The file holds blocks of production rules and, per action, a command template and a feedback rule:
 
@@ -6,8 +6,8 @@ The file holds blocks of production rules and, per action, a command template an
     action OpenObject { template :: "open {r}"; feedback :: "#OpenObject.feedback#"; }
 
 A right-hand side mixes text, `#rule#`, `{expression}`, `{expression | query}` and
-`[{expression | query}]`. Expressions in use are attributes of an entity, string literals, `+` and
-`or`; the official interpreter hands them to Python's eval, so anything else is refused here.
+`[{expression | query}]`. Games use attributes of an entity, string literals, `+` and `or` as
+expressions. The official interpreter calls Python's eval on them; this parser refuses all others.
 """
 
 import json
@@ -22,7 +22,7 @@ ATTRIBUTES = ("name", "indefinite", "definite", "id")
 
 @dataclass(frozen=True)
 class Attribute:
-    """`variable.attribute`; a bare variable shows its name."""
+    """`variable.attribute`; a variable alone stands for its name."""
 
     variable: str
     attribute: str
@@ -44,14 +44,14 @@ class FirstOf:
 
 @dataclass(frozen=True)
 class RuleCall:
-    """`#name#`; the name is looked up as it stands, parentheses included."""
+    """`#name#`; the name may contain parentheses and is looked up as written."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Literal:
-    """One conjunct of a query: a predicate on (name, type) placeholders."""
+    """One conjunct of a query: a predicate over (name, type) placeholders."""
 
     predicate: str
     placeholders: tuple[tuple[str, str], ...]
@@ -62,7 +62,7 @@ Query = tuple[Literal, ...]
 
 @dataclass(frozen=True)
 class Each:
-    """`expression` once per assignment of `query` (once, if there is no query)."""
+    """`expression` for each assignment of `query`; once if there is no query."""
 
     expression: FirstOf | RuleCall
     query: Query
@@ -70,7 +70,7 @@ class Each:
 
 @dataclass(frozen=True)
 class Listing:
-    """The items of `each`, joined by the rules list_separator and list_last_separator."""
+    """The items of `each`, joined by the rules `list_separator` and `list_last_separator`."""
 
     each: Each
 
@@ -80,7 +80,7 @@ Symbol = str | RuleCall | Each | Listing
 
 @dataclass(frozen=True)
 class Alternative:
-    """Used if `condition` has an assignment (always, if it is empty)."""
+    """A right-hand side that is used if `condition` has an assignment, or is empty."""
 
     condition: Query
     symbols: tuple[Symbol, ...]
@@ -88,7 +88,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class ActionText:
-    """An action's command template and the text that answers it."""
+    """An action's command template and its feedback."""
 
     template: tuple[Symbol, ...]
     feedback: tuple[Symbol, ...]
@@ -96,7 +96,7 @@ class ActionText:
 
 @dataclass
 class Grammar:
-    """Alternatives by rule name, in order; texts by lower-cased action name."""
+    """Alternatives by rule name, in order; action texts by lower-cased action name."""
 
     rules: dict[str, list[Alternative]] = field(default_factory=dict)
     actions: dict[str, ActionText] = field(default_factory=dict)
@@ -119,7 +119,7 @@ def parse_grammar(text: str) -> Grammar:
     """Read the grammar of a game file.
 
     Raises:
-        UserError: malformed, or an expression outside the forms this module's docstring lists.
+        UserError: the text is malformed, or has an expression that this module refuses.
     """
     grammar = Grammar()
     at = 0
@@ -193,12 +193,11 @@ _LEADING = re.compile(r"(?://.*|\s*)\n?")
 def parse_symbols(text: str) -> tuple[Symbol, ...]:
     """Parse a right-hand side.
 
-    Reading stops at the first character that no symbol starts with (`;`, a stray `}`): the
-    official parser drops the rest too. It also drops white space and `//` lines before the first
-    symbol, and tabs before any symbol.
+    Like the official parser, it stops at the first character that starts no symbol (`;`, a stray
+    `}`). It skips white space and `//` lines before the first symbol, and tabs before any symbol.
 
     Raises:
-        UserError: a `{` or `[` that is no expression in use.
+        UserError: a `{` or `[` does not start a supported expression.
     """
     symbols: list[Symbol] = []
     at = _start(text)
@@ -255,7 +254,7 @@ def _expression(code: str) -> FirstOf:
     for alternative in re.split(r"\bor\b", code):
         parts: list[Attribute | str] = []
         for term in alternative.split("+"):
-            # A literal may hold a plus or the word "or"; then its pieces match neither form.
+            # A literal may contain a plus or the word "or"; its pieces are then refused.
             if (name := _NAME.fullmatch(term)) is not None and (
                 name[2] is None or name[2] in ATTRIBUTES
             ):

@@ -1,4 +1,4 @@
-"""Houses with habits: which things a game holds, and where they lie."""
+"""Draws houses: which things a game holds, and where they lie."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +14,7 @@ from hgrpo.errors import UserError
 
 T = TypeVar("T")
 
-# More copies would only add numbers to the names a model has to learn.
+# More copies would only add more numbered names for a model to learn.
 _MOST_OF_A_KIND = 2
 
 
@@ -34,7 +34,7 @@ class House:
 
 @dataclass(frozen=True)
 class Mission:
-    """What a game asks, in type names; `receptacle` or `toggle` is "" where the task has none."""
+    """What a game asks for, in type names; `receptacle` or `toggle` is "" if not needed."""
 
     task_type: str
     target: str
@@ -43,7 +43,7 @@ class Mission:
 
 
 class Household:
-    """Everything the generator may draw from under one config; built once.
+    """Everything that the generator may draw from, under given settings.
 
     Raises:
         UserError: a type is unknown, or a task type cannot be played with these types and rooms.
@@ -72,15 +72,15 @@ class Household:
                 )
 
     def places(self, room: str, target: str) -> list[str]:
-        """Receptacle types of `room` that can hold `target`."""
+        """Receptacle types of `room` that can hold objects of type `target`."""
         return [r for r in self.receptacles[room] if target in RECEPTACLES[r].holds]
 
     def favourites(self, room: str, target: str) -> tuple[str, ...]:
-        """The receptacle types where objects of type `target` usually lie."""
+        """Receptacle types where objects of type `target` usually lie."""
         return favourites(self.config.habits, room, target, tuple(self.places(room, target)))
 
     def usual(self, listed: set[str], kind: str) -> set[str]:
-        """Favourite receptacle types in shown names, for someone who sees the room's listing.
+        """Favourite receptacle types, in the names that players see.
 
         Args:
             listed: receptacle types in the room, as the text shows them ("countertop").
@@ -98,7 +98,7 @@ class Household:
         return {place.lower() for place in self.favourites(room, target)}
 
     def _missions(self, kind: str) -> dict[str, list[Mission]]:
-        """Every mission of a task type, by room; rooms without any are left out."""
+        """The missions of a task type, by room; rooms without missions are left out."""
         tool = TOOLS.get(KINDS[kind].change, "")
         found: dict[str, list[Mission]] = {}
         for room in self.config.rooms:
@@ -121,10 +121,10 @@ class Household:
         return {room: missions for room, missions in found.items() if missions}
 
     def draw(self, kind: str, rng: np.random.Generator) -> tuple[House, Mission]:
-        """One house and one mission in it.
+        """Draw a house and a mission in it.
 
-        The target never starts in a receptacle of the goal's type, so no game is won at reset.
-        Each target keeps to its habits where those leave a choice.
+        A target never starts in a receptacle of the goal's type, so no game is won at reset. Within
+        that limit its place follows the habits.
         """
         room = _pick(rng, list(self.missions[kind]))
         choices = self.missions[kind][room]
@@ -155,7 +155,7 @@ class Household:
         avoid: str,
         present: set[str] | None = None,
     ) -> str:
-        """A receptacle type for one object: a favourite with the strength of the habit."""
+        """A receptacle type for an object: a favourite with probability `habits.strength`."""
         usual = self.favourites(room, target)
         places = [
             place
@@ -169,7 +169,7 @@ class Household:
         return _pick(rng, others or favoured)
 
     def _receptacles(self, rng: np.random.Generator, room: str, needed: set[str]) -> list[str]:
-        """Receptacle types of a house: the needed, then one of each, then repeated ones."""
+        """Receptacle types of a house: needed ones, then one of each, then repetitions."""
         low, high = self.config.receptacles
         size = int(rng.integers(low, high + 1))
         rest = [name for name in self.receptacles[room] if name not in needed]
@@ -208,7 +208,7 @@ class Household:
 def favourites(
     habits: HabitSettings, room: str, target: str, places: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Favourite receptacle types of an object type: a draw of the habit seed alone."""
+    """Favourite receptacle types of an object type; they depend on the habits' seed alone."""
     rng = streams.generator("alfworld-habit", habits.seed, room, target)
     order = rng.permutation(len(places))
     return tuple(sorted(places[i] for i in order[: habits.favourites]))

@@ -1,7 +1,8 @@
 """Conjunctive queries over facts, compiled to nested closures.
 
-A query works on a frame: a list with one slot per variable or constant. Running it fills free
-slots, one assignment at a time, and calls `then(facts, frame)` for each; a true answer stops it.
+A query works on a frame, a list with one slot per variable or constant. It fills the free slots
+with one assignment after the other and calls `then(facts, frame)` for each. A true return value
+stops it.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ Step = Callable[[Facts, Frame], bool]
 
 
 class Slots:
-    """Places in a frame: constants by name, variables by any hashable key."""
+    """Slot numbers of a frame: constants by name, variables by any hashable key."""
 
     def __init__(self) -> None:
         self.places: dict = {}
@@ -39,7 +40,7 @@ class Slots:
         return len(self.places) + len(self.constants)
 
     def frame(self, entities: dict[str, int]) -> Frame:
-        """A frame with this game's constants; one that the game lacks equals no entity."""
+        """A frame with this game's constants; a missing constant equals no entity."""
         frame: Frame = [None] * self._size()
         for name, place in self.constants.items():
             frame[place] = entities.get(name, -1)
@@ -48,24 +49,24 @@ class Slots:
 
 @dataclass(frozen=True)
 class Relation:
-    """A positive literal: a predicate number and the slots of its arguments."""
+    """A positive literal: the number of a predicate, and the slots of its arguments."""
 
     predicate: int
     slots: tuple[int, ...]
 
 
 def type_predicate(kind: str) -> str:
-    """Name of the made-up predicate that lists the entities of a type."""
+    """Name of an extra predicate whose facts are the entities of a type."""
     return f"@{kind}"
 
 
 def succeed(facts: Facts, frame: Frame) -> bool:
-    """The end of a query that only asks whether there is an assignment."""
+    """Ends a query that only asks whether there is an assignment."""
     return True
 
 
 def holds(relation: Relation) -> Step:
-    """Test of a relation whose slots are all filled."""
+    """A test of a relation whose slots are all filled."""
     predicate, slots = relation.predicate, relation.slots
     if not slots:
         return lambda facts, frame: () in facts.sets[predicate]
@@ -84,12 +85,12 @@ def join(
     distinct: dict[int, tuple[int, ...]] | None = None,
     tests: Sequence[tuple[set[int], Step]] = (),
 ) -> Step:
-    """Nested loops over `relations` in the given order, each in sorted order of its facts.
+    """Compile nested loops over `relations`, in this order, each over its facts in sorted order.
 
     Args:
         bound: slots already filled when the query runs.
-        distinct: for a slot to fill, the filled slots whose values it must differ from.
-        tests: conditions, each run as soon as the slots it names are filled.
+        distinct: free slot -> earlier slots whose values it must differ from.
+        tests: conditions; each runs as soon as its slots are filled.
     """
     filled = set(bound)
     waiting = list(tests)
@@ -177,7 +178,7 @@ class FormulaCompiler:
     """Compiles PDDL formulas over one frame layout.
 
     Args:
-        sizes: a typical number of facts per predicate; it orders the loops, nothing else.
+        sizes: typical number of facts per predicate; only the order of the loops depends on it.
     """
 
     def __init__(
@@ -199,13 +200,13 @@ class FormulaCompiler:
         kinds: dict[str, str],
         then: Step,
     ) -> list[Step]:
-        """Steps that together find every way to make `formula` true, `scope` being filled."""
+        """Steps that together find all ways to make `formula` true, with `scope` filled."""
         return [
             self.run(clause, set(scope), then) for clause in self.clauses(formula, scope, kinds)
         ]
 
     def run(self, clause: "Clause", bound: set[str], then: Step) -> Step:
-        """What finds every assignment of `clause`; the variables in `bound` are filled."""
+        """A step that finds all assignments of `clause`, with the variables in `bound` filled."""
         filled = {clause.scope[name] for name in bound} | set(self.slots.constants.values())
         tests = []
         for part, names in clause.filters:
@@ -218,7 +219,7 @@ class FormulaCompiler:
         return Relation(self.vocabulary.predicate(atom.predicate), self._args(atom, scope))
 
     def test(self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]) -> Step:
-        """Whether `formula` holds, all of `scope` being filled."""
+        """A test of whether `formula` holds, with all of `scope` filled."""
         if isinstance(formula, pddl.Atom):
             slots = self._args(formula, scope)
             if formula.predicate == "=":
@@ -262,7 +263,7 @@ class FormulaCompiler:
     def clauses(
         self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]
     ) -> list["Clause"]:
-        """Conjunctions that cover `formula`; `or` is split only where it must bind a variable."""
+        """Conjunctions that cover `formula`; an `or` is split only if it binds a variable."""
         found = self._expand(formula, scope, kinds)
         for clause in found:
             self._complete(clause, scope, kinds)
@@ -295,7 +296,7 @@ class FormulaCompiler:
         return [clause]
 
     def _complete(self, clause: "Clause", scope: dict[str, int], kinds: dict[str, str]) -> None:
-        """List a variable's type where no relation binds it to that type."""
+        """Add a relation for the type of each variable that no other relation binds to its type."""
         typed = self._typed_slots(clause)
         for slot, kind in [(scope[name], kinds[name]) for name in scope] + clause.extra:
             if not any(self.domain.is_a(declared, kind) for declared in typed.get(slot, ())):
@@ -304,7 +305,7 @@ class FormulaCompiler:
                 clause.relations.append((Relation(number, (slot,)), listing))
 
     def _typed_slots(self, clause: "Clause") -> dict[int, list[str]]:
-        """The declared types of the positions that each slot stands at."""
+        """Slot -> declared types of the positions where it occurs."""
         typed: dict[int, list[str]] = {}
         for relation, name in clause.relations:
             for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):
@@ -328,7 +329,7 @@ class FormulaCompiler:
         return found
 
     def _plan(self, clause: "Clause", filled: set[int]) -> list[Relation]:
-        """Greedy order: tests as soon as they can run, then the relation with fewest matches."""
+        """A greedy order: tests as soon as they can run, then the relation with fewest matches."""
         left = list(clause.relations)
         known = set(filled)
         order = []
@@ -348,7 +349,7 @@ class FormulaCompiler:
 
 @dataclass
 class Clause:
-    """A conjunction: relations to join, then filters; `extra` are slots it introduces."""
+    """A conjunction: relations to join, then filters; `extra` are the slots it introduces."""
 
     scope: dict[str, int]
     kinds: dict[str, str]
@@ -358,7 +359,7 @@ class Clause:
 
 
 def _variables(formula: pddl.Formula) -> set[str]:
-    """Free variables."""
+    """The free variables of a formula."""
     if isinstance(formula, pddl.Atom):
         return {arg for arg in formula.args if arg.startswith("?")}
     if isinstance(formula, pddl.Not):

@@ -33,14 +33,15 @@ _TASK = re.compile(r'"task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*("(?:[^"\\]|\\.)*")\s*\}
 
 
 class Program:
-    """A domain and a grammar compiled together; games that share both share it.
+    """A domain and a grammar, compiled together. Games with equal ones share it.
 
     Attributes:
         fluent: numbers of the predicates that actions change.
-        order: action numbers in the order in which commands are tried, which matters to grammars
-            that give two actions one text: fewest changing conditions first, then by name, as the
-            planner lists its operators.
-        unsure: predicates whose deletion texts may read though nothing says that they held.
+        order: action numbers, in the order in which a command tries them. It matters if two actions
+            have the same text. As in the planner's list of operators, actions with the fewest
+            changing conditions come first, then the order is by name.
+        unsure: predicates that an action may delete without requiring them, and whose `not_p`
+            some text reads.
     """
 
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
@@ -88,7 +89,7 @@ class Program:
         return TextCompiler(grammar, slots, self.vocabulary, self.domain, self._text_predicate)
 
     def _text_predicate(self, name: str) -> int:
-        """The predicate number that texts read as `name`; tracks what effects must keep."""
+        """The number of the predicate that texts read as `name`; notes what effects must record."""
         base = name.removeprefix(NEGATION)
         number = self.vocabulary.predicate(base)
         if base in self._conditional:
@@ -101,7 +102,7 @@ class Program:
 
 
 def _requires(formula: pddl.Formula, atom: pddl.Atom) -> bool:
-    """Whether `atom` is one of the conjuncts of `formula`."""
+    """Whether `atom` is a conjunct of `formula`."""
     if isinstance(formula, pddl.And):
         return any(_requires(part, atom) for part in formula.parts)
     return formula == atom
@@ -109,7 +110,7 @@ def _requires(formula: pddl.Formula, atom: pddl.Atom) -> bool:
 
 @dataclass(frozen=True)
 class Goal:
-    """A goal's test for one program; `reads` are the predicate numbers it depends on."""
+    """A goal's test; `reads` are the numbers of the predicates it depends on."""
 
     slots: Slots
     steps: tuple[Step, ...]
@@ -126,7 +127,7 @@ _goals: dict[tuple[int, pddl.Formula], Goal] = {}
 
 
 def _program(domain_text: str, grammar_text: str, sizes: dict[str, int]) -> Program:
-    """The program of a domain and a grammar, compiled at most once in this process."""
+    """The program of a domain and a grammar; each process compiles it once."""
     key = (domain_text, grammar_text)
     if key not in _programs:
         _programs[key] = Program(_domain(domain_text), grammar_text, sizes)
@@ -145,13 +146,13 @@ def _goal(program: Program, formula: pddl.Formula) -> Goal:
 
 
 class CompiledGame:
-    """A game ready to be played any number of times, by any number of players.
+    """A compiled game, for any number of plays by any number of players.
 
     Args:
         data: the game file's mapping; `pddl_domain`, `grammar` and `pddl_problem` are read.
 
     Raises:
-        UserError: malformed PDDL or grammar (the message does not name the file).
+        UserError: the PDDL or the grammar is malformed; the caller adds the file's name.
     """
 
     def __init__(self, data: dict[str, str]) -> None:
@@ -230,7 +231,7 @@ class CompiledGame:
         return text
 
     def commands(self, facts: Facts, index: int) -> list[str]:
-        """The texts of one action that apply now."""
+        """The commands of one action that apply now."""
         action = self.program.actions[index]
         memo, key = self._listed[index], None
         if action.watches is not None:
@@ -246,9 +247,9 @@ class CompiledGame:
         return texts
 
     def readings(self, command: str) -> list[tuple[int, dict[int, int] | None]]:
-        """Actions that `command` may mean, with the arguments it names.
+        """Actions that `command` may stand for, with the arguments that it names.
 
-        None stands for an action whose template does not say: all its arguments are tried.
+        None in place of arguments: the template does not determine them, so all must be tried.
         """
         found = self._readings.get(command)
         if found is None:
@@ -267,7 +268,7 @@ class CompiledGame:
 
 
 def _names(problem: pddl.Problem, rows: Iterable[list[tuple[str, ...]]]) -> list[str]:
-    """Shown names in the order of the ids; only entities that a fact mentions are numbered."""
+    """Shown names, in the order of the ids; only entities in some fact are numbered."""
     used = {name for facts in rows for fact in facts for name in fact}
     used |= {name for fact in problem.numeric if fact[0] != "total-cost" for name in fact[1:-1]}
     shown = shown_names(used)
@@ -287,7 +288,7 @@ def _check_types(
 
 
 def _split_task(grammar_text: str) -> tuple[str, str]:
-    """The task sentence and the grammar without it; "" and the grammar if it is not plain text."""
+    """The task sentence and the grammar without it; ("", grammar) if it is not plain text."""
     match = _TASK.search(grammar_text)
     if match is not None and len(_TASK.findall(grammar_text)) == 1:
         symbols = parse_symbols(json.loads(match[1]))
@@ -309,17 +310,17 @@ class NativeGame:
         self.won = False
 
     def reset(self) -> str:
-        """Start over; returns the opening text."""
+        """Start over, and return the opening text."""
         self.facts = self.game.start.copy()
         self.won = self.game.is_won(self.facts)
         return self.game.intro
 
     def step(self, command: str) -> str:
-        """Carry out `command` and return the feedback."""
+        """Carry out `command`, and return the feedback."""
         return self.act(command)[0]
 
     def act(self, command: str) -> tuple[str, int]:
-        """Like `step`, with the number of the action carried out, or -1 if none was."""
+        """As `step`, with the number of the action; -1 if the command was not admissible."""
         index, args = self._find(command.strip())
         if index < 0:
             return NOTHING, -1
@@ -333,7 +334,7 @@ class NativeGame:
         return action.feedback(facts, frame, game.entities), index
 
     def is_admissible(self, command: str) -> bool:
-        """Whether `command` is among the admissible commands, without listing them."""
+        """Whether `command` is admissible; faster than listing the admissible commands."""
         return self._find(command.strip())[0] >= 0
 
     def admissible_commands(self) -> list[str]:
@@ -345,7 +346,7 @@ class NativeGame:
         return sorted(texts)
 
     def _find(self, command: str) -> tuple[int, Arguments]:
-        """The operator that `command` stands for; the first one, if several share the text."""
+        """The operator of `command`; the first if several have this text."""
         game, facts = self.game, self.facts
         for index, given in game.readings(command):
             action = game.program.actions[index]

@@ -1,8 +1,8 @@
-"""The official engine made fast enough to check against, by remembering what it recomputes.
+"""Makes the official engine fast enough for comparisons, by caching.
 
-Nothing of its logic is replaced: parses of grammar text and queries and translations of PDDL are
-remembered, and deep copies of grammar symbols become shallow ones. `parity` compares it with the
-untouched engine on a sample before it trusts it.
+Its logic stays. Parses of grammar texts and queries and translations of PDDL are cached, and deep
+copies of grammar symbols become shallow ones. `parity` compares the result with the untouched
+engine on a sample.
 """
 
 import copy
@@ -15,7 +15,7 @@ from hgrpo.envs.alfworld.textworld_engine import require_textworld
 
 @contextmanager
 def memoised() -> Iterator[None]:
-    """Within this block, official engines in this process remember parses and translations."""
+    """Inside this block, the official engines of this process cache parses and translations."""
     require_textworld()
     import fast_downward
     from textworld.envs.pddl import logic, textgen
@@ -47,7 +47,7 @@ def memoised() -> Iterator[None]:
 
 
 def _shallow(value: object) -> object:
-    """A copy that a derivation may write to: new symbols and mappings, the same contents."""
+    """A copy that a derivation may write to: new symbols and mappings with the old contents."""
     if isinstance(value, list):
         return [_shallow(item) for item in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Walks that compare two engines on one game, command by command."""
+"""Compares two engines on a game, command by command."""
 
 import gc
 import multiprocessing
@@ -31,9 +31,9 @@ NONSENSE = (
 
 
 WALK_STEPS = 100
-# The official engine leaks 2 to 3.5 MB per loaded game until its process ends.
+# The official engine leaks 2 to 3.5 MB per loaded game; only the process's end frees it.
 _GAMES_PER_PROCESS = 16
-# The language before alfworld 0.4, which the published json_2.1.1 games speak.
+# The language before alfworld 0.4, and of the published json_2.1.1 games.
 _OLDER = (
     ("You arrive at {r.name}.", "You arrive at {lend.name}."),
     ('"move {o} to {r}"', '"put {o} in/on {r}"'),
@@ -42,7 +42,7 @@ _OLDER = (
 
 
 class Engine(Protocol):
-    """What both engines offer."""
+    """The interface of both engines."""
 
     won: bool
 
@@ -55,7 +55,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Mismatch:
-    """`what` (text, commands or won) differed after `command`, the `step`-th of a walk."""
+    """After `command`, at this `step` of a walk, `what` (text, commands or won) differed."""
 
     game: str
     walk: str
@@ -68,7 +68,7 @@ class Mismatch:
 
 @dataclass
 class Tally:
-    """Steps compared and what differed."""
+    """How many steps were compared, and what differed."""
 
     steps: int = 0
     mismatches: list[Mismatch] = field(default_factory=list)
@@ -82,9 +82,9 @@ def compare_walk(
     found: Engine,
     tally: Tally,
 ) -> None:
-    """Reset both engines, play `commands` in both and add what differs to `tally`.
+    """Reset both engines, play `commands` in both, and add differences to `tally`.
 
-    A walk ends at its first difference: later ones would only repeat it.
+    The walk ends at the first difference, since later ones could follow from it.
     """
     texts = (expected.reset(), found.reset())
     step, command = 0, ""
@@ -107,11 +107,11 @@ def compare_walk(
 
 
 def random_walk(engine: Engine, rng: random.Random, steps: int) -> Iterator[str]:
-    """Commands drawn from what `engine` admits, and one in twenty that means nothing.
+    """Random admissible commands of `engine`; one in twenty is nonsense.
 
-    Half of the draws skip the ways to go elsewhere, or a walk would rarely touch anything. Some
-    commands carry spaces around them, which engines must ignore. The generator reads the engine's
-    state when asked for the next command.
+    Half of the draws leave out commands that only go elsewhere, so that walks touch things. Some
+    commands have spaces around them, which engines must ignore. The generator reads the engine's
+    state each time it is asked for a command.
     """
     for _ in range(steps):
         commands = engine.admissible_commands()
@@ -124,7 +124,7 @@ def random_walk(engine: Engine, rng: random.Random, steps: int) -> Iterator[str]
 
 
 def older_language(data: dict) -> dict:
-    """A copy of a game file's mapping that says "put X in/on Y" instead of "move X to Y"."""
+    """The game in the older language: "put X in/on Y" in place of "move X to Y"."""
     grammar = data["grammar"]
     for new, old in _OLDER:
         grammar = grammar.replace(new, old)
@@ -139,7 +139,7 @@ def older_language(data: dict) -> dict:
 
 @dataclass
 class GameReport:
-    """What the comparison of one game found; seconds are for `stock_steps` in each engine."""
+    """The comparison of one game; seconds are those that each engine took for `stock_steps`."""
 
     game: str
     tally: Tally
@@ -152,8 +152,8 @@ class GameReport:
 def check_game(folder: Path, steps: int, stock_steps: int, seed: int) -> GameReport:
     """Compare the native engine with the official one on a game, in both languages.
 
-    The memoised official engine plays the walkthrough and `steps` random commands per language;
-    the untouched one plays the first `stock_steps` of them, timed.
+    The cached official engine plays the walkthrough and `steps` random commands per language. The
+    untouched one plays the first `stock_steps` of them, on the clock.
     """
     data = read_game(folder)
     load_compiled(folder)
@@ -179,9 +179,9 @@ def check_game(folder: Path, steps: int, stock_steps: int, seed: int) -> GameRep
 def check_games(
     folders: Sequence[Path], steps: int, stock_steps: int, seed: int, workers: int = 1
 ) -> Iterator[GameReport]:
-    """`check_game` on every folder, in order, in short-lived processes.
+    """Call `check_game` on every folder, in order, in short-lived processes.
 
-    Timings mean little with more than one worker.
+    With more than one worker the timings mean little.
     """
     check = partial(check_game, steps=steps, stock_steps=stock_steps, seed=seed)
     spawn = multiprocessing.get_context("spawn")
@@ -193,7 +193,7 @@ def check_games(
 
 
 def _time_stock(report: GameReport, data: dict, steps: int, seed: int) -> None:
-    """Compare with the untouched official engine and time both on the same commands."""
+    """Compare with the untouched official engine, and time both on the same commands."""
     if not steps:
         return
     native = NativeGame(CompiledGame(data))
@@ -206,14 +206,14 @@ def _time_stock(report: GameReport, data: dict, steps: int, seed: int) -> None:
     compare_walk(report.game, "untouched engine", iter(commands), stock, native, report.tally)
     report.stock_steps = steps
     report.stock_seconds = _seconds(stock, commands, listing=True)
-    # Freshly compiled, so that nothing the comparison made it remember counts.
+    # Compiled afresh, so that no cache of the comparison speeds it up.
     report.native_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=True)
     report.native_bare_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=False)
 
 
 def _seconds(engine: Engine, commands: list[str], listing: bool) -> float:
     engine.reset()
-    # The official engine fills the heap; a collection of it is no cost of the engine on the clock.
+    # The official engine fills the heap; collecting it must not slow the engine being timed.
     gc.collect()
     gc.freeze()
     began = time.perf_counter()

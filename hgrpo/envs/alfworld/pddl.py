@@ -1,7 +1,7 @@
-"""A small reader for the part of PDDL that ALFRED's domain and problems use.
+"""Reads the part of PDDL that ALFRED's domain and problems use.
 
-Everything is lower-cased, as the planner's translator does. Formulas keep their shape; what can
-be compiled is decided in `matching`.
+All text is lower-cased, as in the planner's translator. Formulas keep their shape; `matching`
+decides what can be compiled.
 """
 
 import re
@@ -32,7 +32,7 @@ class Not:
 
 @dataclass(frozen=True)
 class And:
-    """All `parts` are true; so is the empty conjunction."""
+    """All `parts` are true; an empty conjunction is true."""
 
     parts: tuple["Formula", ...]
 
@@ -65,7 +65,7 @@ Formula = Atom | Not | And | Or | Exists | Forall
 
 @dataclass(frozen=True)
 class Effect:
-    """`atom` becomes true (or false when `negated`) if `condition` held before the action."""
+    """`atom` becomes true (false if `negated`) if `condition` held before the action."""
 
     condition: Formula | None
     atom: Atom
@@ -84,7 +84,7 @@ class ActionSchema:
 
 @dataclass(frozen=True)
 class Domain:
-    """Types map to their parent; predicates to the types of their arguments."""
+    """`types` maps a type to its parent, `predicates` a predicate to its arguments' types."""
 
     types: dict[str, str]
     predicates: dict[str, tuple[str, ...]]
@@ -92,7 +92,7 @@ class Domain:
     actions: tuple[ActionSchema, ...]
 
     def is_a(self, child: str, parent: str) -> bool:
-        """Whether `child` is `parent` or lies below it; everything is an `object`."""
+        """Whether `child` is `parent` or one of its subtypes; every type is an `object`."""
         while child != parent and child != ROOT_TYPE:
             child = self.types.get(child, ROOT_TYPE)
         return child == parent
@@ -127,7 +127,7 @@ def constants(formula: Formula) -> set[str]:
 
 
 def canonical(text: str) -> str:
-    """The text without comments and case, single-spaced: equal for texts that parse the same."""
+    """The text without comments, in lower case, single-spaced; equal if texts parse the same."""
     return " ".join(_TOKEN.findall(_strip(text)))
 
 
@@ -136,7 +136,7 @@ def _strip(text: str) -> str:
 
 
 def _nested(text: str) -> list:
-    """The one parenthesised expression in `text` as nested lists of lower-case words."""
+    """The parenthesised expression in `text`, as nested lists of lower-case words."""
     top: list = []
     stack, here = [], top
     for token in _TOKEN.findall(_strip(text)):
@@ -159,7 +159,7 @@ def _nested(text: str) -> list:
 
 
 def _typed(words: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """(name, type) of a list such as `a b - t c`; names without a type are objects."""
+    """The (name, type) pairs of a list such as `a b - t c`; the default type is `object`."""
     names: list[str] = []
     words = iter(words)
     for word in words:
@@ -177,7 +177,7 @@ def _typed(words: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 class _Conditions:
-    """Parses formulas, refusing predicates the domain does not declare."""
+    """Parses formulas; refuses predicates that the domain does not declare."""
 
     def __init__(self, predicates: dict[str, tuple[str, ...]]) -> None:
         self.predicates = predicates
@@ -241,7 +241,7 @@ def parse_domain(text: str) -> Domain:
     """Read a domain.
 
     Raises:
-        UserError: malformed, or a construct that ALFRED's domains do not use.
+        UserError: the text is malformed, or uses a construct that ALFRED's domains do not.
     """
     types: dict[str, str] = {}
     predicates: dict[str, tuple[str, ...]] = {}
@@ -288,7 +288,7 @@ def parse_problem(text: str, domain: Domain) -> Problem:
     """Read a problem of `domain`.
 
     Raises:
-        UserError: malformed, an unknown predicate, or an atom about an undeclared object.
+        UserError: the text is malformed, or names an unknown predicate or an undeclared object.
     """
     sections = {
         section[0]: section[1:]

@@ -1,13 +1,14 @@
 """Task progress as a potential in [0, 1], from the facts of either engine.
 
-Each candidate object earns one point per step it has behind it, and the potential is the best
-sum of points over the points of a won game:
+Each candidate object earns points for the steps that are done. The potential is the largest sum of
+points, divided by the points of a won game:
 
-- put: held 1, in a goal receptacle 2. With clean, hot or cool asked for: held 1, changed 1 more,
-  and changed and in a goal receptacle 3 of 3; an unchanged object in place earns nothing, since it
-  has to be taken again.
-- put two: the points of the best two objects for the same receptacle, of 4.
-- look at in light: object held 1, lamp on 1, held next to the lamp 1, of 3.
+- put: 1 if held, 2 if in a goal receptacle; out of 2. If the goal asks for a clean, hot or cool
+  object: 1 if held, 1 more if changed, 3 if changed and in a goal receptacle; out of 3. An
+  unchanged object in place earns nothing, since it must be taken again.
+- put two: the points of the best two objects for one receptacle; out of 4.
+- look at in light: 1 if the object is held, 1 if the lamp is on, 1 if the object is held next to
+  the lamp; out of 3.
 
 The potential is 1 exactly when the game is won. A goal of another shape counts 1 when won and
 0 before.
@@ -27,7 +28,7 @@ _LIGHT = {"istoggled", "receptacleatlocation", "atlocation", "inreceptacle", "ho
 
 @dataclass
 class _Conditions:
-    """What the goal asks of one variable: static tests, and the states an action must bring."""
+    """The goal's conditions on one variable: static tests, and states that actions bring about."""
 
     static: set[tuple[str, str]] = field(default_factory=set)
     states: set[str] = field(default_factory=set)
@@ -39,8 +40,8 @@ class Potential:
     Args:
         goal: the problem's goal.
         fluent: names of the predicates that actions change.
-        view: the facts at the start, for what never changes.
-        entity: the entity that stands for a name in `view`.
+        view: the facts at the start, from which static conditions are read.
+        entity: name -> its entity in `view`.
 
     Attributes:
         reads: names of the predicates whose facts the value depends on.
@@ -87,7 +88,7 @@ class Potential:
 def _flatten(
     goal: pddl.Formula,
 ) -> tuple[list[tuple[str, ...]] | None, set[frozenset[str]]]:
-    """Atoms of a conjunction under `exists`, variables made unique, and the pairs that differ."""
+    """Atoms of a conjunction under `exists`, with unique variables, and pairs that must differ."""
     atoms: list[tuple[str, ...]] = []
     unequal: set[frozenset[str]] = set()
     todo: list[tuple[pddl.Formula, dict[str, str]]] = [(goal, {})]
@@ -132,7 +133,7 @@ def _placing(
     conditions: dict[str, _Conditions],
     candidates: Callable[[str], list[Entity]],
 ) -> Callable[[View], float] | None:
-    """Potential of goals that ask for objects of one kind in one receptacle, or None."""
+    """Potential of a goal that asks for objects of one kind in a receptacle; None for others."""
     objects = sorted({args[1] for args in relations})
     places = {args[-1] for args in relations}
     if {args[0] for args in relations} != {"inreceptacle"} or len(places) != 1:
@@ -175,7 +176,7 @@ def _lighting(
     conditions: dict[str, _Conditions],
     candidates: Callable[[str], list[Entity]],
 ) -> Callable[[View], float] | None:
-    """Potential of goals that ask to hold an object next to a lamp that is on, or None."""
+    """Potential of a goal that asks to hold an object by a lit lamp; None for others."""
     found = {args[0]: args[1:] for args in relations}
     expected = _LIGHT - {"istoggled"}
     if set(found) != expected or len(relations) != len(expected) or unequal:

@@ -1,4 +1,4 @@
-"""A house and its mission as a game file: names, PDDL problem, walkthrough."""
+"""Writes a house and its mission as a game file: names, PDDL problem, walkthrough."""
 
 from collections import Counter
 from functools import cache
@@ -8,7 +8,7 @@ from hgrpo.envs.alfworld.goals import KINDS
 from hgrpo.envs.alfworld.house import House, Mission
 from hgrpo.envs.alfworld.vocabulary import OBJECTS, RECEPTACLES, TOOLS
 
-# The language before alfworld 0.4, as the published json_2.1.1 games have it.
+# The language before alfworld 0.4, and of the published json_2.1.1 games.
 _PUT_TEXT = (
     ("You arrive at {r.name}.", "You arrive at {lend.name}."),
     ('"move {o} to {r}"', '"put {o} in/on {r}"'),
@@ -18,7 +18,7 @@ _PUT_TEXT = (
     ),
 )
 _CHANGE_ABILITY = {"clean": "cleanable", "heat": "heatable", "cool": "coolable"}
-# Types that the domain's actions name: they must be declared even in a house without them.
+# The domain's actions name these types, so even a house without them must declare them.
 _DOMAIN_RECEPTACLE_TYPES = tuple(TOOLS.values())
 _DOMAIN_OBJECT_TYPES = ("ButterKnife", "Knife")
 
@@ -32,7 +32,7 @@ def domain(language: str) -> str:
 
 @cache
 def grammar(language: str) -> str:
-    """The text grammar with `UNKNOWN GOAL` where the goal sentence belongs."""
+    """The text grammar, with `UNKNOWN GOAL` in place of the goal sentence."""
     text = _read("grammar.twl2")
     if language == "move":
         return text
@@ -57,7 +57,7 @@ def game(house: House, mission: Mission, goal: str, language: str) -> dict:
 
 
 def numbers(types: list[str] | tuple[str, ...]) -> list[int]:
-    """The number each entity is shown with: 1, 2, ... within its type, in order."""
+    """The numbers in the shown names: 1, 2, ... within each type, in order."""
     seen: Counter[str] = Counter()
     shown = []
     for name in types:
@@ -67,12 +67,12 @@ def numbers(types: list[str] | tuple[str, ...]) -> list[int]:
 
 
 def _ids(types: list[str] | tuple[str, ...]) -> list[str]:
-    """PDDL names. ALFWorld numbers sorted ids downwards, so the last id is shown as number 1."""
+    """PDDL names. ALFWorld numbers sorted ids downwards, so the last id gets number 1."""
     total = Counter(types)
     ids = []
     for name, number in zip(types, numbers(types), strict=True):
         serial = f"{total[name] - number + 1:02d}"
-        basin = name.endswith("Basin")  # shown as "sinkbasin" only when spelled Sink..SinkBasin
+        basin = name.endswith("Basin")  # shown as "sinkbasin" only if spelt Sink..SinkBasin
         stem = name.removesuffix("Basin") if basin else name
         ids.append(f"{stem}_bar_{serial}_bar_{name}" if basin else f"{stem}_bar_{serial}")
     return ids
@@ -145,7 +145,7 @@ def pddl(house: House, mission: Mission) -> str:
 
 
 def walkthrough(house: House, mission: Mission, language: str) -> list[str]:
-    """Commands that win the game, for a player who knows where everything is."""
+    """Commands that win the game if one knows where everything is."""
     spec = KINDS[mission.task_type]
     kinds = house.receptacles
     shown = [f"{k.lower()} {n}" for k, n in zip(kinds, numbers(kinds), strict=True)]

@@ -22,14 +22,14 @@ TASK_TYPES: tuple[TaskType, ...] = TaskType.__args__
 
 
 class HabitSettings(Strict):
-    """Where things usually lie. The same in every house and every split."""
+    """Where things usually lie, in every house and every split."""
 
     strength: Share = Field(
         0.8,
         description="probability that an object lies in a favourite receptacle type of its type",
     )
     favourites: int = Field(2, ge=1, le=5, description="favourite receptacle types per object type")
-    seed: int = Field(0, description="which favourites; independent of the seed of the games")
+    seed: int = Field(0, description="which favourites; independent of the games' seed")
 
 
 class GenerateSettings(Strict):
@@ -65,7 +65,7 @@ class GenerateSettings(Strict):
 
 
 class SplitSizes(Strict):
-    """Games of each split that are to be there."""
+    """Number of playable games that each split must have."""
 
     train: int = Field(gt=0, description="training games")
     validation: int = Field(gt=0, description="validation games")
@@ -81,20 +81,18 @@ class SplitFolders(Strict):
 
 
 class GamesSettings(Strict):
-    """Where games come from: the user's folder, or the generator. Exactly one of the two."""
+    """Where games come from: either the user's folder or the generator."""
 
     folder: str | None = Field(
         None,
         description="games in the published layout, e.g. $ALFWORLD_DATA/json_2.1.1",
     )
     splits: SplitFolders = Field(SplitFolders(), description="split folders below `folder`")
-    download: bool = Field(
-        False, description="the published games are fetched into `folder` if it has none"
-    )
+    download: bool = Field(False, description="download the published games if `folder` has none")
     expected: SplitSizes | None = Field(
         None,
-        description="playable games that `folder` is to have in each split; another number is an "
-        "error, since scores on other games compare with nothing",
+        description="number of playable games that `folder` must have in each split, since scores "
+        "on other games cannot be compared; null: not checked",
     )
     generate: GenerateSettings | None = Field(None, description="settings of the generator")
 
@@ -118,15 +116,15 @@ class PanelSettings(PanelSizes):
 class SearcherSettings(ExpertSettings):
     """The scripted searcher whose trajectories are the data of supervised fine-tuning.
 
-    It sees what an agent sees. Its habits are knobs, so that the data can be as poor or as good
-    as a study wants.
+    It sees what an agent sees. Its habits are settings, so that a study can make the data as poor
+    or as good as it wants.
     """
 
     trajectories: int = Field(20_000, gt=0, description="trajectories collected on the train panel")
     turn_cap: int = Field(40, gt=0, description="turns after which a trajectory ends unwon")
     order: Literal["listing", "random"] = Field(
         "listing",
-        description="receptacles are visited as the room lists them, or shuffled",
+        description="order of visits: as the room lists the receptacles, or shuffled",
     )
     random_pick: Share = Field(
         0.3,
@@ -136,9 +134,9 @@ class SearcherSettings(ExpertSettings):
         0.1,
         description="probability of an idle look, inventory or examine before each stop",
     )
-    revisit: Share = Field(0.05, description="probability of a stop where it has been before")
+    revisit: Share = Field(0.05, description="probability of returning to a place it has searched")
     close_after_open: Share = Field(
-        0.6, description="probability that it closes what it opened before leaving"
+        0.6, description="probability that it closes, before leaving, what it opened"
     )
     walkthrough_share: Share = Field(
         0.0,
@@ -147,7 +145,7 @@ class SearcherSettings(ExpertSettings):
 
 
 class AlfworldSettings(EnvSettings):
-    """ALFWorld as a study uses it."""
+    """A file of configs/envs for ALFWorld."""
 
     name: Literal["alfworld"] = Field(description="which environment")
     engine: Literal["native", "textworld"] = Field(
@@ -157,7 +155,7 @@ class AlfworldSettings(EnvSettings):
     grammar: Literal["move", "put"] = Field(
         "move",
         description="language of the games: `move X to Y` (alfworld 0.4 and later) or "
-        "`put X in/on Y` (before, and the published json_2.1.1); checked of a folder's games",
+        "`put X in/on Y` (before, and the published json_2.1.1); a folder's games are checked",
     )
     games: GamesSettings = Field(description="where games come from")
     panels: PanelSettings = Field(PanelSettings(), description="games of each panel")
@@ -165,7 +163,7 @@ class AlfworldSettings(EnvSettings):
 
     @property
     def source(self) -> str:
-        """Where the games come from, in a word."""
+        """Where the games come from: "generated" or "folder"."""
         return "generated" if self.games.generate is not None else "folder"
 
     @model_validator(mode="after")

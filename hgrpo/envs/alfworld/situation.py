@@ -1,9 +1,8 @@
-"""Fingerprints of what an agent can know of its situation, for credit that compares states.
+"""What counts as the same state, for credit that compares states.
 
-Two moments of one game have the same `state` when the agent stands at the same place and has
-changed the same things in the same way, and the same `commands` when the same commands are open to
-it. Receptacles it left open elsewhere and things it only looked at do not count, nor does whether a
-lamp is on now: goals ask whether it was used.
+Two moments of a game have the same state if the agent is at the same place and has changed the same
+things in the same way. Three things are ignored: receptacles left open elsewhere, things that were
+only looked at, and whether a lamp is on, since goals ask whether it has been used.
 """
 
 from hgrpo.envs.alfworld.potential import View
@@ -22,7 +21,7 @@ CHANGES = (
 
 
 def changed(view: View, start: View) -> list[tuple]:
-    """The place and the changes since the start, sorted.
+    """The agent's place, and the facts that differ from the start, sorted.
 
     Args:
         view, start: facts by predicate name, now and after the reset.

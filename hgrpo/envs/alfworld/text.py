@@ -1,4 +1,4 @@
-"""Grammar compiled to closures that write text from facts and an action's frame."""
+"""Compiles a grammar to closures that write text from facts and an action's frame."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ TASK_RULE = "task"
 
 
 class Entities:
-    """Shown names and ids by entity number, and the game's task sentence."""
+    """Shown names and ids of entities, by number, and the game's task sentence."""
 
     __slots__ = ("ids", "names", "task")
 
@@ -39,11 +39,11 @@ class Entities:
 class TextCompiler:
     """Compiles the symbols of one grammar over one frame layout.
 
-    A scope maps placeholders, which are (name, type) pairs, to slots; a query extends it. Two
-    placeholders never stand for the same entity.
+    A scope maps placeholders, which are (name, type) pairs, to slots. A query extends it. Different
+    placeholders stand for different entities.
 
     Args:
-        text_predicate: the predicate number that a query reads under a name.
+        text_predicate: name in a query -> number of the predicate that it reads.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class TextCompiler:
         self._active: list[str] = []
 
     def symbols(self, symbols: tuple[Symbol, ...], scope: Scope) -> Writer:
-        """What writes `symbols` one after the other.
+        """A closure that writes `symbols`, one after the other.
 
         Raises:
-            UserError: an unknown rule or variable, or a rule that calls itself.
+            UserError: a rule or variable is unknown, or a rule calls itself.
         """
         pieces: list[str | Writer] = []
         for symbol in symbols:
@@ -87,7 +87,7 @@ class TextCompiler:
         return self._listing(items, scope)
 
     def _listing(self, items: Callable, scope: Scope) -> Writer:
-        # Rules that may be missing unless a list of that length turns up.
+        # Rules that are needed only for lists of some length; they may be missing.
         empty = self._optional("list_empty", scope)
         separator = self._optional("list_separator", scope)
         last = self._optional("list_last_separator", scope)
@@ -135,7 +135,7 @@ class TextCompiler:
         return items
 
     def rule(self, name: str, scope: Scope) -> Writer:
-        """What writes the first alternative of rule `name` whose condition has an assignment."""
+        """A closure that writes the first alternative of rule `name` whose condition holds."""
         if name == TASK_RULE and TASK_RULE not in self.grammar.rules:
             return lambda facts, frame, entities: entities.task
         if name not in self.grammar.rules:
@@ -167,7 +167,7 @@ class TextCompiler:
         return condition, self.symbols(alternative.symbols, scope)
 
     def _extended(self, scope: Scope, query: Query) -> Scope:
-        """`scope` with a slot for every new placeholder of `query`."""
+        """`scope` with a slot for each new placeholder of `query`."""
         extended = dict(scope)
         for literal in query:
             for placeholder in literal.placeholders:
@@ -176,7 +176,7 @@ class TextCompiler:
         return extended
 
     def _query(self, query: Query, scope: Scope, then: Step) -> Step:
-        """Calls `then` per assignment, in the nested order of the sorted facts."""
+        """A step that calls `then` for each assignment, in the nested order of the sorted facts."""
         extended = self._extended(scope, query)
         relations: list[Relation] = []
         distinct: dict[int, tuple[int, ...]] = {}
@@ -195,7 +195,7 @@ class TextCompiler:
         return join(relations, set(scope.values()), self.vocabulary, then, distinct)
 
     def _overlap(self, one: tuple[str, str], other: tuple[str, str]) -> bool:
-        """Whether an entity can have both types."""
+        """Whether an entity may have both types."""
         is_a = self.domain.is_a
         return is_a(one[1], other[1]) or is_a(other[1], one[1])
 

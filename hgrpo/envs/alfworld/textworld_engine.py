@@ -1,4 +1,4 @@
-"""The official engine (packages textworld and alfworld) behind the native engine's interface."""
+"""The official engine (packages textworld and alfworld), with the native engine's interface."""
 
 import json
 import tempfile
@@ -25,8 +25,7 @@ def require_textworld() -> None:
 class OfficialGame:
     """One game in the official engine, with alfworld's shown names.
 
-    Loading leaks 2 to 3.5 MB that only the end of the process returns; reset leaks next to
-    nothing.
+    Each load leaks 2 to 3.5 MB, which only the process's end frees. Resets leak next to nothing.
 
     Args:
         data: the game file's mapping.
@@ -57,7 +56,7 @@ class OfficialGame:
         return self._state.feedback
 
     def act(self, command: str) -> tuple[str, int]:
-        """Feedback, and 0 if the command was admissible, else -1."""
+        """The feedback, and 0 if the command was admissible, else -1."""
         valid = self.is_admissible(command)
         text = self.step(command)
         return (text, 0) if valid else (NOTHING, -1)
@@ -69,7 +68,7 @@ class OfficialGame:
         return list(self._state["admissible_commands"])
 
     def atoms(self) -> set[tuple[str, ...]]:
-        """Facts now true, as (predicate, id, ...); the negations it also stores are left out."""
+        """The facts that hold, as (predicate, id, ...); the stored negations are left out."""
         return {
             (fact.name, *fact.names)
             for fact in self._state["_facts"]

@@ -1,7 +1,6 @@
-"""The household: receptacle and object types, where they occur and what may be done to them.
+"""Receptacle and object types of generated games: where they occur, and what can be done to them.
 
-The facts are ALFRED's (which receptacle holds what, what can be cleaned, heated, cooled), for the
-types that generated games use.
+The facts are ALFRED's: which receptacle holds what, and what can be cleaned, heated or cooled.
 """
 
 from typing import NamedTuple
@@ -11,7 +10,7 @@ TOOLS = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
 
 
 class ReceptacleType(NamedTuple):
-    """`repeats`: a house may have several. `holds`: object types that can be put there."""
+    """`repeats`: a house may have several. `holds`: object types that it can hold."""
 
     rooms: frozenset[str]
     openable: bool
@@ -20,7 +19,7 @@ class ReceptacleType(NamedTuple):
 
 
 class ObjectType(NamedTuple):
-    """`changes`: which of clean, heat and cool apply."""
+    """`changes`: which of clean, heat and cool can be done to it."""
 
     rooms: frozenset[str]
     changes: frozenset[str]

@@ -1,13 +1,14 @@
-"""Lucene's English analyser: the terms that the official search makes of documents and queries.
+"""Lucene's English analyser: how the official search turns text into terms.
 
-Its steps, as pyserini's default has them: words (StandardTokenizer), possessive 's off, lower case,
-stop words out, Porter stems. Words follow Unicode's word boundaries (UAX #29) with Lucene's
-additions: an ideograph or hiragana is a word each, a run of a South-East Asian script is one word,
-and an emoji is a word, ® and ™ among them.
+The steps are those of pyserini's default: split into words (StandardTokenizer), drop possessive 's,
+lower the case, drop stop words, take Porter stems. Word boundaries are Unicode's (UAX #29), with
+Lucene's additions: each ideograph or hiragana is a word, so is a run of a South-East Asian script,
+and so is an emoji, including ® and ™.
 
-Checked against Lucene 8.11. Known differences, none of which English text meets: characters whose
-kind is newer than Unicode 9; a Hebrew word drops a closing quotation mark, an emoji the joiners
-before it; -yyed and -yying keep both y; a long word's 255 characters are counted by code point.
+It is checked against Lucene 8.11. These differences are known; English text meets none of them:
+characters of kinds newer than Unicode 9; a Hebrew word drops a closing quotation mark, and an emoji
+the joiners before it; -yyed and -yying keep both y; the limit of 255 characters of a word counts
+code points.
 """
 
 import re
@@ -18,7 +19,7 @@ import Stemmer
 
 _LONGEST = 255
 
-# Characters by their Word_Break property; signs are those of Unicode 9, as Lucene 8 has them.
+# Characters by their Word_Break property, with the signs of Unicode 9, as in Lucene 8.
 _LETTER = r"[\p{WB=ALetter}\p{WB=Hebrew_Letter}&&\p{Alphabetic}\u05F3]"
 _DIGIT = r"\p{WB=Numeric}"
 _KATAKANA = r"\p{WB=Katakana}"
@@ -29,7 +30,7 @@ _IN_LETTERS = rf"[{_IN_BOTH}:\u00B7\u02D7\u0387\u05F4\u2027\uFE13\uFE55\uFF1A]"
 _IN_DIGITS = (
     rf"[{_IN_BOTH},;\u037E\u0589\u060C\u060D\u066C\u07F8\u2044\uFE10\uFE14\uFE50\uFE54\uFF0C\uFF1B]"
 )
-# Pictographs of emoji 11, some of which later versions took back (★ and ♡ for two).
+# Pictographs of emoji 11; later versions removed some of them, such as ★ and ♡.
 _PICTOGRAPH = (
     r"[\p{Extended_Pictographic}\u2388\u2605\u2607-\u2612\u2614-\u2685\u2690-\u2705\u2708-\u2712"
     r"\u2765-\u2767\U0001F000-\U0001F0FF\U0001F300-\U0001F64F\U0001F680-\U0001F6FF]"
@@ -38,7 +39,7 @@ _FLAG_HALF = r"[\U0001F1E6-\U0001F1FF]"
 
 
 def _run(kind: str) -> str:
-    """One or more characters of a kind, each with its marks."""
+    """A pattern for one or more characters of a kind, each with its marks."""
     return rf"{kind}(?:{kind}|{_MARK})*+"
 
 
@@ -53,7 +54,7 @@ _WORD = regex.compile(
     rf"|[#*]{_MARK}*?\u20E3{_MARK}*+"
     rf"|(?:\p{{LB=SA}}{_MARK}*+)++"
     rf"|[\p{{Script=Han}}\p{{Script=Hiragana}}]{_MARK}*+)"
-    # Joiners alone are no word; without this, a long run of them takes quadratic time.
+    # Joiners alone are not a word. Without this, a long run of them takes quadratic time.
     rf"|{_run(_JOINER)}",
     regex.VERSION1,
 )
@@ -65,11 +66,11 @@ _STOPPED = (
 STOP_WORDS = frozenset(_STOPPED.split())
 _POSSESSIVES = ("'s", "\u2019s", "\uff07s")
 
-_PORTER = Stemmer.Stemmer("porter", maxCacheSize=0)  # `_terms` keeps the stems
-# Words that Lucene stems differently, and what Porter's own rules make Lucene's stem of. Only after
-# a vowel and a consonant (y is a vowel after a consonant) does the ending count.
+_PORTER = Stemmer.Stemmer("porter", maxCacheSize=0)  # `_terms` caches the stems
+# Endings that Lucene stems differently -> an ending that Porter's rules stem as Lucene does. They
+# count only after a vowel and a consonant; y is a vowel after a consonant.
 _SYLLABLE = r".*(?:[aeiou][^aeiou]|[^aeiou]y[^aeiou]).*"
-_FORMS = r"(?:i|y|is|ys|ies|[iy](?:ed|ing)s?)"  # Porter's first steps make -i of them
+_FORMS = r"(?:i|y|is|ys|ies|[iy](?:ed|ing)s?)"  # Porter's first steps turn them into -i
 _VARIANTS = (
     (re.compile(rf"({_SYLLABLE}bl){_FORMS}"), r"\1e"),
     (re.compile(rf"({_SYLLABLE}log){_FORMS}"), r"\1"),
@@ -79,8 +80,8 @@ _VARIANTS = (
 
 
 def analyse(text: str) -> list[str]:
-    """Terms of a text, in order, repeated as often as they occur. Any string will do."""
-    # No word reaches across a space, so words can be remembered between two spaces.
+    """The terms of any text, in order, with repetitions."""
+    # No word reaches across a space, so what stands between two spaces can be cached.
     return [term for word in text.split(" ") for term in _terms(word)]
 
 
@@ -97,7 +98,7 @@ def _terms(text: str) -> tuple[str, ...]:
 
 
 def _pieces(word: str) -> list[str]:
-    """A long word as Lucene finds it, which never sees more than 255 characters at a time."""
+    """A long word in Lucene's pieces; it reads at most 255 characters at a time."""
     pieces, start = [], 0
     while start < len(word):
         match = _WORD.match(word, start, start + _LONGEST)
@@ -108,16 +109,18 @@ def _pieces(word: str) -> list[str]:
 
 
 def _lower(word: str) -> str:
-    """Java's lower case: character by character, one for one."""
+    """Java's lower case, which maps each character to one character."""
     return "".join(char.lower()[0] for char in word)
 
 
 def stem(word: str) -> str:
     """Lucene's Porter stem of a lower-case word.
 
-    It is Porter's (1980) but for four things: words of one or two letters stay; -bli becomes -ble
-    (assembly meets assemble); -logi becomes -log (technology meets technological); and every
-    doubled consonant but l, s and z becomes one before -ed and -ing (trekking meets trek).
+    It follows Porter, "An algorithm for suffix stripping" (1980,
+    https://tartarus.org/martin/PorterStemmer/), with four differences. Words of one or two letters
+    stay. -bli becomes -ble, so that assembly matches assemble. -logi becomes -log, so that
+    technology matches technological. Every doubled consonant except l, s and z becomes single
+    before -ed and -ing, so that trekking matches trek.
     """
     if len(word) <= 2:
         return word

@@ -1,4 +1,4 @@
-"""Rows of an Arrow file that all processes map instead of loading."""
+"""Rows of an Arrow file; processes share one memory map of it."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -12,7 +12,7 @@ _BATCH = 8192
 
 
 def write_rows(path: Path, schema: pa.Schema, records: Iterable[dict]) -> None:
-    """Write records in their order, a batch at a time."""
+    """Write records in order, batch by batch."""
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         rest = iter(records)
         while batch := list(islice(rest, _BATCH)):
@@ -25,10 +25,10 @@ class ArrowRows:
     Args:
         path: a file that `write_rows` wrote.
         schema: what it was written with.
-        what: what the file is, for messages.
+        what: the kind of file, for messages.
 
     Raises:
-        UserError: the file is missing, is none of Arrow's, or has another schema.
+        UserError: the file is missing, is not an Arrow file, or has another schema.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, what: str) -> None:
@@ -47,7 +47,7 @@ class ArrowRows:
         return self._length
 
     def record(self, row: int) -> dict:
-        """The record of a row from 0 to the length less 1."""
+        """The record of a row; rows count from 0."""
         # Every batch but the last is full.
         batch, place = divmod(row, _BATCH)
         return self.batches[batch].slice(place, 1).to_pylist()[0]

@@ -1,4 +1,4 @@
-"""Product identifiers that can be told apart and spelt: "B0" and some syllables in capitals."""
+"""Product identifiers that are easy to tell apart and to spell: "B0" and syllables in capitals."""
 
 import math
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ SYLLABLES = tuple(consonant + vowel for consonant in "BDFGHJKLMNPRSTVWZ" for vow
 
 
 def asins(products: int, seed: int) -> Iterator[str]:
-    """Different identifiers for that many products: at least two syllables, as few as suffice.
+    """Distinct identifiers for so many products, of as few syllables as suffice, at least two.
 
-    Any len(SYLLABLES) in a row differ in the first syllable. With S syllables, the first of the
-    i-th identifier is i mod S, shuffled; the others are the n digits to base S of
-    (a (i div S) + b + c (i mod S)) mod S^n. This is one-to-one as a is coprime to S.
+    Any len(SYLLABLES) consecutive ones differ in the first syllable. With S syllables, the first of
+    the i-th identifier is i mod S, shuffled; the others are the n digits to base S of
+    (a (i div S) + b + c (i mod S)) mod S^n. This map is one-to-one since a is coprime to S.
     """
     size = len(SYLLABLES)
     tail = next(n for n in count(1) if size ** (n + 1) >= products)

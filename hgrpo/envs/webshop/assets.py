@@ -1,4 +1,4 @@
-"""The assets of a shop: catalogue, search index and goals, from official or generated files."""
+"""Makes a shop's catalogue, search index and goals from official or generated files."""
 
 import json
 from collections import Counter
@@ -27,9 +27,9 @@ _DATA = "data"
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """Name, size and SHA-256 of each file that `make` will read, fetched if need be.
+    """Name, size and SHA-256 of each data file that `make` reads; downloads missing ones.
 
-    None of a generated shop, which follows from config, seed and code.
+    A generated shop reads none: it follows from settings, seed and code.
 
     Raises:
         UserError: see `provide`.
@@ -52,8 +52,8 @@ def make(
 
     Args:
         seed: of the generated products, and of prices and price limits.
-        skipped: reason -> records or goals that were left out, or are odd but kept; counted up
-            here.
+        skipped: reason -> number of records or goals that were left out, or that are odd but kept;
+            updated here.
 
     Raises:
         UserError: a data file is missing or malformed, or there are too few goals for the panels.
@@ -94,7 +94,7 @@ def _items(
 
 
 def _nouns(folder: Path, config: WebshopSettings) -> dict[str, list[str]] | None:
-    """Nouns that the generator knows; None where titles have to be parsed."""
+    """asin -> nouns of a generated shop; None for official files, whose titles are parsed."""
     if config.products.generate is None:
         return None
     return json.loads((folder / generator.NOUNS_FILE).read_text())
@@ -127,10 +127,10 @@ def _goals(
 def panels(
     goals: list[Goal], catalogue: Catalogue, config: PanelsSettings, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Tasks with their splits: the first goals are the test panel, then validation, then training.
+    """Yield splits and tasks. The first goals make the test panel, then validation, then training.
 
-    A goal that stands twice, word for word, is used once. With `apart`, a goal whose product is
-    already in another panel is left out.
+    Of goals that are equal word for word only the first is used. With `apart`, a goal is left out
+    if its product is in another panel already.
     """
     waiting = [(split, getattr(config, split)) for split in reversed(SPLITS)]
     split, room = waiting.pop(0)

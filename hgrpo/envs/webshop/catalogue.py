@@ -1,7 +1,7 @@
-"""The catalogue on disk: an Arrow file that all processes map instead of loading.
+"""The catalogue on disk: an Arrow file, memory-mapped and shared by all processes.
 
-Rows are products in the order of the data files. A product is decoded when it is shown, and the
-most recent ones are kept, so resident memory follows what is visited, not what is sold.
+Rows are products in the order of the data files. A product is decoded when a page shows it, and the
+most recent ones are cached, so memory grows with the products visited and not with those sold.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ _SCHEMA = pa.schema(
 
 
 def write_catalogue(path: Path, items: Iterable[Item]) -> None:
-    """Write items, whose rows must count from 0."""
+    """Write items; their rows must count from 0."""
     write_rows(path, _SCHEMA, map(_record, items))
 
 
@@ -58,7 +58,7 @@ class Catalogue:
         return len(self._rows)
 
     def items(self) -> Iterator[Item]:
-        """Every item in order, a batch at a time, none of them kept."""
+        """Every item in order, read batch by batch and not cached."""
         row = 0
         for batch in self._rows.batches:
             for record in batch.to_pylist():
@@ -73,10 +73,10 @@ class Catalogue:
         return pc.sort_indices(asins).to_numpy().astype(np.int32)
 
     def read(self, row: int) -> Item:
-        """The item of a row, read afresh; `item` keeps the most recent ones.
+        """Read the item of a row; `item` caches the most recent ones.
 
         Raises:
-            UserError: there is no such row.
+            UserError: the catalogue has no such row.
         """
         if not 0 <= row < len(self):
             raise UserError(

@@ -1,7 +1,7 @@
-"""Colour normalising of option values, as the reward does it.
+"""Normalises colours in option values, as the reward does.
 
-The first of `COLOURS` that a value contains stands for the whole value: "navy blue" is "blue".
-Containment is of letters, not of words, as in the original: "tanned" is "tan".
+The first of `COLOURS` that a value contains replaces the whole value: "navy blue" becomes "blue".
+As in the original, it may be part of a word: "tanned" becomes "tan".
 """
 
 _WORDS = """
@@ -18,15 +18,15 @@ COLOURS = _WORDS.split()
 
 
 def normalise(value: str) -> str:
-    """The first colour contained in a value, or the value where there is none."""
+    """The first colour that a value contains; the value itself if there is none."""
     return next((colour for colour in COLOURS if colour in value), value)
 
 
 def normalise_pair(pair: tuple[str, str]) -> str:
-    """What the original makes of a synthetic goal's option, which it passes as a pair.
+    """Normalise a synthetic goal's option as the original does, which passes it as a pair.
 
-    A colour is then looked for among the pair's two entries instead of inside a text, so only a
-    value that is a colour and nothing else is normalised; any other pair is matched as the text of
-    a Python tuple.
+    The original then looks for a colour among the two entries and not inside a text. So it
+    normalises a value only if it is exactly a colour. It matches any other pair as the text of a
+    Python tuple.
     """
     return next((colour for colour in COLOURS if colour in pair), str(pair))

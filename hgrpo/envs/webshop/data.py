@@ -1,4 +1,4 @@
-"""Data files that a config names: fetched where they are missing, and which ones they were."""
+"""The data files that settings name: downloads missing ones and records what was read."""
 
 import hashlib
 from pathlib import Path
@@ -8,25 +8,25 @@ from hgrpo.errors import UserError
 
 
 def provide(path: Path, download: bool) -> dict[str, str | int]:
-    """See to it that a data file is there, and say which one it is.
+    """Download a data file if it is missing and allowed, and describe it.
 
-    The whole file is hashed every time: at about a gigabyte a second that is little beside reading
-    its JSON, and a note of an earlier hash could be out of date.
+    The whole file is hashed every time, since a stored hash could be out of date. Hashing takes
+    about a second per gigabyte, much less than reading the JSON.
 
     Args:
         path: a file, or a folder of trajectories.
-        download: a file with the name of an official one is fetched if it is missing, and
-            otherwise checked to be that one.
+        download: if the file has an official file's name, download it or check that it is that
+            file.
 
     Returns:
-        name, size (bytes) and sha256 (hex); of a folder those of all its files, one after another
-        in the order of their paths.
+        name, size (bytes) and sha256 (hex). For a folder, size and hash are those of its files,
+        concatenated in the order of their paths.
 
     Raises:
-        UserError: it is missing and cannot be fetched, or is not the official file of its name.
+        UserError: the file is missing and cannot be downloaded, or is not the official file.
     """
     if download:
-        # Here, since they come with an extra of the install.
+        # Imported here: its packages come with an extra of the install.
         try:
             from hgrpo.envs.fetch import fetch
         except ImportError as error:

@@ -23,11 +23,11 @@ class Player(Protocol):
     """Plays one session."""
 
     def act(self) -> str | None:
-        """The next action; None if there is none."""
+        """The next action; None to stop."""
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """Name, size and SHA-256 of people's trajectories, fetched if need be; [] where none are read.
+    """Name, size and SHA-256 of people's trajectories, if `expert.recorded` names any; else [].
 
     Raises:
         UserError: see `provide`.
@@ -42,12 +42,12 @@ def demonstrate(
 ) -> Iterator[dict]:
     """Yield rows of trajectories.parquet.
 
-    The scripted shopper's are shared out evenly over the panel, goal by goal; people's come in the
-    order of their files, wherever their goal is on the panel. Call `data_files` before.
+    The scripted shopper plays each goal of the panel in turn, equally often. People's trajectories
+    come in the order of their files, if their goal is on the panel. Call `data_files` before.
 
     Args:
-        skipped: trajectories that were left out, or are odd but kept, by reason; counted up here.
-            One that pays less than `expert.least_reward` is left out.
+        skipped: reason -> number of trajectories that were left out, or that are odd but kept;
+            updated here. Those that pay less than `expert.least_reward` are left out.
     """
     env = from_settings(config, assets)
     if config.expert.recorded is None:
@@ -83,7 +83,7 @@ def _scripted(
 def _people(
     env: WebshopEnv, expert: ShopperSettings, panel: list[Task], counts: Counter
 ) -> Iterator[dict]:
-    """Rows of people's trajectories; of one with an action that does nothing here, none."""
+    """Rows of people's trajectories; one with an action that this shop refuses is left out."""
     trajectories = on_panel(human.read(_recorded(expert), counts), env.assets, panel, counts)
     for trajectory, task in trajectories[: expert.trajectories]:
         player = partial(Replayer, actions=trajectory.actions)

@@ -1,9 +1,9 @@
-"""The vocabulary of a generated shop: what each department sells, and what is said of it.
+"""The vocabulary of a generated shop: what each department sells, and words that describe it.
 
-Rules that keep a purchase gradable, all tested: no two product types share a noun, so that a title
-tells the type; every attribute is two words that stand before a noun or after "is"; no attribute
-or option value is close enough to another of the same product to pass for it in the reward's
-fuzzy comparison; no option value stands under two option names.
+Four rules keep the reward well defined; tests check them. No two product types share a noun, so a
+title tells the type. Every attribute is two words that fit before a noun and after "is". The
+reward's fuzzy comparison tells apart all attributes and all option values of a product. No option
+value belongs to two option names.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class ProductType(NamedTuple):
 
     @property
     def plural(self) -> str:
-        """The name as people search it: `travel mugs`."""
+        """The name as people search for it: `travel mugs`."""
         return plural(self.name)
 
     @property
@@ -35,7 +35,7 @@ class ProductType(NamedTuple):
 
 
 class Department(NamedTuple):
-    """`uses` are two-word ends of "good for ..."."""
+    """`uses` are two-word endings of "good for ..."."""
 
     types: tuple[ProductType, ...]
     attributes: tuple[str, ...]
@@ -64,7 +64,7 @@ BRANDS = _list(
     "Estuvio, Falmeri, Grentol, Holvaro, Istrano, Jorbela, Kundevo, Lorvisto"
 )
 
-# What can be chosen: `<option name>/<kind of thing>`.
+# Options to choose from: `<option name>/<kind of thing>`.
 _OPTIONS = {
     "color": _list("red, blue, green, black, white, grey, pink, purple, yellow, brown, navy, teal"),
     "size/worn": _list("small, medium, large, petite, tall"),

@@ -1,4 +1,4 @@
-"""Many small draws from one named stream, cheap enough for a million products."""
+"""Fast small draws from a named stream, for catalogues of a million products."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -19,21 +19,21 @@ class Draws:
         self._stock: list[float] = []
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
-        """A number of [low, high)."""
+        """A number in [low, high)."""
         if not self._stock:
             self._stock = self._rng.random(_STOCK).tolist()
         return low + (high - low) * self._stock.pop()
 
     def between(self, bounds: tuple[int, int]) -> int:
-        """An integer of [low, high], both ends included."""
+        """An integer in [low, high], both ends included."""
         low, high = bounds
         return low + int(self.uniform() * (high - low + 1))
 
     def pick(self, items: Sequence[Item]) -> Item:
-        """One of `items`, each as likely."""
+        """One of `items`, all equally likely."""
         return items[int(self.uniform() * len(items))]
 
     def some(self, items: Sequence[Item], count: int) -> list[Item]:
-        """`count` different entries of `items` in random order; all of them if there are fewer."""
+        """`count` distinct entries of `items` in random order; all if there are fewer."""
         left = list(items)
         return [left.pop(int(self.uniform() * len(left))) for _ in range(min(count, len(left)))]

@@ -1,4 +1,4 @@
-"""WebShop as a TextEnv, in one process with any number of others over the same shop."""
+"""WebShop as a TextEnv; the environments of a process share one shop."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +15,7 @@ from hgrpo.envs.webshop.shop import open_shop
 from hgrpo.errors import UserError
 
 GOALS = "goals.arrow"
-_DIGITS = 18  # int() refuses thousands of them
+_DIGITS = 18  # int() refuses texts of thousands of digits
 
 
 @lru_cache(maxsize=2)
@@ -27,13 +27,13 @@ def open_goals(folder: Path) -> GoalList:
 class WebshopEnv(PickledByReplay):
     """Shopping sessions. `Task.path` is the goal's number in the file of goals.
 
-    A purchase pays its reward, in [0, 1], and is a success where that is 1; every other step pays
-    0. `Observation.goal` is the instruction; a reset's text is the search page, which carries it.
+    A purchase pays its reward, in [0, 1], and is a success if that is 1. Every other step pays 0.
+    `Observation.goal` is the instruction; a reset's text is the search page, which contains it.
     `info["reward"]` of the last step holds the reward's parts.
 
     Args:
         assets: folder with the catalogue, its index and the goals.
-        rich: observations mark what can be clicked (the original's `text_rich`).
+        rich: observations mark buttons and links (the original's `text_rich`).
         repeat_instruction: every page repeats the instruction, as in the original.
         show_attributes: item pages have a tab of attributes.
     """
@@ -73,7 +73,7 @@ class WebshopEnv(PickledByReplay):
 
     @property
     def session(self) -> Session:
-        """The session that is played."""
+        """The current session."""
         if self._session is None:
             raise RuntimeError("session before reset")
         return self._session
@@ -97,16 +97,16 @@ class WebshopEnv(PickledByReplay):
         )
 
     def admissible_commands(self) -> list[str]:
-        """The clicks that the page allows. Searches, which have no end, are not listed."""
+        """The clicks that the page allows; searches are admissible too, but not listed."""
         if self._session is None:
             raise RuntimeError("admissible_commands before reset")
         return [f"click[{text}]" for text in self._session.clicks]
 
     def situation(self) -> tuple[str, str]:
-        """Fingerprints of the page without instruction, with the chosen options, and of its clicks.
+        """Two fingerprints: of the page with the chosen options, and of what can be clicked.
 
-        The product that is open counts as part of the page: the tabs of two products may read
-        alike. The search page has the search bar as one of its clicks.
+        The instruction is left out. The open product is part of the first, since tabs of two
+        products may look alike. On the search page, the search bar is part of the second.
         """
         if self._session is None:
             raise RuntimeError("situation before reset")

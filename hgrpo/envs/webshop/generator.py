@@ -1,6 +1,6 @@
-"""A generated catalogue in the official files' format: families of products hard to tell apart.
+"""Generates a catalogue in the official files' format, of families of similar products.
 
-Text is short and the vocabulary small, so that a small language model can learn to shop.
+Texts are short and the vocabulary is small, so that a small language model can learn to shop.
 """
 
 import json
@@ -24,17 +24,17 @@ HUMAN_FILE = "items_human_ins.json"
 NOUNS_FILE = "nouns.json"
 
 _PATH = " \u203a "
-# Products that are shuffled together, and so the number held in memory.
+# Products per shuffled block; this many are held in memory.
 _BLOCK = 4096
-# Probabilities that a near-duplicate differs from the first of its family in each respect.
+# Probability, by respect, that a near-duplicate differs from the first of its family in it.
 _NEW_ATTRIBUTES = 0.8
 _NEW_OPTIONS = 0.5
 _NEW_BRAND = 0.5
-# Its price is the first one's times exp(u), with u uniform between minus this and this.
+# A near-duplicate's price is the first one's times exp(u), u uniform in [-this, this].
 _PRICE_SPREAD = 0.3
-# Draws until it differs from the others, and sets of attributes an instruction is chosen from.
+# Most draws for a distinct near-duplicate; candidate attribute sets of an instruction.
 _ATTEMPTS = 8
-# Probabilities that a price is a range, and that a shopper's words name an option.
+# Probability that a price is a range; that a shopper's words name an option.
 _PRICE_RANGE = 0.3
 _NAMED_OPTION = 0.6
 
@@ -47,8 +47,8 @@ class Generated:
         item: record of `items_shuffle.json`.
         attributes: entry of `items_ins_v2.json`.
         human: entries of `items_human_ins.json`, none or one.
-        nouns: of the title, lower case, those that say what the thing is. The brand is not among
-            them, as two things of one maker are not of one type, nor are words of attributes.
+        nouns: the lower-case nouns of the title that name the product's type, without the brand
+            and without words of attributes.
     """
 
     item: dict
@@ -60,9 +60,9 @@ class Generated:
 def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
     """Yield the products in shop order, block by block in shuffled order.
 
-    The i-th product drawn depends on (seed, i) and the config, not on how many follow, save for
-    the number of syllables of all asins. `instructed` and `human` change no product. Blocks of a
-    few thousand products are shuffled, so that memory is bounded however many there are.
+    The i-th product depends on (seed, i) and the settings. The number of products matters only to
+    the number of syllables of asins. `instructed` and `human` change no product. Products are
+    shuffled in blocks of a few thousand, which bounds the memory.
     """
     drawn = _products(config, seed)
     for start in range(0, config.products, _BLOCK):
@@ -72,10 +72,10 @@ def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
 
 
 def write(folder: Path, products: Iterable[Generated]) -> None:
-    """Write the three official files and `nouns.json` (asin -> nouns) into `folder`, one by one.
+    """Write the three official files and `nouns.json` (asin -> nouns) into `folder`.
 
-    The folder is made where it is missing; files of these names are replaced. If drawing a product
-    fails, the files have no closing bracket, so that nobody takes them for whole.
+    The folder is created if missing; files of these names are replaced. If drawing a product fails,
+    the files lack their closing bracket, so that no reader takes them for complete.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -98,7 +98,7 @@ def write(folder: Path, products: Iterable[Generated]) -> None:
 
 
 class _Stream:
-    """A JSON array or object written entry by entry, each on a line of its own."""
+    """Writes a JSON array or object entry by entry, one per line."""
 
     def __init__(self, path: Path, brackets: str) -> None:
         self._path = path
@@ -122,9 +122,9 @@ class _Stream:
 
 
 def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:
-    """Yield family after family without end; the f-th depends on (seed, f) and the config alone.
+    """Yield families without end; the f-th depends only on (seed, f) and the settings.
 
-    Each has one product type, and every member shares an attribute with the first.
+    A family has one product type, and every member shares an attribute with the first.
     """
     types = [(name, kind) for name in config.departments for kind in DEPARTMENTS[name].types]
     for number in count():
@@ -159,7 +159,7 @@ def _family(
 
 
 def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws: Draws) -> Draft:
-    """A near-duplicate of `first`, if possible with attributes and options that no other has."""
+    """A near-duplicate of `first`, if possible with attributes and options unlike all others'."""
     taken = [(set(other.attributes), other.options) for other in others]
     for _ in range(_ATTEMPTS):
         attributes, options = first.attributes, first.options
@@ -176,7 +176,7 @@ def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws
 
 
 def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, ...]:
-    """The attributes with one or two dropped and up to two new ones; one at least is kept."""
+    """The attributes with one or two dropped and up to two added; at least one is kept."""
     own = first.attributes
     kept = draws.some(own, max(1, len(own) - draws.between((1, 2))))
     low, high = config.attributes
@@ -194,14 +194,14 @@ def _options(
 
 def _values(config: CatalogueSettings, values: tuple[str, ...], draws: Draws) -> tuple[str, ...]:
     chosen = set(draws.some(values, draws.between(config.option_values)))
-    # In the order of the list: sizes grow.
+    # In the order of the list, so that sizes ascend.
     return tuple(value for value in values if value in chosen)
 
 
 def _new_values(
     config: CatalogueSettings, first: Draft, draws: Draws
 ) -> dict[str, tuple[str, ...]]:
-    """The options with the values of one of them drawn anew."""
+    """The options, with new values for one of them."""
     if not first.options:
         return {}
     name = draws.pick(list(first.options))
@@ -266,7 +266,7 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
         "asin": asin,
         "instruction": wish(draft.type.name, draft.type.plural, wanted, named, draws),
         "attributes": list(draft.attributes),
-        # The official file has one empty entry where a product has no options.
+        # In the official file a product without options has one empty entry.
         "options": [f"{name}: {value}" for name, value in chosen] or [""],
         "instruction_attributes": wanted,
         "instruction_options": [named[1]] if named else [],
@@ -274,6 +274,6 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
 
 
 def _wanted(draft: Draft, rivals: list[Draft], draws: Draws) -> list[str]:
-    """One to three of the attributes; the least shared with the family of a few draws."""
+    """One to three attributes: of several draws, the one that fits fewest of the family."""
     choices = [draws.some(draft.attributes, draws.between((1, 3))) for _ in range(_ATTEMPTS)]
     return min(choices, key=lambda wanted: sum(set(wanted) <= set(r.attributes) for r in rivals))

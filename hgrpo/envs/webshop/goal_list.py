@@ -1,4 +1,4 @@
-"""The goals of a shop on disk: an Arrow file that all processes map, one row per goal."""
+"""The goals of a shop on disk: an Arrow file with one row per goal, shared by all processes."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ _SCHEMA = pa.schema(
 
 
 def write_goals(path: Path, goals: Iterable[Goal]) -> None:
-    """Write goals in their order."""
+    """Write goals in order."""
     write_rows(path, _SCHEMA, map(_record, goals))
 
 
@@ -45,15 +45,15 @@ class GoalList:
         return len(self._rows)
 
     def texts(self) -> Iterator[str]:
-        """Every goal's text, in the order of their numbers."""
+        """The goals' texts, in the order of their numbers."""
         for batch in self._rows.batches:
             yield from batch.column("text").to_pylist()
 
     def goal(self, number: int) -> Goal:
-        """The goal of that number, from 0.
+        """The goal of a number; numbers count from 0.
 
         Raises:
-            UserError: there is none.
+            UserError: the shop has no such goal.
         """
         if not 0 <= number < len(self):
             raise UserError(f"{self._path}: goal {number}: the shop has goals 0 to {len(self) - 1}")
@@ -70,7 +70,7 @@ class GoalList:
 
 
 def goal_hash(goal: Goal, item: Item) -> str:
-    """SHA-256 (hex) of what a goal asks for and of the product it was made from."""
+    """SHA-256 (hex) of a goal and of the product that it was made from."""
     content = (
         item.product.asin,
         item.price,

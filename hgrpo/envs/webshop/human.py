@@ -1,11 +1,12 @@
-"""Human trajectories, in the two official forms.
+"""Reads human trajectories, in the two official formats.
 
-* The site's session logs (`all_trajs.zip`): one file a session, one JSON object a page shown, with
-  `page`, `url`, `goal` and, but for the search page, `content`; written by the routes of
-  `web_agent_site/app.py`. They hold no actions and no text: actions follow from pairs of pages.
-* The imitation file (`il_trajs_finalized_images.jsonl`): one JSON object a trajectory, with lists
-  `states`, `actions`, `available_actions`, `action_idxs`, `actions_translate` and `images`, read
-  by `baseline_models/train_choice_il.py`. It holds no rewards.
+* The site's session logs (`all_trajs.zip`), written by the routes of `web_agent_site/app.py`: one
+  file per session, one JSON object per page, with `page`, `url`, `goal` and, except on the search
+  page, `content`. They hold neither actions nor texts; each pair of pages tells an action.
+* The imitation file (`il_trajs_finalized_images.jsonl`), read by
+  `baseline_models/train_choice_il.py`: one JSON object per trajectory, with lists `states`,
+  `actions`, `available_actions`, `action_idxs`, `actions_translate` and `images`. It has no
+  rewards.
 """
 
 import ast
@@ -39,11 +40,11 @@ class HumanTrajectory:
     """What one person did to fulfil one instruction.
 
     Attributes:
-        source: file, and line in a file of many trajectories.
+        source: file, and the line if the file holds many trajectories.
         goal: the instruction as the person read it, with its price limit.
         actions: `search[...]` or `click[...]`, clicks in lower case; at least one.
-        observations: the file's own text of the page before each action; None in session logs.
-        reward: of the purchase; None where the file does not say, or nothing was bought.
+        observations: the recorded page before each action; None for session logs.
+        reward: of the purchase; None if not recorded, or if nothing was bought.
     """
 
     source: str
@@ -54,16 +55,16 @@ class HumanTrajectory:
 
 
 def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
-    """Yield the trajectories of a `.jsonl` file, or of all of them in a folder or `.zip` archive.
+    """Yield the trajectories of a `.jsonl` file, or of all such files in a folder or zip archive.
 
-    Files come in the order of their names, trajectories of a file in its order.
+    Files are read in the order of their names, each from its first line to its last.
 
     Args:
         path: the file, folder or archive.
-        counts: trajectories left out whole, by reason, and pages that were shown twice in a row.
+        counts: reason -> number of trajectories left out or of repeated pages; updated here.
 
     Raises:
-        UserError: nothing is there to read, a line is not JSON, or is of neither form.
+        UserError: there is nothing to read, or a line is not JSON or of neither format.
     """
     try:
         for name, lines in _files(path):
@@ -140,7 +141,7 @@ def _trajectories(
 
 
 class _LeftOutError(Exception):
-    """This trajectory cannot be used; the message is the reason that is counted."""
+    """A trajectory cannot be used; the message is the reason to count."""
 
 
 @contextmanager
@@ -171,7 +172,7 @@ def _imitation(place: str, row: dict) -> HumanTrajectory:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A page of a session log. Fields that its kind lacks are empty."""
+    """A page of a session log. Fields that its kind does not have are empty."""
 
     kind: str
     keywords: tuple[str, ...] = ()
@@ -193,8 +194,7 @@ class _Page:
 def _session(name: str, rows: list[tuple[str, dict]], counts: Counter[str]) -> HumanTrajectory:
     """The trajectory of a session log.
 
-    A page that follows itself unchanged is one page: it was reloaded, or what was chosen already
-    was clicked again.
+    Equal pages in a row count as one: the page was reloaded, or a chosen option was clicked again.
     """
     goals = {_goal(row, place) for place, row in rows}
     pages = [_page(row, place) for place, row in rows]
@@ -219,7 +219,7 @@ def _session(name: str, rows: list[tuple[str, dict]], counts: Counter[str]) -> H
 
 
 def _action(before: _Page, after: _Page) -> str | None:
-    """The action that leads from one page to the next; None where the site has none."""
+    """The action that leads from one page to the next; None if no action does."""
     match before.kind, after.kind:
         case "index", "search_results" if after.number == 1 and any(after.keywords):
             return f"search[{' '.join(after.keywords)}]"
@@ -247,7 +247,7 @@ def _action(before: _Page, after: _Page) -> str | None:
 
 
 def _choice(before: dict[str, str], after: dict[str, str]) -> str | None:
-    """The click that sets one option, new or chosen before; None for any other change."""
+    """The click that sets one option, chosen before or not; None for any other change."""
     changed = [value for name, value in after.items() if before.get(name) != value]
     return f"click[{changed[0]}]" if len(changed) == 1 and before.keys() <= after.keys() else None
 
@@ -277,7 +277,7 @@ def _page(row: dict, place: str) -> _Page:
 
 
 def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
-    """Keywords and page number, which item pages log as they stand in the address."""
+    """Keywords and page number; item pages log them as in the address."""
     keywords = content.get("keywords")
     if isinstance(keywords, str):
         keywords = _listed(keywords)
@@ -291,7 +291,7 @@ def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
 
 
 def _listed(keywords: str) -> object:
-    """The list that the text spells; the site takes any other text as one keyword."""
+    """The list that a text spells; the site treats any other text as one keyword."""
     if keywords.startswith("["):
         try:
             return ast.literal_eval(keywords)
@@ -301,7 +301,7 @@ def _listed(keywords: str) -> object:
 
 
 def _sub_page(url: object, place: str) -> str:
-    """Which sub page an address `.../item_sub_page/session/asin/keywords/page/NAME/options` is."""
+    """NAME in an address `.../item_sub_page/session/asin/keywords/page/NAME/options`."""
     parts = str(url).partition("/item_sub_page/")[2].split("/")
     name = parts[4].lower() if len(parts) > 4 else ""
     if name not in _SUB_PAGES:
@@ -322,7 +322,7 @@ def _goal(row: dict, place: str) -> str:
 
 
 def _reward(row: dict, place: str) -> float:
-    """The purchase's reward; there is no upper bound to check: the original's can exceed 1."""
+    """The purchase's reward. It may exceed 1 in the original, so no upper bound is checked."""
     reward = row.get("reward")
     if type(reward) not in (int, float) or not 0 <= reward < math.inf:
         raise UserError(f"{place}: reward: a number from 0 was expected, not {_shown(reward)}")

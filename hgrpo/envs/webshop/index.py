@@ -1,10 +1,11 @@
 """BM25 as Lucene computes it: an inverted index on disk, shared by all processes that read it.
 
-Plain NumPy arrays, because bm25s has no place for Lucene's rounding, its order of ties and terms
-asked for twice, and keeps the vocabulary of each process in a dict.
+It consists of plain NumPy arrays. The package bm25s would not do: it has neither Lucene's rounding
+nor its order of ties, it ignores repeated query terms, and each process holds the vocabulary in a
+dict.
 
-Scores are Lucene's to the last bit: each term's share is a 32-bit float, the shares are summed in
-64 bits, and the sum is rounded to 32.
+Scores equal Lucene's to the last bit: each term's contribution is a 32-bit float, the sum is
+accumulated in 64 bits and then rounded to 32.
 """
 
 import hashlib
@@ -36,15 +37,15 @@ _ARRAYS = {
     "documents": np.int32,
     "saturations": np.float32,
 }
-# Below this share of all documents, sorting a query's postings is cheaper than a table of all.
+# Below this share of all documents, sorting a query's postings beats a table of all documents.
 _SPARSE = 1 / 16
 
 
 def _represented() -> NDArray[np.int64]:
-    """The 256 lengths that Lucene's byte can hold (SmallFloat.byte4ToInt), ascending.
+    """The 256 document lengths that Lucene can store in a byte (SmallFloat.byte4ToInt), ascending.
 
-    The first 24 codes are the lengths 0 to 23. Above, a code is 24 plus a float of 3 bits and an
-    implied one: exact below 16, then in steps of 2, 4, 8, ... for 8 codes each.
+    Codes 0 to 23 are the lengths 0 to 23. Each higher code is 24 plus a float with 3 explicit bits
+    and an implied one: exact below 16, then in steps of 2, 4, 8, ... for 8 codes each.
     """
     codes = np.arange(256 - 24)
     exponents = np.maximum(codes // 8 - 1, 0)
@@ -56,7 +57,7 @@ _LENGTHS = _represented()
 
 
 def quantise(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Document lengths as Lucene remembers them: rounded down to what one byte can hold."""
+    """Document lengths as Lucene stores them: rounded down to a length that fits a byte."""
     return _LENGTHS[np.searchsorted(_LENGTHS, lengths, side="right") - 1]
 
 
@@ -65,11 +66,11 @@ class Index:
     """An inverted index of V terms, P postings and `size` documents.
 
     Attributes:
-        size: documents, those without a term among them.
-        filled: documents with a term; N of the formula.
-        keys: uint64 [V] ascending, a hash of each term. An unknown term meets one of V by chance
-            once in 2^64 / V.
-        starts: int64 [V + 1], where each term's postings begin.
+        size: number of documents, including those without terms.
+        filled: number of documents with terms; N in the formula.
+        keys: uint64 [V] ascending, a hash of each term. An unknown term has the hash of a known one
+            with probability V / 2^64.
+        starts: int64 [V + 1], offset of each term's first posting.
         documents: int32 [P], ascending within a term.
         saturations: float32 [P], 1 + tf / (k1 (1 - b + b dl / avgdl)).
     """
@@ -82,9 +83,9 @@ class Index:
     saturations: NDArray[np.float32]
 
     def search(self, query: str, k: int = 50) -> list[int]:
-        """Numbers of the at most `k` documents that score highest, best first; ties by number.
+        """Numbers of the `k` highest-scoring documents, best first; ties by number.
 
-        Only documents that share a term with the query are found. Any string will do.
+        Only documents that share a term with the query are found, so there may be fewer than `k`.
         """
         documents, scores = self.scores(query)
         if len(scores) > k:
@@ -93,11 +94,12 @@ class Index:
         return documents[np.argsort(-scores, kind="stable")[:k]].tolist()
 
     def scores(self, query: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Documents that share a term with the query, ascending, and their BM25 scores.
+        """Documents that share a term with the query, in ascending order, and their BM25 scores.
 
-        A term counts as often as the query repeats it: the sum over the query's terms t of
+        The score is the sum over the query's terms, repetitions included, of
         ln(1 + (N - df + 0.5) / (df + 0.5)) tf / (tf + k1 (1 - b + b dl / avgdl)), where dl is the
-        quantised and avgdl the exact mean length (Lucene 8's BM25Similarity, k1 0.9, b 0.4).
+        quantised length and avgdl the exact mean length (Lucene 8's BM25Similarity, with k1 = 0.9
+        and b = 0.4).
         """
         terms = Counter(analyse(query))
         keys = np.array([_key(term) for term in terms], np.uint64)
@@ -108,7 +110,7 @@ class Index:
                 postings = slice(*self.starts[place : place + 2].tolist())
                 weight = np.float32(count) * self._idf(postings.stop - postings.start)
                 documents.append(self.documents[postings])
-                # tf / (tf + norm) = 1 - 1 / (1 + tf / norm), multiplied out as Lucene does.
+                # tf / (tf + norm) = 1 - 1 / (1 + tf / norm), in Lucene's order of operations.
                 shares.append(weight - weight / self.saturations[postings])
         if not documents:
             return np.empty(0, np.int64), np.empty(0, np.float32)
@@ -118,7 +120,7 @@ class Index:
         return np.float32(math.log(1 + (self.filled - df + 0.5) / (df + 0.5)))
 
     def save(self, folder: Path) -> None:
-        """Write the index as a new folder, in place of an old one."""
+        """Write the index into a folder; an old one there is replaced."""
         with atomic_folder(folder) as scratch:
             for name in _ARRAYS:
                 np.save(scratch / f"{name}.npy", getattr(self, name))
@@ -127,10 +129,10 @@ class Index:
 
     @classmethod
     def load(cls, folder: Path) -> "Index":
-        """The index that `save` wrote; its arrays are mapped, not read.
+        """Open an index that `save` wrote; its arrays are memory-mapped.
 
         Raises:
-            UserError: the folder is missing, or not an index of this format, or cut short.
+            UserError: the folder is missing, is not an index of this format, or is cut short.
         """
         folder = Path(folder)
         try:
@@ -153,10 +155,9 @@ class Index:
 
 
 def build(documents: Iterable[str]) -> Index:
-    """Index documents, numbered in the order in which they come, in one pass.
+    """Index documents in one pass; they are numbered in their order.
 
-    Memory: about 24 bytes a posting at the peak (a posting is one term in one document), beside
-    the vocabulary.
+    The peak of memory is the vocabulary and about 24 bytes per posting (a term in a document).
     """
     numbers: dict[str, int] = {}
     terms, frequencies, ends, lengths = array("i"), array("f"), array("q", [0]), array("q")
@@ -195,7 +196,7 @@ def _inverse_norms(lengths: NDArray[np.int64], filled: int) -> NDArray[np.float3
 def _sum(
     documents: NDArray[np.int32], shares: NDArray[np.float32], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Add up the shares of each document; both results are by ascending document."""
+    """Documents in ascending order, and the sum of the contributions to each."""
     if len(documents) < _SPARSE * size:
         found, places = np.unique(documents, return_inverse=True)
         return found, np.bincount(places, shares).astype(np.float32)
@@ -212,4 +213,4 @@ def _mapped(path: Path, kind: type) -> NDArray:
     mapped = np.load(path, mmap_mode="r")
     if mapped.dtype != kind or mapped.ndim != 1:
         raise ValueError(f"{path.name} is not a list of {np.dtype(kind)}")
-    return np.asarray(mapped)  # a plain view of the same pages: indexing a memmap is slow
+    return np.asarray(mapped)  # a plain view of the same pages, since indexing a memmap is slow

@@ -1,4 +1,4 @@
-"""The words of an instruction or a page, and those that any instruction has."""
+"""The words of an instruction or a page, and the words that every instruction has."""
 
 import re
 
@@ -12,5 +12,5 @@ PLAIN = frozenset(_WORDS.split())
 
 
 def words(text: str) -> list[str]:
-    """Words of a lower-case text, in its order."""
+    """Words of a lower-case text, in order."""
     return _WORD.findall(text)

@@ -1,7 +1,7 @@
-"""The nouns of product titles, for the reward's title score, parsed once when a shop is made.
+"""Parses the nouns of product titles, for the reward's title score, when a shop is made.
 
-The original parses both titles at every purchase, with spaCy; its tokens tagged NOUN or PROPN
-count. spaCy and a model of it are an extra of the install, and are not needed to play.
+At each purchase the original parses both titles with spaCy, and takes the tokens tagged NOUN or
+PROPN. spaCy and its model come with an extra of the install; play does not need them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +19,7 @@ Titled = TypeVar("Titled")
 def title_nouns(
     things: Iterable[Titled], title: Callable[[Titled], str]
 ) -> Iterator[tuple[Titled, tuple[str, ...]]]:
-    """Each thing with the lower-case nouns of its title, in order, repeats kept.
+    """Each thing with the lower-case nouns of its title, in order, with repetitions.
 
     Raises:
         UserError: spaCy or its model is not installed.

@@ -1,6 +1,7 @@
-"""The official data files, read as streams and cleaned as the original cleans them.
+"""Reads the official data files as streams, and cleans them as the original does.
 
-Rules: `load_products` of WebShop's `web_agent_site/engine/engine.py`, and `goal.py` beside it.
+The rules are those of `load_products` in WebShop's `web_agent_site/engine/engine.py`, and of
+`goal.py` beside it.
 """
 
 import math
@@ -24,7 +25,7 @@ _NO_PRICE = (100.0,)
 _NO_ATTRIBUTES = ("DUMMY_ATTR",)
 _TOP = {b"[": "array", b"{": "object"}
 _DEEPEST = 2000
-_CHUNK = 4096  # bytes; what nests inside one chunk is not seen
+_CHUNK = 4096  # bytes; nesting inside one chunk is not counted
 
 
 def products(
@@ -32,17 +33,17 @@ def products(
 ) -> Iterator[Product]:
     """Yield the products of an `items_shuffle*.json`, one in memory at a time.
 
-    A negative price loses its sign, as in the original, which keeps digits and dots alone.
+    A negative price loses its sign: like the original, this keeps only digits and dots.
 
     Args:
         items: the file, a JSON array.
         attributes: asin -> entry, from `attributes`.
-        limit: records read from the file's head, those left out included; None for all.
-        counts: what was left out or is odd but kept, by reason.
+        limit: records to read from the file's head, including those left out; None for all.
+        counts: reason -> number of records left out, or odd but kept; updated here.
 
     Raises:
-        UserError: the file is missing, no array or cut off, or a product lacks a field or has one
-            of a wrong type. It comes when the stream gets there, after the products before it.
+        UserError: the file is missing, is not an array or is cut off, or a product's field is
+            missing or of a wrong type; raised when the stream reaches the mistake.
     """
     seen: set[str] = set()
     with closing(_elements(items, b"[")) as records:
@@ -63,13 +64,14 @@ def products(
 
 
 def attributes(path: Path) -> dict[str, dict]:
-    """Read an `items_ins_v2*.json`: asin -> what it has of three keys.
+    """Read an `items_ins_v2*.json`: asin -> those of three keys that its entry has.
 
     The keys are `attributes` (tuple of phrases), `instruction` (text) and `instruction_attributes`
     (tuple of phrases). Equal phrases are one object in memory: the full file has 1.18 M entries.
 
     Raises:
-        UserError: the file is missing, no object or cut off, or an entry has a wrong type.
+        UserError: the file is missing, is not an object or is cut off, or an entry has a wrong
+            type.
     """
     entries = {}
     for asin, entry in _elements(path, b"{"):
@@ -79,7 +81,7 @@ def attributes(path: Path) -> dict[str, dict]:
         kept: dict[str, Any] = {}
         if "attributes" in entry:
             kept["attributes"] = _shared(_phrases(entry, "attributes", place))
-        # Null stands for absent here: the original reads both keys with a default of None.
+        # Null means absent: the original reads both keys with a default of None.
         if entry.get("instruction") is not None:
             kept["instruction"] = _text(entry, "instruction", place)
         if entry.get("instruction_attributes") is not None:
@@ -91,18 +93,18 @@ def attributes(path: Path) -> dict[str, dict]:
 
 
 def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instruction]]:
-    """Read `items_human_ins.json`: asin -> its instructions, at least one, in the file's order.
+    """Read `items_human_ins.json`: asin -> one or more instructions, in the file's order.
 
-    Full stops at both ends of the text are taken off, as the original does before it appends the
-    price limit. The key names the product; an entry's own asin is not read.
+    Full stops at both ends of a text are dropped, as in the original, which then appends the price
+    limit. The key names the product; an entry's own asin is ignored.
 
     Args:
         path: the file, a JSON object.
-        counts: instructions left out for want of `instruction_attributes`.
+        counts: reason -> number of instructions left out; updated here.
 
     Raises:
-        UserError: the file is missing, no object or cut off, or an instruction lacks a field or
-            has one of a wrong type.
+        UserError: the file is missing, is not an object or is cut off, or an instruction's field
+            is missing or of a wrong type.
     """
     instructions: dict[str, list[Instruction]] = {}
     for asin, entries in _elements(path, b"{"):
@@ -117,7 +119,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
             counts["human instruction left out: no instruction_attributes"] += len(found) - len(
                 kept
             )
-        # Of a key that stands twice the later counts, as in the original's JSON reader.
+        # If a key occurs twice, the later one counts, as in the original's JSON reader.
         instructions.pop(asin, None)
         if kept:
             instructions[asin] = kept
@@ -125,11 +127,10 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
 
 
 def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction | None:
-    """The generated instruction of an entry of `attributes`; None where it has none.
+    """The synthetic instruction in an entry of `attributes`; None if it has none.
 
     Raises:
-        UserError: there is an instruction without `instruction_attributes`, which the original
-            refuses too.
+        UserError: the instruction has no `instruction_attributes`; the original refuses it too.
     """
     if entry.get("instruction") is None:
         return None
@@ -179,7 +180,7 @@ def _bullet_points(record: dict, place: str) -> tuple[str, ...]:
 
 
 def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, ...]:
-    """One price or the ends of a range, in dollars; further prices are dropped."""
+    """One price, or the two ends of a range, in dollars; further prices are dropped."""
     if not pricing:
         counts["product without a price: 100.0 dollars"] += 1
         return _NO_PRICE
@@ -196,12 +197,12 @@ def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, .
     return prices[:2]
 
 
-# Perhaps with what stands before the next price.
+# The text may go on up to the next price.
 _PLAIN_PRICE = re.compile(r"\s*\d[\d,]*(\.\d+)?\s*(to|-|,)?\s*")
 
 
 def _dollars(text: str) -> float:
-    """The number that the text's digits and dots make; NaN where they make none."""
+    """The number spelt by a text's digits and dots; NaN if they spell none."""
     try:
         return float(Decimal(re.sub(r"[^\d.]", "", text)))
     except InvalidOperation:
@@ -267,10 +268,10 @@ def _shown(value: object) -> str:
 
 
 class _Shallow:
-    """A file as the parser reads it, refused where its brackets nest deeper than data does.
+    """A file for the parser; it refuses brackets that nest deeper than those of real data.
 
     The parser's memory grows with the square of the depth: 200 kB of brackets would fill 50 GB.
-    Brackets inside texts count as well, so whoever reads sets `open` back after every element.
+    Brackets inside texts are counted too, so the reader resets `open` after every element.
     """
 
     def __init__(self, handle: BinaryIO, path: Path) -> None:
@@ -292,11 +293,11 @@ class _Shallow:
 
 
 def _elements(path: Path, top: bytes) -> Iterator:
-    """Elements of the file's JSON array (top "["), or (key, value) of its object (top "{").
+    """Elements of a file's JSON array (top "["), or (key, value) pairs of its object (top "{").
 
     Raises:
-        UserError: the file cannot be read, its top level is another, it is not JSON to its end, or
-            it is nested very deeply.
+        UserError: the file cannot be read, has another top level, is not JSON to its end, or is
+            nested too deeply.
     """
     number = 0
     try:

@@ -1,15 +1,15 @@
-"""Where the official WebShop files are.
+"""Addresses of the official WebShop files.
 
-Addresses: `setup.sh` of princeton-nlp/WebShop, and issues 14 and 21 there for the trajectories.
-The project publishes no checksums. Those below are what copies of the Drive files in other public
-places agree on; where there is none, what came is noted in the manifest.
+They come from `setup.sh` of princeton-nlp/WebShop; those of the trajectories, from issues 14 and 21
+there. The project publishes no checksums. Public copies of the Drive files elsewhere agree on those
+below. The manifest records the checksum of every file that was read.
 """
 
 from hgrpo.envs.source import Source
 
 
 def _drive(identifier: str) -> str:
-    # `confirm` answers the question that Drive asks before it hands out a large file.
+    # `confirm` answers the question that Drive asks before it serves a large file.
     return (
         f"https://drive.usercontent.google.com/download?id={identifier}&export=download&confirm=t"
     )

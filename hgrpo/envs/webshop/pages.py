@@ -1,7 +1,7 @@
-"""The shop's pages, as the pieces of text and the things to click that a browser would show.
+"""The shop's pages, as the texts, buttons and links that a browser would show.
 
-A page is a list of `Piece`s in reading order. Two renderings of the original are made from it:
-`text`, pieces joined by " [SEP] ", and `rich`, a line for each with buttons marked.
+A page is a list of `Piece`s in reading order. The original has two renderings: `text` joins the
+pieces by " [SEP] ", and `rich` puts each on a line and marks buttons.
 """
 
 import json
@@ -22,10 +22,10 @@ class Piece(NamedTuple):
     """One piece of a page.
 
     Attributes:
-        kind: the instruction and what stands above it, other text, a button, a product's link, or
-            a value of an option.
-        text: as written in the page, spaces included.
-        option: name of the option that a value belongs to.
+        kind: "instruction" (with the heading above it), other text, a button, a product's link, or
+            an option's value.
+        text: as on the page, with its spaces.
+        option: name of a value's option.
     """
 
     kind: Literal["instruction", "text", "button", "product", "option"]
@@ -45,9 +45,9 @@ def index(instruction: str) -> Page:
 
 
 def results(instruction: str, number: int, total: int, items: Iterable[Item]) -> Page:
-    """Page `number`, from 1, of `total` hits.
+    """Page `number`, counted from 1, of the results; `total` is the number of hits.
 
-    As in the original there is always a next page, if need be without products.
+    As in the original every page has a next one, which may be empty.
     """
     page = [*_head(instruction), *_texts(f"Page {number} (Total results: {total})")]
     if number > 1:
@@ -63,7 +63,7 @@ def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
     """A product with its options.
 
     Args:
-        show_attributes: there is a tab of the product's attributes.
+        show_attributes: add a tab with the product's attributes.
     """
     product = item.product
     page = [*_head(instruction), _button(PREVIOUS)]
@@ -77,7 +77,7 @@ def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
 
 
 def sub_page(instruction: str, item: Item, tab: str) -> Page:
-    """One of a product's `TABS`. Reviews are in none of the original's data files."""
+    """One of a product's `TABS`. Reviews are empty: the original's data files have none."""
     product = item.product
     page = [*_head(instruction), _button(PREVIOUS)]
     if tab == "Description":
@@ -95,7 +95,7 @@ def sub_page(instruction: str, item: Item, tab: str) -> Page:
 
 
 def done(asin: str, chosen: Mapping[str, str], reward: float) -> Page:
-    """The page after the purchase, with the fields that the original leaves empty."""
+    """The page after the purchase; it has empty fields, as in the original."""
     options = json.dumps(dict(sorted(chosen.items())))
     for character in "<>&'":
         options = options.replace(character, f"\\u{ord(character):04x}")
@@ -120,9 +120,9 @@ def text(page: Page) -> str:
 def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
     """The original's `text_rich` observation.
 
-    It looks a value up in the JSON of the choices, as the original does in its URL: a value that
-    JSON escapes, such as "café", is never marked, and one that is spelt as a chosen option's name
-    is.
+    As the original does with its URL, it searches the JSON of the choices for each value. So it
+    never marks a value that JSON escapes, such as "café", and it marks a value that is spelt like a
+    chosen option's name.
 
     Args:
         chosen: option name -> value; a chosen value is marked as clicked and named at the top.
@@ -147,10 +147,10 @@ def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
 
 
 def clickables(page: Page) -> dict[str, Piece]:
-    """What can be clicked, by the text to click, in the original's order.
+    """Text to click -> the piece that it clicks, in the original's order.
 
-    Buttons come first, then products, then option values; the last of two with the same text
-    counts, so a value that stands under two options belongs to the second.
+    Buttons come first, then products, then option values. If two have the same text the later one
+    counts: a value of two options belongs to the second.
     """
     found: dict[str, Piece] = {}
     for kind in ("button", "product"):
@@ -172,10 +172,10 @@ def _button(label: str) -> Piece:
 
 
 def _texts(*texts: str, kind: Literal["instruction", "text"] = "text") -> Page:
-    """Pieces of text, without those that the original's HTML parser drops.
+    """The texts of the pieces, without those that the original's HTML parser drops.
 
-    It drops empty text and blank text with a line break, and keeps other blank text as one space;
-    blank is what consists of ASCII spaces.
+    It drops empty texts and blank texts with a line break. It keeps other blank texts as one space.
+    Only ASCII spaces are blank.
     """
     pieces = []
     for content in texts:

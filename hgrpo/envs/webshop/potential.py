@@ -1,13 +1,14 @@
 """Progress of a session as a potential in [0, 1].
 
-- On a page of results it is 0.25 if the product that was asked for is listed there, else 0.
-- With a product open it is 0.75 times the mean of its parts: it is the product asked for (0 or 1),
-  the share of the goal's attributes it has, the share of the goal's options that are chosen (no
-  part if the goal has none), and it is within the price limit (0 or 1).
-- Bought, it is the mean of the same parts.
+- On a page of results: 0.25 if the wanted product is listed, else 0.
+- With a product open: 0.75 times the mean of up to four parts. They are whether it is the wanted
+  product (0 or 1), the share of the goal's attributes that it has, the share of the goal's options
+  that are chosen (left out if the goal has none), and whether the price is within the limit (0 or
+  1).
+- After the purchase: the mean of the same parts.
 
-So it is 1 only once the product asked for is bought with all its options, it falls when a product
-is left, and it says more than the reward does: the reward forgives another product with the same
+So it is 1 only after buying the wanted product with all its options, and it falls when the shopper
+leaves a product. It is stricter than the reward, which accepts another product with the same
 attributes.
 """
 
@@ -19,7 +20,7 @@ _OPEN = 0.75
 
 
 def potential(session: Session) -> float:
-    """The potential of where a session stands."""
+    """The potential of a session's current state."""
     item, goal = session.item, session.goal
     if item is None:
         return _LISTED if goal.row in session.listed else 0.0

@@ -1,8 +1,8 @@
-"""What a product costs and how much a goal allows: drawn once, from the seed of the panels.
+"""Prices of products and price limits of goals, drawn once from the seed of the panels.
 
-The original draws both from Python's global generator before it seeds it, so that the same goal
-number has another price limit in every process. Here they are named by the product or the goal:
-the same task everywhere.
+The original draws both from Python's global generator before seeding it, so a goal number has a
+different price limit in every process. Here each draw is named by its product or goal, so a task is
+the same everywhere.
 """
 
 import re
@@ -18,7 +18,7 @@ _NEXT = 4
 
 
 def price(prices: Sequence[float], seed: int, asin: str) -> float:
-    """Dollars a product costs: its price, or a uniform draw from its range."""
+    """A product's price in dollars: the given one, or a uniform draw from its range."""
     if len(prices) == 1:
         return prices[0]
     low, high = prices
@@ -26,9 +26,9 @@ def price(prices: Sequence[float], seed: int, asin: str) -> float:
 
 
 def price_limit(price: float, seed: int, *name: object) -> float:
-    """The larger of two of the next four multiples of 10 above `price`, up to 990.
+    """The larger of two draws from the next four multiples of 10 above `price`, up to 990.
 
-    `NO_LIMIT` where fewer than two are left.
+    `NO_LIMIT` if fewer than two remain.
     """
     above = [limit for limit in _LIMITS if limit > price][:_NEXT]
     if len(above) < 2:
@@ -38,11 +38,11 @@ def price_limit(price: float, seed: int, *name: object) -> float:
 
 
 def limit_text(limit: float) -> str:
-    """How an instruction ends that has a price limit."""
+    """The end of an instruction with a price limit."""
     return "" if limit == NO_LIMIT else f", and price lower than {limit:.2f} dollars"
 
 
 def split_limit(text: str) -> tuple[str, float]:
-    """An instruction without its price limit, and the limit in dollars; `NO_LIMIT` without one."""
+    """An instruction without its price limit, and the limit in dollars, `NO_LIMIT` if none."""
     clause = _AT_END.search(text)
     return (text[: clause.start()], float(clause[1])) if clause else (text, NO_LIMIT)

@@ -1,4 +1,4 @@
-"""People's trajectories in this shop: the tasks they belong to, and their actions played again."""
+"""Matches people's trajectories to the tasks of this shop, and replays their actions."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,13 +20,13 @@ _QUOTES = str.maketrans("", "", "\"'")
 def on_panel(
     trajectories: Iterable[HumanTrajectory], assets: Path, panel: list[Task], counts: Counter[str]
 ) -> list[tuple[HumanTrajectory, Task]]:
-    """The trajectories whose goal is on a panel, with its task, in their order.
+    """The trajectories whose goal is on the panel, each with its task, in their order.
 
-    A goal is known by its instruction alone, which has to be no other goal's.
+    Only the instruction identifies a goal, so it must not be that of several goals.
 
     Args:
         panel: tasks of the training panel.
-        counts: trajectories left out, by reason; counted up here.
+        counts: reason -> number of trajectories left out; updated here.
     """
     goals = open_goals(assets)
     trajectories = list(trajectories)
@@ -47,7 +47,7 @@ def on_panel(
 
 
 def _numbers(goals: GoalList, wordings: set[str]) -> dict[str, list[int]]:
-    """Wording -> numbers of the goals that have it."""
+    """Wording -> numbers of the goals with that wording."""
     numbers: dict[str, list[int]] = {}
     for number, text in enumerate(goals.texts()):
         wording = _wording(text)
@@ -57,10 +57,10 @@ def _numbers(goals: GoalList, wordings: set[str]) -> dict[str, list[int]]:
 
 
 def _wording(instruction: str) -> str:
-    """What two instructions share that differ in price limit, capitals, quotes and blanks alone.
+    """An instruction without its price limit, and without capitals, quotes and repeated blanks.
 
-    Limits are drawn anew in every process of the original, whose own imitation learning compares
-    goals like this (`process_goal` of `baseline_models/train_choice_il.py`).
+    The original draws limits anew in every process. Its own imitation learning compares goals like
+    this (`process_goal` of `baseline_models/train_choice_il.py`).
     """
     text, _ = split_limit(instruction.strip().lower())
     return " ".join(text.translate(_QUOTES).split())
@@ -69,7 +69,7 @@ def _wording(instruction: str) -> str:
 def _unfit(
     goals: GoalList, candidates: list[int], held_out: dict[int, str], task: Task | None
 ) -> str | None:
-    """Why a trajectory with these goals cannot be used; None if it can."""
+    """The reason why a trajectory with these goals cannot be used; None if it can."""
     if not candidates:
         return "its instruction is not one of this shop's"
     splits = {held_out[number] for number in candidates if number in held_out}
@@ -77,7 +77,7 @@ def _unfit(
         return f"its goal is on the {min(splits)} panel"
     if task is None:
         return "its goal is on no panel"
-    # A goal that stands twice, word for word, is one goal.
+    # Goals that are equal word for word count as one.
     if len({goals.goal(number) for number in candidates}) > 1:
         return "its instruction is that of several goals"
     return None
@@ -86,8 +86,8 @@ def _unfit(
 class Replayer:
     """Plays what a person did, as an agent would write it.
 
-    Clicks are spelt as the page shows them, since a log keeps them in lower case; searches are
-    written as `search[...]` can carry them, without brackets, which finds the same.
+    A log has clicks in lower case; here they are spelt as the page shows them. Searches lose their
+    brackets, which `search[...]` cannot contain and which do not change the results.
 
     Args:
         session: at its start.

@@ -1,11 +1,11 @@
-"""The two records of a shop: what is sold, and what is asked for."""
+"""The records of a shop: products, instructions and goals."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One product as the shop shows it; text is the file's, cleaned as the original cleans it.
+    """One product as the shop shows it, with texts cleaned as in the original.
 
     Attributes:
         asin: the product's identifier, at most 10 characters.
@@ -13,7 +13,7 @@ class Product:
         query: the search under which the product was found, lower case.
         product_category: path of categories, joined by " › ".
         options: option name -> values, all lower case, in the file's order.
-        attributes: phrases that goals are made of; ("DUMMY_ATTR",) where the file has none.
+        attributes: phrases that goals are made of; ("DUMMY_ATTR",) if the file has none.
     """
 
     asin: str
@@ -34,7 +34,7 @@ class Product:
 
     @property
     def document(self) -> str:
-        """The text that search looks through, lower case."""
+        """The text that is searched, in lower case."""
         choices = ", and ".join(f"{name}: {', '.join(v)}" for name, v in self.options.items())
         first = self.bullet_points[0] if self.bullet_points else ""
         return " ".join((self.title, self.description, first, choices)).lower()
@@ -46,9 +46,9 @@ class Instruction:
 
     Attributes:
         text: the sentence, without options and price.
-        attributes: phrases the bought product should have; at least one.
-        options: values that should be chosen; None for a synthetic instruction, which asks for
-            every combination of the product's options in turn.
+        attributes: phrases that the bought product should have; at least one.
+        options: values that should be chosen; None for a synthetic instruction, which makes a goal
+            of each combination of the product's options.
     """
 
     asin: str
@@ -64,7 +64,7 @@ class Item:
     Attributes:
         row: place in the catalogue.
         price: dollars, drawn once from the product's range when the catalogue was made.
-        nouns: lower-case nouns of the title, in order, repeats kept.
+        nouns: lower-case nouns of the title, in order, with repetitions.
     """
 
     row: int
@@ -78,10 +78,10 @@ class Goal:
     """What a session asks for.
 
     Attributes:
-        row: the product it was made from.
+        row: of the product that it was made from.
         text: the whole instruction, with options and price limit.
         options: (name, value) pairs of a synthetic goal, bare values of a human one.
-        price_limit: dollars; `NO_LIMIT` where the sentence names none.
+        price_limit: dollars; `NO_LIMIT` if the instruction names none.
     """
 
     row: int

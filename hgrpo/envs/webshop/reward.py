@@ -1,8 +1,9 @@
-"""The reward of a purchase: how much of what was asked for has been bought, between 0 and 1.
+"""The reward of a purchase, in [0, 1]: how much of what was asked for has been bought.
 
-Formula of the original (Yao et al. 2022, and its code): R = r_type * (attribute hits + option hits
-+ price hit) / (goal attributes + goal options + 1). Fuzzy matches are thefuzz's `token_set_ratio`,
-an integer per cent, above 85.
+R = r_type * (attribute hits + option hits + price hit) / (goal attributes + goal options + 1), from
+Yao et al., "WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents"
+(2022, https://arxiv.org/abs/2207.01206), with the details of its code. Two phrases match if
+thefuzz's `token_set_ratio`, an integer percentage, is above 85.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ _NO_NOUNS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """A purchase's reward and what it is made of.
+    """A purchase's reward and its parts.
 
     Attributes:
         total: in [0, 1].
@@ -40,7 +41,7 @@ class Reward:
 
 
 def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) -> Reward:
-    """Reward of buying `bought` with the options `chosen` (name -> value), asked for `goal`.
+    """The reward of buying `bought` with the options `chosen` (name -> value) for `goal`.
 
     Args:
         wanted: the product the goal was made from.
@@ -56,9 +57,10 @@ def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) ->
 
 
 def title_score(bought: Sequence[str], wanted: Sequence[str]) -> float:
-    """Share of the wanted title's nouns that are among the bought one's; 0.2 if it has none.
+    """Share of the wanted title's nouns that are in the bought title; 0.2 if there are none.
 
-    A noun that the wanted title repeats counts once above and every time below the line.
+    A noun that the wanted title repeats counts once in the numerator and each time in the
+    denominator.
     """
     return len(set(bought) & set(wanted)) / len(wanted) if wanted else _NO_NOUNS
 
@@ -66,8 +68,8 @@ def title_score(bought: Sequence[str], wanted: Sequence[str]) -> float:
 def type_reward(bought: Product, wanted: Product, score: float) -> float:
     """The factor for the kind of product.
 
-    1.0 for the same search query, two shared parts of the category path or a title score above
-    0.2, else 0.5; whatever of these holds, 0.1 for a title score below 0.1 and 0.0 for none.
+    It is 0.0 for a title score of 0, and 0.1 for one below 0.1. Otherwise it is 1.0 for the same
+    search query, two shared parts of the category path, or a title score above 0.2; else 0.5.
     """
     if score == 0.0:
         return 0.0
@@ -86,10 +88,10 @@ def _path(product: Product) -> set[str]:
 
 
 def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
-    """How many of the goal's attributes the product has: alike to one of its own, or in its text.
+    """How many of the goal's attributes match one of the product's own or occur in its text.
 
-    Text is the title, the bullet points joined by spaces, and the description, all lower case; the
-    goal's attribute is looked for as it is written.
+    The text is the title, the bullet points joined by spaces, and the description, in lower case.
+    The attribute is searched for as written.
     """
     texts = (
         bought.title.lower(),
@@ -104,10 +106,10 @@ def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
 
 
 def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]]) -> int:
-    """How many of the goal's options are alike to a chosen value, colours normalised.
+    """How many of the goal's options match a chosen value, with colours normalised.
 
-    One chosen value may answer several of the goal's options. Options of a synthetic goal are
-    (name, value) pairs, whose text still carries the name.
+    One chosen value may match several options. The options of a synthetic goal are (name, value)
+    pairs, and their text includes the name.
     """
     values = [normalise(value) for value in chosen]
     asked = [normalise(o) if isinstance(o, str) else normalise_pair(o) for o in options]

@@ -1,9 +1,8 @@
-"""One shopper's session: the pages it walks through, and what its actions do.
+"""A shopper's session: its pages, and what its actions do.
 
-Actions are `search[words]`, on any page, and `click[text]`, with the text of something on the page
-in lower case. Anything else changes nothing and pays nothing. Differences from the original: its
-hidden search commands (`<r>`, `<a>`, `<c>`, `<q>`: random products, or all of an attribute,
-category or query) are searched for as words.
+Actions are `search[words]`, on any page, and `click[text]`, with a text of the page in any case.
+All other actions change nothing and pay nothing. The original's hidden search commands are words
+here: `<r>` for random products, and `<a>`, `<c>`, `<q>` for all of an attribute, category or query.
 """
 
 import re
@@ -20,17 +19,17 @@ _TABS = {tab.lower(): tab for tab in pages.TABS}
 
 
 class Session:
-    """A session over a shop that many sessions share; it holds no more than where it stands.
+    """A session over a shared shop; it holds only its own state.
 
     Args:
         shop: the shared, read-only catalogue and its search index.
         goal: what to buy.
-        show_attributes: item pages have a tab of attributes.
+        show_attributes: product pages have a tab of attributes.
 
     Attributes:
-        chosen: option name -> value, on the product that is open.
-        item: the product that is open, or was last; None on search and result pages.
-        bought: the reward's parts once something was bought, else None.
+        chosen: option name -> value, for the open product.
+        item: the product that is open or was bought; None on search and result pages.
+        bought: the reward after the purchase, else None.
     """
 
     __slots__ = (
@@ -57,50 +56,50 @@ class Session:
 
     @property
     def page(self) -> pages.Page:
-        """The page it is on."""
+        """The current page."""
         return self._page
 
     @property
     def clickables(self) -> dict[str, pages.Piece]:
-        """What can be clicked, by the text to click."""
+        """Text to click -> the piece of the page that it clicks."""
         if self._clickables is None:
             self._clickables = pages.clickables(self._page)
         return self._clickables
 
     @property
     def clicks(self) -> list[str]:
-        """The texts X of all actions `click[X]` that would be taken, in the page's order.
+        """The texts X of all admissible actions `click[X]`, in the page's order.
 
-        Some of what can be clicked cannot be written as an action: as in the original, the search
-        bar, and texts that are empty or hold an opening bracket or a line break.
+        As in the original, no action can click the search bar, an empty text, or a text with an
+        opening bracket or a line break.
         """
         return [text for text in self.clickables if _parse(f"click[{text}]") == ("click", text)]
 
     @property
     def has_search_bar(self) -> bool:
-        """Whether the page shows a search bar; searching works without."""
+        """Whether the page shows a search bar; searches work without one too."""
         return self._kind == "index"
 
     @property
     def number(self) -> int:
-        """Number of the page of results, from 1, that is shown or was left last."""
+        """Number of the current or latest page of results; pages count from 1."""
         return self._number
 
     @property
     def last_page(self) -> int:
-        """Number of the last page of results with products on it; 0 without any."""
+        """Number of the last page of results that has products; 0 if none has."""
         return -(-len(self._hits) // PAGE_SIZE)
 
     @property
     def listed(self) -> list[int]:
-        """Rows of the products on the page of results; empty on other pages."""
+        """Rows of the products on a page of results; empty on other pages."""
         return self._on_page() if self._kind == "results" else []
 
     def act(self, action: str) -> bool:
-        """Take one action; False if it was not one, and then nothing has changed.
+        """Take an action. Return whether it was admissible; otherwise nothing changes.
 
         Raises:
-            RuntimeError: something was bought before.
+            RuntimeError: the session has ended with a purchase.
         """
         if self.bought is not None:
             raise RuntimeError("act after the purchase")
@@ -114,7 +113,7 @@ class Session:
         return False
 
     def _click(self, text: str, piece: pages.Piece) -> None:
-        # The original goes by the text first: an option value "buy now" buys. Only where no
+        # The original looks at the text first: an option value "buy now" buys. Only where no
         # product is open may the text be a product's.
         if text == pages.BUY.lower() and self.item is not None:
             self._buy()
@@ -177,7 +176,7 @@ class Session:
 
 
 def _parse(action: str) -> tuple[str, str] | None:
-    """Verb and argument, the latter in lower case; None for what is no action on any page."""
+    """Verb and lower-case argument; None if the text is not an action on any page."""
     match = _ACTION.match(action)
     if match is None:
         return None

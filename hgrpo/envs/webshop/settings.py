@@ -39,11 +39,11 @@ def _within(least: int, most: int) -> AfterValidator:
 
 
 class CatalogueSettings(Strict):
-    """Products and instructions generated in the published format; every bound is inclusive."""
+    """Generated products and instructions, in the published format; all bounds are inclusive."""
 
     products: int = Field(2000, gt=0, le=10_000_000, description="products in the shop")
     departments: Annotated[tuple[Department, ...], AfterValidator(distinct)] = Field(
-        DEPARTMENTS, description="departments that sell something"
+        DEPARTMENTS, description="departments of the shop"
     )
     family: Annotated[tuple[int, int], _within(1, 12)] = Field(
         (3, 6),
@@ -68,15 +68,15 @@ class CatalogueSettings(Strict):
 
 
 class ProductsSettings(Strict):
-    """Where products come from: official files, or the generator. Exactly one of the two."""
+    """Where products come from: either official files or the generator."""
 
     folder: str | None = Field(
         None, description="folder of the official data files, e.g. $WEBSHOP_DATA"
     )
     download: bool = Field(
         False,
-        description="official files that are missing in `folder` are fetched into it, and those "
-        "that are there are checked to be the official ones",
+        description="download official files that `folder` lacks, and check that the others are "
+        "the official ones",
     )
     items_file: str = Field("items_shuffle.json", description="the products, in `folder`")
     attributes_file: str = Field(
@@ -108,14 +108,14 @@ class PanelsSettings(PanelSizes):
 
     test: int = Field(500, gt=0, description="test goals")
     validation: int = Field(1000, gt=0, description="validation goals")
-    train: int | None = Field(None, gt=0, description="training goals; null for all that is left")
+    train: int | None = Field(None, gt=0, description="training goals; null for all that remain")
     apart: bool = Field(
         False, description="leave out goals whose product is in another panel already"
     )
 
 
 class HabitsSettings(Strict):
-    """Habits of the scripted reader, so that demonstrations can be as poor as a study wants."""
+    """Habits of the scripted reader; they make demonstrations as poor as a study wants."""
 
     forget_word: Share = Field(
         0.2, description="probability that a word of the instruction is left out of the search"
@@ -128,7 +128,7 @@ class HabitsSettings(Strict):
     )
     look: Share = Field(0.2, description="probability of reading a product's features")
     content_with: Share = Field(
-        0.8, description="share of the instruction's words on a product at which it is bought"
+        0.8, description="share of the instruction's words that a product must show to be bought"
     )
     patience: int = Field(3, ge=1, description="products opened before the best is bought")
 
@@ -136,7 +136,7 @@ class HabitsSettings(Strict):
 class ShopperSettings(ExpertSettings):
     """The shopper whose trajectories are the data of supervised fine-tuning.
 
-    It is scripted, or it is people, whose recorded actions are played again.
+    It is a script, or people whose recorded actions are replayed.
     """
 
     recorded: str | None = Field(
@@ -147,16 +147,16 @@ class ShopperSettings(ExpertSettings):
     trajectories: int = Field(
         20_000,
         gt=0,
-        description="trajectories played on the train panel; of people's, the first so many",
+        description="trajectories played on the train panel; of people's, the first ones",
     )
     turn_cap: int = Field(15, gt=0, description="turns after which a trajectory ends unbought")
     knows: Literal["instruction", "product"] = Field(
         "instruction",
-        description="what the scripted shopper knows: what an agent does, or the product itself "
-        "and its title (the oracle)",
+        description="what the scripted shopper knows: what an agent knows, or the product itself "
+        "with its title (the oracle)",
     )
     habits: HabitsSettings = Field(
-        HabitsSettings(), description="habits of the scripted shopper who knows no more"
+        HabitsSettings(), description="habits of the scripted shopper that knows the instruction"
     )
     least_reward: Share = Field(0.0, description="trajectories that pay less are left out")
 
@@ -171,7 +171,7 @@ class ShopperSettings(ExpertSettings):
 
 
 class WebshopSettings(EnvSettings):
-    """WebShop as a study uses it."""
+    """A file of configs/envs for WebShop."""
 
     name: Literal["webshop"] = Field(description="which environment")
     turn_cap: int = Field(15, gt=0, description="turns of an episode in training and evaluation")
@@ -183,7 +183,7 @@ class WebshopSettings(EnvSettings):
     )
     show_attributes: bool = Field(False, description="products have a tab of attributes")
     goals: Literal["synthetic", "human", "both"] = Field(
-        "synthetic", description="whose instructions"
+        "synthetic", description="who wrote the instructions"
     )
     products: ProductsSettings = Field(description="where products come from")
     panels: PanelsSettings = Field(PanelsSettings(), description="goals of each panel")
@@ -191,5 +191,5 @@ class WebshopSettings(EnvSettings):
 
     @property
     def source(self) -> str:
-        """Where the products come from, in a word."""
+        """Where the products come from: "generated" or "folder"."""
         return "generated" if self.products.generate is not None else "folder"

@@ -1,7 +1,7 @@
-"""A shop: catalogue and search index, shared and read-only, for any number of sessions.
+"""A shop: catalogue and search index, read-only and shared by any number of sessions.
 
-Products with equal scores are listed by asin, as the original lists them: the index holds the
-documents in that order, and a table leads back to the catalogue's rows.
+As in the original, products with equal scores are listed by asin. The index holds the documents in
+that order, and a table maps them to the catalogue's rows.
 """
 
 from functools import lru_cache
@@ -26,7 +26,7 @@ class Shop:
     """The shop in a folder of assets.
 
     Raises:
-        UserError: the folder holds no catalogue or no index, or they do not belong together.
+        UserError: the catalogue or the index is missing, or they do not belong together.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -41,18 +41,18 @@ class Shop:
         return self.catalogue.item(row)
 
     def _search(self, words: str) -> list[int]:
-        """Rows of the best 50 hits, best first. Callers must not change the list."""
+        """Rows of the best 50 hits, best first; callers must not change the list."""
         return self._rows[self._index.search(words, _HITS)].tolist()
 
     def _check(self, folder: Path) -> None:
-        """Refuse an index of another catalogue: it would list the wrong products in silence."""
+        """Refuse an index of another catalogue, which would silently list wrong products."""
         sizes = len(self.catalogue), self._index.size, len(self._rows)
         if len(set(sizes)) > 1:
             raise UserError(
                 f"{folder}: {CATALOGUE} holds {sizes[0]} products, {INDEX} {sizes[1]} and "
                 f"{INDEX}/{_ROWS} {sizes[2]}; run the assets stage again"
             )
-        # The table is in the order of asins. Some of its rows tell: all would be slow to read.
+        # The table is in the order of asins. A sample is enough: reading all rows would be slow.
         places = np.linspace(0, sizes[0] - 1, min(sizes[0], _COMPARED)).astype(np.int64)
         asins = [self.catalogue.read(row).product.asin for row in self._rows[places].tolist()]
         if asins != sorted(asins):
@@ -62,7 +62,7 @@ class Shop:
 
 
 def _rows(path: Path) -> np.ndarray:
-    """The table from documents to rows, int32; UserError where the file is none."""
+    """The table from documents to rows, int32; UserError if the file is not such a table."""
     try:
         rows = np.load(path, mmap_mode="r")
     except (OSError, ValueError, EOFError) as error:
@@ -84,5 +84,5 @@ def build_index(folder: Path) -> None:
 
 @lru_cache(maxsize=2)
 def open_shop(folder: Path) -> Shop:
-    """The shop of a folder, opened once per process."""
+    """The shop in a folder, opened once per process."""
     return Shop(folder)

@@ -1,14 +1,14 @@
-"""Scripted shoppers: where demonstrations and the ceiling come from.
+"""Scripted shoppers, for demonstrations and for the ceiling.
 
-`Oracle` knows the product that was asked for: it searches for its title, pages on until it is
-listed, chooses every option of the goal that the page offers, and buys. Its reward is the ceiling
-of a goal, which is not always 1.
+`Oracle` knows the wanted product. It searches for the title, turns pages until the product is
+listed, chooses all options of the goal that the page offers, and buys. Its reward is the goal's
+ceiling, which may be below 1.
 
 `Reader` knows the instruction and the pages, as an agent does. It searches for the instruction's
-words, opens what looks closest and is not too dear, chooses the values that the instruction names,
-and buys when enough of the words have been seen on the product's pages, or the best it has opened
-when its patience ends. Its habits are knobs, so that demonstrations can be as poor as a study
-wants.
+words, opens the product that looks closest and is not too dear, and chooses the values that the
+instruction names. It buys once the product's pages have shown enough of the words. When its
+patience ends it buys the best product it has opened. Its habits are settings, so that a study can
+make demonstrations as poor as it wants.
 """
 
 import re
@@ -23,13 +23,13 @@ from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.settings import HabitsSettings
 
 _BRACKETS = str.maketrans("[]", "  ")
-# What instructions say around the things that are asked for.
+# Words of instructions that describe nothing.
 _MORE = "or something these am be has shop help flavor name scent material style pack"
 _PHRASES = PLAIN | set(_MORE.split())
 
 
 class Oracle:
-    """Plays one session knowing its product.
+    """Plays a session, knowing the wanted product.
 
     Args:
         session: at its start.
@@ -44,7 +44,7 @@ class Oracle:
         ]
 
     def act(self) -> str | None:
-        """The next action; None if search does not find the product."""
+        """The next action; None if the search does not find the product."""
         session, target = self._session, self._target
         if session.item is not None:
             offered = set(session.clicks)
@@ -64,7 +64,7 @@ class Oracle:
 
 
 class Reader:
-    """Plays one session knowing what an agent knows.
+    """Plays a session, knowing what an agent knows.
 
     Args:
         session: at its start.
@@ -79,8 +79,8 @@ class Reader:
         self._text, self._limit = split_limit(session.goal.text.lower())
         self._words = [w for w in words(self._text) if w not in _PHRASES]
         self._matches: dict[str, float] = {}  # of the products opened so far, by asin
-        self._done: set[str] = set()  # options and tabs dealt with on the product that is open
-        self._settled = False  # the product that is open is the one to buy
+        self._done: set[str] = set()  # options and tabs of the open product that are done
+        self._settled = False  # whether to buy the open product
 
     def act(self) -> str:
         """The next action."""
@@ -95,7 +95,7 @@ class Reader:
         return self._on_product(session.item.product)
 
     def _open(self) -> str:
-        """Open a product of the page, the best one again once patience or products run out."""
+        """Open a product of the page; the best one again once patience or products run out."""
         session = self._session
         listed = [session.shop.item(row).product for row in session.listed]
         if not listed:
@@ -113,7 +113,7 @@ class Reader:
         return click(max(affordable, key=lambda product: self._match(product.title)).asin)
 
     def _on_product(self, product: Product) -> str:
-        """Choose options, look at the features perhaps, and buy or go back."""
+        """Choose options, perhaps look at the features, and buy or go back."""
         if product.asin not in self._matches:
             self._matches[product.asin] = self._match(_shown(product))
         offered = set(self._session.clicks)
@@ -139,7 +139,7 @@ class Reader:
         return click(pages.PREVIOUS)
 
     def _match(self, text: str) -> float:
-        """Share of the instruction's words that stand in a text, a plural's singular included."""
+        """Share of the instruction's words that occur in a text; a plural's singular counts."""
         if not self._words:
             return 1.0
         text = text.lower()
@@ -157,10 +157,10 @@ def _shown(product: Product) -> str:
 
 
 def click(text: str) -> str:
-    """A click on what the page shows; the shop does not mind capitals, and copying is easier."""
+    """A click, spelt as on the page: the shop ignores case, and copying is easier for a model."""
     return f"click[{text}]"
 
 
 def searchable(text: str) -> str:
-    """Words as a search can carry them: on one line, without brackets, not empty."""
+    """Words in a form that `search[...]` can contain: one line, no brackets, not empty."""
     return " ".join(text.lower().translate(_BRACKETS).split()) or "product"

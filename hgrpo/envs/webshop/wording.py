@@ -1,4 +1,4 @@
-"""What a generated shop says of a product, and what its shoppers say they want."""
+"""The texts of a generated shop: descriptions of products, and requests of shoppers."""
 
 from dataclasses import dataclass
 
@@ -79,7 +79,7 @@ _IN_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A product before its text; `prices` holds one number or the two ends of a range."""
+    """A product before its texts; `prices` holds one number or the two ends of a range."""
 
     department: str
     type: ProductType
@@ -91,7 +91,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What the shop says of a product."""
+    """A product's texts."""
 
     title: str
     description: str
@@ -99,14 +99,14 @@ class Text:
 
 
 def listing(draft: Draft, draws: Draws) -> Text:
-    """Title of 5 to 8 words, one or two sentences, and 3 to 5 bullet points of 3 to 6 words.
+    """A title of 5 to 8 words, one or two sentences, and 3 to 5 bullet points of 3 to 6 words.
 
-    One or two attributes stand in the title. Of the others most stand in a bullet point or in the
-    description; no attribute is mentioned that the product does not have.
+    One or two attributes are in the title. Most others are in a bullet point or in the description.
+    No text mentions an attribute that the product does not have.
     """
     order = draws.some(draft.attributes, len(draft.attributes))
     named = min(len(order), draws.between((1, 2)))
-    # What the title leaves out comes first, as it is news; the rest may be said again.
+    # Attributes that the title leaves out come first; the others may be repeated.
     news = order[named:] + order[:named]
     uses = DEPARTMENTS[draft.department].uses
     return Text(
@@ -132,7 +132,7 @@ def _description(name: str, attribute: str, uses: tuple[str, ...], draws: Draws)
 
 def _bullet_points(attributes: list[str], uses: tuple[str, ...], draws: Draws) -> list[str]:
     count = draws.between((3, 5))
-    # At least one line says nothing of the attributes, as in any shop.
+    # At least one line mentions no attribute, as in any shop.
     told = attributes[: count - 1]
     lines = [draws.pick(_TOLD).format(attribute=name, use=draws.pick(uses)) for name in told]
     lines += [line.format(use=draws.pick(uses)) for line in draws.some(_UNTOLD, count - len(told))]
@@ -140,7 +140,7 @@ def _bullet_points(attributes: list[str], uses: tuple[str, ...], draws: Draws) -
 
 
 def instruction(name: str, plural: str, attributes: list[str], draws: Draws) -> str:
-    """A synthetic request for a product type with attributes, without options and price."""
+    """A synthetic request for a product type with attributes; options and price come later."""
     return draws.pick(INSTRUCTIONS).format(**_parts(name, plural, attributes))
 
 
@@ -151,7 +151,7 @@ def wish(
     option: tuple[str, str] | None,
     draws: Draws,
 ) -> str:
-    """A request as a shopper would type it; `option` is the (name, value) it also asks for."""
+    """A request as a shopper would type it, with an option as (name, value) if given."""
     choice = f" {_IN_WORDS[option[0]].format(option[1])}" if option else ""
     return draws.pick(WISHES).format(option=choice, **_parts(name, plural, attributes))
 
@@ -170,7 +170,7 @@ def _parts(name: str, plural: str, attributes: list[str]) -> dict[str, str]:
 
 
 def _article(phrase: str) -> str:
-    # "uv resistant" is the one vowel that is not spoken as such.
+    # The only initial vowel that takes "a" is the one of "uv resistant".
     return f"{'an' if phrase[0] in 'aeiou' and not phrase.startswith('uv ') else 'a'} {phrase}"
 
 
