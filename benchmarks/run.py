@@ -179,12 +179,12 @@ def _page(
     lines = [
         "# Benchmarks",
         "",
-        "`make bench` writes this page. Both sides of a row ran in the same run on the same machine,",
-        "on one thread, and a ratio is the median over alternating pairs. Compare ratios, not",
-        "absolute figures, because machines and their other work differ. There are two exceptions.",
-        "The original WebShop needs Java and its own data and was not run here: its figures, 20 to",
+        "`make bench` writes this page. Both sides of a row ran in the same run on the same",
+        "machine, on one thread, and a ratio is the median over alternating pairs. Compare ratios,",
+        "not absolute figures, because machines and their other work differ. Two exceptions:",
+        "the original WebShop needs Java and its own data and was not run here; its figures, 20 to",
         "38 steps/s and 6 to 8 ms a reset, were measured once on another machine that had other",
-        "work. Lucene's rankings were stored beforehand.",
+        "work; and Lucene's rankings were stored beforehand.",
         "",
         f"Machine: {processor()}, {os.cpu_count()} cores, {_bfloat16()}, Python "
         f"{platform.python_version()}.",
@@ -208,9 +208,9 @@ def _page(
         "",
         "Files: `benchmarks/webshop.py`, `benchmarks/rollout.py`, `benchmarks/update.py`,",
         "`benchmarks/credit.py`, `benchmarks/dag.py`, `benchmarks/plan.py`, and",
-        "`python -m hgrpo.cli.alfworld_parity` for the ALFWorld engines. The docstring of each file",
-        "says what it counts. `benchmarks/webshop_size.py` measures a shop of a million products;",
-        "its numbers are in [webshop.md](webshop.md#size).",
+        "`python -m hgrpo.cli.alfworld_parity` for the ALFWorld engines. The docstring of each",
+        "file says what it counts. `benchmarks/webshop_size.py` measures a shop of a million",
+        "products; its numbers are in [webshop.md](webshop.md#size).",
     ]
     return "\n".join(lines) + "\n"
 

@@ -219,8 +219,8 @@ def _limits(comparison: Comparison, arms: Arms) -> list[str]:
         )
     elif seeds < 5:
         sentences.append(
-            f"The spread between seeds is estimated from only {_count(seeds)} runs, which makes the "
-            "intervals wide. More seeds would narrow them."
+            f"The spread between seeds is estimated from only {_count(seeds)} runs, which makes "
+            "the intervals wide. More seeds would narrow them."
         )
     sentences.append(
         "Every arm starts from the same supervised policy. The results say nothing about another "
