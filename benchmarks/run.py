@@ -208,8 +208,8 @@ def _page(
         "",
         "Files: `benchmarks/webshop.py`, `benchmarks/rollout.py`, `benchmarks/update.py`,",
         "`benchmarks/credit.py`, `benchmarks/dag.py`, `benchmarks/plan.py`, and",
-        "`python -m hgrpo.cli.alfworld_parity` for the ALFWorld engines. The docstring of each",
-        "file says what it counts. `benchmarks/webshop_size.py` measures a shop of a million",
+        "`python -m hgrpo.envs.alfworld.check_parity` for the ALFWorld engines. The docstring of",
+        "each file says what it counts. `benchmarks/webshop_size.py` measures a shop of a million",
         "products; its numbers are in [webshop.md](webshop.md#size).",
     ]
     return "\n".join(lines) + "\n"
