@@ -1,16 +1,16 @@
-"""The comparison protocol: which episodes are compared, and how.
+"""The comparison protocol: which episodes are compared, and what is said about them.
 
-The primary endpoint is greedy success at the LAST round on the test panel, over seeds. The protocol
-answers two questions. Each is a family of paired comparisons (same seeds, same tasks) with Holm's
-correction within the family:
+Primary endpoint: greedy success at the LAST round on the test panel, over seeds. Two questions,
+each a family of paired comparisons (same seeds, same tasks) with Holm's correction inside it:
 
 1. Does an arm differ from the reference arm (flatGRPO)?
-2. Does an arm beat the supervised policy at its best sampling temperature? The best temperature has
-   the highest VALIDATION success (the lower temperature of a tie). Sampling at a lower temperature
-   can raise success without learning; only a gain beyond it is learning.
+2. Does an arm beat the supervised policy at its best sampling temperature? That temperature is
+   the one with the highest VALIDATION success (ties: the lower one). A policy can gain success
+   merely by sampling more sharply; only what exceeds this is learning.
 
-If an episode can pay a part, returns are compared in the same way, with intervals but without
-verdicts. The best of all rounds is computed too, because other papers print it. No verdict uses it.
+Returns are compared likewise where an episode can pay a part: with intervals, without verdicts.
+The best of all rounds is computed as well, because it is what other papers print, and is never
+used for a verdict.
 """
 
 from collections.abc import Sequence
@@ -32,20 +32,20 @@ from hgrpo.evaluation.outcomes import (
     select,
 )
 
-# Smaller than any real difference of means.
+# Below any difference that means make.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """The arms to compare, and how.
+    """What is compared with what.
 
     Attributes:
-        reference: the arm that every other arm is compared with.
-        untrained: the supervised policy's arm, evaluated at several temperatures, or None.
+        reference: the arm every other one is compared with.
+        untrained: the supervised policy's arm, evaluated at several temperatures; None without.
         methods: the arms in display order.
-        level: confidence level of the intervals.
-        replicates: number of replicates of the plain two-level bootstrap.
+        level: of the intervals.
+        replicates: of the plain two-level bootstrap.
     """
 
     reference: str = "flatGRPO"
@@ -60,19 +60,17 @@ class Comparison:
     """The tables of a study. Rates and differences are fractions.
 
     Attributes:
-        methods: one row per arm (two for the untrained arm: greedy, and its best temperature).
+        methods: one row per arm (the untrained one also at its best temperature).
         seeds: test success of every run.
         against_reference, against_untrained: one row per paired comparison.
         mcnemar: one row per paired comparison and seed.
-        temperatures: one row per panel and temperature of the untrained arm.
-        rounds: greedy success per arm, round and panel.
-        rounds_by_seed: the same for each seed.
-        best_rounds: each arm's best round and last round, for the record.
+        temperatures: the untrained arm, one row per panel and temperature.
+        rounds: greedy success per arm, round and panel; per seed in `rounds_by_seed`.
+        best_rounds: the best round of each arm beside its last, for the record.
         task_types: greedy test success at the last round by task type.
-        best_temperature: of the untrained arm, chosen on validation; None without that arm.
-        last_round: arm -> its last round.
-        n_test, n_validation: number of tasks on each panel.
-        n_episodes: number of evaluated episodes.
+        best_temperature: of the untrained arm, chosen on validation; None without one.
+        last_round: per arm.
+        n_test, n_validation: tasks on the panels.
     """
 
     protocol: Protocol
@@ -94,17 +92,17 @@ class Comparison:
 
     @property
     def partial(self) -> bool:
-        """Whether an episode can pay a part without being a success."""
+        """Whether an episode can pay something without being a success."""
         return pays_in_part(self.methods)
 
 
 def pays_in_part(methods: pd.DataFrame) -> bool:
-    """Whether any arm of a table of methods earned more than its successes alone."""
+    """Whether the arms of a table of methods earned more than their successes alone pay."""
     return bool((methods["mean_return"] - methods["success"] > _ROUNDING).any())
 
 
 def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
-    """Apply the protocol to merged episodes.
+    """Carry out the protocol on merged episodes.
 
     Raises:
         UserError: panels differ or are incomplete, the reference arm is missing, an arm has no
@@ -226,7 +224,7 @@ def methods_comparison(comparison: Comparison, episodes: pd.DataFrame) -> dict:
 
 
 def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, int]:
-    """Last round of each trained arm; it must be the same for all runs and all arms."""
+    """Last round of each trained arm; all of its runs, and all arms, must have the same one."""
     last: dict[str, int] = {}
     for method in trained:
         ends = episodes[episodes["method"] == method].groupby("seed")["round"].max()
@@ -279,7 +277,7 @@ def _method_row(
 
 
 def _paid(episodes: pd.DataFrame) -> float:
-    """Share of episodes with a return above 0, which H-GRPO calls success."""
+    """Share of episodes with a return above 0: what H-GRPO calls success."""
     return float((episodes["env_return"] > 0).mean())
 
 
@@ -290,7 +288,7 @@ def _family(
     protocol: Protocol,
     mcnemar_rows: list[dict],
 ) -> pd.DataFrame:
-    """Compare greedy `methods` with one baseline, pairwise; append to `mcnemar_rows`."""
+    """Paired comparisons of `methods`, greedy, with one baseline; appends to `mcnemar_rows`."""
     theirs, rows = paired[baseline], []
     for method in methods:
         mine = paired[method, GREEDY]
@@ -353,7 +351,7 @@ def _family(
 
 
 def _check_pairs(method: str, mine: Outcomes, baseline: str, theirs: Outcomes) -> None:
-    """Check that both arms have the same seeds; `check_episodes` has checked the tasks."""
+    """Tasks agree already (`check_episodes`); seeds may not."""
     only_mine = sorted(set(mine.seeds) - set(theirs.seeds))
     only_theirs = sorted(set(theirs.seeds) - set(mine.seeds))
     if only_mine or only_theirs:
@@ -365,7 +363,7 @@ def _check_pairs(method: str, mine: Outcomes, baseline: str, theirs: Outcomes) -
 
 
 def _best_temperature(temperatures: pd.DataFrame) -> float:
-    """The temperature with the highest validation success; of a tie, the lower one."""
+    """Highest validation success; the lower temperature of a tie."""
     validation = temperatures[temperatures["panel"] == VALIDATION]
     if validation.empty:
         raise UserError(

@@ -104,7 +104,7 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
 
 
 def uses_turnrd(methods: Mapping[str, Mapping]) -> list[str]:
-    """Trained arms with TurnRD as credit assigner."""
+    """Trained arms whose credit comes from a fitted TurnRD."""
     return [name for name, arm in _trained(methods).items() if FACTORS[CREDIT](arm) == "turnrd"]
 
 

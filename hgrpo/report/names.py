@@ -33,7 +33,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
     trained = _trained(config)
     untrained = len(trained) < len(methods)
     sweep = bool(alpha_sweep(methods))
-    # A fit follows every round but the last.
+    # The first fit follows the first round, and the last round is followed by none.
     fitted = rounds > 1 and bool(uses_turnrd(methods))
     return [
         *(["forest"] if len(methods) > 1 else []),

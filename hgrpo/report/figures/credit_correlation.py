@@ -234,6 +234,6 @@ def _extremes(shown: pd.DataFrame, labels: Mapping[str, str]) -> str:
 
 
 def _goal(trajectory: Trajectory) -> str:
-    # As the environment words it, so that both reports show the same goal.
+    # As the environment words it, so that both reports say the same.
     found = goal_in(trajectory.turns[0].observation) if trajectory.turns else ""
     return found or trajectory.goal
