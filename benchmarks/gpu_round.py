@@ -1,15 +1,16 @@
 """Speed of training steps at a real model's size: a Qwen2.5-1.5B shape, ALFWorld, 16 tasks x 8.
 
-Weights are random: nothing is learnt, every reply runs to its limit and every episode to its turn
-cap, so that this is the slowest play there is. Advantages are drawn at random, as no group of a
-random policy has any. The base is bfloat16, its LoRA adapter float32, layers are checkpointed.
-A step is all of a real one: push weights, check them, play, score the reference, two optimiser
-steps. The first step warms up and is not counted.
+Weights are random, so the policy learns nothing, every reply reaches its token limit and every
+episode its turn cap: this is the slowest possible play. All groups of a random policy would be
+dead, so advantages are drawn at random. The base is bfloat16, its LoRA adapter float32, and layers
+are checkpointed. A step has all parts of a real step: push weights, check them, play, score the
+reference, two optimiser steps. The first step is a warm-up and is not counted.
 
-Model FLOPs of the update are 4 per weight and token with LoRA (2 forward, 2 for the activations'
-gradient; frozen weights have none), plus attention's 4 x layers x width x tokens x mean context
-forward and twice that backward, and 2 a weight and token for the reference's pass over every 8th
-trajectory; what checkpointing computes again is not counted. MFU is their share of --peak-tflops.
+Model FLOPs of the update are, with LoRA, 4 per weight and token (2 for the forward pass, 2 for the
+gradient of activations; frozen weights have no gradient). Attention adds 4 x layers x width x
+tokens x mean context for the forward pass and twice that for the backward pass. The reference's
+pass over every 8th trajectory adds 2 per weight and token. Recomputation by checkpointing is not
+counted. MFU is the share of --peak-tflops that these FLOPs reach.
 
 Examples:
   python benchmarks/gpu_round.py --peak-tflops 989        # an H100 or H200, dense bfloat16
@@ -69,7 +70,7 @@ LENGTH, WATCHED = 8192, 8
 
 
 def main() -> None:
-    """Play and update a few times; print what it took as JSON."""
+    """Play and update a few times; print times and memory as JSON."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -146,7 +147,7 @@ def measure(folder: Path, shape: str, args: argparse.Namespace) -> dict:
 
 
 def update_flops(policy: Policy, trajectories: Sequence[Trajectory]) -> float:
-    """Model FLOPs of one update with LoRA, by the head of this file."""
+    """Model FLOPs of one update with LoRA, as the top of this file defines them."""
     config = policy.architecture
     weights = sum(p.numel() for n, p in policy.causal_lm.named_parameters() if "embed" not in n)
     lengths = np.array([len(t.token_ids) for t in trajectories], dtype=float)
@@ -228,7 +229,7 @@ def _start_memory(device: torch.device) -> None:
 
 
 def _peak_memory(device: torch.device) -> float | None:
-    """GB of the device that were held at once; None on a CPU."""
+    """Peak memory of the device in GB; None on a CPU."""
     return torch.cuda.max_memory_allocated() / 1e9 if device.type == "cuda" else None
 
 

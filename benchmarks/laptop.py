@@ -1,4 +1,4 @@
-"""What the benchmarks share: a small study's games and a policy that has learnt to play them."""
+"""Shared by the benchmarks: a small study's games, and a policy that has learnt to play them."""
 
 import subprocess
 import sys
@@ -64,7 +64,7 @@ class Laptop:
 
 
 def prepare(folder: Path) -> Laptop:
-    """Run assets, expert, base and SFT of the laptop study, made small, unless they are there."""
+    """Run assets, expert, base and SFT of a small laptop study, unless they exist."""
     study = load_study(ROOT / "configs/studies/bakeoff.yaml", {})
     stages = {
         "assets": ("--seed", "0"),

@@ -1,7 +1,7 @@
-"""Seconds that a plan takes (`make plan`) of a study of about 10,000 jobs, all of them to run.
+"""Seconds that `make plan` takes for a study of about 10,000 jobs, all of them to run.
 
-Durations and sizes are read from as many benchmark files as it has jobs: those of another study of
-the same model and engine, so that all of them count.
+Durations and sizes come from as many benchmark files as the study has jobs. The files belong to
+another study with the same model and engine, so that the plan uses all of them.
 
 Example:
     python benchmarks/plan.py --jobs 10000
@@ -60,7 +60,7 @@ def measure(jobs: int) -> tuple[int, int, float]:
 
 
 def _past_jobs(folder: Path, seeds: list[int]) -> int:
-    """Write benchmark files of a study of the same arms; how many."""
+    """Write benchmark files of a study with the same arms; return their number."""
     names = [
         f"{method}.seed_{seed}.round_{number}.jsonl"
         for method in METHODS[1:]

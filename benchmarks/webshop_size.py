@@ -1,10 +1,10 @@
-"""A large WebShop: what it takes to make one, and what a process needs that plays in it.
+"""A large WebShop: the cost of making one, and the memory and time of a process that plays in it.
 
-The laptop study's shop with other numbers of products is made by the pipeline's own command, in a
-process of its own: seconds, process seconds and peak memory are that command's, generated data
-files, catalogue, index, goals and panels all told. Then a fresh process opens the shop, plays 100
-sessions as `webshop.py` does, and searches for words of instructions and for whole ones, each once,
-in process time.
+The pipeline's own command makes the laptop study's shop with another number of products, in a
+separate process. Seconds, process seconds and peak memory are that command's, and cover data
+files, catalogue, index, goals and panels. Then a fresh process opens the shop and plays 100
+sessions as `webshop.py` does. It also searches for words of instructions and for whole
+instructions, each once; searches are timed in process time.
 
 Example:
     python benchmarks/webshop_size.py --products 1000000
@@ -71,7 +71,7 @@ def made(products: int, folder: Path) -> dict:
 
 
 def opened(folder: Path) -> dict:
-    """What a process needs to play in the shop, and how long it searches."""
+    """Memory of a process that plays in the shop, and the time of its searches."""
     panel = read_panels(folder / "panels.json")["train"]
     rng = random.Random(0)
     before = resident()

@@ -1,8 +1,8 @@
-"""Put the tables and figures of finished studies into docs/, and into the pages that quote them.
+"""Copy tables and figures of finished studies into docs/, and fill the pages that quote them.
 
-docs/tables/<study>/ and docs/figures/<study>/ are copies from the report; the blocks between
-`<!-- results <study> -->` and `<!-- end -->` of docs/results.md and our column of docs/published.md
-are made from those copies, so that a page cannot say something else than its tables.
+docs/tables/<study>/ and docs/figures/<study>/ are copies from the report. The blocks of
+docs/results.md between `<!-- results <study> -->` and `<!-- end -->`, and our column of
+docs/published.md, are made from these copies, so pages always agree with their tables.
 
 Examples:
   python workflow_scripts/publish.py bakeoff alpha_sweep     # after the studies have run
@@ -30,9 +30,9 @@ TABLES = (
     "cost",
     "factorial",
 )
-# What a run took depends on what else the machine did; only counts are published.
+# Seconds depend on the machine's other work, so only counts are published.
 TIMINGS = ["seconds", "collect_s", "credit_s", "update_s", "fit_s"]
-# Data of figures, under the names they have in docs/tables.
+# Figure -> name of its data in docs/tables.
 DRAWN = {"factorial": "effects", "turnrd": "turnrd"}
 FIGURES = (
     "forest",
@@ -48,7 +48,7 @@ SEEDS = 3
 
 
 def main() -> None:
-    """Copy what was asked for, then fill the pages."""
+    """Copy the studies that were asked for, then fill the pages."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -72,7 +72,7 @@ def copy(report: Path, study: str) -> None:
         raise UserError(f"{report}: no report.html; run the study first")
     seeds = pd.read_csv(report / "tables/seeds.csv")["seed"].nunique()
     if seeds < SEEDS:
-        raise UserError(f"{report}: {seeds} seeds; what is published has {SEEDS} or more")
+        raise UserError(f"{report}: {seeds} seeds; publish studies with {SEEDS} seeds or more")
     tables, figures = DOCS / "tables" / study, DOCS / "figures" / study
     for folder in (tables, figures):
         shutil.rmtree(folder, ignore_errors=True)
@@ -94,9 +94,9 @@ def copy(report: Path, study: str) -> None:
 
 
 def filled(docs: Path) -> dict[Path, str]:
-    """Page -> what it says once its tables are those of docs/tables."""
+    """Page -> its text, with tables made from docs/tables."""
     studies = {folder.name: markdown.read_tables(folder) for folder in (docs / "tables").iterdir()}
-    # A method's rate is that of the first of these studies that has it.
+    # A method's rate comes from the first of these studies that has the method.
     rates: dict[str, str] = {}
     for study in ("bakeoff", "bakeoff_plus", "cf_supervision"):
         if study in studies:

@@ -7,6 +7,8 @@ import sys
 
 MOVED = {
     "alfworld_parity": "python -m hgrpo.envs.alfworld.check_parity DIR",
+    "turnrd_fit": "python -m hgrpo.cli.credit_fit",
+    "turnrd_needle": "python -m pytest tests/unit/credit/turnrd/test_needle.py",
     "webshop_replay": "WEBSHOP_SESSIONS=LOG WEBSHOP_ASSETS=FOLDER python -m pytest "
     "tests/unit/envs/webshop/test_webshop_replay.py",
 }

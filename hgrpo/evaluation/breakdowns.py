@@ -1,4 +1,4 @@
-"""Success and return by round, by temperature, by task type: tables without verdicts."""
+"""Success and return by round, temperature and task type; these tables have no verdicts."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from hgrpo.evaluation.outcomes import GREEDY, TEST, outcomes, select
 def temperature_table(
     episodes: pd.DataFrame, method: str, round_index: int, level: float
 ) -> pd.DataFrame:
-    """Success of one arm on each panel at each temperature it was evaluated at."""
+    """Success of one arm on each panel at each evaluated temperature."""
     mine = episodes[(episodes["method"] == method) & (episodes["round"] == round_index)]
     rows = []
     for (panel, temperature), group in mine.groupby(["panel", "temperature"], sort=True):
@@ -44,7 +44,7 @@ def rounds_by_seed(episodes: pd.DataFrame) -> pd.DataFrame:
 
 
 def rounds(episodes: pd.DataFrame, order: Sequence[str], level: float) -> pd.DataFrame:
-    """Greedy success of every arm after every round over its seeds, on each panel."""
+    """Greedy success of every arm over its seeds, after every round, on each panel."""
     greedy = episodes[episodes["temperature"] == GREEDY]
     rows = []
     for (method, round_index, panel), group in greedy.groupby(["method", "round", "panel"]):
@@ -73,7 +73,7 @@ def rounds(episodes: pd.DataFrame, order: Sequence[str], level: float) -> pd.Dat
 
 
 def best_rounds(rounds: pd.DataFrame, order: Sequence[str], last: dict[str, int]) -> pd.DataFrame:
-    """The best test round of each arm beside its last. Chosen on test: for the record only."""
+    """Each arm's best test round and last round. The best is chosen on test: record only."""
     rows = []
     for method in order:
         mine = rounds[(rounds["method"] == method) & (rounds["panel"] == TEST)]
@@ -102,7 +102,7 @@ def task_types(
         chosen = chosen[chosen["panel"] == TEST]
         for task_type, group in chosen.groupby("task_type", sort=True):
             played = outcomes(group, method, GREEDY)
-            # A type may have a single task, which has no spread to speak of.
+            # A type may have a single task, which has no variance between tasks.
             if len(played.tasks) < 2:
                 lower, upper = statistics.wilson_interval(played.success[:, 0].mean(), 1, 1 - level)
             else:

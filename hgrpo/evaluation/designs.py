@@ -1,7 +1,7 @@
-"""What the arms of a study differ in: is it a sweep of alpha, or a factorial?
+"""The design of a study: whether its arms form a sweep of alpha, or a factorial.
 
-Both are read off the settings alone, so that the workflow knows before anything runs which
-figures and tables there will be.
+The design follows from the settings, so the workflow knows the figures and tables before it runs
+anything.
 """
 
 import json
@@ -12,9 +12,9 @@ from math import prod
 
 from hgrpo.credit.section import CreditConfig
 
-# What any two arms may differ in without playing or learning differently.
+# Arms that differ only in these keys play and learn alike.
 WORDS = {"name", "label"}
-# At alpha 1 the turn's advantage has no weight, so whatever makes it has no say.
+# At alpha 1 the turn's advantage has no weight, so these keys have no effect.
 OF_THE_TURN = {"credit", "turn_norm"}
 CREDIT = "credit"
 
@@ -28,11 +28,11 @@ FACTORS: dict[str, Callable[[Mapping], Hashable]] = {
 
 @dataclass(frozen=True)
 class Factorial:
-    """Arms that are the cells of a full factorial with two levels of each factor.
+    """A full factorial with two levels per factor; each arm is one cell.
 
     Attributes:
         factors: factor -> (the reference arm's level, the other level).
-        cells: arm -> factor -> its level.
+        cells: arm -> factor -> level.
     """
 
     factors: dict[str, tuple[Hashable, Hashable]]
@@ -41,7 +41,8 @@ class Factorial:
     def signs(self, *factors: str) -> dict[str, int]:
         """Arm -> +1 or -1: the contrast of one factor, or of the interaction of several.
 
-        A factor's own sign is -1 at the reference arm's level; an interaction's is the product.
+        A factor's sign is -1 at the reference arm's level. The sign of an interaction is the
+        product of its factors' signs.
         """
         return {
             arm: prod(1 if cell[name] == self.factors[name][1] else -1 for name in factors)
@@ -50,17 +51,17 @@ class Factorial:
 
     @property
     def contrasts(self) -> list[tuple[str, ...]]:
-        """Every main effect, then every two-factor interaction with the credit assigner."""
+        """All main effects, then all two-factor interactions with the credit assigner."""
         main = [(name,) for name in self.factors]
         others = [name for name in self.factors if name != CREDIT]
         return main + [(CREDIT, name) for name in others if CREDIT in self.factors]
 
 
 def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
-    """Trained arm -> alpha, ascending, where the arms differ in alpha only; empty elsewhere.
+    """Trained arm -> alpha, ascending, if the arms differ only in alpha; otherwise empty.
 
-    A sweep has three values or more, each once. An arm with alpha 1 belongs to it whatever its
-    credit assigner is: it is flat GRPO.
+    A sweep has at least three values, each once. An arm with alpha 1 belongs to the sweep whatever
+    its credit assigner, because it is flat GRPO.
 
     Args:
         methods: arm -> its settings, as the figures stage has them (`hgrpo.workflow.stage_config`).
@@ -76,15 +77,15 @@ def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
 
 
 def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | None:
-    """The factorial that all trained arms make up, if they do.
+    """The factorial that the trained arms form, or None.
 
-    Two or more of `FACTORS` with two levels each, every combination once, and nothing else that
-    could explain a difference: any other setting that differs follows one of the factors, as
-    alpha follows the credit assigner, or tasks per step the group size.
+    The arms must have two or more of `FACTORS` with two levels each, and every combination of
+    levels exactly once. Every other setting that differs must follow one of the factors, as alpha
+    follows the credit assigner, or tasks per step follows the group size.
 
     Args:
         methods: arm -> its settings, as the figures stage has them.
-        reference: the arm whose levels are departed from.
+        reference: the arm whose levels are the baseline.
     """
     arms = _trained(methods)
     if reference not in arms:
@@ -135,7 +136,7 @@ def _nothing_else_differs(arms: Mapping[str, Mapping], cells: Mapping[str, Mappi
 
 
 def _follows(key: str, factor: str, flat: Mapping, cells: Mapping) -> bool:
-    """Whether a setting is the same in all arms with the same level of a factor."""
+    """Whether all arms with the same level of a factor also share this setting."""
     seen: dict[Hashable, str] = {}
     for arm, settings in flat.items():
         text = json.dumps(settings.get(key), sort_keys=True)

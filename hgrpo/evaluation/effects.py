@@ -1,4 +1,4 @@
-"""Main effects and interactions of a factorial study, with the intervals of all comparisons."""
+"""Main effects and interactions of a factorial study, with intervals."""
 
 from collections.abc import Mapping
 
@@ -29,17 +29,17 @@ def effects(
 ) -> pd.DataFrame:
     """One row per contrast of the design, on greedy test success at the last round.
 
-    A contrast splits the cells into two halves and compares their mean success, seed by seed and
+    A contrast splits the cells into two halves. It compares their mean success, seed by seed and
     task by task, as `difference_interval` compares two arms. A main effect is the half with the
-    other level less the half with the reference arm's. An interaction is half of what the other
-    factor's change adds to the effect of the credit assigner (the usual scaling: Box, Hunter and
-    Hunter, 2005), so that all rows have the same standard error in expectation. Holm's
-    correction covers all rows.
+    other level minus the half with the reference arm's level. An interaction is half of what
+    changing the other factor adds to the effect of the credit assigner. With this usual scaling
+    (Box, Hunter and Hunter 2005, Statistics for Experimenters), all rows have the same standard
+    error in expectation. Holm's correction covers all rows.
 
     Args:
-        episodes: merged; seeds and tasks have been checked to be those of every arm (`compare`).
-        last_round: per arm.
-        level: of the intervals.
+        episodes: merged episodes; `compare` has checked that all arms share seeds and tasks.
+        last_round: arm -> its last round.
+        level: confidence level of the intervals.
     """
     test = episodes[episodes["panel"] == TEST]
     success = {
@@ -77,7 +77,7 @@ def effects(
 
 
 def cells(comparison_methods: pd.DataFrame, design: Factorial) -> pd.DataFrame:
-    """One row per cell: its arm, its levels and its success, in the order of the levels.
+    """One row per cell, in the order of the levels: arm, levels and success.
 
     Args:
         comparison_methods: `Comparison.methods`.

@@ -1,4 +1,4 @@
-"""Plays a panel with a policy and notes every episode."""
+"""Play a panel with a policy and record every episode."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ def play_panel(
     max_action_tokens: int,
     on_done: Callable[[], None] = lambda: None,
 ) -> list[Trajectory]:
-    """One episode a task, in panel order; temperature 0 is greedy."""
+    """Play one episode per task, in panel order; temperature 0 is greedy."""
     engine.sampling = Sampling(temperature, max_action_tokens)
     collector = Collector(engine, conversation, make_env, turn_cap, max_action_tokens)
     groups = collector.collect(tasks, 1, (*stream, temperature), on_done)
@@ -32,7 +32,7 @@ def play_panel(
 
 
 def episode_row(trajectory: Trajectory) -> dict:
-    """What the statistics know of an episode."""
+    """The row of episodes.parquet that describes an episode."""
     return {
         "task_id": trajectory.task.task_id,
         "content_hash": trajectory.task.content_hash,

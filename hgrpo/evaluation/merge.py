@@ -1,4 +1,4 @@
-"""Bring the episodes of all arms together, and refuse what does not belong together."""
+"""Merge the episodes of all arms, and refuse episodes that do not belong together."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,18 +27,18 @@ COLUMNS = (
     "n_action_tokens",
 )
 EVALUATION = ["method", "seed", "round", "panel", "temperature"]
-NAMED = 3  # how many missing tasks an error message spells out
+NAMED = 3  # an error message names at most this many missing tasks
 
 
 def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) -> pd.DataFrame:
-    """One checked table of all episodes, sorted so that the order of `paths` does not matter.
+    """Read all episodes into one checked table, whose order does not depend on `paths`.
 
     Args:
         paths: episodes.parquet files, one or more evaluations each.
         methods: the arms that must be present; None accepts any.
 
     Raises:
-        UserError: a file is unreadable or lacks a column, an arm is missing, an episode stands
+        UserError: a file is unreadable or lacks a column, an arm is missing, an episode appears
             twice, or two evaluations played different panels.
     """
     if not paths:
@@ -52,7 +52,7 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
 
 
 def read_episodes(path: Path) -> pd.DataFrame:
-    """Read one episodes file; columns beyond the documented ones are dropped.
+    """Read one episodes file and drop columns that are not documented.
 
     Raises:
         UserError: the file is missing, is not Parquet, is empty or lacks a column.
@@ -74,10 +74,10 @@ def read_episodes(path: Path) -> pd.DataFrame:
 
 
 def check_episodes(frame: pd.DataFrame) -> None:
-    """Check that every evaluation on a panel played the same tasks, each once.
+    """Check that every evaluation of a panel played the same tasks, each once.
 
     Raises:
-        UserError: naming the panel, the evaluations and the tasks.
+        UserError: it names the panel, the evaluations and the tasks.
     """
     twice = frame[frame.duplicated([*EVALUATION, "task_id"])]
     if len(twice):

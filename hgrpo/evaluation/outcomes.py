@@ -1,4 +1,4 @@
-"""What one arm reached at one round and temperature, as tables of seeds and tasks."""
+"""Outcomes of one arm at one round and temperature, as tables of seeds and tasks."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ TEST, VALIDATION = "test", "validation"
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Tables [seeds, tasks], both axes sorted.
+    """Tables [seeds, tasks]; both axes are sorted.
 
     Attributes:
         success: zeros and ones.
-        returns: what the environment paid.
+        returns: sums of environment rewards.
     """
 
     success: np.ndarray
@@ -38,10 +38,10 @@ def select(
 
 
 def outcomes(chosen: pd.DataFrame, method: str, temperature: float) -> Outcomes:
-    """The tables of episodes that differ in seed and task only.
+    """Build the tables from episodes that differ only in seed and task.
 
     Raises:
-        UserError: there are none.
+        UserError: there are no episodes.
     """
     if chosen.empty:
         raise UserError(f"{method}: no episodes at temperature {temperature:g} to compare")

@@ -1,4 +1,4 @@
-"""Does progress say what the reward will say? One number over played episodes."""
+"""How well progress predicts the reward, over played episodes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,22 +7,22 @@ from scipy.stats import pearsonr
 
 
 def progress_and_reward(rows: Sequence[Mapping]) -> dict | None:
-    """How the progress of whole episodes goes with what they were paid in the end.
+    """Correlate the progress of whole episodes with their rewards.
 
     Args:
-        rows: demonstrations with `score`, the sum of rewards; one without `progress`, the sum of
-            its turns' progress, is left out.
+        rows: demonstrations with `score`, the sum of rewards, and `progress`, the sum of the
+            turns' progress. Rows without progress are ignored.
 
     Returns:
-        Their number, both means, and Pearson's correlation, which is None where all have made the
-        same progress or all were paid the same. None without any.
+        Number of rows, both means, and Pearson's correlation (None if progress or reward does not
+        vary). None if no row has progress.
     """
     played = [row for row in rows if row.get("progress") is not None]
     if not played:
         return None
     progress = np.array([row["progress"] for row in played])
     reward = np.array([row["score"] for row in played])
-    # Sums of differences that are equal on paper differ in their last bits.
+    # Rounding: sums of differences may differ in their last bits although they are equal.
     varied = np.ptp(progress) > 1e-9 and np.ptp(reward) > 1e-9
     return {
         "trajectories": len(played),

@@ -1,20 +1,22 @@
 """Uncertainty of success rates and of paired differences, over seeds and tasks.
 
-Every seed plays the same panel, so outcomes form a crossed table [seeds, tasks] and have two
-sources of luck: which seed was drawn and which tasks are on the panel. The classic answer is a
-two-level bootstrap (resample seeds, resample tasks). With one to five seeds its percentiles are
-too narrow, because a resample of three seeds can never show more spread than those three. The
-intervals here keep the two levels but use their unbiased variances and a t quantile:
+All seeds play the same panel, so outcomes form a crossed table [seeds, tasks]. Chance enters
+through the choice of seeds and through the choice of tasks. The usual method is a two-level
+bootstrap, which resamples seeds and tasks. With one to five seeds its percentiles are too narrow,
+because a resample of three seeds never shows more spread than those three have. The intervals here
+keep the two levels but use unbiased variances and a t quantile:
 
     se^2 = s^2(seed means) / S + s^2(task means) / n,
-    df   = se^4 / (v_seeds^2 / (S - 1) + v_tasks^2 / (n - 1))         (Satterthwaite, 1946)
+    df   = se^4 / (v_seeds^2 / (S - 1) + v_tasks^2 / (n - 1)),
 
-where v_seeds and v_tasks are the two terms of the sum. Both carry the residual noise, so se^2
-errs upwards. `bootstrap_interval` gives the plain two-level percentiles beside it. The coverage
-of both is measured in tests/unit/evaluation/test_statistics.py.
+where v_seeds and v_tasks are the two terms of se^2. The degrees of freedom are from Satterthwaite
+1946, "An Approximate Distribution of Estimates of Variance Components"
+(https://doi.org/10.2307/3002019). Both terms contain the residual noise, so se^2 is biased upwards.
+`bootstrap_interval` gives the plain two-level percentiles for comparison.
+tests/unit/evaluation/test_statistics.py measures the coverage of both.
 
-With one seed only tasks can be resampled: the interval then describes this one training run and
-says nothing about another seed.
+With one seed only tasks vary. The interval then describes this one run and says nothing about
+another seed.
 """
 
 from dataclasses import dataclass
@@ -34,7 +36,7 @@ POWER = 0.8
 class Estimate:
     """A mean with its interval: a success rate, or a paired difference of success rates.
 
-    All of `mean`, `lower`, `upper` and `standard_error` are fractions, not percent.
+    `mean`, `lower`, `upper` and `standard_error` are fractions, not per cent.
     """
 
     mean: float
@@ -47,14 +49,14 @@ class Estimate:
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value of the hypothesis that the true mean is zero."""
+        """Two-sided p-value for the hypothesis that the true mean is zero."""
         t_value = abs(self.mean) / self.standard_error
         return float(2 * stats.t.sf(t_value, self.degrees_of_freedom))
 
 
 @dataclass(frozen=True)
 class McNemar:
-    """Discordant tasks of one seed and the exact two-sided p-value."""
+    """Discordant tasks of one seed, and the exact two-sided p-value."""
 
     only_method: int
     only_baseline: int
@@ -65,7 +67,7 @@ def two_level_variance(values: np.ndarray) -> tuple[float, float]:
     """Standard error of the mean of a crossed table [seeds, tasks], and its degrees of freedom.
 
     Raises:
-        ValueError: not a two-dimensional table with at least one seed and two tasks.
+        ValueError: `values` is not a table with at least one seed and two tasks.
     """
     values = _table(values)
     seeds, tasks = values.shape
@@ -83,13 +85,18 @@ def two_level_variance(values: np.ndarray) -> tuple[float, float]:
 def difference_interval(method: np.ndarray, baseline: np.ndarray, level: float = LEVEL) -> Estimate:
     """Paired difference of success rates, method - baseline, over seeds and tasks.
 
+    The standard error includes two pseudo-tasks: one that only the method solves, in every seed,
+    and one that only the baseline solves. It is therefore never zero, and a few discordant pairs
+    never look certain. The mean does not include them. Source: Bonett and Price 2012, "Adjusted
+    Wald Confidence Interval for a Difference of Binomial Proportions Based on Paired Data"
+    (https://doi.org/10.3102/1076998611411915).
+
     Args:
         method, baseline: success tables [seeds, tasks] with the same seeds and tasks in the
             same order.
 
-    The standard error is computed with two pseudo-tasks added, one that every seed of the method
-    alone wins and one that every seed of the baseline alone wins (Bonett and Price, 2012), so it
-    is never zero and few discordant pairs never look certain. The mean is the raw one.
+    Raises:
+        ValueError: the tables differ in shape.
     """
     method, baseline = _table(method), _table(baseline)
     if method.shape != baseline.shape:
@@ -114,10 +121,15 @@ def difference_interval(method: np.ndarray, baseline: np.ndarray, level: float =
 def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
     """Success rate over seeds and tasks, with an interval that stays inside [0, 1].
 
-    One seed: Wilson's interval over the tasks. More: Wilson's interval at the effective sample
-    size p (1 - p) / se^2 with a t quantile in place of the normal one, as survey statisticians
-    do for clustered samples (Korn and Graubard, 1998). `se` is computed with one solved and one
-    failed pseudo-task, so a rate of 0 or 1 keeps a width.
+    With one seed it is Wilson's interval over the tasks. With more it is Wilson's interval at the
+    effective sample size p (1 - p) / se^2, with a t quantile instead of the normal one, as for
+    clustered survey samples. `se` includes one solved and one failed pseudo-task, so the interval
+    has a width even at a rate of 0 or 1. Source: Korn and Graubard 1998, "Confidence Intervals for
+    Proportions with Small Expected Number of Positive Counts Estimated from Survey Data", Survey
+    Methodology 24.
+
+    Args:
+        success: zeros and ones [seeds, tasks].
     """
     success = _table(success)
     seeds, tasks = success.shape
@@ -130,8 +142,8 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
         shrunk = (success.mean(axis=0).sum() + 1) / (tasks + 2)
         effective = shrunk * (1 - shrunk) / error**2
         quantile = stats.t.ppf((1 + level) / 2, freedom)
-        # Tails, not levels: at two seeds the tail may be 1e-37, and 1 less that is 1. At high
-        # levels it is less than the smallest float.
+        # Pass the tails, not the level: with two seeds they may be 1e-37, and 1 - 1e-37 is 1 in
+        # floating point. At high levels they would underflow to 0.
         tails = max(2 * stats.norm.sf(quantile), 1e-300)
         lower, upper = wilson_interval(mean * effective, effective, tails)
     return Estimate(mean, min(lower, mean), max(upper, mean), error, freedom, seeds, tasks)
@@ -140,7 +152,8 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
 def mean_interval(values: np.ndarray, level: float = LEVEL) -> Estimate:
     """Mean of a crossed table [seeds, tasks] of any numbers, and its t interval.
 
-    For returns and their paired differences, which are not counts: no pseudo-tasks, no bounds.
+    Use it for returns and their paired differences. They are not counts, so the interval has no
+    pseudo-tasks and no bounds.
     """
     values = _table(values)
     error, freedom = two_level_variance(values)
@@ -150,10 +163,13 @@ def mean_interval(values: np.ndarray, level: float = LEVEL) -> Estimate:
 
 
 def wilson_interval(successes: float, trials: float, tails: float = ALPHA) -> tuple[float, float]:
-    """Wilson's score interval of a proportion; counts may be effective, not whole, numbers.
+    """Wilson's score interval of a proportion; counts may be fractional (effective) numbers.
+
+    Source: Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference"
+    (https://doi.org/10.1080/01621459.1927.10502953).
 
     Args:
-        tails: the probability left out on both sides together.
+        tails: total probability of both tails.
     """
     lower, upper = proportion_confint(successes, trials, alpha=tails, method="wilson")
     return max(0.0, float(lower)), min(1.0, float(upper))
@@ -164,8 +180,8 @@ def bootstrap_means(
 ) -> np.ndarray:
     """Two-level bootstrap means [replicates] of a crossed table [seeds, tasks].
 
-    Seeds and tasks are resampled independently; a resampled task is the same task for every
-    seed, because the panel is shared. With one seed only tasks are resampled.
+    Seeds and tasks are resampled independently. All seeds use the same resampled tasks, because
+    they share the panel. With one seed only tasks are resampled.
     """
     values = _table(values)
     seeds, tasks = values.shape
@@ -180,7 +196,7 @@ def bootstrap_interval(
     replicates: int = 2000,
     level: float = LEVEL,
 ) -> tuple[float, float]:
-    """Plain percentile interval of the two-level bootstrap: too narrow when seeds are few."""
+    """Plain percentile interval of the two-level bootstrap; too narrow with few seeds."""
     means = bootstrap_means(values, rng, replicates)
     lower, upper = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(lower), float(upper)
@@ -189,8 +205,14 @@ def bootstrap_interval(
 def mcnemar(method: np.ndarray, baseline: np.ndarray) -> McNemar:
     """Exact McNemar test of one seed.
 
+    Source: McNemar 1947, "Note on the Sampling Error of the Difference Between Correlated
+    Proportions or Percentages" (https://doi.org/10.1007/BF02295996).
+
     Args:
         method, baseline: successes [tasks] on the same tasks in the same order.
+
+    Raises:
+        ValueError: the vectors differ in shape.
     """
     method = np.asarray(method, dtype=bool)
     baseline = np.asarray(baseline, dtype=bool)
@@ -205,18 +227,23 @@ def mcnemar(method: np.ndarray, baseline: np.ndarray) -> McNemar:
 
 
 def holm(p_values: list[float]) -> list[float]:
-    """Holm's step-down adjusted p-values, in the order given."""
+    """Step-down adjusted p-values, in the given order.
+
+    Source: Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure"
+    (https://www.jstor.org/stable/4615733).
+    """
     if not p_values:
         return []
     return [float(p) for p in multipletests(p_values, method="holm")[1]]
 
 
 def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> float | None:
-    """Share of pairs (run of the method, run of the baseline) in which the method's is higher.
+    """Share of pairs (method's run, baseline's run) in which the method's run is higher.
 
-    Mann and Whitney's statistic over the success rates of runs, ties counting half, as in
-    Agarwal et al. (2021), with the whole panel as the score. None with a single run each, where
-    it could only be 0, 1/2 or 1.
+    This is Mann and Whitney's statistic over the success rates of runs; a tie counts half. It is
+    None if each has a single run, because it could only be 0, 1/2 or 1. Source: Agarwal et al.
+    2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"
+    (https://arxiv.org/abs/2108.13264), with the whole panel as the score.
 
     Args:
         method, baseline: success tables [seeds, tasks].
@@ -225,7 +252,7 @@ def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> floa
     pairs = method.shape[0] * baseline.shape[0]
     if pairs == 1:
         return None
-    # Sums, not means: equal counts must tie exactly.
+    # Compare sums, not means, so that equal counts tie exactly.
     statistic = stats.mannwhitneyu(
         method.sum(axis=1), baseline.sum(axis=1), method="asymptotic"
     ).statistic
@@ -235,14 +262,15 @@ def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> floa
 def minimum_detectable_effect(
     estimate: Estimate, family: int = 1, power: float = POWER, level: float = LEVEL
 ) -> float:
-    """Smallest true difference that a repeat of this comparison would call with that power.
+    """Smallest true difference, as a fraction, that a repeat would detect with the given power.
 
-    (t_{1 - alpha/(2m)} + t_{power}) * se, after Bloom (1995), at the observed discordance between
-    the two methods and the observed spread between seeds; alpha / m is the first step of Holm's
-    correction over m comparisons, which the only difference in a family has to pass. A fraction.
+    It is (t_{1 - alpha/(2m)} + t_{power}) * se, with the observed discordance between the two
+    methods and the observed spread between seeds. alpha / m is the first step of Holm's correction
+    over m comparisons; if only one arm of the family differs, it must pass this step. Source:
+    Bloom 1995, "Minimum Detectable Effects" (https://doi.org/10.1177/0193841X9501900504).
 
     Args:
-        family: comparisons that are corrected together, m.
+        family: m, the number of comparisons that are corrected together.
     """
     freedom = estimate.degrees_of_freedom
     tail = (1 - level) / 2 / family
@@ -253,8 +281,8 @@ def minimum_detectable_effect(
 def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) -> str:
     """`better`, `worse` or `inconclusive`, from the Holm-adjusted p-value of a difference.
 
-    `one seed` where there is but one: what another would give is not in its p-value at all, and
-    methods are compared, not runs.
+    With a single seed the verdict is `one seed`: its p-value says nothing about another seed, and
+    the report compares methods, not runs.
     """
     if n_seeds == 1:
         return "one seed"

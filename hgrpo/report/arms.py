@@ -1,4 +1,4 @@
-"""The arms of a study as the report shows them: order, label, colour, marker."""
+"""The arms of a study as the report shows them: order, label, colour, marker, line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from hgrpo.credit.settings import CreditSettings
 from hgrpo.errors import UserError
 from hgrpo.evaluation.designs import alpha_sweep
 
-# After Okabe and Ito: apart for the common kinds of colour blindness, readable on light and dark.
+# Based on Okabe and Ito: distinct for common colour blindness, readable on light and dark.
 UNTRAINED_COLOUR = "#80868f"
 REFERENCE_COLOUR = "#3a86c8"
 COLOURS = ("#e07b00", "#009e73", "#c864a0", "#b8a000", "#d5482f", "#4fb3e8", "#8c6bd1", "#8a6a4f")
 MARKERS = ("s", "^", "D", "v", "P", "X", "*", "<")
-# Colours come round again after eight arms; the line and the marker then tell them apart.
+# Colours repeat after eight arms; line and marker then tell arms apart.
 LINES = ("-", "--", "-.")
-# In a sweep the colour is the value of alpha, in steps that stand out on light and on dark.
+# In a sweep the colour shows the value of alpha. All colours are visible on light and dark.
 BLEND = LinearSegmentedColormap.from_list(
     "alpha", ["#8a5cc9", "#3a86c8", "#17a08a", "#7f9f1f", "#c98f00"]
 )
@@ -25,7 +25,7 @@ BLEND = LinearSegmentedColormap.from_list(
 
 @dataclass(frozen=True)
 class Arm:
-    """One method of the study, as drawn everywhere."""
+    """One method of the study, as all figures and tables show it."""
 
     name: str
     label: str
@@ -38,7 +38,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Arms:
-    """All arms in display order, by name, and which of them is the reference."""
+    """All arms by name in display order, and the name of the reference."""
 
     by_name: Mapping[str, Arm]
     reference: str
@@ -48,12 +48,12 @@ class Arms:
 
     @property
     def names(self) -> list[str]:
-        """Every arm: the untrained one, the reference, then the others as the config has them."""
+        """All arms: the untrained one, the reference, then the others in the config's order."""
         return list(self.by_name)
 
     @property
     def trained(self) -> list[str]:
-        """The arms that reinforcement learning changed."""
+        """The arms with reinforcement learning."""
         return [name for name, arm in self.by_name.items() if arm.trained]
 
     @property
@@ -66,14 +66,16 @@ class Arms:
         return [name for name in self.trained if figure in self.by_name[name].credit.figures]
 
     def label(self, name: str) -> str:
-        """What people read."""
+        """The arm's name for readers."""
         return self.by_name[name].label
 
 
 def read_arms(config: Mapping) -> Arms:
-    """Arms from the report stage's settings: `methods` (name -> label, train, credit) and so on.
+    """Read the arms from the report stage's settings.
 
-    `order`, if given, is that of the study's file.
+    Args:
+        config: has `methods` (name -> label, train, credit, ...), `reference`, and optionally
+            `order`, the names as the study's file orders them.
 
     Raises:
         UserError: a key is missing, or more than one arm is untrained.
@@ -111,7 +113,7 @@ def _rank(item: tuple[str, Mapping], config: Mapping) -> int:
 
 
 def _look(index: int) -> tuple[str, str, str]:
-    """Colour, marker and line of the arm with that place among the others."""
+    """Colour, marker and line of the index-th arm after the reference."""
     turn, place = divmod(index, len(COLOURS))
     return COLOURS[place], MARKERS[(place + turn) % len(MARKERS)], LINES[turn % len(LINES)]
 

@@ -1,4 +1,4 @@
-"""Tables as CSV files that any reader takes apart as they were put together."""
+"""CSV files that every reader splits into the same cells."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ import pandas as pd
 def write_csv(table: pd.DataFrame, path: Path, float_format: str | None = None) -> None:
     r"""Write a table without its index.
 
-    A carriage return, which a policy may well sample, is written as the two signs \r: Python's csv
-    before 3.13 leaves it without quotes, and readers take it for the end of a line.
+    A policy may sample a carriage return. It is written as the two characters \r, because Python's
+    csv before 3.13 does not quote it and readers take it for the end of a line.
     """
     returns = {
         name: column.map(lambda cell: str(cell).replace("\r", r"\r"), na_action="ignore")

@@ -1,4 +1,4 @@
-"""Every figure of a study, written with its CSV and listed in one index."""
+"""Draw every figure of a study, write it with its CSV, and list all in an index."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,10 +17,12 @@ INDEX = "index.json"
 def drawings(
     inputs: Inputs, turns: Mapping[str, pd.DataFrame], fits: pd.DataFrame
 ) -> Iterator[Drawing]:
-    """The figures one after another, so that one is held open; those without data are left out.
+    """Draw the figures one after another, so that only one is open; skip those without data.
 
     Args:
-        inputs: from `read_inputs`. turns: from `read_first_turns`. fits: from `read_fits`.
+        inputs: from `read_inputs`.
+        turns: from `read_first_turns`.
+        fits: from `read_fits`.
     """
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
     makers = [
@@ -50,12 +52,12 @@ def drawings(
 def draw_all(
     inputs: Inputs, turns: Mapping[str, pd.DataFrame], fits: pd.DataFrame, folder: Path
 ) -> list[dict]:
-    """Write every figure into `folder` and the index beside them; return the index."""
+    """Write every figure and the index into `folder`; return the index."""
     return save_all(drawings(inputs, turns, fits), folder)
 
 
 def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
-    """Write each drawing as it comes, and an index of what people read of them; return that."""
+    """Write each drawing, then an index of titles, captions and texts; return the index."""
     index = []
     for drawing in drawn:
         save(drawing, folder)
@@ -73,10 +75,10 @@ def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
 
 
 def read_index(folder: Path) -> list[dict]:
-    """The index that `save_all` wrote.
+    """Read the index that `save_all` wrote.
 
     Raises:
-        UserError: the folder has none.
+        UserError: the folder has no index, or the file is damaged.
     """
     try:
         return json.loads((folder / INDEX).read_text())

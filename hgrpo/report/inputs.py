@@ -1,4 +1,4 @@
-"""What the figures and the page both start from: settings, episodes and logs, compared."""
+"""The inputs of figures and page: arms, episodes, logs and their comparison."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from hgrpo.report.logs import read_logs
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything read and compared.
+    """Everything that was read and compared.
 
     Attributes:
-        sweep: arm -> alpha, where the arms differ in nothing else (`designs.alpha_sweep`).
-        design: the factorial the arms make up, if they do.
-        effects: its main effects and interactions (`effects.effects`); empty without one.
+        sweep: arm -> alpha, if the arms differ only in alpha (`designs.alpha_sweep`); else empty.
+        design: the factorial that the arms form; None if they form none.
+        effects: main effects and interactions (`effects.effects`); empty without a factorial.
     """
 
     arms: Arms
@@ -36,12 +36,13 @@ class Inputs:
 def read_inputs(
     config: Mapping, episodes: Path, train_logs: Sequence[Path], fits: Sequence[Path] = ()
 ) -> Inputs:
-    """Read a study's results and carry out its comparison.
+    """Read a study's results and compare its arms.
 
     Args:
         config: the report stage's settings (`hgrpo.workflow.stage_config`).
         episodes: the merged episodes.
-        train_logs: train_log.json of every round of every run. fits: of every fit.
+        train_logs: train_log.json of every round of every run.
+        fits: train_log.json of every fit.
 
     Raises:
         UserError: see `read_arms`, `merge_episodes`, `read_logs` and `compare`.

@@ -1,4 +1,4 @@
-"""Tables of a report as Markdown, for pages that people write around them."""
+"""A report's tables as Markdown, inserted into pages that people write."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -20,8 +20,8 @@ def results(tables: Tables) -> str:
     """One line per arm: success at the last round, and its paired differences.
 
     Args:
-        tables: `methods`, `against_reference` and `against_sft` as the report writes them, and
-            `scripted` where there is one: its players follow the arms.
+        tables: `methods`, `against_reference` and `against_sft` as the report writes them;
+            optionally `scripted`, whose players follow the arms.
     """
     reference = tables["against_reference"].set_index("method")
     untrained = tables["against_sft"].set_index("method")
@@ -29,7 +29,7 @@ def results(tables: Tables) -> str:
     labels = methods.drop_duplicates("method").set_index("method")["label"]
     ours = reference["baseline"].iloc[0]
     rival = untrained.iloc[0]
-    # A score says more than success where an episode can pay a part.
+    # If an episode can pay a part, the score says more than success.
     partial = pays_in_part(methods)
     lines = [
         ["arm", "test success", *(["score"] if partial else [])]
@@ -66,7 +66,7 @@ def results(tables: Tables) -> str:
 
 
 def cost(tables: Tables) -> str:
-    """One line per arm: what training one seed took, mean over seeds."""
+    """One line per arm: the cost of training one seed, mean over seeds."""
     names = {
         "trajectories": "trajectories",
         "replies": "replies",
@@ -76,7 +76,7 @@ def cost(tables: Tables) -> str:
     }
     table = tables["cost"]
     if "judge_calls" in table:
-        # Which of the two it was depends on what else ran beside it.
+        # The split between calls and cache hits depends on which jobs ran at the same time.
         table = table.assign(judged=table["judge_calls"] + table["judge_cache_hits"])
     shown = [name for name in names if name in table and table[name].notna().any()]
     lines = [["arm", *(names[name] for name in shown)]]
@@ -94,15 +94,15 @@ def effects(tables: Tables) -> str:
     return _table(lines)
 
 
-# Named in a page as <!-- results bakeoff --> ... <!-- end -->.
+# A page marks a block with <!-- results bakeoff --> ... <!-- end -->.
 KINDS: dict[str, Callable[[Tables], str]] = {"results": results, "cost": cost, "effects": effects}
 
 
 def fill(page: str, studies: Mapping[str, Tables]) -> str:
-    """The page with every block between `<!-- kind study -->` and `<!-- end -->` made anew.
+    """Rewrite every block between `<!-- kind study -->` and `<!-- end -->` of a page.
 
     Raises:
-        UserError: a block of a kind or a study that there is not.
+        UserError: a block names an unknown kind or study.
     """
 
     def made(match: re.Match) -> str:
@@ -115,10 +115,10 @@ def fill(page: str, studies: Mapping[str, Tables]) -> str:
 
 
 def fill_rates(page: str, rates: Mapping[str, str]) -> str:
-    """The page with the second cell of every table row that names a method as (`name`) made anew.
+    """Rewrite the second cell of every table row that names a method as (`name`).
 
     Args:
-        rates: method -> what the cell says. A method without one gets "not run".
+        rates: method -> text of the cell. A method without a rate gets "not run".
     """
 
     def made(match: re.Match) -> str:
@@ -128,23 +128,23 @@ def fill_rates(page: str, rates: Mapping[str, str]) -> str:
 
 
 def greedy_rates(tables: Tables) -> dict[str, str]:
-    """Method -> its greedy success at the last round with its interval, per cent."""
+    """Method -> greedy success at the last round with its interval, in per cent."""
     methods = tables["methods"]
     return {row.method: rate(row) for row in methods[methods["temperature"] == 0].itertuples()}
 
 
 def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
-    """Name -> table, of all CSV files of a folder."""
+    """File name -> table, for all CSV files of a folder."""
     return {path.stem: pd.read_csv(path) for path in sorted(folder.glob("*.csv"))}
 
 
 def rate(row: tuple) -> str:
-    """`74.3 % (70.3 % to 78.0 %)` of a row with success, lower and upper."""
+    """`74.3 % (70.3 % to 78.0 %)`, from a row's success, lower and upper."""
     return f"{percent(row.success)} ({percent(row.lower)} to {percent(row.upper)})"
 
 
 def _score(row: tuple) -> str:
-    """`54.1 (52.0 to 56.2)` of a row with the mean return and its interval."""
+    """`54.1 (52.0 to 56.2)`, from a row's mean return and its interval."""
     ends = f"{100 * row.return_lower:.1f} to {100 * row.return_upper:.1f}"
     return f"{100 * row.mean_return:.1f} ({ends})"
 

@@ -1,4 +1,4 @@
-"""Which figures and tables a study has, known before there is anything to draw."""
+"""The names of a study's figures and tables, which follow from its settings."""
 
 from collections.abc import Iterable, Mapping
 
@@ -23,11 +23,11 @@ RUNS = "runs"
 
 
 def figure_names(config: Mapping, rounds: int) -> list[str]:
-    """Names of the figures of the whole study, in the order they are drawn in.
+    """Names of the study's figures, in drawing order.
 
     Args:
         config: the figures stage's settings (`hgrpo.workflow.stage_config`).
-        rounds: of the trained arms.
+        rounds: number of rounds of the trained arms.
     """
     methods = config["methods"]
     trained = _trained(config)
@@ -50,22 +50,22 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
 
 
 def run_figure(method: str, seed: int) -> str:
-    """Name of the figure of one run, in a folder of their own: a large study has hundreds."""
+    """Name of a run's figure. Runs have their own folder: a large study has hundreds."""
     return f"{RUNS}/{method}_seed_{seed}"
 
 
 def run_figures(config: Mapping, seeds: Iterable[int]) -> list[str]:
-    """Names of the figures of single runs, in the order they are drawn in, after the study's.
+    """Names of the figures of single runs, in drawing order.
 
     Args:
         config: as for `figure_names`.
-        seeds: of the trained arms.
+        seeds: seeds of the trained arms.
     """
     return [run_figure(method, seed) for method in _trained(config) for seed in sorted(seeds)]
 
 
 def table_names(config: Mapping) -> list[str]:
-    """Names of all tables; `config` as for `figure_names`."""
+    """Names of all tables; `config` is as for `figure_names`."""
     design = factorial(config["methods"], config["reference"])
     return [*TABLES, *(["factorial"] if design else [])]
 

@@ -1,4 +1,4 @@
-"""report.html: one self-contained file, the answer first, then everything it rests on."""
+"""report.html: one self-contained file, the answer first, then the evidence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,21 +19,22 @@ from hgrpo.report.svg import inline, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, never_updated
 
 SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇", "one seed": "·"}
-OBSERVATION = 400  # characters of an observation shown under an action
+OBSERVATION = 400  # longest observation shown under an action, in characters
 
 
 @dataclass
 class Page:
-    """What the page is made of.
+    """The content of the page.
 
     Attributes:
-        study, description: from the config.
+        study, description: the study's name and its description in the config.
         comparison, logs, arms: the results.
-        figures: folder that `draw_all` wrote.
+        figures: the folder that `draw_all` wrote.
         study_config: the resolved study, printed in full.
         provenance: rows from `provenance_rows`.
-        scripted: rows from `scripted_players`, for scale.
-        left_out: (stage, reason, count) of what earlier stages left out, or kept and noted.
+        scripted: rows from `scripted_players`, shown for scale.
+        left_out: (stage, reason, count) of items that earlier stages left out, or kept with a
+            note.
     """
 
     study: str
@@ -99,7 +100,7 @@ def _credit_remarks(arms: Arms) -> list[str]:
 
 
 def _results(comparison: Comparison, arms: Arms) -> list[dict]:
-    """Rows of the first table: every arm with both of its comparisons."""
+    """Rows of the first table: every arm with its two comparisons."""
     against = {
         "reference": comparison.against_reference,
         "untrained": comparison.against_untrained,
@@ -124,7 +125,7 @@ def _results(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def _families(comparison: Comparison, arms: Arms) -> list[dict]:
-    """The full tables of paired comparisons, with McNemar's test of every seed."""
+    """The full tables of paired comparisons, with McNemar's test per seed."""
     families = []
     for table in (comparison.against_reference, comparison.against_untrained):
         if not len(table):
@@ -161,17 +162,17 @@ def _compared(row, arms: Arms, limit: float) -> dict:
 
 
 def _limit(tables: Sequence[pd.DataFrame]) -> float:
-    """Half-width of the common scale of the interval marks."""
+    """Half-width of the scale that all interval marks share."""
     ends = [table[["lower", "upper"]].abs().to_numpy().max() for table in tables]
     return max([*ends, 0.01])
 
 
 def _figures(folder: Path) -> dict[str, list[dict]]:
-    """Section -> its figures, with their SVG ready for the page."""
+    """Section -> its figures, with SVG ready for the page."""
     sections: dict[str, list[dict]] = {}
     for entry in read_index(folder):
         if entry["section"] == "credit":
-            continue  # stands in the page as a table, which can be read and searched
+            continue  # the page shows it as a table, which can be read and searched
         svg = (folder / f"{entry['name']}.svg").read_text()
         sections.setdefault(entry["section"], []).append(
             entry | {"svg": inline(svg, entry["name"], entry["alt"])}
@@ -180,7 +181,7 @@ def _figures(folder: Path) -> dict[str, list[dict]]:
 
 
 def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
-    """Each picture: goal, what was paid, arms and turns with their shaded cells."""
+    """One entry per trajectory: goal, reward, arms, and turns with shaded cells."""
     path = folder / "credit.csv"
     if not path.exists():
         return []

@@ -1,4 +1,4 @@
-"""Where the results come from, read off the snapshots that every stage leaves."""
+"""Where the results come from, according to the snapshot that every stage writes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ STATED = ("packages", "revision", "code", "python", "hardware", "system")
 
 
 def read_mapping(path: Path) -> dict:
-    """A JSON or YAML file that holds a mapping.
+    """Read a JSON or YAML file that holds a mapping.
 
     Raises:
-        UserError: it is missing or holds something else.
+        UserError: the file is missing, unreadable, or not a mapping.
     """
     try:
         text = Path(path).read_text()
@@ -30,14 +30,14 @@ def read_mapping(path: Path) -> dict:
 
 
 def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
-    """One row per stage: its name and, per fact, every distinct value found.
+    """One row per stage: its name and, for each fact, every distinct value.
 
     Args:
-        snapshots: stage name -> its snapshots; facts stand at the top or under "provenance".
+        snapshots: stage name -> its snapshots. Facts are at the top level or under "provenance".
 
     Returns:
-        (stage, [(fact, [values])]); a fact with several values came from several machines or
-        versions, and the reader should know.
+        (stage, [(fact, [values])]). Several values mean that the stage ran on several machines or
+        versions.
     """
     rows = []
     for stage, found in snapshots.items():

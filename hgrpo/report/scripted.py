@@ -1,4 +1,4 @@
-"""Scripted players beside the arms: the expert that was imitated, and the ceiling."""
+"""Scripted players shown beside the arms: the imitated expert and the ceiling."""
 
 from collections.abc import Mapping
 
@@ -9,9 +9,10 @@ IMITATED = "the expert that was imitated"
 
 
 def scripted_players(expert: Mapping) -> pd.DataFrame:
-    """One row per scripted player, with `COLUMNS`; none where the expert stage wrote none.
+    """One row per scripted player that the expert stage recorded, with `COLUMNS`.
 
-    Success is that within the policies' turn cap, score the mean reward of whole trajectories.
+    Success counts only within the policies' turn cap. Score is the mean reward of whole
+    trajectories.
 
     Args:
         expert: summary.json of the expert stage.

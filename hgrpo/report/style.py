@@ -1,4 +1,4 @@
-"""How every figure looks, and how it is written: vector SVG with the same bytes every time."""
+"""The look of every figure, and writing it as SVG with the same bytes every time."""
 
 import textwrap
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ from matplotlib.textpath import TextPath
 
 from hgrpo.report.csv_file import write_csv
 
-# The page replaces these four by the reader's light or dark theme.
+# The page replaces these four by the colours of the reader's light or dark theme.
 INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
-WIDTH = 4.7  # inches: legible on a phone held upright, two abreast on a desk
-# More trained arms than this do not share a set of axes with names, seeds and intervals.
+WIDTH = 4.7  # inches: legible on an upright phone, two side by side on a desktop
+# With more trained arms, one set of axes has no room for names, seeds and intervals.
 MANY = 8
 
 RC = {
-    # What games and shops write is text: two dollar signs are no formula.
+    # Texts of games and shops may contain dollar signs, which must not start a formula.
     "text.parse_math": False,
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -60,13 +60,15 @@ RC = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with the numbers it was drawn from.
+    """A figure with its numbers.
 
     Attributes:
-        name: of its files, without ending.
-        section: of the page where it belongs.
-        title, caption: for people who see it. alt: for people who do not.
-        figure: drawn. data: its CSV.
+        name: name of its files, without suffix.
+        section: section of the page.
+        title, caption: for readers who see the figure.
+        alt: for readers who do not.
+        figure: the drawn figure.
+        data: its numbers, written as CSV.
     """
 
     name: str
@@ -81,7 +83,7 @@ class Drawing:
 def canvas(
     rows: int = 1, columns: int = 1, height: float = 3.2, **options: object
 ) -> tuple[Figure, np.ndarray]:
-    """A figure in the house style and its axes [rows, columns]; `height` in inches."""
+    """A figure in this style, and its axes [rows, columns]; `height` is in inches."""
     sns.set_theme(style="ticks", rc=RC)
     figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, **options)
     for ax in axes.flat:
@@ -102,13 +104,13 @@ def save(drawing: Drawing, folder: Path) -> None:
 
 
 def percent_axis(axis: matplotlib.axis.Axis, symbol: str = " %") -> None:
-    """Show fractions as percent, or as points with symbol "", with ticks without decimals."""
+    """Show fractions as percent without decimals; symbol "" shows them as points."""
     axis.set_major_locator(matplotlib.ticker.MaxNLocator("auto", steps=[1, 2, 5, 10]))
     axis.set_major_formatter(matplotlib.ticker.PercentFormatter(1, decimals=0, symbol=symbol))
 
 
 def log_axis(axis: matplotlib.axis.YAxis) -> None:
-    """A logarithmic scale upwards with few ticks, written out."""
+    """A logarithmic vertical scale with few ticks, labelled in plain numbers."""
     axis.axes.set_yscale("log")
     axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 3), numticks=7))
     axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
@@ -116,12 +118,12 @@ def log_axis(axis: matplotlib.axis.YAxis) -> None:
 
 
 def whole_numbers(axis: matplotlib.axis.Axis) -> None:
-    """Ticks at whole numbers only: there is no batch 1.5."""
+    """Put ticks only at whole numbers: there is no batch 1.5."""
     axis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def difference_rows(ax: Axes, labels: Sequence[str], title: str) -> None:
-    """Axes for one horizontal interval per label, the first on top, around a line at zero."""
+    """Prepare axes for one horizontal interval per label, the first on top; zero is a line."""
     ax.grid(False)
     ax.grid(axis="x", linewidth=0.7)
     ax.axvline(0, color=INK, linewidth=1)
@@ -141,11 +143,12 @@ def difference_interval(
     colour: str,
     marker: str = "o",
 ) -> None:
-    """A difference with its interval in row `y`, and words at the right edge.
+    """Draw a difference with its interval in row `y`, and text at the right edge.
 
     Args:
-        interval: lower end, difference, upper end, in points.
-        decided: a filled point and bold words; hollow and muted without a verdict.
+        interval: lower end, difference and upper end, in points.
+        said: the text at the right edge.
+        decided: draw a filled point and bold text; otherwise a hollow point and grey text.
     """
     lower, difference, upper = interval
     ax.plot([lower, upper], [y, y], color=colour, linewidth=2)
@@ -172,12 +175,12 @@ def difference_interval(
 
 
 def wrap(label: str, width: int = 16) -> str:
-    """A label on as many lines as it needs; nothing of it is lost."""
+    """Break a label into as many lines as it needs, without cutting words."""
     return textwrap.fill(label, width, break_long_words=False, break_on_hyphens=False)
 
 
 def text_width(text: str, size: float) -> float:
-    """Width of the widest line in points."""
+    """Width of the widest line, in points."""
     font = FontProperties(family=RC["font.sans-serif"])
     lines = [line for line in text.split("\n") if line.strip()]
     return max(
@@ -187,13 +190,13 @@ def text_width(text: str, size: float) -> float:
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 3) -> None:
-    """A legend under the figure, in as many columns as its labels leave room for.
+    """Draw a legend under the figure, in as many columns as fit.
 
-    The figure grows by the rows the legend has beyond two, so that the axes keep their size.
+    The figure grows by one line per legend row beyond the second, so the axes keep their size.
     """
     labels = [handle.get_label() for handle in handles]
     size = RC["legend.fontsize"] if len(labels) <= MANY else 8
-    between, around = 1.2 * size, 3.2 * size  # columns; the handle with its margins
+    between, around = 1.2 * size, 3.2 * size  # gap of columns; handle with its margins
     wanted = max(text_width(label, size) for label in labels) + around
     room = WIDTH * 72 - 8
     columns = max(1, min(columns, len(labels), int((room + between) / (wanted + between))))
@@ -209,7 +212,7 @@ def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 3) ->
 
 
 def crowded(texts: Sequence[str], gap: float = 0.075) -> bool:
-    """Whether `label_ends` would run out of the height, or leave the lines too little width."""
+    """Whether labels at line ends would need too much height, or too much of the width."""
     height = gap * sum(text.count("\n") + 1 for text in texts)
     return height > 1 or max(text_width(text, 9) for text in texts) > 0.36 * WIDTH * 72
 
@@ -217,12 +220,12 @@ def crowded(texts: Sequence[str], gap: float = 0.075) -> bool:
 def label_ends(
     ax: Axes, ends: Sequence[tuple[str, float, float, str]], gap: float = 0.075, offset: float = 5
 ) -> None:
-    """Write each line's name at its right end, moved apart where they would overlap.
+    """Write each line's name at its right end, and move names apart that would overlap.
 
     Args:
         ends: (text, x, y, colour) per line, in data coordinates.
-        gap: room for one line of text, as a share of the axis height.
-        offset: of the names from the axis, in points.
+        gap: height of one line of text, as a share of the axis height.
+        offset: distance of the names from the axis, in points.
     """
     if not ends:
         return
@@ -246,9 +249,9 @@ def label_ends(
 
 
 def _spread(heights: np.ndarray, sizes: np.ndarray | float) -> np.ndarray:
-    """Sorted heights moved as little as needed for boxes of these sizes not to overlap.
+    """Move sorted heights as little as possible so that boxes of these sizes do not overlap.
 
-    Boxes that touch form clusters, which stay centred on where their members wanted to be.
+    Touching boxes form a cluster, which stays centred on the wanted heights of its members.
     """
     sizes = np.broadcast_to(sizes, heights.shape)
     clusters = [[height, size, [size]] for height, size in zip(heights, sizes, strict=True)]

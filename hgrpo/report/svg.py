@@ -1,4 +1,4 @@
-"""SVG for a page: figures made to follow its theme, and the small interval marks of its tables."""
+"""SVG for the page: figures that follow its theme, and small interval marks for tables."""
 
 import html
 import re
@@ -10,7 +10,7 @@ from hgrpo.report.style import GRID, INK, MUTED, PAPER
 _THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"}
 _PROLOGUE = re.compile(r"\A.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
-# A rule for every element of the page, from each figure; the page states it once.
+# Each figure has this rule, which would apply to the whole page; the page states it once.
 _STYLE = re.compile(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>\s*", re.DOTALL)
 _ID = re.compile(r'(\bid="|href="#|url\(#)')
 _FONT = re.compile(r"'DejaVu Sans'(?:, [^;\"]*)?")
@@ -19,12 +19,12 @@ _VIEW = re.compile(r'viewBox="([^"]+)"')
 
 
 def inline(svg: str, name: str, alt: str) -> Markup:
-    """A figure's SVG as it stands inside HTML: themed, with ids of its own, named for readers.
+    """Prepare a figure's SVG for HTML: themed, with unique ids, with an alternative text.
 
     Args:
-        svg: text of an SVG file that `style.save` wrote.
-        name: unique on the page; every id starts with it.
-        alt: what a person who cannot see it is told.
+        svg: text of an SVG file from `style.save`.
+        name: unique on the page; the prefix of every id.
+        alt: text for readers who do not see the figure.
     """
     body = _STYLE.sub("", _METADATA.sub("", _PROLOGUE.sub("", svg)))
     body = _ID.sub(lambda match: f"{match.group(1)}{name}-", body)
@@ -43,9 +43,9 @@ def inline(svg: str, name: str, alt: str) -> Markup:
 def whisker(
     lower: float, mean: float, upper: float, limit: float, colour: str, decided: bool
 ) -> Markup:
-    """A difference and its interval on a scale from -limit to +limit, zero in the middle.
+    """A mark for a difference and its interval, on a scale from -limit to +limit.
 
-    Decoration: the numbers stand beside it, so readers that speak skip it.
+    Screen readers skip it, because the numbers stand beside it.
     """
     width, height, edge = 120, 18, 6
 

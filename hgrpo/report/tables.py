@@ -1,4 +1,4 @@
-"""The tables of the report as CSV: what was compared, what was counted, what it cost."""
+"""The report's tables as CSV: comparisons, counts and costs."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from hgrpo.report.csv_file import write_csv
 from hgrpo.report.inputs import Inputs
 
 COUNTS = ("inadmissible", "overlong", "empty", "truncated", "context_overflow")
-# What some assigners spend beyond the rollouts: play of their own, and calls to a judge.
+# Costs that some assigners have beyond the rollouts: their own play, and judge calls.
 EXTRAS = {
     "cf_branches": "counterfactual branches",
     "cf_replies": "replies in them",
@@ -26,10 +26,10 @@ EXTRAS = {
 
 
 def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
-    """Everything that may legitimately happen, per arm, summed over seeds and rounds.
+    """Count, per arm, everything that may legitimately happen.
 
-    Training columns are missing (NaN) where a log does not have them; evaluation columns are
-    those of the last round on the test panel, greedy.
+    Training columns are sums over seeds and rounds, NaN if the log has no such column. Evaluation
+    columns are from greedy play of the test panel after the last round.
     """
     rows = []
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
@@ -57,7 +57,7 @@ def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFra
 
 
 def never_updated(logs: pd.DataFrame, arms: Arms) -> list[str]:
-    """Trained arms of which no run ever took an optimiser step, as every group was dead."""
+    """Trained arms that never took an optimiser step, because every group was dead."""
     names = []
     for name in arms.trained:
         mine = logs[logs["method"] == name]
@@ -68,11 +68,10 @@ def never_updated(logs: pd.DataFrame, arms: Arms) -> list[str]:
 
 
 def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
-    """What training one seed of each trained arm took, mean over seeds.
+    """Cost of training one seed of each trained arm, mean over seeds.
 
-    Trajectories, replies (calls of the policy) and tokens are those of the rollouts and of the
-    counterfactual branches; seconds include the fits between rounds, and leave evaluation out.
-    What an arm did not log is missing (NaN).
+    Trajectories, replies (calls of the policy) and tokens include counterfactual branches. Seconds
+    include the fits between rounds but not evaluation. Values that an arm did not log are NaN.
     """
     columns = ["trajectories", "replies", "tokens", "seconds"]
     parts = ["collect_s", "credit_s", "update_s", "fit_s", *EXTRAS]
@@ -91,17 +90,17 @@ def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
 
 
 def logged_extras(table: pd.DataFrame) -> dict[str, str]:
-    """Column -> heading of the `EXTRAS` that any arm of a cost table has."""
+    """Column -> heading of the `EXTRAS` that at least one arm of a cost table has."""
     return {
         name: title for name, title in EXTRAS.items() if len(table) and table[name].notna().any()
     }
 
 
 def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Name -> table, for the folder of CSV files; the names are those of `names.table_names`.
+    """Name -> table, with the names of `names.table_names`.
 
     Args:
-        scripted: rows of `scripted_players`.
+        scripted: rows from `scripted_players`.
     """
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
     tables = {
@@ -125,13 +124,13 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
 
 
 def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
-    """Write each table as <name>.csv; an empty one as a file with nothing but a line end."""
+    """Write each table as <name>.csv; an empty table becomes a single line end."""
     for name, table in tables.items():
         write_csv(table, folder / f"{name}.csv")
 
 
 def _labelled(table: pd.DataFrame, arms: Arms) -> pd.DataFrame:
-    """A table with what people read of each arm beside its name: a label may hold a caution."""
+    """Add each arm's label beside its name, because a label may contain a caution."""
     if "method" not in table.columns or "label" in table.columns:
         return table
     table = table.copy()

@@ -1,4 +1,4 @@
-"""Numbers and findings in words: what the report says before it shows anything."""
+"""The report's headline, its first paragraphs, and numbers as text."""
 
 import math
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.report.arms import Arms
 
 MINUS, SPACE, DASH = "\u2212", "\u00a0", "\u2013"
-MOST_NAMED = 5  # arms a headline names; the paragraphs below it name all
+MOST_NAMED = 5  # A headline names at most this many arms; the paragraphs name all.
 
-# Verdicts that say something about the methods.
+# Verdicts that tell methods apart.
 DECIDED = ("better", "worse")
 
 
@@ -25,7 +25,7 @@ class Answer:
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A fraction as percent, with a space that does not break."""
+    """A fraction as percent, with a non-breaking space."""
     return DASH if _missing(share) else f"{100 * share:.{digits}f}{SPACE}%"
 
 
@@ -58,10 +58,10 @@ def listing(names: list[str], last: str = "and") -> str:
 
 
 def answer(comparison: Comparison, arms: Arms, never_updated: Sequence[str] = ()) -> Answer:
-    """What the study found, in words that keep to what its intervals allow.
+    """The study's findings, as strong as its intervals allow and no stronger.
 
     Args:
-        never_updated: trained arms whose batches never gave anything to learn from.
+        never_updated: trained arms that never took an optimiser step.
     """
     paragraphs = []
     if len(comparison.against_reference):
@@ -74,13 +74,13 @@ def answer(comparison: Comparison, arms: Arms, never_updated: Sequence[str] = ()
     if len(comparison.against_untrained):
         paragraphs.append(
             (
-                "Did training teach anything that another sampling temperature does not?",
+                "Did training teach more than a better sampling temperature would?",
                 _learning(comparison, arms),
             )
         )
     limits = _untouched(arms, never_updated) + _limits(comparison, arms)
     if limits:
-        paragraphs.append(("What this cannot say", limits))
+        paragraphs.append(("What this study cannot say", limits))
     return Answer(
         _capital(_headline(comparison, arms)),
         [(heading, [_capital(text) for text in texts]) for heading, texts in paragraphs],
@@ -90,7 +90,7 @@ def answer(comparison: Comparison, arms: Arms, never_updated: Sequence[str] = ()
 def _headline(comparison: Comparison, arms: Arms) -> str:
     table, reference = comparison.against_reference, arms.label(arms.reference)
     if not len(table):
-        return f"{reference} alone: nothing to compare it with."
+        return f"Only {reference} was trained, so there is nothing to compare."
     groups = {
         verdict: [arms.label(name) for name in table.loc[table["verdict"] == verdict, "method"]]
         for verdict in ("better", "worse", "inconclusive")
@@ -136,22 +136,22 @@ def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
         visible = open_rows["minimum_detectable_effect"]
         size = _range(visible.min(), visible.max())
         sentences.append(
-            f"Inconclusive for {listing(names)}. That does not mean equal: with {_seeds(table)} "
+            f"Inconclusive for {listing(names)}. This does not mean equal: with {_seeds(table)} "
             f"and {table['n_tasks'].iloc[0]} tasks, only a difference of about {size} points "
-            "would have survived the correction four times out of five."
+            "would have been detected four times out of five after the correction."
         )
     return sentences + _corrected(open_rows, arms)
 
 
 def _corrected(open_rows: pd.DataFrame, arms: Arms) -> list[str]:
-    """Say so where an interval leaves out zero, yet the correction takes the verdict back."""
+    """Explain intervals that exclude zero although the verdict is inconclusive."""
     outside = open_rows[(open_rows["lower"] > 0) | (open_rows["upper"] < 0)]
     if outside.empty:
         return []
     names = listing([arms.label(name) for name in outside["method"]])
     return [
-        f"The interval of {names} leaves out zero on its own, but among several comparisons that "
-        "is expected now and then; Holm's correction takes the verdict back."
+        f"The interval of {names} excludes zero. Among several comparisons this is expected now "
+        "and then, so Holm's correction makes the verdict inconclusive."
     ]
 
 
@@ -161,22 +161,22 @@ def _learning(comparison: Comparison, arms: Arms) -> list[str]:
     rows = comparison.methods.set_index(["method", "temperature"])["success"]
     greedy = rows[arms.untrained, 0.0]
     sentences = [
-        f"The supervised policy all arms start from ({name}) solves {percent(greedy)} greedily"
+        f"All arms start from the same supervised policy ({name}). It solves {percent(greedy)} "
         + (
-            f" and {percent(level)} at {temperature_name(best)}, its best temperature on "
-            "validation, where it is compared."
+            f"greedily and {percent(level)} at {temperature_name(best)}, its best temperature on "
+            "validation. Arms are compared with the second number."
             if best
-            else ", which is also its best temperature on validation."
+            else "greedily, and greedy is its best temperature on validation."
         )
     ]
     for verdict, text in (
-        ("one seed", "On this seed, over test tasks alone: {arms}."),
-        ("better", "Better than that, so something was learned: {arms}."),
-        ("worse", "Worse than that: {arms}."),
+        ("one seed", "On this seed, with intervals over test tasks only: {arms}."),
+        ("better", "Better, so training taught them something: {arms}."),
+        ("worse", "Worse: {arms}."),
         (
             "inconclusive",
-            "Inconclusive: {arms}. A higher training reward could be another spread of the same "
-            "choices rather than learning.",
+            "Inconclusive: {arms}. If their training reward rose, the policy may have become more "
+            "decided without learning anything new.",
         ),
     ):
         mine = table[table["verdict"] == verdict]
@@ -201,7 +201,7 @@ def _untouched(arms: Arms, never_updated: Sequence[str]) -> list[str]:
     return [
         f"{listing([arms.label(name) for name in never_updated])} "
         f"{'was' if one else 'were'} never updated: all groups of {'its' if one else 'their'} "
-        f"rollouts were dead, and {'its' if one else 'their'} policy is still the supervised one."
+        f"rollouts were dead, so {'its' if one else 'their'} policy is still the supervised policy."
     ]
 
 
@@ -214,23 +214,23 @@ def _limits(comparison: Comparison, arms: Arms) -> list[str]:
     seeds = int(table["n_seeds"].max())
     if seeds == 1:
         sentences.append(
-            "One seed was trained. Intervals cover the choice of test tasks only and say nothing "
-            "about what another seed would give, so there is no verdict. Train more seeds."
+            "One seed was trained. Intervals cover only the choice of test tasks and say nothing "
+            "about another seed, so there is no verdict. Train more seeds."
         )
     elif seeds < 5:
         sentences.append(
-            f"The spread between seeds is estimated from {_count(seeds)} runs; the intervals are "
-            "wide because of it, and more seeds are what would narrow them."
+            f"The spread between seeds is estimated from only {_count(seeds)} runs, which makes "
+            "the intervals wide. More seeds would narrow them."
         )
     sentences.append(
-        "Every arm starts from one and the same supervised policy, so nothing is said about "
-        "others, other models or other environments."
+        "Every arm starts from the same supervised policy. The results say nothing about another "
+        "policy, model or environment."
     )
     controls = [arm.label for arm in arms.by_name.values() if arm.credit.is_control]
     if controls:
         sentences.append(
-            f"{listing(controls)} is a control whose turn credit is shuffled: a credit assigner "
-            "that does no better than it has not shown that its credit is what helps."
+            f"{listing(controls)} is a control with shuffled turn credit. A credit assigner that "
+            "does no better has not shown that its credit helps."
         )
     return sentences
 

@@ -78,11 +78,14 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read, compare, draw."""
     from hgrpo.report.draw import draw_all
     from hgrpo.report.inputs import read_inputs
-    from hgrpo.report.logs import read_first_turns, read_fits
+    from hgrpo.report.logs import read_first_turns, read_fits, run_of
 
     given = settings.model_extra or {}
     inputs = read_inputs(given, paths.episodes, paths.train_logs, paths.fits)
-    turns, fits = read_first_turns(paths.turns), read_fits(paths.fits)
+    # The logs of other fits have columns of their own, and no figure.
+    learnt = inputs.arms.with_figure("turnrd")
+    fits = read_fits([path for path in paths.fits if run_of(path)[0] in learnt])
+    turns = read_first_turns(paths.turns)
     with atomic_folder(paths.out) as out:
         index = draw_all(inputs, turns, fits, out)
     print(f"{len(index)} figures: {paths.out}")

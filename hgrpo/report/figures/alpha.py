@@ -1,4 +1,4 @@
-"""A sweep of alpha: what blending the turn's advantage with the trajectory's does."""
+"""Figures of an alpha sweep: the effect of blending turn and trajectory advantages."""
 
 from collections.abc import Mapping
 
@@ -41,10 +41,10 @@ DIAGNOSTICS = {
 def alpha(
     comparison: Comparison, logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]
 ) -> Drawing | None:
-    """Success, dead groups and the size of the advantages against alpha; success by round.
+    """Draw success, dead groups and advantage size against alpha, and success by round.
 
     Args:
-        sweep: arm -> alpha, from `designs.alpha_sweep`; empty without a sweep.
+        sweep: arm -> alpha, from `designs.alpha_sweep`; empty if the study is no sweep.
     """
     if not sweep or logs.empty:
         return None
@@ -85,11 +85,11 @@ def alpha(
     return Drawing(
         "alpha",
         "outcome",
-        "How much of the advantage should be the turn's?",
-        f"At alpha 1 the trajectory's advantage alone counts, at 0 the turn's. Ticks are single "
-        f"seeds, bars {percent(comparison.protocol.level, 0)} intervals of each arm; verdicts "
-        f"rest on the paired differences instead. A dead group is one that the update got "
-        f"nothing from.{dotted}",
+        "How much of the advantage should come from the turn?",
+        f"At alpha 1 only the trajectory's advantage counts, at 0 only the turn's. Ticks are "
+        f"single seeds; bars are {percent(comparison.protocol.level, 0)} intervals of each arm. "
+        "Verdicts use the paired differences instead. The update learns nothing from a dead "
+        f"group.{dotted}",
         f"Greedy test success at the last round by alpha: {said}.",
         figure,
         table,
@@ -97,7 +97,7 @@ def alpha(
 
 
 def alpha_diagnostics(logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]) -> Drawing | None:
-    """Dead groups, size of the advantages, KL and reward by batch, one line per alpha."""
+    """Draw dead groups, advantage size, KL and reward by batch, one line per alpha."""
     if not sweep or logs.empty:
         return None
     means = mean_over_seeds(logs, arms)
@@ -123,7 +123,7 @@ def alpha_diagnostics(logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]
         "alpha_diagnostics",
         "training",
         "Training by alpha",
-        f"Means over seeds and over {WINDOW} batches; the KL is on a logarithmic scale.",
+        f"Means over seeds and over {WINDOW} batches. The KL has a logarithmic scale.",
         f"Rollout reward at the end by alpha: {said}.",
         figure,
         means[["method", "alpha", "batch", *DIAGNOSTICS]],
@@ -133,10 +133,10 @@ def alpha_diagnostics(logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]
 def alpha_table(
     comparison: Comparison, logs: pd.DataFrame, sweep: Mapping[str, float]
 ) -> pd.DataFrame:
-    """One row per alpha, ascending: the endpoint with its interval, and means over the training.
+    """One row per alpha, ascending: the endpoint with its interval, and means over training.
 
-    `dead_share` is that of all groups of a run, `mean_abs_token_adv` the mean of its batches;
-    both are averaged over seeds.
+    `dead_share` is the share of dead groups of a run, `mean_abs_token_adv` the mean over the run's
+    batches. Both are averaged over seeds.
     """
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
     rows = [
@@ -166,7 +166,7 @@ def _of(table: pd.DataFrame, method: str) -> pd.DataFrame:
 
 
 def _draw_values(ax: Axes, table: pd.DataFrame, column: str, arms: Arms, yerr=None) -> None:
-    """One dot per alpha, joined by a line."""
+    """Draw one dot per alpha, joined by a line."""
     ax.plot(table["alpha"], table[column], color=MUTED, linewidth=1, zorder=1)
     for index, row in enumerate(table.itertuples()):
         arm = arms[row.method]
@@ -199,7 +199,7 @@ def _draw_rounds(ax: Axes, comparison: Comparison, arms: Arms, sweep: Mapping[st
 
 
 def _finish(figure: Figure, axes: np.ndarray, arms: Arms, sweep: Mapping[str, float]) -> None:
-    """Small ticks, no frame, and a legend that names the values of alpha."""
+    """Set small ticks, remove the frame, and add a legend with the values of alpha."""
     for ax in axes.flat:
         ax.tick_params(labelsize=8, labelcolor=INK)
         ax.spines[["top", "right"]].set_visible(False)

@@ -1,6 +1,6 @@
-"""Pictures of how far assigners agree: a heat map of correlations, and a gallery of trajectories.
+"""How far assigners agree: a heat map of correlations, and a gallery of trajectories.
 
-Nothing is read or computed here but which trajectories stand in the gallery.
+This module draws given numbers. It only chooses the gallery's trajectories.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,19 +20,19 @@ from hgrpo.report.figures.credit import (
 from hgrpo.report.style import MUTED, PAPER, Drawing, canvas, wrap
 from hgrpo.trajectories.trajectory import Trajectory
 
-LONGEST_SHOWN = 30  # turns of the longest trajectory that is drawn
+LONGEST_SHOWN = 30  # Longer trajectories are not drawn, in turns.
 _SECTION = "credit"
 
 
 def heat_map(
     correlations: pd.DataFrame, labels: Mapping[str, str], left_out: Sequence[str]
 ) -> Drawing:
-    """Correlations of every two methods: pooled above the diagonal, within below it.
+    """Draw the correlations of all pairs of methods: pooled above the diagonal, within below it.
 
     Args:
         correlations: from `evaluation.agreement.correlations`.
-        labels: method -> what people read, in order; of the methods that are shown.
-        left_out: sentences on methods that are not.
+        labels: method -> label, in order, for the methods to show.
+        left_out: sentences about the methods that are not shown.
     """
     names = list(labels)
     place = {name: index for index, name in enumerate(names)}
@@ -52,10 +52,11 @@ def heat_map(
     else:
         _draw_matrix(ax, matrix, list(labels.values()))
     caption = (
-        "Spearman's rank correlation of the credit of the same turns, in hundredths: 100 is the "
-        "same order, -100 the reverse, blank undefined. Above the diagonal all turns are pooled: "
-        "which trajectory was the better one counts. Below it stands the mean over trajectories "
-        "in which both vary: only the order of the turns counts."
+        "Spearman's rank correlation of two methods' credit of the same turns, times 100: 100 "
+        "means the same order, -100 the reverse order, blank undefined. Above the diagonal all "
+        "turns are pooled, so it matters which trajectory was better. Below the diagonal is the "
+        "mean over trajectories in which both methods vary, so only the order of their turns "
+        "matters."
     )
     return Drawing(
         "agreement",
@@ -75,15 +76,15 @@ def pick(
     groups: Sequence[int],
     complete: Sequence[bool],
 ) -> list[tuple[str, int]]:
-    """Trajectories for the gallery, as (title, index): best, worst, longest.
+    """Choose trajectories for the gallery, as (title, index): best, worst, longest.
 
-    The first group with two different returns gives its first best and its first worst trajectory
-    of at most `LONGEST` turns; without such a group there is only the longest. The longest is the
-    first of the longest with at most `LONGEST_SHOWN` turns. Trajectories that every method
-    credited come first.
+    The first group with two different returns among trajectories of at most `LONGEST` turns gives
+    its first best and its first worst trajectory. Without such a group only the longest is chosen:
+    the first trajectory with the most turns, up to `LONGEST_SHOWN`. Trajectories that every method
+    credited are preferred.
 
     Args:
-        lengths, returns, groups: turns, return and group of each trajectory.
+        lengths, returns, groups: number of turns, return and group of each trajectory.
         complete: whether every method credited it.
     """
     table = pd.DataFrame(
@@ -118,8 +119,8 @@ def gallery_table(
 
     Args:
         picked: from `pick`.
-        trajectories, steps: all of them, and the step each was played in.
-        credits: method -> credit of all turns (`evaluation.agreement`).
+        trajectories, steps: all trajectories, and the step in which each was played.
+        credits: method -> credit of all turns of all trajectories, one after another.
 
     Returns:
         Columns picture, step, task_id, goal, rollout, env_return, turn, observation, action,
@@ -156,11 +157,11 @@ def gallery_table(
 
 
 def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
-    """A few trajectories, their turns coloured by every method's credit.
+    """Draw a few trajectories, with turns coloured by each method's credit.
 
     Args:
         table: from `gallery_table`.
-        labels: method -> what people read, in the order of the columns.
+        labels: method -> label, in the order of the columns.
     """
     pictures = [picture for _, picture in table.groupby("picture", sort=False)]
     titles = [
@@ -177,10 +178,11 @@ def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
         "gallery",
         _SECTION,
         "Who earned the reward?",
-        "The same trajectories, credited by every method. Blue is credit and orange blame, as a "
-        "share of the method's largest in these pictures; white is none, or was not asked for.",
-        f"Credit of {len(pictures)} trajectories turn by turn by {len(labels)} methods; the "
-        "numbers are in gallery.csv.",
+        "Every method credits the same trajectories. Blue is credit and orange is blame, relative "
+        "to the method's largest value in these pictures. White turns got no credit, or the method "
+        "was not asked about them.",
+        f"Credit that {len(labels)} methods give to {len(pictures)} trajectories, turn by turn. "
+        "The numbers are in gallery.csv.",
         figure,
         table,
     )
@@ -218,7 +220,7 @@ def _draw_matrix(ax, matrix: np.ndarray, labels: Sequence[str]) -> None:
 
 
 def _extremes(shown: pd.DataFrame, labels: Mapping[str, str]) -> str:
-    """The pairs that agree most and least within a trajectory."""
+    """Name the pairs that agree most and least within a trajectory."""
     known = shown.dropna(subset="within")
     if known.empty:
         return ""

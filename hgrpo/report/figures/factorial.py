@@ -1,4 +1,4 @@
-"""A factorial study: what each factor does, and what it does to the credit assigner's effect."""
+"""A factorial study: the effect of each factor, and how it changes the assigner's effect."""
 
 from collections.abc import Hashable
 
@@ -22,11 +22,11 @@ COLOUR = "#3a86c8"
 def factorial(
     comparison: Comparison, effects: pd.DataFrame, design: Factorial | None
 ) -> Drawing | None:
-    """Main effects above, interactions with the credit assigner below, each with its interval.
+    """Draw main effects above interactions with the credit assigner, each with its interval.
 
     Args:
         effects: from `effects.effects`.
-        design: None without a factorial.
+        design: None if the study is no factorial.
     """
     if design is None:
         return None
@@ -65,7 +65,7 @@ def factorial(
 
 
 def effect_label(effect: str, design: Factorial) -> str:
-    """`K: 4` over `instead of 8`, or `credit × K` of an interaction."""
+    """`K: 4` above `instead of 8` for a factor, `credit × K` for an interaction."""
     factors = effect.split(" x ")
     if len(factors) > 1:
         return " \u00d7 ".join(NAMES[name] for name in factors)
@@ -81,17 +81,17 @@ def _level(factor: str, level: Hashable) -> str:
 
 def _caption(comparison: Comparison, table: pd.DataFrame) -> str:
     caption = (
-        "A main effect is the mean of all arms with one level less that of all arms with the "
+        "A main effect is the mean of all arms with one level minus the mean of all arms with the "
         "other, paired by seed and task, at the last round, with its "
-        f"{percent(comparison.protocol.level, 0)} interval. A filled point survives Holm's "
-        "correction over all rows."
+        f"{percent(comparison.protocol.level, 0)} interval. A filled point is significant after "
+        "Holm's correction over all rows."
     )
     if (table["kind"] == "interaction").any():
         caption += (
-            " An interaction is half of what the other factor's change adds to the effect of the "
-            "credit assigner: zero where the assigner helps as much under either level."
+            " An interaction is half of what changing the other factor adds to the effect of the "
+            "credit assigner. It is zero if the assigner helps equally at both levels."
         )
-    return f"{caption} Every cell is in tables/factorial.csv."
+    return f"{caption} tables/factorial.csv lists every cell."
 
 
 def _said(table: pd.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""Greedy test success against rounds and against what was spent; scores against rounds."""
+"""Greedy test success and score by round, and success by cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ from hgrpo.report.words import percent, temperature_name
 BUDGETS = {
     "trajectories": ("trajectories played, thousands", 1e3),
     "tokens": ("tokens read, millions", 1e6),
-    "seconds": ("minutes of training, evaluation left out", 60),
+    "seconds": ("minutes of training, without evaluation", 60),
 }
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What a learning curve shows: columns of the table of rounds, its name and its unit."""
+    """A quantity that a learning curve shows: its columns in the table of rounds, name, unit."""
 
     column: str
     lower: str
@@ -48,9 +48,10 @@ SCORE = Measure("mean_return", "return_lower", "return_upper", "score", "")
 
 
 def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
-    """Greedy test success after every round, and the score where an episode can pay a part.
+    """Draw greedy test success by round, and the score if an episode can pay a part.
 
-    Thin lines are seeds, bars the last intervals. Many arms have a panel each, of success alone.
+    Thin lines are seeds; bars are intervals of the last round. If there are many arms, each has its
+    own panel, which shows success only.
     """
     table = _with_start(comparison, arms)
     many = len(arms.trained) > MANY
@@ -67,8 +68,8 @@ def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
         "learning",
         "Learning curves",
         f"Greedy {' and '.join(m.name for m in measures)} on the {comparison.n_test} test tasks "
-        f"after every round; thin lines are single seeds. Only the last round is the endpoint: "
-        f"bars beside it are {percent(comparison.protocol.level, 0)} intervals.{score}{apart}",
+        f"after every round. Thin lines are single seeds. The endpoint is the last round; the bars "
+        f"beside it are {percent(comparison.protocol.level, 0)} intervals.{score}{apart}",
         " ".join(_said(table, arms, measure) for measure in measures),
         figure,
         table,
@@ -78,7 +79,7 @@ def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
 def _together(
     table: pd.DataFrame, comparison: Comparison, arms: Arms, measures: Sequence[Measure]
 ) -> Figure:
-    """All arms on one set of axes, named at the ends of their lines, or below if that is tight."""
+    """Draw all arms on the same axes, named at the line ends, or below if space is short."""
     figure, axes = canvas(len(measures), height=3.6 * len(measures), sharex=True)
     shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.05 + 0.2
     tight = False
@@ -112,7 +113,7 @@ def _together(
 
 
 def _panel_each(table: pd.DataFrame, comparison: Comparison, arms: Arms) -> Figure:
-    """A small panel for every arm, with the reference and the SFT policy in all of them."""
+    """Draw a small panel for every arm; each also shows the reference and the SFT policy."""
     rows = -(-len(arms.trained) // 2)
     titles = [wrap(arms.label(name), 34) for name in arms.trained]
     lines = max(title.count("\n") + 1 for title in titles)
@@ -140,7 +141,7 @@ def _panel_each(table: pd.DataFrame, comparison: Comparison, arms: Arms) -> Figu
 
 
 def _draw_seeds(ax: Axes, comparison: Comparison, arm: Arm, measure: Measure) -> None:
-    """A thin line for every seed, where there are several."""
+    """Draw a thin line for every seed, if there are several."""
     runs = comparison.rounds_by_seed
     runs = runs[(runs["method"] == arm.name) & (runs["panel"] == TEST)]
     if runs["seed"].nunique() > 1:
@@ -150,7 +151,7 @@ def _draw_seeds(ax: Axes, comparison: Comparison, arm: Arm, measure: Measure) ->
 
 
 def _draw_last(ax: Axes, mine: pd.DataFrame, arm: Arm, shift: float, measure: Measure) -> None:
-    """The interval of the last round, beside it."""
+    """Draw the interval of the last round beside its dot."""
     last = mine.iloc[-1]
     ax.plot(
         [last["round"] + shift] * 2,
@@ -162,7 +163,7 @@ def _draw_last(ax: Axes, mine: pd.DataFrame, arm: Arm, shift: float, measure: Me
 
 
 def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """The same successes against trajectories, tokens and training time."""
+    """Draw test success against trajectories, tokens and training time."""
     if logs.empty:
         return None
     spent = logs.groupby(["method", "seed", "round"])[list(BUDGETS)].last()
@@ -199,16 +200,16 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
         "learning",
         "Success against what it cost",
         "Greedy test success against trajectories, tokens and training time, means over seeds. "
-        "Read across at equal cost, not at equal rounds. A counterfactual branch counts as a "
-        "trajectory, though it starts midway, and its tokens as read.",
-        f"Spent in all: {said}.",
+        "Compare arms at equal cost, not at equal rounds. A counterfactual branch counts as a "
+        "trajectory, although it starts midway, and its tokens count as read.",
+        f"Total cost: {said}.",
         figure,
         table,
     )
 
 
 def _with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
-    """Test rows of the trained arms, each preceded by the SFT policy it started from."""
+    """Test rows of the trained arms, each preceded by the SFT policy's row as round 0."""
     table = comparison.rounds[comparison.rounds["panel"] == TEST]
     start = table[table["method"] == arms.untrained]
     parts = []
@@ -221,7 +222,7 @@ def _with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
 
 
 def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measure) -> list:
-    """A level line at the SFT policy's best temperature; returns its name for `label_ends`."""
+    """Draw a level line for the SFT policy at its best temperature; return its `label_ends`."""
     level = untrained_level(comparison, arms, measure.column)
     if level is None:
         return []
@@ -231,7 +232,7 @@ def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measu
 
 
 def untrained_level(comparison: Comparison, arms: Arms, column: str = "success") -> float | None:
-    """The SFT policy's test success, or another column, at its best temperature, if it played."""
+    """The SFT policy's test success, or another column, at its best temperature, or None."""
     rows = comparison.methods
     rows = rows[
         (rows["method"] == arms.untrained) & (rows["temperature"] == comparison.best_temperature)

@@ -1,4 +1,4 @@
-"""What the study found: paired differences, temperatures of the SFT policy, task types."""
+"""The study's findings: paired differences, SFT temperatures, success by task type."""
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from hgrpo.report.words import DECIDED, percent, points, temperature_name
 
 
 def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
-    """Paired differences with intervals: against the reference, and against the SFT policy."""
+    """Draw paired differences with intervals, against the reference and the SFT policy."""
     families = [
         (table, title)
         for table, title in (
@@ -71,9 +71,9 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         "forest",
         "outcome",
         "Paired differences at the last round",
-        f"Point and bar: difference over seeds and tasks with its "
-        f"{percent(comparison.protocol.level, 0)} interval. Ticks below: single seeds. "
-        "A filled point has a verdict after Holm's correction, a hollow one is inconclusive.",
+        f"A point with a bar is the difference over seeds and tasks with its "
+        f"{percent(comparison.protocol.level, 0)} interval. The ticks below are single seeds. "
+        "A filled point is better or worse after Holm's correction; a hollow point is not.",
         f"Paired differences: {said}.",
         figure,
         data,
@@ -81,7 +81,7 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
 
 
 def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
-    """Success of the supervised policy against sampling temperature, on both panels."""
+    """Draw the supervised policy's success against sampling temperature, on both panels."""
     table = comparison.temperatures
     if not len(table):
         return None
@@ -139,8 +139,8 @@ def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
         "sft_temperatures",
         "outcome",
         "Sampling alone: the SFT policy at every temperature",
-        f"No training here, only other temperatures. Dotted: T = {best:g}, the best on validation, "
-        "which trained arms (right edge, greedy on test) have to beat.",
+        f"The same SFT policy, played at different temperatures. The dotted line is T = {best:g}, "
+        "the best on validation. Trained arms (right edge, greedy on test) have to beat it.",
         f"Test success of the SFT policy: {said}.",
         figure,
         table,
@@ -148,7 +148,7 @@ def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
 
 
 def task_types(comparison: Comparison, arms: Arms) -> Drawing:
-    """Greedy test success of every arm at the last round, by task type."""
+    """Draw every arm's greedy test success at the last round, by task type."""
     table = comparison.task_types
     kinds = list(dict.fromkeys(table["task_type"]))
     names = [name for name in arms.names if name in set(table["method"])]
@@ -163,15 +163,15 @@ def task_types(comparison: Comparison, arms: Arms) -> Drawing:
         for kind in kinds
     )
     shown = (
-        "Per cent of the tasks of a type, greedy, after the last round; intervals are in the CSV. "
+        "Per cent of the tasks of each type, greedy, after the last round. The CSV has intervals. "
         if many
-        else "Bars: intervals within the type. "
+        else "Bars are intervals within the type. "
     )
     return Drawing(
         "task_types",
         "outcome",
         "Success by task type",
-        f"{shown}They carry no verdict: many small comparisons.",
+        f"{shown}These many small comparisons have no verdicts.",
         f"Greedy test success by task type. {said}.",
         figure,
         table,
@@ -209,7 +209,7 @@ def _success_dots(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
 
 
 def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms: Arms) -> Figure:
-    """A row for every arm and a column for every type: more dots could not be told apart."""
+    """A row per arm and a column per type: so many dots could not be told apart."""
     success = table.pivot(index="method", columns="task_type", values="success")
     success = success.reindex(index=names, columns=kinds).to_numpy()
     labels = [wrap(arms.label(name)) for name in names]
@@ -219,7 +219,7 @@ def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
     for (row, column), share in np.ndenumerate(success):
         if np.isnan(share):
             continue
-        # Transparent, so that the text stays readable on the light and on the dark page.
+        # A transparent colour keeps the text readable on the light and on the dark page.
         shade = 0.08 + 0.5 * share
         ax.add_patch(
             Rectangle((column, row), 1, 1, color=REFERENCE_COLOUR, alpha=shade, linewidth=0)

@@ -1,4 +1,4 @@
-"""What happened during training: reward, KL, gradients and the health of the updates."""
+"""Figures of training: reward, KL, gradients and the health of the updates."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ HEALTH = {
 
 
 def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawing:
-    """One run: reward with its spread and moving average above, KL and gradients below."""
+    """Draw one run: reward, its spread and moving average above KL and gradients."""
     arm = arms[method]
     figure, axes = canvas(2, height=4.6, sharex=True)
     top, bottom = axes[:, 0]
@@ -75,8 +75,8 @@ def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawi
         run_figure(method, seed),
         "runs",
         f"{arm.label}, seed {seed}",
-        f"Mean reward of each batch ± one standard deviation over trajectories, with a moving "
-        f"average of {WINDOW} batches; vertical lines are rounds.",
+        f"Mean reward of each batch ± one standard deviation over trajectories, and its moving "
+        f"average over {WINDOW} batches. Vertical lines separate rounds.",
         f"Mean reward {mean.head(share).mean():.3f} in the first tenth of the batches, "
         f"{mean.tail(share).mean():.3f} in the last.",
         figure,
@@ -85,7 +85,7 @@ def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawi
 
 
 def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """All arms in four panels: reward, evaluation, dead groups, size of the turn advantages."""
+    """Draw all arms in four panels: reward, evaluation, dead groups, turn advantage size."""
     if logs.empty:
         return None
     figure, axes = canvas(4, height=8.6)
@@ -118,19 +118,19 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
         "protocol_comparison",
         "training",
         "Training and evaluation, all arms",
-        "A group is dead when all its advantages are zero: it teaches nothing. The turn "
-        "advantage is what the credit assigner adds."
+        "A group is dead if all its advantages are zero, so it teaches nothing. The turn "
+        "advantage is the part that the credit assigner adds."
         + (f" The thick line is {arms.label(arms.reference)}." if len(arms.trained) > MANY else ""),
-        f"Dead groups over the whole training: {said}.",
+        f"Share of dead groups over the whole training: {said}.",
         figure,
         means,
     )
 
 
 def draw_lines(ax: Axes, means: pd.DataFrame, column: str, arms: Arms) -> None:
-    """A moving average over batches for every arm, named for a legend.
+    """Draw a moving average over batches for every arm, with labels for a legend.
 
-    Among many arms the reference is drawn thicker.
+    If there are many arms, the reference is drawn thicker.
     """
     many = len(arms.trained) > MANY
     for name in arms.trained:
@@ -146,7 +146,7 @@ def draw_lines(ax: Axes, means: pd.DataFrame, column: str, arms: Arms) -> None:
 
 
 def _draw_evaluations(ax: Axes, comparison: Comparison, arms: Arms) -> None:
-    """Success after every round; with intervals while there is room for them."""
+    """Draw success after every round, with intervals if there is room for them."""
     rounds = comparison.rounds[comparison.rounds["panel"] == TEST]
     many = len(arms.trained) > MANY
     shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.1
@@ -175,7 +175,7 @@ def _draw_evaluations(ax: Axes, comparison: Comparison, arms: Arms) -> None:
 
 
 def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Six numbers that show whether the updates can be trusted."""
+    """Draw six numbers that show whether the updates can be trusted."""
     if logs.empty:
         return None
     figure, axes = canvas(3, 2, height=6.2, sharex=True)
@@ -203,9 +203,9 @@ def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
         "health",
         "training",
         "Health of the updates",
-        "Means over seeds. The mismatch compares log-probabilities of the sampler with those of "
-        "the trainer before the first update of a batch: it should be tiny. A low effective "
-        "sample size means stale rollouts.",
+        "Means over seeds. The mismatch compares the sampler's log-probabilities with the "
+        "trainer's before the first update of a batch, and should be tiny. A low effective sample "
+        "size means that the rollouts are stale.",
         said,
         figure,
         means[["method", "batch", *HEALTH]],
@@ -213,7 +213,7 @@ def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
 
 
 def line_handles(names: Sequence[str], arms: Arms) -> list[Line2D]:
-    """Handles of a legend for lines without markers."""
+    """Legend handles for lines without markers."""
     return [
         Line2D([], [], linestyle=arm.line, color=arm.colour, label=arm.label)
         for arm in map(arms.__getitem__, names)
@@ -221,12 +221,12 @@ def line_handles(names: Sequence[str], arms: Arms) -> list[Line2D]:
 
 
 def moving_average(values: pd.Series, window: int = WINDOW) -> pd.Series:
-    """Mean of the last `window` values, missing ones left out."""
+    """Mean of the last `window` values, ignoring missing ones."""
     return values.rolling(window, min_periods=1).mean()
 
 
 def mean_over_seeds(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
-    """Every numeric column averaged over the seeds of an arm, batch by batch."""
+    """Average every numeric column over the seeds of an arm, batch by batch."""
     numeric = logs.drop(columns=["seed", "step", "round"]).groupby(["method", "batch"])
     means = numeric.mean().reset_index()
     known = [name for name in arms.trained if name in set(means["method"])]
@@ -241,7 +241,7 @@ def _draw_rounds(axes: np.ndarray, log: pd.DataFrame) -> None:
 
 
 def _log_line(ax: Axes, log: pd.DataFrame, column: str, colour: str, label: str, line: str) -> bool:
-    """Draw the positive values of a column; False when there are none."""
+    """Draw the positive values of a column; return whether there are any."""
     positive = log[log[column] > 0]
     if positive.empty:
         return False
@@ -250,7 +250,7 @@ def _log_line(ax: Axes, log: pd.DataFrame, column: str, colour: str, label: str,
 
 
 def _label_last(ax: Axes, rounds: pd.DataFrame, arms: Arms) -> None:
-    """Write the success of the last round beside its dot."""
+    """Write each arm's last success beside its dot."""
     ends = []
     for name in arms.trained:
         last = rounds[rounds["method"] == name].iloc[-1]

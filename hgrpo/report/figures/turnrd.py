@@ -1,4 +1,4 @@
-"""What TurnRD's weights over the turns look like, round by round, and how its fits went."""
+"""TurnRD's weights over the turns by round, and its fits by epoch."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,11 +26,12 @@ ALWAYS = ("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "validation
 def turnrd(
     logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms, methods: Sequence[str]
 ) -> Drawing | None:
-    """Weights per round above, fits per epoch below; a measure no arm logged has no panel.
+    """Draw weights per round above fits per epoch, with a panel for each logged measure.
 
     Args:
-        logs: from `read_logs`. fits: from `read_fits`.
-        methods: the arms with a TurnRD.
+        logs: from `read_logs`.
+        fits: from `read_fits`.
+        methods: the arms that use TurnRD.
     """
     methods = [name for name in arms.trained if name in methods]
     table = turnrd_table(logs, fits, methods)
@@ -65,12 +66,12 @@ def turnrd(
         "turnrd",
         "training",
         "TurnRD: weights over the turns",
-        "Means over seeds. The first round has no model: every turn gets an equal share. The "
-        "entropy is 1 where all turns weigh the same. A fit follows each round but the last; it is "
-        "drawn between that round and the next: the model of the least validation loss so far, "
-        "from the one at the start to the one that the next round reads, on tasks that no fit of "
-        "the run trains on. CF: shares of praise among the turns "
-        "that counterfactuals were played from, against the weights among the same turns.",
+        "Means over seeds. The first round has no model, so every turn gets an equal share. The "
+        "entropy is 1 if all turns have the same weight. A fit follows each round but the last and "
+        "is drawn between that round and the next. Each point shows the model with the lowest "
+        "validation loss so far, from the initial model to the one that the next round uses, on "
+        "tasks that no fit of the run trains on. CF compares the weights of turns that have "
+        "counterfactuals with each turn's share of their positive verdicts.",
         _said(table, arms, methods),
         figure,
         table,
@@ -78,11 +79,11 @@ def turnrd(
 
 
 def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """Measures in long form, means over seeds: method, measure, round, epoch, value, n_seeds.
+    """Long table of means over seeds: method, measure, round, epoch, value, n_seeds.
 
-    A row of a round has epoch 0 and is the mean of the round's batches. A row of a fit stands
-    under the round it follows and is of the model it would hand on by then, see `kept`: epoch 0 is
-    the one it starts with, its epochs count from 1.
+    The row of a round has epoch 0 and the mean of the round's batches. The row of a fit has the
+    round that the fit follows, and describes the model kept so far (see `kept`): epoch 0 is the
+    initial model, and training epochs count from 1.
     """
     parts = [
         _long(logs[logs["method"].isin(methods)].assign(epoch=0), ROUNDS),
@@ -98,10 +99,10 @@ def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str])
 
 
 def kept(fits: pd.DataFrame) -> pd.DataFrame:
-    """The logs of fits with, for every epoch, the row of the least validation loss up to then.
+    """Replace every epoch's row by the row with the lowest validation loss up to that epoch.
 
-    A fit that stopped early goes on with its last row, up to the longest fit after that round of
-    the same method: a mean over seeds is then of all of them. Epochs count from 0, the start.
+    If a fit stopped early, its last row is repeated up to the longest fit of the same method and
+    round, so that means over seeds include all seeds. Epochs count from 0, the initial model.
     """
     if fits.empty:
         return fits
@@ -117,7 +118,7 @@ def kept(fits: pd.DataFrame) -> pd.DataFrame:
 
 
 def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
-    """Mean of each run's rows first, of the seeds then; what was not logged has no row."""
+    """Average over each run's rows, then over seeds; a measure that was not logged has no row."""
     keys = ["method", "measure", "round", "epoch"]
     long = rows.melt(
         ["method", "seed", "round", "epoch"], list(measures), "measure", "value"
@@ -127,7 +128,7 @@ def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
-    """One line over the rounds, or one per fit, which ends where the next round begins."""
+    """Draw one line over the rounds, or one line per fit that ends at the next round."""
     look = {"color": arm.colour, "marker": arm.marker, "markersize": 3.5, "linewidth": 1.2}
     if rows["measure"].isin(list(ROUNDS)).all():
         ax.plot(rows["round"], rows["value"], arm.line, **look)
@@ -142,7 +143,7 @@ def _handle(ax: Axes, arm: Arm):
 
 
 def _said(table: pd.DataFrame, arms: Arms, methods: Sequence[str]) -> str:
-    """The last round's weights against progress, and the last fit's prediction of the return."""
+    """The last values of three correlations, per method."""
     said = []
     for name in methods:
         mine = table[table["method"] == name]
@@ -150,8 +151,8 @@ def _said(table: pd.DataFrame, arms: Arms, methods: Sequence[str]) -> str:
             f"{title} {rows['value'].iloc[-1]:.2f}"
             for measure, title in (
                 ("alpha_progress_corr", "correlation with progress"),
-                ("return_corr", "of the predicted with the true return"),
-                ("alpha_cf_corr", "with counterfactual verdicts"),
+                ("return_corr", "correlation of predicted and true return"),
+                ("alpha_cf_corr", "correlation with counterfactual verdicts"),
             )
             if len(rows := mine[mine["measure"] == measure])
         ]
