@@ -14,8 +14,8 @@ from hgrpo.learning.advantages import (
     trajectory_advantages,
     turn_advantages,
 )
+from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
-from hgrpo.study.method import MethodConfig
 from hgrpo.trajectories.trajectory import Trajectory
 
 

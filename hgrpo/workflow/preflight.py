@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hgrpo.config.user_path import user_path
 from hgrpo.envs import kinds as environments
 from hgrpo.errors import UserError
-from hgrpo.study.method import MethodConfig
+from hgrpo.learning.method import MethodConfig
 from hgrpo.study.study import Study
 
 

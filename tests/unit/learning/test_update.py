@@ -11,9 +11,9 @@ from hgrpo.credit.base import Context, Group
 from hgrpo.credit.make import make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.batch import group_advantages, training_sequences
+from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import KlConfig
 from hgrpo.policy.logprobs import make_batch
-from hgrpo.study.method import MethodConfig
 
 
 @pytest.fixture(scope="module")

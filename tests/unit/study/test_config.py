@@ -14,8 +14,8 @@ from hgrpo.cli.schema import SECTIONS, schemas
 from hgrpo.config.read import did_you_mean, read_yaml, validate
 from hgrpo.envs.kinds import environment_settings
 from hgrpo.errors import UserError
+from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig
-from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import load_study
 from hgrpo.workflow.rules import as_json
 

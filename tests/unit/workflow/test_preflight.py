@@ -8,9 +8,9 @@ from places import PROJECT
 
 from hgrpo.credit.judge.prices import OPENAI
 from hgrpo.errors import UserError
+from hgrpo.learning.method import MethodConfig
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.order import STAGES
-from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import load_study
 from hgrpo.workflow.preflight import (
     check_slurm,
