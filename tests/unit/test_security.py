@@ -472,7 +472,9 @@ def test_a_member_larger_than_any_game_is_not_unpacked(tmp_path, monkeypatch):
     path = tmp_path / "games.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("json_2.1.1/train/task/trial/game.tw-pddl", b" " * 1001)
-    with pytest.raises(UserError, match=r"games\.zip: .*game\.tw-pddl: 1,001 bytes are too many for a game"):
+    with pytest.raises(
+        UserError, match=r"games\.zip: .*game\.tw-pddl: 1,001 bytes are too many for a game"
+    ):
         download._unpack(path, tmp_path)
     assert os.listdir(tmp_path) == ["games.zip"]
 
