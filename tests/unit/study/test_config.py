@@ -323,7 +323,7 @@ def test_did_you_mean_lists_what_is_known_when_nothing_is_near():
 
 def test_stage_settings_are_plain_and_sorted(configs):
     study = load_study(configs / "studies/bakeoff.yaml")
-    for stage in ("config", "assets", "expert", "base", "sft", "merge", "figures", "report"):
+    for stage in ("study_config", "assets", "expert", "base", "sft", "merge", "figures", "report"):
         text = as_json(stage_settings(study, stage))
         assert as_json(json.loads(text)) == text
     assert json.loads(as_json(study.resolved())) == study.resolved()

@@ -99,7 +99,7 @@ def refused(command, capsys, *given, **named):
 @pytest.mark.parametrize(
     "credit, message",
     [
-        ({"fit": {"epoch": 2}}, "--config: credit: fit.epoch: unknown key; did you mean 'epochs'?"),
+        ({"fit": {"epoch": 2}}, "--config: credit.fit.epoch: unknown key; did you mean 'epochs'?"),
         ({"fit": {"rank_margin": 0.2}}, "rank_margin: 0.2 is read only with a rank_weight"),
     ],
 )
