@@ -151,8 +151,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         groups_for,
     )
     from hgrpo.report.credit_tables import write
+    from hgrpo.trajectories.played_groups import read_groups
     from hgrpo.trajectories.replay import add_fingerprints
-    from hgrpo.trajectories.store import read_groups
 
     began = time.perf_counter()
     # The reference first, then the study's order.
