@@ -16,11 +16,7 @@ _BYTES_PER_TOKEN = 4
 
 
 def judge(text: JudgeText, goal: str, records: Sequence[Record]) -> list[list[float]]:
-    """Scores of every turn of every trajectory.
-
-    Args:
-        text: the environment's.
-        goal, records: as `record.read` finds them in a prompt.
+    """Scores of every turn of every trajectory that `record.read` finds in a prompt.
 
     Raises:
         RubricError: the environment has no rubric.

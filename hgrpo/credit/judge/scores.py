@@ -50,7 +50,7 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
     Args:
         text: the answer, in the form of `prompts.answer_format`.
         turns: number of turns of each trajectory shown.
-        variant: `trajectory` (one trajectory) or `group`.
+        variant: what the call showed.
 
     Raises:
         CallError: "malformed" (not JSON of the requested form), "wrong_length" (not exactly one

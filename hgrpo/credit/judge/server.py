@@ -145,10 +145,9 @@ def complete(body: bytes, fault: str | None = None) -> dict:
     if model != rubric.MODEL:
         said = f"only {rubric.MODEL!r} is served, not {model!r}"
         raise RefusalError(said, 404, "model_not_found")
-    variants = [known for known in get_args(Variant) if asked == answer_format(known)]
-    if not variants:
+    variant = next((known for known in get_args(Variant) if asked == answer_format(known)), None)
+    if variant is None:
         raise RefusalError("response_format asks for another form than scores")
-    (variant,) = variants
     try:
         environment, goal, records = read(message)
         scores = rubric.judge(load(environment).judge_text(), goal, records)
