@@ -179,7 +179,7 @@ def compute(
             rows += [row for group in assign_all(assigner, part) for row in group]
             on_done(sum(len(group.trajectories) for group in part))
     except UserError as error:
-        # The other methods can still be compared without a service that cannot be reached.
+        # If the service cannot be reached, the other methods can still be compared.
         if not declared.may_be_unreachable:
             raise
         computation.note = f"left out: {error}"

@@ -9,8 +9,16 @@ from hgrpo.credit.judge.prompts import Prompt
 from hgrpo.credit.judge.settings import Settings
 
 _COUNTS = (
-    *("judged", "cache_hits", "calls", "retries", "input_tokens", "output_tokens"),
-    *("dollars", "dollars_unconfirmed", "fallbacks", "fallback_share"),
+    "judged",
+    "cache_hits",
+    "calls",
+    "retries",
+    "input_tokens",
+    "output_tokens",
+    "dollars",
+    "dollars_unconfirmed",
+    "fallbacks",
+    "fallback_share",
     *(f"failed_{reason}" for reason in CALL_FAILURES),
     *(f"fallback_{reason}" for reason in FALLBACKS),
 )
@@ -120,7 +128,7 @@ class Account:
         )
 
     def settle(self, aside: float, dollars: float) -> None:
-        """Replace the dollars set aside for a call by its cost: 0 if the server refused it."""
+        """Replace the dollars set aside for a call by its cost; a refused call costs 0."""
         if dollars != aside:
             self._database.execute(
                 f"UPDATE spend SET dollars = dollars + (:dollars - :aside) WHERE {_HERE}",

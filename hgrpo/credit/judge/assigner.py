@@ -106,7 +106,7 @@ class JudgeCredit(CreditAssigner):
         ]
 
     def _answers(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
-        """Key -> answer. Equal questions are asked once; everything is counted."""
+        """Answers by the key of their question. Equal questions are asked once; all are counted."""
         distinct = {question.key: question for question in questions}
         known = {key: self._cache.get(question) for key, question in distinct.items()}
         unknown = {key: distinct[key] for key, answer in known.items() if answer is None}

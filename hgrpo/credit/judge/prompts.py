@@ -50,7 +50,7 @@ class Prompt:
 def prompt(
     environment: str, primer: str, trajectories: Sequence[Trajectory], variant: Variant
 ) -> Prompt:
-    """The call that asks for the scores of trajectories of one task, each with at least one turn."""
+    """The call that asks for the scores of trajectories of one task; each has a turn or more."""
     turns = tuple(len(trajectory.turns) for trajectory in trajectories)
     lines = [primer]
     if variant == "group":

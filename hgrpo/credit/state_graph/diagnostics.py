@@ -34,7 +34,7 @@ class Correlation:
 
 
 class Tally:
-    """Counts over groups."""
+    """Adds up what the log says about the groups since the last report."""
 
     def __init__(self, settings: Settings) -> None:
         self._weight = settings.trajectory.weight

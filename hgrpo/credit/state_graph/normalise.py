@@ -9,7 +9,7 @@ from hgrpo.credit.state_graph.graph import Graph
 from hgrpo.credit.state_graph.settings import Term
 
 EPS = 1e-6
-# Equal values differ by rounding; a deviation below this counts as 0.
+# Rounding makes equal values differ; a deviation below this counts as 0.
 ZERO = 1e-12
 # A single credit below this counts as 0, because the sign rule would turn rounding into 1.
 ZERO_SIGN = 1e-9

@@ -38,7 +38,9 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
         check_checksum(weights_path)
         weights = load_file(weights_path)
     except FileNotFoundError as error:
-        raise UserError(f"{error.filename}: missing; is {folder} a fitted TurnRD?") from None
+        # The safetensors library does not fill in the name.
+        missing = error.filename or weights_path
+        raise UserError(f"{missing}: missing; is {folder} a fitted TurnRD?") from None
     except ValueError as error:
         raise UserError(f"{card_path}: corrupted ({error})") from None
     fitted = ModelSettings(**card["settings"])

@@ -285,5 +285,5 @@ def test_a_broken_model_is_named(tmp_path, name, mistake):
     with pytest.raises(UserError, match=f"{name}: {mistake}"):
         load_model(tmp_path, Settings(model=SMALL))
     path.unlink()
-    with pytest.raises(UserError, match="missing"):
+    with pytest.raises(UserError, match=f"{name}: missing"):
         load_model(tmp_path, Settings(model=SMALL))
