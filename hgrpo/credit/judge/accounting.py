@@ -9,16 +9,8 @@ from hgrpo.credit.judge.prompts import Prompt
 from hgrpo.credit.judge.settings import Settings
 
 _COUNTS = (
-    "judged",
-    "cache_hits",
-    "calls",
-    "retries",
-    "input_tokens",
-    "output_tokens",
-    "dollars",
-    "dollars_unconfirmed",
-    "fallbacks",
-    "fallback_share",
+    *("judged", "cache_hits", "calls", "retries", "input_tokens", "output_tokens"),
+    *("dollars", "dollars_unconfirmed", "fallbacks", "fallback_share"),
     *(f"failed_{reason}" for reason in CALL_FAILURES),
     *(f"fallback_{reason}" for reason in FALLBACKS),
 )

@@ -2,15 +2,8 @@
 
 # Of a call. `rejected`: no retry would help (a prompt that is too long, for example).
 CALL_FAILURES = (
-    "rate_limit",
-    "quota",
-    "timeout",
-    "connection",
-    "server",
-    "rejected",
-    "malformed",
-    "wrong_length",
-    "out_of_range",
+    *("rate_limit", "quota", "timeout", "connection", "server", "rejected"),
+    *("malformed", "wrong_length", "out_of_range"),
 )
 # Of a trajectory that got uniform credit: the failure of its last call, or a cap.
 FALLBACKS = (*CALL_FAILURES, "call_cap", "dollar_cap")
