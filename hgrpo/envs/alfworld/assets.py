@@ -6,9 +6,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hgrpo.config.user_path import user_path
 from hgrpo.envs.alfworld import folder, generator
-from hgrpo.envs.alfworld.download import fetch_games
 from hgrpo.envs.alfworld.gamefile import compile_game, content_hash
 from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.settings import AlfworldSettings
@@ -16,17 +14,6 @@ from hgrpo.envs.alfworld.vocabulary import PUT
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
-
-
-def data_files(config: AlfworldSettings) -> list[dict]:
-    """The downloaded archives of the games; the panels hold the hash of each game.
-
-    Raises:
-        UserError: a download fails.
-    """
-    if not config.games.download:
-        return []
-    return fetch_games(user_path(config.games.folder or "", "games.folder"))
 
 
 def make(

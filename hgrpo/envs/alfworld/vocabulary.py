@@ -57,10 +57,7 @@ RECEPTACLES = {
     "BathtubBasin": ReceptacleType(_BATHROOM, False, False, _words("Cloth HandTowel SoapBar")),
     "Bed": ReceptacleType(_BEDROOM, False, False, _words("Book CellPhone Laptop Pillow")),
     "Cabinet": ReceptacleType(
-        _KITCHEN | _BATHROOM,
-        True,
-        True,
-        _DISHES | _COOKWARE | _BATH | _words("Book CD"),
+        _KITCHEN | _BATHROOM, True, True, _DISHES | _COOKWARE | _BATH | _words("Book CD")
     ),
     "CoffeeMachine": ReceptacleType(_KITCHEN, False, False, _words("Mug")),
     "CounterTop": ReceptacleType(_KITCHEN | _BATHROOM, False, True, _TABLE),
@@ -70,10 +67,7 @@ RECEPTACLES = {
     "Dresser": ReceptacleType(_BEDROOM, False, False, _DESK),
     "Fridge": ReceptacleType(_KITCHEN, True, False, _FOOD | _DISHES | _words("Pan Pot")),
     "GarbageCan": ReceptacleType(
-        _ALL,
-        False,
-        False,
-        (_FOOD | _BATH | _words("CD Pen Pencil")) - _words("Candle"),
+        _ALL, False, False, (_FOOD | _BATH | _words("CD Pen Pencil")) - _words("Candle")
     ),
     "Microwave": ReceptacleType(_KITCHEN, True, False, (_FOOD | _DISHES) - _words("Lettuce")),
     "Safe": ReceptacleType(_BEDROOM, True, False, _SMALL),
