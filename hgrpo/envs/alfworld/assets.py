@@ -12,7 +12,6 @@ from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.settings import AlfworldSettings
 from hgrpo.envs.alfworld.vocabulary import PUT
 from hgrpo.envs.base import Task
-from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
 
 
@@ -28,7 +27,7 @@ def make(
         UserError: a game's commands are not in the language of `grammar`, or its walkthrough
             does not win.
     """
-    sizes = {split: getattr(config.panels, split) for split in SPLITS}
+    sizes = config.panels.model_dump()
     root = out / "games"
     if config.games.generate is not None:
         source = generator.generate(config.games.generate, sizes, config.grammar, seed)
