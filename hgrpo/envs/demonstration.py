@@ -34,8 +34,8 @@ def play(
     Args:
         opening: what the reset returned.
         source: who plays, for the row.
-        player: given the text that answered its last action (None at first), it returns the next
-            action, or None to stop.
+        player: maps the text that answered its last action (None at first) to the next action, or
+            to None to stop.
         turn_cap: turns after which the episode ends.
     """
     observations, actions = [opening.text], []
@@ -68,15 +68,15 @@ def play(
 
 
 def replayed(actions: Iterable[str]) -> Callable[[str | None], str | None]:
-    """A player that plays these actions, whatever answers them."""
+    """A player that plays these actions, whatever the answers."""
     left = iter(actions)
     return lambda answer: next(left, None)
 
 
 def shared_out(trajectories: int, panel: list[Task]) -> Iterator[tuple[Task, int]]:
-    """Tasks in panel order, each as often as its share; with the number of the repetition.
+    """Tasks in panel order, each as often as its share, with the number of the repetition.
 
-    The first tasks are played once more where the panel does not divide `trajectories`.
+    The first tasks are played once more if the panel does not divide `trajectories`.
     """
     each, rest = divmod(trajectories, len(panel))
     for index, task in enumerate(panel):

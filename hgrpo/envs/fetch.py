@@ -110,7 +110,7 @@ class _Part:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def validator(self, source: Source) -> str | None:
-        """The server's name of this version; None if it gave none or the address has changed."""
+        """The server's name of this version; None if it gave none or the address changed."""
         try:
             note = json.loads(self._note.read_text())
             return note["validator"] if note["url"] == source.url else None
@@ -122,7 +122,6 @@ class _Part:
         return self.validator(source) is not None or source.sha256 is not None
 
     def begin(self, source: Source, validator: str | None) -> None:
-        """Start this version of the file anew, from byte 0."""
         self.path.write_bytes(b"")
         self._note.write_text(json.dumps({"url": source.url, "validator": validator}))
 
@@ -136,7 +135,6 @@ def _request(source: Source, part: _Part) -> None:
 
     Raises:
         _PassingError: there is no answer, a temporary error, or less data than announced.
-        UserError: another request would fail too.
     """
     # Compressed bytes can be neither counted nor resumed.
     headers = {"Accept-Encoding": "identity"}

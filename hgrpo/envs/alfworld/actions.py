@@ -21,12 +21,11 @@ class Action:
         fluent: names of the predicates that actions change.
 
     Attributes:
-        pattern: the template as literals and parameter positions; None if the command's text
+        pattern: the template as literal texts and parameter positions; None if the command's text
             depends on more than the arguments.
-        named: selects the arguments that the command's text depends on; unused if `pattern` is
-            None.
-        watches: indexes whose facts decide which arguments apply. They are the key of a cache of
-            those arguments; None if they hold too many facts for that.
+        named: picks the arguments that the command's text depends on, if there is a `pattern`.
+        watches: the indexes whose facts decide which arguments apply; None if these are too many
+            facts for the key of a cache.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class Action:
     def applicable(
         self, facts: Facts, frame: Frame, given: dict[int, int] | None = None
     ) -> list[Arguments]:
-        """Argument tuples that apply now, each once; `given` fixes template parameters."""
+        """Argument tuples that apply now, each once; `given` fixes some of them, by slot."""
         frame[self._found] = found = []
         for slot, entity in (given or {}).items():
             frame[slot] = entity
@@ -87,9 +86,9 @@ class Action:
     def parse(
         self, command: str, entities: dict[str, list[int]]
     ) -> Iterable[dict[int, int] | None]:
-        """All readings of `command` by the template: slots, and the entities they name.
+        """Every way to read `command` by the template, as entities by slot.
 
-        Without a pattern there is one reading, None: any arguments may fit.
+        None stands for "any arguments": without a pattern, all must be tried.
         """
         if self.pattern is None:
             return [None]
@@ -143,7 +142,7 @@ def _pattern(
 def _mentioned(
     template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int]
 ) -> tuple[int, ...]:
-    """Positions of the arguments that a template's expressions and queries read."""
+    """Positions of the arguments that the template's text depends on."""
     found: set[int] = set()
     variables = {name: slot for (name, _), slot in placeholders.items()}
     for symbol in template:
@@ -159,9 +158,8 @@ def _mentioned(
 def _idle_test(schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int]) -> Step | None:
     """A test of whether an action changes nothing; None if it always changes something.
 
-    The planner's translator drops such operators, for example going to the place one is at. An
-    action changes nothing if each fact that it adds is a precondition and each fact that it deletes
-    is added again.
+    An action changes nothing if each fact that it adds is a precondition and each fact that it
+    deletes is added again, such as going to where one is. The planner's translator drops it.
     """
     # For each effect, the pairs of slots whose equality makes it change nothing.
     ways: list[list[list[tuple[int, int]]]] = []

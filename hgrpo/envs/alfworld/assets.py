@@ -24,8 +24,7 @@ def make(
         skipped: reason -> number of games left out; updated here.
 
     Raises:
-        UserError: a game's commands are not in the language of `grammar`, or its walkthrough
-            does not win.
+        UserError: a game's commands are not in the language of `grammar`, or its walkthrough loses.
     """
     sizes = config.panels.model_dump()
     root = out / "games"
@@ -43,7 +42,6 @@ def make(
 
 
 def _check(game: dict, name: str, language: str) -> None:
-    """Raise UserError unless the commands are in `language` and the walkthrough, if any, wins."""
     if f'"{PUT[language].format("{o}", "{r}")}"' not in game["grammar"]:
         raise UserError(f"{name}: env.grammar is {language!r}, but this game's commands differ")
     play = NativeGame(compile_game(game, name))

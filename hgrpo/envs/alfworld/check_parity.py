@@ -1,9 +1,9 @@
 """Check the native ALFWorld engine against the official one on a folder of games.
 
 Both engines play each game's walkthrough and random walks, in the language of the file and in the
-older one ("put X in/on Y"). After every command their feedback, their admissible commands and their
-won flags must be equal. A cache speeds up the official engine; --stock-steps also plays it without
-the cache, which gives the speed ratio. Needs the extra `alfworld`.
+older one ("put X in/on Y"). After every command, feedback, admissible commands and the won flag
+must be equal. The official engine runs with a cache. --stock-steps also plays it without the cache,
+and gives the speed ratio. Needs the extra `alfworld`.
 
 Example:
   python -m hgrpo.envs.alfworld.check_parity ~/alfworld/json_2.1.1/valid_seen --stock-steps 20
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def summarise(reports: list[GameReport]) -> dict:
-    """Totals of all games; rates are steps per second, with the commands listed at every step."""
+    """Totals of all games; rates are steps per second, listing the commands at every step."""
     mismatches = [mismatch for report in reports for mismatch in report.mismatches]
     stock_steps = sum(report.stock_steps for report in reports)
     stock = sum(report.stock_seconds for report in reports)

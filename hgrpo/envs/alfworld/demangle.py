@@ -1,8 +1,8 @@
 """The names that players see, made from the ids in ALFRED's problems.
 
 `mug_bar__minus_00_dot_84_bar_...` becomes `mug 2`: the ids of a kind are sorted and numbered
-downwards. An id without coordinates keeps its name and gets a trailing space. `basin` is appended
-to the kind of an id that contains it. The official names have the same quirks.
+downwards. An id that contains `basin` adds it to its kind. An id without coordinates keeps its name
+and gets a trailing space. The official names have the same quirks.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ _SYMBOLS = (
 
 
 def shown_names(ids: Iterable[str]) -> dict[str, str]:
-    """Id -> shown name. The numbers depend on all the ids together."""
+    """Id -> shown name. Each number depends on all the ids."""
     kinds: dict[str, str | None] = {}
     for name in sorted(ids):
         kind, bar, _ = name.partition("_bar_")

@@ -48,10 +48,7 @@ def demonstrate(
 def ceiling(
     config: AlfworldSettings, assets: Path, panel: list[Task], seed: int
 ) -> list[dict] | None:
-    """Rows of the informed searcher; None for games that we did not generate.
-
-    It knows where things usually lie, which only the generator's settings tell.
-    """
+    """Rows of a searcher that knows the generator's habits; None for games from a folder."""
     if config.games.generate is None:
         return None
     env = AlfworldEnv(assets, config.engine)

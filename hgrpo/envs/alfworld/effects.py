@@ -1,7 +1,7 @@
 """The facts that actions change, and the extra facts that the official engine's texts read.
 
-A text may read `not_p(x)`. That fact exists once an action has deleted p(x), if p(x) is reachable.
-Texts read conditional effects as if every condition held, with additions before deletions.
+A text may read `not_p(x)`. That fact holds once an action has deleted p(x), if p(x) is reachable.
+To a text, conditional effects always happen, additions before deletions.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from hgrpo.envs.alfworld.matching import FormulaCompiler, Frame, Slots, Step
 
 @dataclass(frozen=True)
 class _Row:
-    """One effect: it makes a fact of `predicate`, with arguments from a frame, true or false.
+    """One effect: makes a fact of `predicate`, with arguments from a frame, true or false.
 
-    `negation` is the number of `not_p`, for texts that read it.
+    `negation` is the number of `not_p` if some text reads it.
     """
 
     predicate: int
@@ -45,8 +45,8 @@ class EffectCompiler:
     """Compiles the effects of a domain's actions.
 
     Args:
-        negations: number of `p` to number of `not_p`, for those that texts read.
-        shadows: number of `p` to the number that texts read instead, for predicates with
+        negations: number of `p` -> number of `not_p`, if some text reads it.
+        shadows: number of `p` -> number of the predicate that texts read in its place, if it has
             conditional effects.
     """
 
@@ -114,7 +114,7 @@ class EffectCompiler:
 class Reachability:
     """The facts that could become true if actions never deleted anything and negations held.
 
-    The planner's translator knows no other facts: deleting one of the others adds no `not_p`.
+    The planner's translator knows only these; deleting any other fact adds no `not_p`.
     """
 
     def __init__(self, domain: pddl.Domain, vocabulary: Vocabulary, sizes: dict[str, int]) -> None:

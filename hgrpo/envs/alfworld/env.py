@@ -79,7 +79,6 @@ class AlfworldEnv(PickledByReplay):
         )
 
     def admissible_commands(self) -> list[str]:
-        """Commands that the engine accepts in this state, sorted; computed on call."""
         if self._play is None:
             raise RuntimeError("admissible_commands before reset")
         return self._play.engine.admissible_commands()
@@ -92,7 +91,7 @@ class AlfworldEnv(PickledByReplay):
 
 
 class _NativePlay:
-    """The native engine, with the potential of its facts."""
+    """One game in the native engine."""
 
     def __init__(self, game: Game) -> None:
         self.engine = NativeGame(game.compiled)
@@ -109,7 +108,6 @@ class _NativePlay:
         return self.game.potential.value(self._facts(), self.engine.won)
 
     def changed(self) -> list[tuple]:
-        """The agent's place, and the facts that differ from the start."""
         return changed(self._facts(), self._start)
 
     def _facts(self) -> View:
@@ -121,7 +119,7 @@ class _NativePlay:
 
 
 class _OfficialPlay(_NativePlay):
-    """The official engine; its facts are read in the native engine's entity numbers."""
+    """One game in the official engine; facts use the native engine's entity numbers."""
 
     def __init__(self, game: Game) -> None:
         super().__init__(game)

@@ -1,9 +1,9 @@
 """A scripted searcher that plays like a stranger in the house.
 
 It reads only what an agent reads: the opening text with the goal, then one observation per
-command. It leaves room for improvement. It does not know where things usually lie; it dawdles,
-returns to places it has searched, and closes what it opened, as often as its settings say. With
-`favourites` it is the informed searcher, whose success is the ceiling of a study.
+command. It does not know where things usually lie. It dawdles, returns to places it has searched,
+and closes what it opened, as often as its settings say. With `favourites` it knows where things
+usually lie; its success is then the ceiling of a study.
 """
 
 import re
@@ -105,7 +105,7 @@ class Searcher:
             self.seen[self.home].append(item)
 
     def _may_fetch(self, place: str) -> bool:
-        """Whether a target may be taken from `place`; of two targets, the delivered one stays."""
+        """Whether a target may be taken from `place`: one that was delivered stays there."""
         if place == self.home:
             return False
         one = KINDS[self.goal.task_type].copies == 1
@@ -125,7 +125,7 @@ class Searcher:
         raise UserError(f"the room lists no {kind}, which the goal needs: {self.listed}")
 
     def _find(self, kind: str, allowed: Callable[[str], bool]) -> Search:
-        """Search until an object of the type is seen in an allowed place; (place, object)."""
+        """Search until an object of a type is seen in an allowed place; return (place, object)."""
         while True:
             for place, items in self.seen.items():
                 for item in items:
@@ -152,7 +152,7 @@ class Searcher:
         yield from self._reach(fresh[int(self.rng.integers(len(fresh))) if at_random else 0])
 
     def _preferred(self, kind: str) -> list[str]:
-        """Receptacles, in the order in which this searcher tries them."""
+        """Receptacles in the order in which to try them."""
         if self.favourites is None:
             return self.order
         usual = self.favourites({_kind(place) for place in self.listed}, kind)
@@ -184,7 +184,6 @@ class Searcher:
             self.seen.setdefault(place, [])
 
     def _note(self, place: str, answer: str) -> None:
-        """Store what an observation says about `place`."""
         if answer.endswith(f"The {place} is closed."):
             self.shut.add(place)
             return
@@ -195,12 +194,11 @@ class Searcher:
 
 
 def _kind(name: str) -> str:
-    """ "mug" of "mug 1"."""
     return name.partition(" ")[0]
 
 
 def informed(config: SearcherSettings) -> SearcherSettings:
-    """The same settings without the bad habits, for the informed searcher."""
+    """The settings without the bad habits."""
     return config.model_copy(
         update={"random_pick": 0.0, "dawdle": 0.0, "revisit": 0.0, "close_after_open": 0.0}
     )

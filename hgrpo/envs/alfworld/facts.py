@@ -13,7 +13,7 @@ Fact = int | tuple[int, ...]
 
 
 def key_getter(positions: tuple[int, ...]) -> Callable:
-    """A function that picks the items at `positions`: the bare item for one, () for none."""
+    """A function that picks the items at `positions`: a bare item for one, () for none."""
     return itemgetter(*positions) if positions else lambda _: ()
 
 
@@ -28,15 +28,15 @@ class Vocabulary:
         return self.predicates.setdefault(name, len(self.predicates))
 
     def pattern(self, predicate: int, known: tuple[int, ...]) -> int:
-        """The index that lists, sorted, the facts of `predicate` by their `known` arguments."""
+        """Number of the index that lists facts of `predicate` by their `known` arguments."""
         return self.patterns.setdefault((predicate, known), len(self.patterns))
 
 
 class Facts:
     """`sets[predicate]` holds the facts; `index[pattern]` maps known arguments to sorted facts.
 
-    Copies share the predicates that no action changes, and the tuples of all indexes. For some
-    predicates `possible` holds the only facts whose deletion adds a `not_p` fact.
+    Copies share the predicates that no action changes, and the tuples of all indexes. If `possible`
+    has an entry for a predicate, only deleting one of its facts adds a `not_p` fact.
     """
 
     __slots__ = ("fluent", "fluent_patterns", "index", "possible", "sets", "watchers")

@@ -23,8 +23,8 @@ def collect(
 ) -> Iterator[tuple[str, GameFiles]]:
     """Yield (split, game) in panel order: task types in turn, games of a type shuffled by `seed`.
 
-    Three kinds of games are left out, counted by reason in `skipped`: those that the official
-    loader leaves out, those won at reset, and those with the content of an earlier game.
+    Some games are left out, counted by reason in `skipped`: those that the official loader leaves
+    out, those won at reset, and those with the content of an earlier game.
 
     Raises:
         UserError: a folder is missing or holds a bad file, it has fewer games than `sizes` wants,
@@ -52,7 +52,6 @@ def collect(
 
 
 def _check_number(config: GamesSettings, split: str, place: Path, listing: Listing) -> None:
-    """Raise UserError unless a split has the number of playable games in `games.expected`."""
     found = len(listing.tasks)
     expected = config.expected.model_dump()[split] if config.expected else found
     if found != expected:
@@ -65,7 +64,7 @@ def _check_number(config: GamesSettings, split: str, place: Path, listing: Listi
 
 
 def _in_turn(tasks: list[Task], name: tuple) -> list[Task]:
-    """Tasks with their types in turn, so that every prefix is as stratified as possible."""
+    """The tasks with their types in turn, so that every prefix is stratified."""
     queues: dict[str, list[Task]] = {}
     for task in tasks:
         queues.setdefault(task.task_type, []).append(task)

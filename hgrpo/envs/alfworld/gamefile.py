@@ -29,7 +29,7 @@ class Game:
     Attributes:
         goal: the sentence after "Your task is to: ", with the full stop the file gives it.
         walkthrough: commands that win the game, if the file has them.
-        moves: per action of the domain, whether it may change the potential.
+        moves: for each action of the domain, whether it may change the potential.
     """
 
     folder: Path
@@ -55,8 +55,8 @@ _canonical_domain = lru_cache(maxsize=16)(pddl.canonical)
 def content_hash(game: dict) -> str:
     """SHA-256 (hex) of what defines a game: domain, grammar and problem.
 
-    Comments, case and spacing of the PDDL do not enter it. Neither do the problem's name, the
-    walkthrough, and other keys of the file.
+    It ignores comments, case and spacing of the PDDL, the problem's name, the walkthrough, and
+    other keys of the file.
     """
     problem = _PROBLEM_NAME.sub("( problem _ )", pddl.canonical(game["pddl_problem"]), count=1)
     parts = (_canonical_domain(game["pddl_domain"]), game["grammar"].strip(), problem)
@@ -85,7 +85,7 @@ def read_task_type(folder: Path) -> str:
     """The task type in a folder's traj_data.json.
 
     Raises:
-        UserError: the file is missing or malformed, or the type is not one of the six.
+        UserError: the file is missing or malformed, or the type is unknown.
     """
     path = folder / TASK_FILE
     data = _read_json(path)
@@ -134,7 +134,7 @@ def load_compiled(folder: Path) -> Game:
     """The game in `folder`, compiled. This process keeps the latest 4096.
 
     Raises:
-        UserError: the files are missing or malformed, or the game is won at reset.
+        UserError: as `read_game`, `read_task_type` and `compile_game`.
     """
     path = folder / GAME_FILE
     data = read_game(folder)
@@ -169,8 +169,8 @@ def native_potential(game: CompiledGame) -> Potential:
 def list_games(root: Path) -> Listing:
     """Every playable game below `root`, each read and compiled once (about 2 ms a game).
 
-    As in the official package, tasks with movable receptacles or slicing, folders without a game
-    file, and games marked unsolvable are left out. So are games won at reset.
+    Left out are games won at reset and, as in the official package, tasks with movable receptacles
+    or slicing, folders without a game file, and games marked unsolvable.
 
     Raises:
         UserError: `root` is not a folder, a file is malformed, or no game remains.

@@ -37,8 +37,8 @@ def generate(
     in their distractors could be solved from memory.
 
     Game i of a split has task type i modulo the number of types, so that every prefix of a panel
-    is stratified. A game depends on (seed, split, i). Only if its first draw repeats an earlier
-    game does it depend on the games before it.
+    is stratified. A game depends on (seed, split, i), and on earlier games only if its first draw
+    repeats one of them.
 
     Raises:
         UserError: the settings name an unknown type or a task type that cannot be played, or they

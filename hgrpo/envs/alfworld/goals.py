@@ -13,7 +13,7 @@ class TaskKind:
     Attributes:
         sentences: ALFWorld's goal templates, over {obj}, {recep} and {toggle} in lower case.
         condition: the PDDL goal, over {obj}, {recep} and {toggle} as type names.
-        change: the change of state that is asked for, a key of `vocabulary.TOOLS`, or "".
+        change: what must be done to the object, a key of `vocabulary.TOOLS`, or "".
         copies: how many objects of the target's type the task needs.
     """
 

@@ -32,7 +32,7 @@ Expression = tuple[tuple[Attribute | str, ...], ...]
 
 @dataclass(frozen=True)
 class RuleCall:
-    """`#name#`; the name may contain parentheses and is looked up as written."""
+    """`#name#`; the name may contain parentheses."""
 
     name: str
 
@@ -65,7 +65,7 @@ Symbol = str | RuleCall | Each
 
 @dataclass(frozen=True)
 class Alternative:
-    """A right-hand side that is used if `condition` has an assignment, or is empty."""
+    """A right-hand side for when `condition` has an assignment; an empty one always holds."""
 
     condition: Query
     symbols: tuple[Symbol, ...]

@@ -33,7 +33,7 @@ class House:
 
 
 class Household:
-    """Everything that the generator may draw from, under given settings.
+    """What the generator may draw from, under given settings.
 
     Raises:
         UserError: a type is unknown, or a task type cannot be played with these types and rooms.
@@ -132,7 +132,7 @@ class Household:
         return House(room, tuple(receptacles), placed), goal
 
     def _place(self, rng: np.random.Generator, room: str, target: str, places: list[str]) -> str:
-        """One of `places` for an object: a favourite with probability `habits.strength`."""
+        """One of `places`: a favourite with probability `habits.strength`."""
         usual = self.favourites(room, target)
         favoured = [place for place in places if place in usual]
         others = [place for place in places if place not in usual]

@@ -1,8 +1,8 @@
 """Conjunctive queries over facts, compiled to nested closures.
 
 A query works on a frame, a list with one slot per variable or constant. It fills the free slots
-with one assignment after the other and calls `then(facts, frame)` for each. A true return value
-stops it.
+with one assignment after another, calls `then(facts, frame)` for each, and stops once that returns
+True.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class Slots:
         return len(self.places) + len(self.constants)
 
     def frame(self, entities: dict[str, int]) -> Frame:
-        """A frame with this game's constants; a missing constant equals no entity."""
+        """A frame with this game's constants; -1 for one that the game does not have."""
         frame: Frame = [None] * self._size()
         for name, place in self.constants.items():
             frame[place] = entities.get(name, -1)
@@ -46,7 +46,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class Relation:
-    """A positive literal: the number of a predicate, and the slots of its arguments."""
+    """A condition on a fact: the number of its predicate, and the slots of its arguments."""
 
     predicate: int
     slots: tuple[int, ...]
@@ -58,7 +58,7 @@ def type_predicate(kind: str) -> str:
 
 
 def succeed(facts: Facts, frame: Frame) -> bool:
-    """Ends a query that only asks whether there is an assignment."""
+    """The last step of a query that only asks whether there is an assignment."""
     return True
 
 
@@ -194,13 +194,13 @@ class FormulaCompiler:
     def find(
         self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str], then: Step
     ) -> list[Step]:
-        """Steps that together find all ways to make `formula` true, with `scope` filled."""
+        """Steps that together find every assignment that makes `formula` true."""
         return [
             self.run(clause, set(scope), then) for clause in self.clauses(formula, scope, kinds)
         ]
 
     def run(self, clause: "Clause", bound: set[str], then: Step) -> Step:
-        """A step that finds all assignments of `clause`, with the variables in `bound` filled."""
+        """A step that finds every assignment of `clause`, given the variables in `bound`."""
         filled = {clause.scope[name] for name in bound} | set(self.slots.constants.values())
         tests = []
         for part, names in clause.filters:
@@ -213,7 +213,7 @@ class FormulaCompiler:
         return Relation(self.vocabulary.predicate(atom.predicate), self._args(atom, scope))
 
     def test(self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]) -> Step:
-        """A test of whether `formula` holds, with all of `scope` filled."""
+        """A test of whether `formula` holds, given all of `scope`."""
         if isinstance(formula, pddl.Atom):
             slots = self._args(formula, scope)
             if formula.predicate == "=":
@@ -279,7 +279,7 @@ class FormulaCompiler:
         return [clause]
 
     def _complete(self, clause: "Clause", scope: dict[str, int], kinds: dict[str, str]) -> None:
-        """Add a relation for the type of each variable that no other relation binds to its type."""
+        """Make sure that each variable takes values of its type: add a relation where needed."""
         # Slot -> declared types of the positions where it occurs.
         typed: dict[int, list[str]] = {}
         for relation, name in clause.relations:
@@ -326,7 +326,7 @@ class FormulaCompiler:
 
 @dataclass
 class Clause:
-    """A conjunction: relations to join, then filters; `extra` are the slots it introduces."""
+    """Relations to join, then `filters`; `extra` are the slots of its own variables, with types."""
 
     scope: dict[str, int]
     kinds: dict[str, str]
@@ -336,7 +336,6 @@ class Clause:
 
 
 def _variables(formula: pddl.Formula) -> set[str]:
-    """The free variables of a formula."""
     if isinstance(formula, pddl.Atom):
         return {arg for arg in formula.args if arg.startswith("?")}
     if isinstance(formula, pddl.Not):

@@ -31,9 +31,8 @@ class Program:
 
     Attributes:
         fluent: numbers of the predicates that actions change.
-        order: action numbers, in the order in which a command tries them. It matters if two actions
-            have the same text. As in the planner's list of operators, actions with the fewest
-            changing conditions come first, then the order is by name.
+        order: action numbers, in the order in which a command tries them; it matters if two actions
+            have the same text. The planner's order: fewest changing conditions first, then by name.
         unsure: predicates that an action may delete without requiring them, and whose `not_p`
             some text reads.
     """
@@ -81,7 +80,6 @@ class Program:
         self.reachability = Reachability(domain, self.vocabulary, sizes) if self.unsure else None
 
     def goal(self, formula: pddl.Formula) -> "Goal":
-        """The test of a goal, compiled once."""
         if formula not in self._goals:
             slots = Slots()
             compiler = FormulaCompiler(slots, self.vocabulary, self.sizes, self.domain)
@@ -94,7 +92,7 @@ class Program:
         return TextCompiler(grammar, slots, self.vocabulary, self.domain, self._text_predicate)
 
     def _text_predicate(self, name: str) -> int:
-        """The number of the predicate that texts read as `name`; notes what effects must record."""
+        """The predicate that texts read as `name`; also notes what effects must record."""
         base = name.removeprefix(NEGATION)
         number = self.vocabulary.predicate(base)
         if base in self._conditional:
@@ -107,7 +105,6 @@ class Program:
 
 
 def _requires(formula: pddl.Formula, atom: pddl.Atom) -> bool:
-    """Whether `atom` is a conjunct of `formula`."""
     if isinstance(formula, pddl.And):
         return any(_requires(part, atom) for part in formula.parts)
     return formula == atom
@@ -127,7 +124,6 @@ _programs: dict[tuple[str, str], Program] = {}
 
 
 def _program(domain_text: str, grammar_text: str, sizes: dict[str, int]) -> Program:
-    """The program of a domain and a grammar; each process compiles it once."""
     key = (domain_text, grammar_text)
     if key not in _programs:
         _programs[key] = Program(_domain(domain_text), grammar_text, sizes)
@@ -270,7 +266,7 @@ def _check_types(
 
 
 def _split_task(grammar_text: str) -> tuple[str, str]:
-    """The task sentence and the grammar without it; ("", grammar) if it is not plain text."""
+    """The task sentence, and the grammar without it; ("", grammar) if it is no plain text."""
     match = _TASK.search(grammar_text)
     if match is not None and len(_TASK.findall(grammar_text)) == 1:
         symbols = parse_symbols(json.loads(match[1]))
@@ -280,11 +276,7 @@ def _split_task(grammar_text: str) -> tuple[str, str]:
 
 
 class NativeGame:
-    """One play of a compiled game.
-
-    Attributes:
-        won: whether the goal holds in the current state.
-    """
+    """One play of a compiled game; `won` says whether the goal holds now."""
 
     def __init__(self, game: CompiledGame) -> None:
         self.game = game
@@ -324,7 +316,7 @@ class NativeGame:
         return sorted(texts)
 
     def _find(self, command: str) -> tuple[int, Arguments]:
-        """The operator of `command`; the first if several have this text."""
+        """The action and arguments of `command`; the first if several have this text."""
         game, facts = self.game, self.facts
         for index, given in game.readings(command):
             action = game.program.actions[index]

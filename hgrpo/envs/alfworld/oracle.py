@@ -1,8 +1,7 @@
 """Makes the official engine fast enough for comparisons, by caching.
 
-Its logic stays. Parses of grammar texts and queries and translations of PDDL are cached, and deep
-copies of grammar symbols become shallow ones. `parity` compares the result with the untouched
-engine on a sample.
+Parses of grammar texts and queries and translations of PDDL are cached; deep copies of grammar
+symbols become shallow ones. `parity` compares the result with the untouched engine on a sample.
 """
 
 import copy
@@ -44,7 +43,6 @@ def memoised() -> Iterator[None]:
 
 
 def _shallow(value: object) -> object:
-    """A copy that a derivation may write to: new symbols and mappings with the old contents."""
     if isinstance(value, list):
         return [_shallow(item) for item in value]
     if isinstance(value, dict):

@@ -58,10 +58,9 @@ class GameReport:
     """The comparison of one game.
 
     Attributes:
-        steps: how many were compared.
-        stock_seconds: what the untouched official engine took for `stock_steps`.
-        native_seconds: what the native engine took for them; `native_bare_seconds` without listing
-            the admissible commands.
+        stock_seconds: time of the untouched official engine for `stock_steps`.
+        native_seconds: time of the native engine for them.
+        native_bare_seconds: the same without listing the admissible commands.
     """
 
     game: str
@@ -76,7 +75,7 @@ class GameReport:
 def compare_walk(
     walk: str, commands: Iterable[str], expected: Engine, found: Engine, report: GameReport
 ) -> None:
-    """Reset both engines, play `commands` in both, and add steps and differences to `report`.
+    """Play `commands` in both engines from a reset; add steps and differences to `report`.
 
     The walk ends at the first difference, since later ones could follow from it.
     """
@@ -101,9 +100,8 @@ def compare_walk(
 def random_walk(engine: Engine, rng: random.Random, steps: int) -> Iterator[str]:
     """Random admissible commands of `engine`; one in twenty is nonsense.
 
-    Half of the draws leave out commands that only go elsewhere, so that walks touch things. Some
-    commands have spaces around them, which engines must ignore. The generator reads the engine's
-    state each time it is asked for a command.
+    Half of the draws leave out "go to" commands, so that walks touch things. Some commands have
+    spaces around them, which engines must ignore. Each draw reads the engine's current state.
     """
     for _ in range(steps):
         commands = engine.admissible_commands()
@@ -168,7 +166,6 @@ def check_games(
 
 
 def _time_stock(report: GameReport, data: dict, steps: int, seed: int) -> None:
-    """Compare with the untouched official engine, and time both on the same commands."""
     if not steps:
         return
     native = NativeGame(CompiledGame(data))

@@ -1,7 +1,6 @@
 """Reads the part of PDDL that ALFRED's domain and problems use.
 
-All text is lower-cased, as in the planner's translator. Formulas keep their shape; `matching`
-decides what can be compiled.
+All text is lower-cased, as in the planner's translator.
 """
 
 import re
@@ -119,7 +118,7 @@ def predicates(formula: Formula) -> set[str]:
 
 
 def canonical(text: str) -> str:
-    """The text without comments, in lower case, single-spaced; equal if texts parse the same."""
+    """The text without comments, lower-cased, single-spaced; equal if texts parse the same."""
     return " ".join(_TOKEN.findall(_strip(text)))
 
 
@@ -128,7 +127,6 @@ def _strip(text: str) -> str:
 
 
 def _nested(text: str) -> list:
-    """The parenthesised expression in `text`, as nested lists of lower-case words."""
     top: list = []
     stack, here = [], top
     for token in _TOKEN.findall(_strip(text)):
@@ -169,8 +167,6 @@ def _typed(words: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 class _Conditions:
-    """Parses formulas; refuses predicates that the domain does not declare."""
-
     def __init__(self, predicates: dict[str, tuple[str, ...]]) -> None:
         self.predicates = predicates
 

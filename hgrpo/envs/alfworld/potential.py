@@ -28,7 +28,6 @@ class Potential:
     """The potential of one game.
 
     Args:
-        goal: the problem's goal.
         fluent: names of the predicates that actions change.
         view: the facts at the start, from which static conditions are read.
         entity: name -> its entity in `view`.
@@ -60,14 +59,13 @@ class Potential:
 
 @dataclass
 class _Shape:
-    """A conjunction under `exists`, with unique variables.
+    """A goal that is a conjunction under `exists`, with unique variables.
 
     Attributes:
         relations: atoms on several variables, as (predicate, variable, ...).
         unequal: pairs of variables that must differ.
-        static: variable -> its (predicate, constant) tests that no action changes; the constant is
-            "" if the predicate has one argument.
-        states: variable -> the predicates on it alone that actions change.
+        static: variable -> tests (predicate, constant or "") that no action changes.
+        states: variable -> predicates on it alone that actions change.
     """
 
     relations: set[tuple[str, ...]] = field(default_factory=set)
@@ -77,7 +75,7 @@ class _Shape:
 
 
 def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
-    """The goal taken apart; None if it is more than a conjunction under `exists`."""
+    """The goal taken apart; None for goals of another shape."""
     shape = _Shape()
     todo: list[tuple[pddl.Formula, dict[str, str]]] = [(goal, {})]
     count = 0
@@ -112,8 +110,6 @@ def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
 def _candidates(
     tests: set[tuple[str, str]], view: View, entity: Callable[[str], Entity]
 ) -> list[Entity]:
-    """The entities that pass all tests."""
-
     def passing(predicate: str, constant: str) -> set[Entity]:
         if not constant:
             return set(view(predicate))

@@ -69,7 +69,7 @@ def _ids(types: Sequence[str]) -> list[str]:
 
 
 def pddl(house: House, goal: Goal) -> str:
-    """The PDDL problem of a house and a goal."""
+    """The PDDL problem."""
     receptacles = _ids(house.receptacles)
     object_types = [name for name, _ in house.objects]
     objects = _ids(object_types)
@@ -127,7 +127,7 @@ def pddl(house: House, goal: Goal) -> str:
 
 
 def walkthrough(house: House, goal: Goal, language: str) -> list[str]:
-    """Commands that win the game, given to a player who knows where everything is."""
+    """Commands that win the game for a player who knows where everything is."""
     spec = KINDS[goal.task_type]
     kinds, shown = house.receptacles, _shown(house.receptacles)
     object_types = [name for name, _ in house.objects]

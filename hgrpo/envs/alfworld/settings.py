@@ -152,7 +152,6 @@ class AlfworldSettings(EnvSettings):
 
     @property
     def source(self) -> str:
-        """Where the games come from: "generated" or "folder"."""
         return "generated" if self.games.generate is not None else "folder"
 
     @model_validator(mode="after")

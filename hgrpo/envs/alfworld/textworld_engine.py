@@ -23,7 +23,7 @@ def require_textworld() -> None:
 class OfficialGame:
     """One game in the official engine, with alfworld's shown names.
 
-    Each load leaks 2 to 3.5 MB, which only the process's end frees. Resets leak next to nothing.
+    Each load leaks 2 to 3.5 MB until the process ends. Resets leak next to nothing.
 
     Args:
         data: the game file's mapping.
