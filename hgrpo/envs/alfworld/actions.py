@@ -21,6 +21,7 @@ class Action:
         fluent: names of the predicates that actions change.
 
     Attributes:
+        conditions: number of changing predicates in the precondition.
         pattern: the template as literal texts and parameter positions; None if the command's text
             depends on more than the arguments.
         named: picks the arguments that the command's text depends on, if there is a `pattern`.
@@ -44,6 +45,7 @@ class Action:
         self.pattern = _pattern(text.template, placeholders, fluent)
         self.named = key_getter(_mentioned(text.template, placeholders))
         self._reads = pddl.predicates(schema.precondition) & fluent
+        self.conditions = len(self._reads)
         self._found = self.slots.fresh()
 
     def finish(self, compiler: FormulaCompiler, effects: EffectCompiler) -> None:

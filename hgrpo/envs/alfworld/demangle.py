@@ -9,13 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
-_SYMBOLS = (
-    ("_bar_", "|"),
-    ("_minus_", "-"),
-    ("_plus_", "+"),
-    ("_dot_", "."),
-    ("_comma_", ","),
-)
+_SYMBOLS = {"_bar_": "|", "_minus_": "-", "_plus_": "+", "_dot_": ".", "_comma_": ","}
 
 
 def shown_names(ids: Iterable[str]) -> dict[str, str]:
@@ -36,6 +30,6 @@ def shown_names(ids: Iterable[str]) -> dict[str, str]:
 
 @lru_cache(maxsize=4096)
 def _plain(text: str) -> str:
-    for mangled, symbol in _SYMBOLS:
+    for mangled, symbol in _SYMBOLS.items():
         text = text.replace(mangled, symbol)
     return text

@@ -41,6 +41,7 @@ class _Row:
                 facts.add(self.negation, fact)
 
 
+@dataclass(eq=False)
 class EffectCompiler:
     """Compiles the effects of a domain's actions.
 
@@ -50,12 +51,9 @@ class EffectCompiler:
             conditional effects.
     """
 
-    def __init__(
-        self, vocabulary: Vocabulary, negations: dict[int, int], shadows: dict[int, int]
-    ) -> None:
-        self.vocabulary = vocabulary
-        self.negations = negations
-        self.shadows = shadows
+    vocabulary: Vocabulary
+    negations: dict[int, int]
+    shadows: dict[int, int]
 
     def changes(self, schema: pddl.ActionSchema) -> set[int]:
         """Numbers of the predicates that the action may change, including the extra ones."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from hgrpo.envs.alfworld.goals import KINDS, read
 from hgrpo.envs.alfworld.settings import SearcherSettings
-from hgrpo.envs.alfworld.vocabulary import PUT, TOOLS
+from hgrpo.envs.alfworld.vocabulary import PUT, TOOLS, kind_of
 from hgrpo.errors import UserError
 
 # (receptacle types in the room, object type) -> receptacle types to try first, in shown names.
@@ -109,18 +109,18 @@ class Searcher:
         if place == self.home:
             return False
         one = KINDS[self.goal.task_type].copies == 1
-        return one or self.searched_all or _kind(place) != self.goal.receptacle
+        return one or self.searched_all or kind_of(place) != self.goal.receptacle
 
     def _goal_place(self) -> str:
         """The goal receptacle that already holds a target, else the first one listed."""
         for place, items in self.seen.items():
-            if _kind(place) == self.goal.receptacle and self.goal.target in map(_kind, items):
+            if kind_of(place) == self.goal.receptacle and self.goal.target in map(kind_of, items):
                 return place
         return self._first(self.goal.receptacle)
 
     def _first(self, kind: str) -> str:
         for place in self.listed:
-            if _kind(place) == kind:
+            if kind_of(place) == kind:
                 return place
         raise UserError(f"the room lists no {kind}, which the goal needs: {self.listed}")
 
@@ -129,7 +129,7 @@ class Searcher:
         while True:
             for place, items in self.seen.items():
                 for item in items:
-                    if _kind(item) == kind and allowed(place):
+                    if kind_of(item) == kind and allowed(place):
                         return place, item
             yield from self._next_stop(kind)
 
@@ -155,9 +155,9 @@ class Searcher:
         """Receptacles in the order in which to try them."""
         if self.favourites is None:
             return self.order
-        usual = self.favourites({_kind(place) for place in self.listed}, kind)
+        usual = self.favourites({kind_of(place) for place in self.listed}, kind)
         unlikely = self.goal.receptacle
-        return sorted(self.order, key=lambda p: (_kind(p) == unlikely, _kind(p) not in usual))
+        return sorted(self.order, key=lambda p: (kind_of(p) == unlikely, kind_of(p) not in usual))
 
     def _go(self, place: str) -> Play:
         """Go to a receptacle unless there already; perhaps close an opened one before leaving."""
@@ -191,10 +191,6 @@ class Searcher:
         _, sight, things = answer.partition("you see")
         if sight:
             self.seen[place] = _THING.findall(things)
-
-
-def _kind(name: str) -> str:
-    return name.partition(" ")[0]
 
 
 def informed(config: SearcherSettings) -> SearcherSettings:

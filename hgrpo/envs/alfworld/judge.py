@@ -32,7 +32,7 @@ import re
 from collections.abc import Callable
 
 from hgrpo.credit.judge.text import JudgeText, Turns
-from hgrpo.envs.alfworld.vocabulary import TOOLS
+from hgrpo.envs.alfworld.vocabulary import TOOLS, kind_of
 
 _NAME = r"([a-z]+ \d+)"
 _SHOWN = re.compile(rf"\ban? {_NAME}")
@@ -131,7 +131,7 @@ class _Household:
         return 10.0 if any(map(self._asked, self.held)) else 4.0
 
     def _asked(self, name: str) -> bool:
-        return _kind(name) in self.words
+        return kind_of(name) in self.words
 
     def _ready(self, thing: str) -> bool:
         done = {change for change, changed in self.changed if changed == thing}
@@ -150,10 +150,10 @@ class _Household:
             if not self._asked(thing):
                 continue
             if self._ready(thing):
-                kinds = {_kind(shown) for shown in _shown(result)} - {_kind(thing)}
+                kinds = {kind_of(shown) for shown in _shown(result)} - {kind_of(thing)}
                 if self._asked(place) or kinds & self.words:
                     return True
-            elif _kind(place) in {TOOLS[change].lower() for change in self.wished}:
+            elif kind_of(place) in {TOOLS[change].lower() for change in self.wished}:
                 return True
         return False
 
@@ -166,10 +166,6 @@ _RULES: dict[str, Callable[..., float]] = {
     rf"(heat|cool|clean) {_NAME} with {_NAME}": _Household._change,
     rf"use {_NAME}": _Household._use,
 }
-
-
-def _kind(name: str) -> str:
-    return name.partition(" ")[0]
 
 
 def _shown(result: str) -> list[str]:

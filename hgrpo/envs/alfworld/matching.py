@@ -176,6 +176,7 @@ def _scan_unary(pattern: int, slot: int, others: tuple[int, ...], then: Step) ->
     return scan_unary
 
 
+@dataclass(eq=False)
 class FormulaCompiler:
     """Compiles PDDL formulas over one frame layout.
 
@@ -183,13 +184,10 @@ class FormulaCompiler:
         sizes: typical number of facts per predicate; only the order of the loops depends on it.
     """
 
-    def __init__(
-        self, slots: Slots, vocabulary: Vocabulary, sizes: dict[str, int], domain: pddl.Domain
-    ) -> None:
-        self.slots = slots
-        self.vocabulary = vocabulary
-        self.sizes = sizes
-        self.domain = domain
+    slots: Slots
+    vocabulary: Vocabulary
+    sizes: dict[str, int]
+    domain: pddl.Domain
 
     def find(
         self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str], then: Step

@@ -15,7 +15,7 @@ from hgrpo.envs.alfworld.actions import Action, Arguments
 from hgrpo.envs.alfworld.demangle import shown_names
 from hgrpo.envs.alfworld.effects import EffectCompiler, Reachability
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
-from hgrpo.envs.alfworld.grammar import RuleCall, parse_grammar, parse_symbols
+from hgrpo.envs.alfworld.grammar import Grammar, RuleCall, parse_grammar, parse_symbols
 from hgrpo.envs.alfworld.matching import FormulaCompiler, Slots, Step, succeed, type_predicate
 from hgrpo.envs.alfworld.text import NEGATION, Entities, TextCompiler
 from hgrpo.errors import UserError
@@ -40,7 +40,7 @@ class Program:
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
         self.domain = domain
         self.sizes = sizes
-        self._goals: dict[pddl.Formula, Goal] = {}
+        self._goals: dict[pddl.Formula, GoalTest] = {}
         self.vocabulary = Vocabulary()
         grammar = parse_grammar(grammar_text)
         for name in domain.predicates:
@@ -54,23 +54,17 @@ class Program:
         for schema in domain.actions:
             if schema.name not in grammar.actions:
                 raise UserError(f"the grammar has no text for the action {schema.name!r}")
-            writers = self._texts(grammar, Slots())
             text = grammar.actions[schema.name]
-            self.actions.append(Action(schema, text, writers, changing))
-        writers = self._texts(grammar, Slots())
+            self.actions.append(Action(schema, text, self._texts(grammar), changing))
+        writers = self._texts(grammar)
         self.intro = writers.symbols((RuleCall("intro"),), {})
         self.intro_slots = writers.slots
         effects = EffectCompiler(self.vocabulary, self.negations, self.shadows)
         for action in self.actions:
             action.finish(FormulaCompiler(action.slots, self.vocabulary, sizes, domain), effects)
         self.fluent = set().union(*(action.changes for action in self.actions))
-        self.order = sorted(
-            range(len(self.actions)),
-            key=lambda i: (
-                len(pddl.predicates(self.actions[i].schema.precondition) & changing),
-                self.actions[i].name,
-            ),
-        )
+        ranks = [(action.conditions, action.name) for action in self.actions]
+        self.order = sorted(range(len(ranks)), key=lambda i: ranks[i])
         self.unsure = {
             self.vocabulary.predicate(effect.atom.predicate)
             for schema in domain.actions
@@ -79,17 +73,17 @@ class Program:
         } & (set(self.negations) | set(self.shadows))
         self.reachability = Reachability(domain, self.vocabulary, sizes) if self.unsure else None
 
-    def goal(self, formula: pddl.Formula) -> "Goal":
+    def goal(self, formula: pddl.Formula) -> "GoalTest":
         if formula not in self._goals:
             slots = Slots()
             compiler = FormulaCompiler(slots, self.vocabulary, self.sizes, self.domain)
             steps = tuple(compiler.find(formula, {}, {}, succeed))
             reads = frozenset(map(self.vocabulary.predicate, pddl.predicates(formula)))
-            self._goals[formula] = Goal(slots, steps, reads)
+            self._goals[formula] = GoalTest(slots, steps, reads)
         return self._goals[formula]
 
-    def _texts(self, grammar: object, slots: Slots) -> TextCompiler:
-        return TextCompiler(grammar, slots, self.vocabulary, self.domain, self._text_predicate)
+    def _texts(self, grammar: Grammar) -> TextCompiler:
+        return TextCompiler(grammar, Slots(), self.vocabulary, self.domain, self._text_predicate)
 
     def _text_predicate(self, name: str) -> int:
         """The predicate that texts read as `name`; also notes what effects must record."""
@@ -111,8 +105,8 @@ def _requires(formula: pddl.Formula, atom: pddl.Atom) -> bool:
 
 
 @dataclass(frozen=True)
-class Goal:
-    """A goal's test; `reads` are the numbers of the predicates it depends on."""
+class GoalTest:
+    """Whether a goal holds; `reads` are the numbers of the predicates it depends on."""
 
     slots: Slots
     steps: tuple[Step, ...]

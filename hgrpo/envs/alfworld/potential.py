@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from hgrpo.envs.alfworld import pddl
 
 Entity = Hashable
-View = Callable[[str], "set"]
-"""Facts by predicate name: bare entities for one argument, tuples for more."""
+# Facts by predicate name: bare entities for one argument, tuples for more.
+View = Callable[[str], set]
 
 
 class Potential:

@@ -156,7 +156,6 @@ class AlfworldSettings(EnvSettings):
 
     @model_validator(mode="after")
     def _sized(self) -> "AlfworldSettings":
-        sizes = (self.panels.train, self.panels.validation, self.panels.test)
-        if self.games.generate is not None and None in sizes:
+        if self.games.generate is not None and None in self.panels.model_dump().values():
             raise ValueError("panels of generated games need a size: null is for folders")
         return self

@@ -1,7 +1,7 @@
 """Compiles a grammar to closures that write text from facts and an action's frame."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
 from hgrpo.envs.alfworld.grammar import (
@@ -33,6 +33,7 @@ class Entities:
     task: str
 
 
+@dataclass(eq=False)
 class TextCompiler:
     """Compiles the symbols of one grammar over one frame layout.
 
@@ -43,20 +44,12 @@ class TextCompiler:
         text_predicate: name in a query -> number of the predicate that it reads.
     """
 
-    def __init__(
-        self,
-        grammar: Grammar,
-        slots: Slots,
-        vocabulary: Vocabulary,
-        domain: Domain,
-        text_predicate: Callable[[str], int],
-    ) -> None:
-        self.grammar = grammar
-        self.slots = slots
-        self.vocabulary = vocabulary
-        self.domain = domain
-        self.text_predicate = text_predicate
-        self._active: list[str] = []
+    grammar: Grammar
+    slots: Slots
+    vocabulary: Vocabulary
+    domain: Domain
+    text_predicate: Callable[[str], int]
+    _active: list[str] = field(default_factory=list)
 
     def symbols(self, symbols: tuple[Symbol, ...], scope: Scope) -> Writer:
         """A closure that writes `symbols`, one after the other.

@@ -30,6 +30,11 @@ class ObjectType(NamedTuple):
     pickupable: bool = True
 
 
+def kind_of(name: str) -> str:
+    """The type in a name that players see: "mug" in "mug 1"."""
+    return name.partition(" ")[0]
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
