@@ -23,11 +23,10 @@ class Task:
     task_type: str
 
     def check_content(self, found: str, what: str) -> None:
-        """Raise UserError unless the content on disk is this task's.
+        """Raise UserError unless `found`, the hash of the content on disk, is this task's.
 
         Args:
-            found: content hash of what is on disk.
-            what: its path and kind, such as "/games/x: the game".
+            what: path and kind of the content, such as "/games/x: the game".
         """
         if found != self.content_hash:
             raise UserError(

@@ -1,7 +1,7 @@
 """What an environment brings: one class per environment, in `hgrpo/envs/<name>/__init__.py`.
 
-Every method imports what it needs inside itself. Reading a study then imports no game engine, and
-the code hash of a stage can follow the methods that this stage calls, and no others.
+Every method imports what it needs inside itself. So reading a study imports no game engine, and a
+stage's code hash covers only the methods that the stage calls.
 """
 
 from abc import ABC, abstractmethod

@@ -18,10 +18,10 @@ from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
 
 ATTEMPTS = 8
-# If nothing answers so many times, there is no network.
+# After so many requests without any answer, there is no network.
 ATTEMPTS_WITHOUT_NETWORK = 3
-# The pause between requests doubles from the first to the longest, with jitter: a dropped
-# connection comes back in minutes.
+# The pause between requests doubles from the first to the longest, with jitter: dropped connections
+# come back in minutes.
 FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 # How long a server may be silent.
 _TIMEOUT_S = 60.0
@@ -110,7 +110,7 @@ class _Part:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def validator(self, source: Source) -> str | None:
-        """The server's name of this version; None if it gave none or the address changed."""
+        """The server's mark of the version that came; None without one or at another address."""
         try:
             note = json.loads(self._note.read_text())
             return note["validator"] if note["url"] == source.url else None
@@ -136,7 +136,7 @@ def _request(source: Source, part: _Part) -> None:
     Raises:
         _PassingError: there is no answer, a temporary error, or less data than announced.
     """
-    # Compressed bytes can be neither counted nor resumed.
+    # To resume, the file's own bytes must be counted, not compressed ones.
     headers = {"Accept-Encoding": "identity"}
     if part.size and part.fits(source):
         headers["Range"] = f"bytes={part.size}-"
@@ -147,7 +147,7 @@ def _request(source: Source, part: _Part) -> None:
         with requests.get(source.url, headers=headers, stream=True, timeout=_TIMEOUT_S) as answer:
             _receive(answer, source, part)
     except requests.exceptions.RequestException as error:
-        if isinstance(error, ValueError):  # a scheme or host that is missing or malformed
+        if isinstance(error, ValueError):  # raised for malformed addresses
             raise UserError(f"{source.url}: not an address ({error})") from None
         unreachable = isinstance(error, requests.exceptions.ConnectionError)
         raise _PassingError(type(error).__name__, unreachable) from None
@@ -157,7 +157,7 @@ def _receive(response: requests.Response, source: Source, part: _Part) -> None:
     status = response.status_code
     if status == 416 and part.size:
         if response.headers.get("Content-Range", "") == f"bytes */{part.size}":
-            return  # all of it had come before
+            return  # everything came before
         part.discard()
         raise _PassingError("the server's file is shorter than what came of it before")
     if status in (408, 429) or status >= 500:
@@ -224,7 +224,7 @@ def _page_title(response: requests.Response, head: bytes) -> str | None:
 
 
 def _receipt(file: Path, destination: Path, source: Source, remedy: str) -> Receipt:
-    """Check `file`, which will be moved to `destination`."""
+    """Check `file`; errors name `destination`, where it belongs."""
     size = file.stat().st_size
     if source.size not in (None, size):
         raise UserError(f"{destination}: {size} bytes, {source.size} were expected; {remedy}")

@@ -10,7 +10,7 @@ from hgrpo.envs.alfworld.matching import Clause, FormulaCompiler, Frame, Step
 from hgrpo.envs.alfworld.text import NEGATION, TextCompiler
 
 Arguments = tuple[int, ...]
-# Most facts at the start of a predicate that counts as small.
+# A predicate is small if it starts with at most so many facts.
 _FEW = 8
 
 
@@ -163,7 +163,7 @@ def _idle_test(schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int])
     An action changes nothing if each fact that it adds is a precondition and each fact that it
     deletes is added again, such as going to where one is. The planner's translator drops it.
     """
-    # For each effect, the pairs of slots whose equality makes it change nothing.
+    # For each effect: lists of slot pairs. It changes nothing if all pairs of one list are equal.
     ways: list[list[list[tuple[int, int]]]] = []
     added: dict[str, list[tuple[int, ...]]] = {}
     for effect in sorted(schema.effects, key=lambda effect: effect.negated):

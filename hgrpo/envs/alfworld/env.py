@@ -23,7 +23,7 @@ class AlfworldEnv(PickledByReplay):
 
     Args:
         assets: the folder that task paths are relative to.
-        engine: "native", or "textworld" for the official packages (slow, leaks per game).
+        engine: "native", or "textworld" for the official packages (slow; each game leaks memory).
 
     Raises:
         UserError: an unknown engine, or the official one without its packages.

@@ -33,9 +33,6 @@ class Searcher:
 
     Args:
         opening: the text of the reset, with the room's receptacles and the goal sentence.
-        goal: the goal sentence.
-        config: its habits.
-        rng: the stream of all its draws.
         language: "move" (`move X to Y`) or "put" (`put X in/on Y`).
         favourites: where things usually lie; None for a stranger.
 
@@ -144,7 +141,7 @@ class Searcher:
             return
         fresh = [place for place in self._preferred(kind) if place not in self.seen]
         if not fresh:
-            # Every place was searched in vain, so what it remembers is wrong: begin again.
+            # Every place was searched in vain, so the memory is wrong: begin again.
             self.searched_all = True
             self.seen.clear()
             fresh = self._preferred(kind)

@@ -65,7 +65,7 @@ Symbol = str | RuleCall | Each
 
 @dataclass(frozen=True)
 class Alternative:
-    """A right-hand side for when `condition` has an assignment; an empty one always holds."""
+    """A right-hand side. It applies if `condition` is empty or has an assignment."""
 
     condition: Query
     symbols: tuple[Symbol, ...]

@@ -70,11 +70,10 @@ class Household:
         return favourites(self.config.habits, room, target, tuple(self.places(room, target)))
 
     def usual(self, listed: set[str], kind: str) -> set[str]:
-        """Favourite receptacle types, in the names that players see.
+        """Favourite receptacle types of `kind`, all in the names that players see.
 
         Args:
-            listed: receptacle types in the room, as the text shows them ("countertop").
-            kind: an object type as the text shows it ("mug").
+            listed: receptacle types in the room.
         """
         found = [(r, o) for r in self.objects for o in self.objects[r] if o.lower() == kind]
         if not found:

@@ -18,7 +18,7 @@ Step = Callable[[Facts, Frame], bool]
 
 
 class Slots:
-    """Slot numbers of a frame: constants by name, variables by any hashable key."""
+    """Gives each constant and each variable a slot of a frame; a variable's key is any hashable."""
 
     def __init__(self) -> None:
         self.places: dict = {}
@@ -67,7 +67,7 @@ def _fail(facts: Facts, frame: Frame) -> bool:
 
 
 def holds(relation: Relation) -> Step:
-    """A test of a relation whose slots are all filled."""
+    """A test of a relation, once its slots are filled."""
     predicate, fact = relation.predicate, key_getter(relation.slots)
     if len(relation.slots) == 1:
         (slot,) = relation.slots

@@ -223,7 +223,7 @@ class CompiledGame:
     def readings(self, command: str) -> list[tuple[int, dict[int, int] | None]]:
         """Actions that `command` may stand for, with the arguments that it names.
 
-        None in place of arguments: the template does not determine them, so all must be tried.
+        None in place of arguments means that any may fit.
         """
         found = self._readings.get(command)
         if found is None:

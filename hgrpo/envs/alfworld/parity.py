@@ -178,7 +178,7 @@ def _time_stock(report: GameReport, data: dict, steps: int, seed: int) -> None:
     compare_walk("untouched engine", commands, stock, native, report)
     report.stock_steps = steps
     report.stock_seconds = _seconds(stock, commands, listing=True)
-    # Compiled afresh, so that no cache of the comparison speeds it up.
+    # Compile anew: caches that the comparison filled must not speed it up.
     report.native_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=True)
     report.native_bare_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=False)
 

@@ -186,8 +186,8 @@ class _Conditions:
             return Or((Not(self.formula(rest[0])), self.formula(rest[1])))
         if head in ("exists", "forall") and len(rest) == 2 and isinstance(rest[0], list):
             kind = Exists if head == "exists" else for_all
-            # A comma sticks to the type before it, and no object has a type of that name; the
-            # planner's translator reads ALFRED's "examine object" that way too.
+            # In ALFRED's "examine object" a comma sticks to a type's name. No object has such a
+            # type; the planner's translator reads it so too.
             return kind(tuple(_typed(rest[0])), self.formula(rest[1]))
         return self.atom(node)
 

@@ -64,8 +64,8 @@ class _Shape:
     Attributes:
         relations: atoms on several variables, as (predicate, variable, ...).
         unequal: pairs of variables that must differ.
-        static: variable -> tests (predicate, constant or "") that no action changes.
-        states: variable -> predicates on it alone that actions change.
+        static: variable -> (predicate, constant or "") that it must meet; no action changes them.
+        states: variable -> predicates that it must meet; actions change them.
     """
 
     relations: set[tuple[str, ...]] = field(default_factory=set)

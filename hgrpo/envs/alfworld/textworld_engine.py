@@ -24,9 +24,6 @@ class OfficialGame:
     """One game in the official engine, with alfworld's shown names.
 
     Each load leaks 2 to 3.5 MB until the process ends. Resets leak next to nothing.
-
-    Args:
-        data: the game file's mapping.
     """
 
     def __init__(self, data: dict) -> None:
