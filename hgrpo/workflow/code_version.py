@@ -104,7 +104,7 @@ def contents(
         package: folder of the package.
     """
     modules = imported_modules(roots, uses, package)
-    found = {name: _content(name, uses, package) for name in modules}
+    found = {name: _content(name, _read_uses(name, uses, package), package) for name in modules}
     for name in modules:
         source = _source(name, package)
         if source.name == "__init__.py":
@@ -138,13 +138,28 @@ def imported_modules(
         found.add(name)
         if "." in name:
             waiting.append(name.rpartition(".")[0])
-        waiting += _imports(name, uses, package, lazy)
+        waiting += _imports(name, _read_uses(name, uses, package), package, lazy)
     return frozenset(found)
 
 
+@functools.cache
 def _source(module: str, package: Path) -> Path:
     folder = package.parent.joinpath(*module.split("."))
     return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+
+
+@functools.cache
+def _may_hold_plug_in(module: str, package: Path) -> bool:
+    source = _source(module, package).read_bytes()
+    return any(base.encode() in source for base in _PLUGINS)
+
+
+def _read_uses(module: str, uses: frozenset[str], package: Path) -> frozenset[str]:
+    """The capabilities if they decide what counts of a module; none otherwise.
+
+    Most modules hold no plug-in, so they are read once for all stages.
+    """
+    return uses if _may_hold_plug_in(module, package) else frozenset()
 
 
 @functools.cache
@@ -274,13 +289,16 @@ def _statements(tree: ast.AST, lazy: bool):
         yield from _statements(child, lazy)
 
 
-def _data_files(folder: Path):
+@functools.cache
+def _data_files(folder: Path) -> list[Path]:
     """Files of a package that are not Python, those of its subpackages left out."""
+    found = []
     for path in sorted(folder.iterdir()):
         if path.is_dir() and path.name != "__pycache__" and not (path / "__init__.py").exists():
-            yield from _data_files(path)
+            found += _data_files(path)
         elif path.is_file() and path.suffix not in {".py", ".pyc"}:
-            yield path
+            found.append(path)
+    return found
 
 
 def _meaning(node: object) -> str:
