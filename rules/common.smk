@@ -12,6 +12,8 @@ from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.preflight import check_jobs, check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder
 
+# With --cache and SNAKEMAKE_OUTPUT_CACHE, checkouts share the stages up to SFT.
+SHARED = workflow.workflow_settings.cache is not None
 STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
 
 
@@ -21,7 +23,7 @@ def read_study():
     try:
         name = chosen_study(STUDIES, config.get("study"), sys.argv[1:], os.environ)
         study = load_study(f"{STUDIES}/{name}.yaml", overrides)
-        if workflow.workflow_settings.cache is not None:
+        if SHARED:
             check_shareable(study)
         return study
     except UserError as error:

@@ -18,7 +18,7 @@ rule base:
         **of.outputs("base"),
     log:
         of.log("base"),
-    cache: True
+    cache: SHARED
     threads: cores("base")
     resources:
         **asks("base"),
@@ -42,7 +42,7 @@ rule sft:
         **of.outputs("sft"),
     log:
         of.log("sft"),
-    cache: True
+    cache: SHARED
     threads: cores("sft")
     resources:
         **asks("sft"),
