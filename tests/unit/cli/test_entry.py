@@ -31,7 +31,7 @@ def raising(error: BaseException):
     [
         (UserError("games/x: already won at reset"), "error: games/x: already won at reset"),
         (OSError(errno.ENOSPC, "No space left on device", "out/w"), "error: out/w: No space left"),
-        (OSError(errno.ENOSPC, "No space left on device"), "error: No space left on device (the o"),
+        (OSError(errno.ENOSPC, "No space left on device"), "error: No space left on device (of th"),
         (
             OSError(errno.ENOSPC, "No space left on device", "w"),
             "error: w: No space left on device\n",
