@@ -40,12 +40,12 @@ from hgrpo.envs.kinds import load
 from hgrpo.evaluation.shared_rollouts import computations, compute, name_groups
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.kl import KlController
+from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import autocast_dtype
 from hgrpo.rollout.collector import Collector
-from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import load_study
 from hgrpo.trajectories.played_groups import PlayedGroup, read_groups
 from hgrpo.trajectories.replay import add_fingerprints

@@ -15,8 +15,8 @@ from stage_settings import stage_settings
 from hgrpo.envs.alfworld.settings import TASK_TYPES as TYPES
 from hgrpo.envs.base import Task
 from hgrpo.evaluation.merge import merge_episodes
+from hgrpo.learning.method import MethodConfig
 from hgrpo.report.inputs import read_inputs
-from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import load_study
 from hgrpo.trajectories.store import (
     SEQUENCES_FILE,

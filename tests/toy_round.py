@@ -12,6 +12,7 @@ from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.imitation import Example, ImitationSettings, imitate
 from hgrpo.learning.kl import KlController
+from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import sft_optimisers
 from hgrpo.learning.round import Round, RoundId
 from hgrpo.learning.settings import KlConfig, TrainingConfig
@@ -21,7 +22,6 @@ from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.torch.engine import TorchEngine
 from hgrpo.streams import generator
-from hgrpo.study.method import MethodConfig
 
 TURN_CAP = 2
 TRAINING = TrainingConfig(

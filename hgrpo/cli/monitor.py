@@ -22,7 +22,7 @@ from rich.text import Text
 
 from hgrpo.cli.entry import run
 from hgrpo.cli.pause import pause
-from hgrpo.report.run_status import RunProgress, study_progress
+from hgrpo.report.run_status import RunStatus, study_status
 
 _COLUMNS = (
     *("arm", "seed", "round", "step", "reward", "success", "KL", "dead", "test"),
@@ -44,18 +44,18 @@ def main() -> None:
     if not console.is_terminal:
         console = Console(width=_WIDTH)
     if args.once or not console.is_terminal:
-        console.print(table(study_progress(args.results)))
+        console.print(table(study_status(args.results)))
         return
     with Live(console=console, auto_refresh=False) as live:
         while True:
-            runs = study_progress(args.results)
+            runs = study_status(args.results)
             live.update(table(runs), refresh=True)
             if all(found.done for found in runs):
                 return
             time.sleep(args.every)
 
 
-def table(runs: Sequence[RunProgress]) -> Group:
+def table(runs: Sequence[RunStatus]) -> Group:
     """The runs as a table, and a line that sums them up."""
     shown = Table(*_COLUMNS, box=None, pad_edge=False, header_style="bold")
     for column in shown.columns:
@@ -72,7 +72,7 @@ def table(runs: Sequence[RunProgress]) -> Group:
     return Group(shown, Text(f"{done} of {total} rounds finished{work}"))
 
 
-def cells(found: RunProgress) -> list[str]:
+def cells(found: RunStatus) -> list[str]:
     """One row of the table."""
     row = found.row
     number = min(found.finished + 1, found.rounds)

@@ -8,7 +8,7 @@ import sys
 MOVED = {
     "alfworld_parity": "python -m hgrpo.envs.alfworld.check_parity DIR",
     "turnrd_fit": "python -m hgrpo.cli.credit_fit",
-    "turnrd_needle": "python -m pytest tests/unit/credit/turnrd/test_needle.py",
+    "turnrd_needle": "python -m pytest tests/unit/credit/turnrd/test_turnrd_fit.py",
     "webshop_replay": "WEBSHOP_SESSIONS=LOG WEBSHOP_ASSETS=FOLDER python -m pytest "
     "tests/unit/envs/webshop/test_webshop_replay.py",
 }

@@ -14,8 +14,8 @@ from pydantic import Field, TypeAdapter
 from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import run
 from hgrpo.envs.kinds import known, load
+from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig
-from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import StudyConfig
 
 _ENVIRONMENTS = Union[tuple(load(name).Settings for name in known())]  # noqa: UP007

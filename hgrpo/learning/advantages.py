@@ -1,8 +1,10 @@
-"""Advantages of a group: the trajectory's, the turns', and their blend.
+"""Advantages of a group: the trajectory's, the turns', and their blend; and the dead-group rule.
 
-A group is K trajectories of one task. Returns are [K]; credit is K arrays, the k-th of length T_k.
-Formulas: Shao et al. 2024 (GRPO) for the trajectory, H-GRPO for turns and blend
-(A = alpha * A_traj + (1 - alpha) * A_turn, broadcast to all tokens of the turn).
+A group is K trajectories of one task. Returns are float [K]; credit is K arrays, the k-th of shape
+[T_k] with one number per turn. The trajectory's advantage is that of GRPO (Shao et al. 2024,
+"DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
+https://arxiv.org/abs/2402.03300); the turn's advantage and the blend are those of H-GRPO, the
+reference system.
 """
 
 from collections.abc import Sequence
@@ -16,9 +18,9 @@ DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
 
 
 def standardise(values: np.ndarray, floor: float) -> np.ndarray:
-    """(x - mean) / max(population deviation, floor), same shape; an empty array stays empty.
+    """(x - mean) / max(population deviation, floor), in the shape of `values`.
 
-    All-equal values give exact zeros, whatever rounding does to their mean.
+    An empty array stays empty. Equal values give exact zeros, however their mean is rounded.
     """
     if values.size == 0 or np.all(values == values.flat[0]):
         return np.zeros_like(values, dtype=np.float64)
@@ -26,22 +28,35 @@ def standardise(values: np.ndarray, floor: float) -> np.ndarray:
 
 
 def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) -> np.ndarray:
-    """A_traj [K]: z-scored in the group (`std`) or only centred (`mean`, as Dr.GRPO has it)."""
+    """A_traj [K] from the returns [K] of a group.
+
+    Args:
+        returns: of the K trajectories.
+        norm: `std` divides by the group's deviation, as GRPO does; `mean` only centres, as Liu et
+            al. 2025 do in "Understanding R1-Zero-Like Training: A Critical Perspective" (Dr. GRPO),
+            https://arxiv.org/abs/2503.20783.
+        floor: lower bound of the deviation.
+
+    Raises:
+        ValueError: `returns` is not one-dimensional.
+    """
     returns = np.asarray(returns, dtype=np.float64)
+    if returns.ndim != 1:
+        raise ValueError(f"returns of shape {returns.shape}, not [K]")
     if norm == "std":
         return standardise(returns, floor)
     return returns - returns.mean() if np.ptp(returns) > 0 else np.zeros_like(returns)
 
 
 def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) -> list[np.ndarray]:
-    """A_turn, K arrays of [T_k], from the turns' credit.
+    """A_turn, K arrays of shape [T_k], from the turns' credit.
 
     Args:
-        credit: credit of each turn of each trajectory.
-        norm: `position` z-scores over the trajectories that reached the same turn number (the
-            reference's rule; a position reached by one trajectory gets 0), `group` z-scores over
-            all turns of the group, `none` passes the credit on.
-        floor: lower bound of a deviation divided by.
+        credit: K arrays of shape [T_k].
+        norm: `position` z-scores each turn over the trajectories that reached the same turn number
+            (H-GRPO's rule; a turn number reached by one trajectory only gets 0); `group` z-scores
+            over all turns of the group; `none` leaves the credit as it is.
+        floor: lower bound of the deviation.
     """
     rows = [np.asarray(row, dtype=np.float64) for row in credit]
     if norm == "none":
@@ -59,12 +74,18 @@ def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) 
 
 
 def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """alpha * A_traj + (1 - alpha) * A_turn, K arrays of [T_k].
+    """alpha * A_traj + (1 - alpha) * A_turn, K arrays of shape [T_k].
 
-    At alpha = 1 the result is A_traj to the bit, whatever the credit was.
+    Every token of a turn gets the turn's number. At alpha = 1 the result is A_traj to the bit,
+    whatever the credit was.
+
+    Args:
+        alpha: in [0, 1].
+        trajectory: A_traj, [K].
+        turns: A_turn, K arrays of shape [T_k].
 
     Raises:
-        ValueError: alpha outside [0, 1].
+        ValueError: alpha is outside [0, 1], or the two are not of one K.
     """
     if not 0.0 <= alpha <= 1.0:
         raise ValueError(f"alpha must lie in [0, 1], not {alpha}")
@@ -79,8 +100,8 @@ def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> 
 def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGroups) -> bool:
     """Whether a group teaches nothing: every final advantage is zero.
 
-    Under `skip_equal_returns` also where the returns [K] are all equal, as in H-GRPO; that throws
-    away what the turns' credit has to say of such a group.
+    Under `skip_equal_returns` a group is also dead if all its returns [K] are equal, as in H-GRPO.
+    That discards the turns' credit of such a group.
     """
     if rule == "skip_equal_returns" and np.ptp(returns) == 0:
         return True
@@ -88,10 +109,12 @@ def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGro
 
 
 def takes_part(dead: bool, rule: DeadGroups, penalised: bool) -> bool:
-    """Whether the update reads a group.
+    """Whether the update uses a group.
 
     Args:
-        penalised: a KL penalty is on. It pulls on groups without advantages as on all others, so
-            `skip` leaves out none then; `skip_equal_returns` does, as H-GRPO did.
+        dead: from `is_dead`.
+        rule: the method's `dead_groups`.
+        penalised: a KL penalty is on. The penalty acts on dead groups too, so `skip` then leaves
+            none out; `skip_equal_returns` still does, as H-GRPO did.
     """
     return not dead or rule == "keep" or (rule == "skip" and penalised)

@@ -14,8 +14,8 @@ from hgrpo.learning.advantages import (
     trajectory_advantages,
     turn_advantages,
 )
+from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
-from hgrpo.study.method import MethodConfig
 from hgrpo.trajectories.trajectory import Trajectory
 
 
@@ -24,11 +24,13 @@ class TrainingSequence:
     """One trajectory as the trainer sees it.
 
     Attributes:
-        token_ids, spans: the sequence and its sampled parts.
-        behaviour, advantages: float32 [N], per sampled token.
+        token_ids: the whole sequence.
+        spans: [start, end) of its sampled parts.
+        behaviour: float32 [N], the engine's log-prob of each sampled token.
+        advantages: float32 [N].
         reference: float32 [N], log-probs of the reference policy; filled once per batch.
         old: float32 [N], the trainer's log-probs before the first optimiser step; filled once per
-            batch, and only where importance is corrected.
+            batch if importance is corrected, else None.
     """
 
     token_ids: list[int]
@@ -41,7 +43,14 @@ class TrainingSequence:
 
 @dataclass(frozen=True)
 class GroupAdvantages:
-    """A group's advantages; `dead` where the update gets nothing from them."""
+    """A group's advantages.
+
+    Attributes:
+        trajectory: float64 [K].
+        turns: K arrays of shape [T_k], before the blend.
+        blended: K arrays of shape [T_k], what the loss sees.
+        dead: the group teaches nothing; see `advantages.is_dead`.
+    """
 
     trajectory: np.ndarray
     turns: list[np.ndarray]
@@ -50,7 +59,7 @@ class GroupAdvantages:
 
 
 def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> float:
-    """The return the group is ranked by: the environment's, less the share of bad replies."""
+    """The return that advantages are computed from: R - penalty * share of inadmissible turns."""
     share = trajectory.inadmissible / max(1, len(trajectory.turns))
     return trajectory.env_return - invalid_action_penalty * share
 
@@ -61,7 +70,17 @@ def group_advantages(
     method: MethodConfig,
     training: TrainingConfig,
 ) -> GroupAdvantages:
-    """Turn credit, K arrays of [T_k], into advantages, and note both on the group's turns."""
+    """Turn credit into advantages, and note both on the group's turns.
+
+    Args:
+        group: K trajectories of T_k turns.
+        credit: K arrays of shape [T_k].
+        method: its alpha, norms and dead-group rule are read.
+        training: its penalty for inadmissible actions is read.
+
+    Raises:
+        ValueError: credit is not one number per turn.
+    """
     returns = np.array(
         [training_return(t, training.invalid_action_penalty) for t in group.trajectories]
     )
@@ -76,7 +95,11 @@ def group_advantages(
 
 
 def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSequence]:
-    """Sequences with each turn's advantage on all of its sampled tokens."""
+    """The trajectories' sequences, with each turn's advantage on all of its sampled tokens.
+
+    Raises:
+        RuntimeError: a trajectory has not one log-prob per sampled token.
+    """
     sequences = []
     for trajectory in trajectories:
         advantages = [

@@ -16,7 +16,7 @@ def read_demonstrations(expert: Path) -> list[dict]:
     """Rows {task_id, observations [T + 1], actions [T]} of an expert folder.
 
     Raises:
-        UserError: the file is missing or is not what the expert stage writes.
+        UserError: the file is missing, or the expert stage did not write it.
     """
     path = Path(expert) / "trajectories.parquet"
     try:
@@ -35,10 +35,13 @@ def texts(demonstrations: list[dict]) -> Iterator[str]:
 
 
 def as_example(row: dict, conversation: Conversation, whole_text: bool) -> Example:
-    """One sequence per trajectory.
+    """A trajectory as one sequence.
 
     Args:
-        whole_text: loss on every token but the first (pretraining); else on the actions only.
+        row: from `read_demonstrations`.
+        conversation: turns texts into tokens.
+        whole_text: compute the loss on every token but the first (pretraining); otherwise on the
+            actions only.
     """
     ids = conversation.opening(row["observations"][0])
     spans = []
@@ -48,7 +51,7 @@ def as_example(row: dict, conversation: Conversation, whole_text: bool) -> Examp
         ids = ids + reply + conversation.observation(answer)
     if whole_text:
         return Example(ids, [(1, len(ids))])
-    # What follows the last action is never conditioned on.
+    # No action follows the last observation, so it is cut off.
     return Example(ids[: spans[-1][1]], spans)
 
 
@@ -58,7 +61,7 @@ def examples(
     max_length: int,
     whole_text: bool,
 ) -> tuple[list[Example], int]:
-    """Examples that fit `max_length` tokens, and how many did not."""
+    """Examples of at most `max_length` tokens, and the number of longer ones that were left out."""
     made = [
         as_example(row, conversation, whole_text) for row in demonstrations if len(row["actions"])
     ]

@@ -1,16 +1,21 @@
-"""The adaptive coefficient of the KL penalty."""
+"""The adaptive coefficient of the KL penalty.
+
+Ziegler et al. 2019, "Fine-Tuning Language Models from Human Preferences",
+https://arxiv.org/abs/1909.08593, in the stepwise form of the reference system: while the observed
+KL is inside [0.5, 1.5] x target the coefficient stays; above, it is multiplied by 1.5; below, it is
+divided by 1.5.
+"""
 
 from dataclasses import dataclass
 
 from hgrpo.learning.settings import KlConfig
 
-# Ziegler et al. 2019 in the stepwise form of the reference: outside the band, times or over 1.5.
 _UPPER, _LOWER, _FACTOR = 1.5, 0.5, 1.5
 
 
 @dataclass
 class KlController:
-    """Keeps the observed KL per token near its target by moving the coefficient."""
+    """Moves the coefficient so that the observed KL per token stays near its target."""
 
     config: KlConfig
     coefficient: float

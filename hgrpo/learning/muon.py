@@ -1,7 +1,9 @@
-"""Muon: momentum, made orthogonal, for matrices (Jordan et al. 2024).
+"""Muon: momentum whose matrices are made orthogonal.
 
-torch.optim.Muon makes updates orthogonal in bfloat16, whatever the processor. One without
-instructions for it spent nine tenths of a tiny model's fine-tuning there: the type is chosen here.
+Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks",
+https://kellerjordan.github.io/posts/muon/. torch.optim.Muon makes updates orthogonal in bfloat16
+on every processor. On one without bfloat16 instructions that took nine tenths of a tiny model's
+fine-tuning, so here the caller chooses the type.
 """
 
 import math
@@ -12,19 +14,27 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 _MOMENTUM = 0.95
-# A quintic whose five iterations bring singular values in (0, 1] near one: to about 0.7 to 1.2.
+# Coefficients of the quintic. Five iterations bring singular values in (0, 1] to about 0.7 to 1.2.
 _QUINTIC = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5
 _SMALLEST_NORM = 1e-7
 
 
 def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
-    """A matrix with the same singular vectors, and singular values of about one (Newton-Schulz).
+    """A matrix with the same singular vectors and singular values of about 1 (Newton-Schulz).
 
     Args:
-        matrix: (rows, columns).
-        dtype: of the computation and of what is returned.
+        matrix: [rows, columns].
+        dtype: type of the computation and of the result.
+
+    Returns:
+        [rows, columns].
+
+    Raises:
+        ValueError: `matrix` is not two-dimensional.
     """
+    if matrix.dim() != 2:
+        raise ValueError(f"a tensor of shape {tuple(matrix.shape)}, not a matrix")
     wide = matrix.to(dtype)
     tall = matrix.size(0) > matrix.size(1)
     if tall:
@@ -40,16 +50,16 @@ def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class Muon(Optimizer):
-    """As torch.optim.Muon with its defaults, to the bit where `dtype` is bfloat16.
+    """Muon; with `dtype` bfloat16 it equals torch.optim.Muon with its defaults to the bit.
 
     A matrix moves by lr * sqrt(max(1, rows / columns)) times the orthogonal form of its Nesterov
-    momentum; weight decay is decoupled.
+    momentum. Weight decay is decoupled.
 
     Args:
-        matrices: parameters of two dimensions.
+        matrices: two-dimensional parameters.
         lr: learning rate, before the factor for the shape.
-        weight_decay: share of a weight that a step takes away, times lr.
-        dtype: in which updates are made orthogonal.
+        weight_decay: a step multiplies weights by 1 - lr * weight_decay.
+        dtype: type in which updates are made orthogonal.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Objectives: pure functions of per-token tensors.
 
-All tensors are float [N], one entry per sampled token. Each function returns per-token terms to be
-minimised or diagnostics; how terms are averaged is `token_weights`' business.
+Unless a docstring says otherwise, tensors are float [N], one entry per sampled token, and their
+shapes must be equal. A function returns per-token terms of a loss, or a diagnostic; the weights
+that average the terms come from `token_weights`.
 """
 
 from typing import Literal
@@ -21,50 +22,84 @@ def ppo_clip(
 ) -> Tensor:
     """-min(r A, clip(r, 1 - clip_low, 1 + clip_high) A) with r = exp(logprobs - behaviour).
 
-    Schulman et al. 2017; clip_high > clip_low is DAPO's clip-higher (Yu et al. 2025).
+    Schulman et al. 2017, "Proximal Policy Optimization Algorithms", equation 7,
+    https://arxiv.org/abs/1707.06347. clip_high > clip_low is the clip-higher of Yu et al. 2025,
+    "DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
+    https://arxiv.org/abs/2503.14476.
+
+    Returns:
+        Terms [N] of the loss, to be minimised.
+
+    Raises:
+        ValueError: the shapes differ.
     """
+    _check_shapes(logprobs, behaviour, advantages)
     ratio = torch.exp(logprobs - behaviour)
     clipped = ratio.clamp(1.0 - clip_low, 1.0 + clip_high)
     return -torch.minimum(ratio * advantages, clipped * advantages)
 
 
 def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
-    """exp(d) - 1 - d with d = reference - logprobs: Schulman's k3 estimate of KL(policy || ref).
+    """exp(d) - 1 - d with d = reference - logprobs: the k3 estimate of KL(policy || reference).
 
-    Never negative, unbiased under samples of the policy, 0 at equality.
+    It is at least 0, is 0 where the two agree, and is unbiased under samples of the policy.
+    Schulman 2020, "Approximating KL Divergence", http://joschu.net/blog/kl-approx.html.
+
+    Returns:
+        Terms [N], in nats.
+
+    Raises:
+        ValueError: the shapes differ.
     """
+    _check_shapes(logprobs, reference)
     d = reference - logprobs
     return torch.expm1(d) - d
 
 
 def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
-    """min(exp(old - behaviour), cap): what a token sampled elsewhere counts for in the loss.
+    """min(exp(old - behaviour), cap): weights that correct for an engine unlike the trainer.
 
-    Truncated importance sampling (Ionides 2008; for samplers that are not quite the trainer, Yao et
-    al. 2025). No gradient flows through it.
+    Ionides 2008, "Truncated Importance Sampling", https://doi.org/10.1198/106186008X320456. Yao et
+    al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
+    https://fengyao.notion.site/off-policy-rl, use it between engine and trainer.
 
     Args:
-        old: log-probs by the trainer, of the weights that played.
-        behaviour: log-probs by the engine that sampled.
+        old: the trainer's log-probs under the weights that played.
+        behaviour: the engine's log-probs under the same weights.
         cap: largest weight.
+
+    Returns:
+        Weights [N], without gradient.
+
+    Raises:
+        ValueError: the shapes differ.
     """
+    _check_shapes(old, behaviour)
     return torch.exp(old - behaviour).clamp(max=cap).detach()
 
 
 def truncated_share(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
-    """Share of tokens whose importance weight the cap cuts (a scalar)."""
+    """Share of tokens whose importance weight the cap cuts: a scalar."""
     return (torch.exp(old - behaviour) > cap).float().mean()
 
 
 def token_weights(sequence_lengths: Tensor, reduction: Reduction) -> Tensor:
-    """Weights [N] that turn per-token terms into a loss by a plain sum; they add up to 1.
+    """Weights [N] of the per-token terms, whose weighted sum is the loss; they add up to 1.
+
+    `token` is the token-level loss of DAPO (https://arxiv.org/abs/2503.14476), `sequence` the
+    sample-level loss of GRPO (Shao et al. 2024, "DeepSeekMath", https://arxiv.org/abs/2402.03300).
 
     Args:
         sequence_lengths: int64 [B], sampled tokens of each sequence of the whole minibatch, so
             that the loss does not depend on how it is cut into micro-batches.
-        reduction: `token`: every token counts the same (long trajectories weigh more);
+        reduction: `token`: every token counts the same, so long trajectories weigh more;
             `sequence`: every trajectory counts the same.
+
+    Raises:
+        ValueError: `sequence_lengths` is not one-dimensional.
     """
+    if sequence_lengths.dim() != 1:
+        raise ValueError(f"sequence lengths of shape {tuple(sequence_lengths.shape)}, not [B]")
     lengths = sequence_lengths.double()
     if reduction == "token":
         weights = torch.ones_like(lengths) / lengths.sum()
@@ -80,7 +115,8 @@ def clip_fraction(
     clip_low: float,
     clip_high: float,
 ) -> Tensor:
-    """Share of tokens whose gradient the clip removes (a scalar)."""
+    """Share of tokens whose gradient the clip removes: a scalar; arguments as for `ppo_clip`."""
+    _check_shapes(logprobs, behaviour, advantages)
     ratio = torch.exp(logprobs - behaviour)
     high = (advantages > 0) & (ratio > 1.0 + clip_high)
     low = (advantages < 0) & (ratio < 1.0 - clip_low)
@@ -88,6 +124,20 @@ def clip_fraction(
 
 
 def effective_sample_share(logprobs: Tensor, behaviour: Tensor) -> Tensor:
-    """Kish's effective sample size of the importance ratios over N: (sum r)^2 / (N sum r^2)."""
+    """(sum r)^2 / (N sum r^2), a scalar in (0, 1], with r = exp(logprobs - behaviour).
+
+    Kish's effective sample size over N; see Elvira, Martino and Robert 2018, "Rethinking the
+    Effective Sample Size", https://arxiv.org/abs/1809.04129.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    _check_shapes(logprobs, behaviour)
     ratio = torch.exp(logprobs - behaviour)
     return ratio.sum().square() / (len(ratio) * ratio.square().sum())
+
+
+def _check_shapes(*tensors: Tensor) -> None:
+    shapes = {tuple(tensor.shape) for tensor in tensors}
+    if len(shapes) > 1:
+        raise ValueError(f"tensors of shapes {sorted(shapes)}; equal shapes [N] were expected")

@@ -18,11 +18,18 @@ def sft_optimisers(
     weight_decay: float,
     autocast: torch.dtype | None,
 ) -> list[Optimizer]:
-    """Muon for hidden matrices (if `matrix_lr` is given) and AdamW for all else.
+    """Muon for hidden matrices, if `matrix_lr` is given, and AdamW for everything else.
 
-    Embeddings are matrices too, but their rows are looked up, not multiplied: they stay with AdamW
-    (Jordan et al. 2024). `autocast` is the type of training passes, None for float32: Muon's own
-    products are in it too.
+    AdamW is Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization",
+    https://arxiv.org/abs/1711.05101. Embeddings and the head stay with it, as the authors of Muon
+    advise (https://kellerjordan.github.io/posts/muon/).
+
+    Args:
+        trainable: names and parameters.
+        matrix_lr: learning rate of Muon; None leaves everything to AdamW.
+        lr: learning rate of AdamW.
+        weight_decay: of both.
+        autocast: type of the training passes and of Muon's products; None is float32.
     """
     hidden, rest = [], []
     for name, parameter in trainable:
@@ -35,14 +42,17 @@ def sft_optimisers(
 
 
 def warmup_linear(step: int, total: int, warmup: int) -> float:
-    """Factor of the learning rate at `step` of `total`: linear up over `warmup`, then down to 0."""
+    """Factor of the learning rate at `step` of `total`: up over `warmup` steps, then down to 0.
+
+    Both parts are linear. The first step has 1 / warmup, the step after the last would have 0.
+    """
     if step < warmup:
         return (step + 1) / warmup
     return max(0.0, (total - step) / max(1, total - warmup))
 
 
 def set_lr(optimisers: Sequence[Optimizer], factor: float) -> None:
-    """Set every group's learning rate to `factor` times the one it was made with."""
+    """Set the learning rate of every parameter group to `factor` times its initial one."""
     for optimiser in optimisers:
         for group in optimiser.param_groups:
             group.setdefault("base_lr", group["lr"])
@@ -50,7 +60,7 @@ def set_lr(optimisers: Sequence[Optimizer], factor: float) -> None:
 
 
 def clip_gradients(parameters: Sequence[torch.Tensor], max_norm: float) -> float:
-    """Scale gradients to a total norm of at most `max_norm`; the norm before scaling.
+    """Scale gradients to a total norm of at most `max_norm`; return the norm before scaling.
 
     Raises:
         TrainingError: the norm is not finite.

@@ -1,8 +1,8 @@
-"""Processes that share an update: each takes a part of the micro-batches, gradients are summed.
+"""Processes that share a round, one per GPU.
 
-One process a GPU. Every process holds the whole batch and the whole policy, so that a sum of
-gradients is all that has to agree, and the step that follows is the same in all of them. A process
-on its own is rank 0 of 1.
+Every process holds the whole batch and the whole policy. Each differentiates a part of the
+micro-batches; the gradients are then summed, and all processes take the same optimiser step. A
+process on its own is rank 0 of 1.
 """
 
 import logging
@@ -17,33 +17,33 @@ import torch
 import torch.distributed as dist
 
 Item = TypeVar("Item")
-# Set by torch's launcher in what it starts. WORLD_SIZE alone may be about something else.
+# torch's launcher sets it in the processes it starts. Others set WORLD_SIZE too.
 _STARTED = "TORCHELASTIC_RUN_ID"
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Which process this is, `index`, of how many, `size`."""
+    """Process `index`, from 0, of `size` processes."""
 
     index: int = 0
     size: int = 1
 
     @property
     def first(self) -> bool:
-        """Whether this is the process that writes and speaks for all."""
+        """Whether this is the process that writes files and shows progress bars for all."""
         return self.index == 0
 
     def wait(self) -> None:
-        """Return when all processes are here."""
+        """Return when all processes have called this."""
         if self.size > 1:
             dist.barrier()
 
     def share(self, items: Sequence[Item]) -> Sequence[Item]:
-        """This process's part of what all of them have, every `size`-th."""
+        """This process's part of `items`: every `size`-th."""
         return items[self.index :: self.size]
 
     def sum_gradients(self, parameters: Sequence[torch.nn.Parameter]) -> None:
-        """Replace every gradient by its sum over processes; a missing one counts as zeros."""
+        """Replace every gradient by its sum over processes; a missing gradient counts as zeros."""
         if self.size == 1:
             return
         for parameter in parameters:
@@ -60,7 +60,7 @@ class Ranks:
         return found  # type: ignore[return-value]
 
     def join(self, mine: Sequence[Item]) -> list[Item]:
-        """What all processes made of their shares, in the order of what was shared."""
+        """The results of all processes for their shares, in the order before `share`."""
         parts = self.gather(list(mine))
         joined: list[Item] = [item for part in parts for item in part]
         for index, part in enumerate(parts):
@@ -80,10 +80,11 @@ ALONE = Ranks()
 
 
 def become_ranks(processes: int) -> None:
-    """Run this module in so many processes, and end as they do; returns in each of them.
+    """Start the running module in several processes on this machine, and wait for them.
 
-    Each gets its share of this process's threads. They find each other on this machine. When one
-    fails the others are ended, and its exit status is this process's. One process is this one.
+    In each of the started processes this function returns at once; in the process that started
+    them it exits with their status. Each gets an equal share of the threads. If one fails, the
+    others are ended. With `processes` 1 nothing is started.
     """
     if processes == 1 or _STARTED in os.environ:
         return
@@ -96,7 +97,7 @@ def become_ranks(processes: int) -> None:
     os.environ["OMP_NUM_THREADS"] = str(threads)
     if not torch.cuda.is_available():
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    # Its own report of a failure is a page long, and what failed has said why.
+    # The launcher's report of a failure is a page long; the process that failed has said why.
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     words = ["--standalone", f"--nproc-per-node={processes}", "-m"]
     words += [sys.modules["__main__"].__spec__.name, *sys.argv[1:]]
@@ -111,12 +112,12 @@ def become_ranks(processes: int) -> None:
 
 
 def joined_ranks() -> Ranks:
-    """The processes that a launcher started together; one alone where none did."""
-    # Importing accelerate takes a second, and a process on its own has no use for it.
+    """This process among those that a launcher started together, or `ALONE`."""
+    # Importing accelerate takes a second, and a process on its own does not need it.
     if _STARTED not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
         return ALONE
     from accelerate import PartialState
 
-    # Other ranks wait while the first asks a judge, or writes to a slow disk.
+    # Other ranks wait while the first asks a judge or writes to a slow disk.
     state = PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(hours=2))
     return Ranks(state.process_index, state.num_processes)

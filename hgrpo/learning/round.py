@@ -12,13 +12,13 @@ from hgrpo.learning.advantages import takes_part
 from hgrpo.learning.batch import GroupAdvantages, group_advantages, training_sequences
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.log_row import advantage_row, rollout_row
+from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import set_lr
 from hgrpo.learning.schedule import tasks_of_step
 from hgrpo.learning.update import Learner
 from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
 from hgrpo.streams import generator, training_step
-from hgrpo.study.method import MethodConfig
 from hgrpo.trajectories.store import write_step
 from hgrpo.trajectories.trajectory import Trajectory
 

@@ -9,8 +9,8 @@ from hgrpo.streams import generator
 def task_offset(round_index: int, steps_per_round: int, tasks_per_step: int) -> int:
     """Position of a round's first task in its seed's task order; rounds count from 1.
 
-    Rounds take consecutive, disjoint slices, as the reference's task_id_offset does; unlike there
-    the number of rounds is no part of it, so more rounds change nothing in earlier ones.
+    Rounds take consecutive, disjoint slices of the order. The number of rounds has no influence, so
+    adding rounds to a study leaves its earlier rounds as they are.
     """
     return (round_index - 1) * steps_per_round * tasks_per_step
 
@@ -25,8 +25,8 @@ def tasks_of_step(
 ) -> list[Task]:
     """The tasks of one step, the same for every method.
 
-    A seed's order is a permutation of the panel, then another one, and so on: no task comes twice
-    before every task has come once.
+    A seed's order is a permutation of the panel, then another permutation, and so on. So no task
+    is played a second time before every task has been played once.
     """
     start = task_offset(round_index, steps_per_round, tasks_per_step) + step * tasks_per_step
     orders: dict[int, list[int]] = {}

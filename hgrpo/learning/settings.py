@@ -12,7 +12,7 @@ Beta = Annotated[float, Field(ge=0, lt=1)]
 
 
 class KlConfig(Strict):
-    """k3 penalty to the SFT policy, with the adaptive controller; init 0 switches it off."""
+    """KL penalty to the SFT policy, with an adaptive coefficient; `init: 0` switches it off."""
 
     init: float = Field(0.0, ge=0)
     target: float = Field(0.04, gt=0)
@@ -28,7 +28,7 @@ class KlConfig(Strict):
 
 
 class TrainingConfig(Strict):
-    """One reinforcement-learning round; identical for every arm unless its method file says so."""
+    """A round of reinforcement learning; the same for every arm unless its method file differs."""
 
     steps_per_round: int = Field(6, gt=0)
     tasks_per_step: int = Field(32, gt=0, description="P: groups collected before an update")
@@ -40,7 +40,7 @@ class TrainingConfig(Strict):
     weight_decay: float = Field(0.0, ge=0)
     warmup_steps: int = Field(3, ge=0)
     max_grad_norm: float = Field(1.0, gt=0)
-    minibatches: int = Field(2, gt=0, description="optimiser steps a batch of groups is split into")
+    minibatches: int = Field(2, gt=0, description="optimiser steps per batch of groups and epoch")
     epochs: int = Field(1, gt=0)
     microbatch_tokens: int = Field(2048, gt=0)
     clip_low: float = Field(0.2, gt=0)
@@ -50,21 +50,21 @@ class TrainingConfig(Strict):
         None,
         gt=0,
         description="truncated importance sampling, for an engine whose log-probs differ from the "
-        "trainer's: tokens count min(trainer / engine, cap) times, and the clip's ratio starts at "
-        "the trainer; costs a forward pass. null: the engine's log-probs are taken for the "
-        "trainer's",
+        "trainer's: each token is weighted by min(trainer / engine, cap), and the clipped ratio "
+        "is taken to the trainer's log-probs; costs a forward pass. null: the ratio is taken to "
+        "the engine's log-probs",
     )
     mismatch_limit: float | None = Field(
         0.2,
         gt=0,
-        description="mean distance, per sampled token, of the engine's log-probs from the "
-        "trainer's, above which the round stops; null: it never does",
+        description="the round stops if the log-probs of engine and trainer differ by more than "
+        "this, on average per sampled token; null: no limit",
     )
     kl: KlConfig = KlConfig()
     invalid_action_penalty: float = Field(
         0.0,
         ge=0,
-        description="taken off the return as penalty * share of inadmissible actions",
+        description="penalty * share of inadmissible actions is subtracted from the return",
     )
     carry_policy: bool = True
-    in_flight: int = Field(256, gt=0, description="trajectories advanced together")
+    in_flight: int = Field(256, gt=0, description="trajectories played at the same time")

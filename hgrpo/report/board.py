@@ -1,7 +1,7 @@
-"""Training logs for other people's dashboards: TensorBoard event files, or Weights & Biases runs.
+"""Sends training logs to dashboards: TensorBoard event files or Weights & Biases runs.
 
-Rounds write their own logs and know of neither; these writers read those logs, so that a dashboard
-that is away cannot stop a run, and a study that has ended can still be shown.
+Rounds know nothing of dashboards: they write their logs, and this module reads those. So an
+unreachable dashboard cannot stop a run, and a study that has ended can still be sent.
 """
 
 import hashlib
@@ -11,24 +11,24 @@ from typing import Protocol
 from hgrpo.errors import UserError
 from hgrpo.report.run_status import RunPlan, run_log, trained_runs
 
-# Where a row is, rather than what was measured.
+# Columns that place a row; all others are measurements.
 _PLACES = ("step", "round")
 
 
 class Writer(Protocol):
-    """Takes the scalars of one run, step by step."""
+    """Receives the scalars of one run, step by step."""
 
     def write(self, step: int, scalars: dict[str, float]) -> None:
-        """Add the scalars of a step; steps count on over rounds."""
+        """Add the scalars of a step; the count of steps continues over rounds."""
         ...
 
     def close(self) -> None:
-        """Write out what is buffered."""
+        """Write out what is still buffered."""
         ...
 
 
 class TensorBoardRun:
-    """An event folder of its own; events of an earlier call are superseded."""
+    """Writes a TensorBoard event folder; its events replace those of an earlier call."""
 
     def __init__(self, folder: Path):
         try:
@@ -51,7 +51,7 @@ class TensorBoardRun:
 
 
 class WandbRun:
-    """A W&B run under a name of its own; the same run of the same study goes on where it was."""
+    """Writes a W&B run; sending the same run of the same study again continues it."""
 
     def __init__(self, project: str, study: str, plan: RunPlan, identity: str):
         try:
@@ -84,7 +84,7 @@ class WandbRun:
 
 
 class Board:
-    """Sends what the runs of a study log to writers, each row once."""
+    """Sends each log row of a study's runs to the dashboards once."""
 
     def __init__(self, results: Path, tensorboard: Path | None, wandb: str | None):
         self._results = results
@@ -95,7 +95,7 @@ class Board:
         self._written = {plan.home: 0 for plan in self._plans}
 
     def send(self) -> bool:
-        """Send the rows that are new; whether any run is unfinished."""
+        """Send the new rows; return whether any run is unfinished."""
         unfinished = False
         for plan in self._plans:
             log = run_log(self._results, plan)
@@ -108,14 +108,14 @@ class Board:
         return unfinished
 
     def close(self) -> int:
-        """Close all writers; how many rows were sent."""
+        """Close all writers; return how many rows were sent."""
         for writers in self._writers.values():
             for writer in writers:
                 writer.close()
         return sum(self._written.values())
 
     def _of(self, plan: RunPlan) -> list[Writer]:
-        """The run's writers, made when its first row is there."""
+        """The run's writers, made when its first row arrives."""
         if plan.home not in self._writers:
             study = self._results.resolve().name
             made: list[Writer] = []
@@ -128,7 +128,7 @@ class Board:
 
 
 def scalars(row: dict) -> dict[str, float]:
-    """What was measured in a log row; what was not (None) is left out."""
+    """The measurements in a log row, without those that are None."""
     return {
         name: float(value)
         for name, value in row.items()

@@ -14,22 +14,24 @@ from hgrpo.errors import UserError
 from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.learning.scratch import rows_file, step_folders
 
-# Of a log row, numbers; a row may be without any but the first.
+# Columns of a log row that are read, all numbers. Only the first is required.
 _ELAPSED = "elapsed_s"
 _SHOWN = ("mean_reward", "success_rate", "observed_kl", "dead_groups", "n_groups")
 
 
 @dataclass(frozen=True)
-class RunProgress:
-    """One arm and seed.
+class RunStatus:
+    """Where one run (an arm and a seed) stands.
 
     Attributes:
-        rounds: of the whole run. finished: of them.
-        steps: of a round. step: finished steps of the round in hand; None if it has not begun.
+        rounds: number of rounds of the run.
+        finished: number of finished rounds.
+        steps: number of steps of a round.
+        step: finished steps of the current round; None if it has not begun.
         row: the newest log row; empty before the first.
         heard_s: seconds since that row was written; None before the first.
-        seconds: mean duration of the steps so far; None before the first.
-        test_success: greedy, after the last round that was evaluated; None before.
+        seconds: mean duration of a step so far; None before the first.
+        test_success: greedy success on the test panel after the last evaluated round; None before.
     """
 
     method: str
@@ -50,7 +52,7 @@ class RunProgress:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that the steps to come will take; None where nothing is known of them."""
+        """Seconds that the remaining steps will take; None if no step has been timed."""
         if self.done:
             return 0.0
         left = (self.rounds - self.finished) * self.steps - (self.step or 0)
@@ -59,7 +61,7 @@ class RunProgress:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What one arm and seed is to do: so many rounds of so many steps."""
+    """A run (an arm and a seed) as the study plans it: `rounds` rounds of `steps` steps."""
 
     method: str
     seed: int
@@ -68,7 +70,7 @@ class RunPlan:
 
     @property
     def home(self) -> Path:
-        """The run's folder, below those of the stages."""
+        """The run's folder, relative to a stage's folder."""
         return Path(self.method) / f"seed_{self.seed}"
 
 
@@ -77,10 +79,10 @@ class RunLog:
     """What one run has logged.
 
     Attributes:
-        rows: of all steps so far, the unfinished round's included.
-        finished: rounds.
-        step: finished steps of the round in hand; None if it has not begun.
-        newest: the file that was written last; None before the first step.
+        rows: the rows of all steps so far, the unfinished round's included.
+        finished: number of finished rounds.
+        step: finished steps of the current round; None if it has not begun.
+        newest: the log file written last; None before the first step.
     """
 
     rows: list[dict]
@@ -96,7 +98,7 @@ def trained_runs(results: Path) -> list[RunPlan]:
         results: the study's folder, with its config.yaml.
 
     Raises:
-        UserError: that file is missing or is no study's, or a number in it is none.
+        UserError: the file is missing, is not a study's, or has something else for a number.
     """
     path = results / "config.yaml"
     try:
@@ -118,13 +120,16 @@ def trained_runs(results: Path) -> list[RunPlan]:
         raise UserError(f"{path}: not the configuration of a study") from None
 
 
-def study_progress(results: Path) -> list[RunProgress]:
-    """Where every trained run of a study stands; arguments as for `trained_runs`.
+def study_status(results: Path) -> list[RunStatus]:
+    """Where every trained run of a study stands.
+
+    Args:
+        results: the study's folder.
 
     Raises:
-        UserError: as for `trained_runs` and `run_log`, or episodes are damaged.
+        UserError: the study's config.yaml, a log or an episodes file is missing or damaged.
     """
-    return _with_durations([_progress(results, plan) for plan in trained_runs(results)])
+    return _with_durations([_status(results, plan) for plan in trained_runs(results)])
 
 
 def _steps(config: dict, method: str, path: Path) -> int:
@@ -143,10 +148,10 @@ def _whole(value: object, least: int, where: str) -> int:
 
 
 def run_log(results: Path, plan: RunPlan) -> RunLog:
-    """Everything a run has logged: finished rounds, and the steps of the one in hand.
+    """Everything a run has logged in its finished rounds and in the current one.
 
     Raises:
-        UserError: a log is damaged, or a row of it lacks its seconds.
+        UserError: a log is damaged, or one of its rows lacks its seconds.
     """
     folder = results / "rl" / plan.home
     logs = [folder / f"round_{number}" / "train_log.json" for number in range(1, plan.rounds + 1)]
@@ -162,11 +167,11 @@ def run_log(results: Path, plan: RunPlan) -> RunLog:
     return RunLog(rows, len(written), step, newest)
 
 
-def _progress(results: Path, plan: RunPlan) -> RunProgress:
+def _status(results: Path, plan: RunPlan) -> RunStatus:
     log = run_log(results, plan)
     heard = time.time() - log.newest.stat().st_mtime if log.newest else None
     mean = sum(row[_ELAPSED] for row in log.rows) / len(log.rows) if log.rows else None
-    return RunProgress(
+    return RunStatus(
         plan.method,
         plan.seed,
         plan.rounds,
@@ -181,7 +186,7 @@ def _progress(results: Path, plan: RunPlan) -> RunProgress:
 
 
 def _current(scratch: Path, number: int) -> Path | None:
-    """The newest step of an unfinished round, or its folder if it has none yet."""
+    """The rows of an unfinished round's newest step, or its folder before the first step."""
     begun = [path for path in scratch.glob(f"round_{number}-*/*") if path.is_dir()]
     if not begun:
         return None
@@ -194,7 +199,7 @@ def _rows(current: Path) -> list[dict]:
     try:
         return [] if current.is_dir() else _checked(_json(current), current)
     except FileNotFoundError:
-        # The round has gone on since: its steps are elsewhere by now.
+        # The round has just moved on to its next step.
         return []
 
 
@@ -202,7 +207,7 @@ def _finished_rows(path: Path) -> list[dict]:
     try:
         log = _json(path)
     except FileNotFoundError:
-        # The round is being run again: its old log has just been taken away.
+        # The round has just been started again, which removed its old log.
         return []
     if not isinstance(log, dict) or "rows" not in log:
         raise UserError(f"{path}: not a train log, which has the key 'rows'")
@@ -217,7 +222,7 @@ def _json(path: Path) -> object:
 
 
 def _checked(rows: object, path: Path) -> list[dict]:
-    """The rows of a log, of which everything that is read is a number."""
+    """The rows of a log, after a check that every column to be read is a number."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{path}: not the rows of a train log")
     for number, row in enumerate(rows, 1):
@@ -249,8 +254,8 @@ def _test_success(folder: Path) -> float | None:
         raise UserError(f"{path}: not an episodes file ({reason})") from None
 
 
-def _with_durations(runs: Sequence[RunProgress]) -> list[RunProgress]:
-    """Give runs that have not begun the mean duration of the others' steps."""
+def _with_durations(runs: Sequence[RunStatus]) -> list[RunStatus]:
+    """Runs, with the mean duration of the others' steps for those that have not begun."""
     known = [run.seconds for run in runs if run.seconds is not None]
     mean = sum(known) / len(known) if known else None
     return [run if run.seconds is not None else replace(run, seconds=mean) for run in runs]

@@ -119,7 +119,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         "informed_panel": _CEILING_PANEL,
         "progress": {
             "expert": progress_and_reward(rows),
-            "informed": progress_and_reward(ceiling),
+            "informed": progress_and_reward(ceiling or []),
         },
         "skipped": dict(sorted(skipped.items())),
     } | provenance(job.code)

@@ -14,6 +14,7 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.strict import Strict
 from hgrpo.errors import TrainingError, UserError
+from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.provenance import provenance
@@ -30,7 +31,6 @@ from hgrpo.stages.files import (
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder, number, place
 from hgrpo.stages.sections import Env
-from hgrpo.study.method import MethodConfig
 
 if TYPE_CHECKING:
     from hgrpo.learning.checkpoints import Checkpoints

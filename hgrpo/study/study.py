@@ -16,11 +16,11 @@ from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.errors import UserError
 from hgrpo.evaluation.agreement_settings import AgreementConfig
 from hgrpo.evaluation.settings import EvaluationConfig
+from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.settings import EngineConfig
-from hgrpo.study.method import MethodConfig
 from hgrpo.study.resources import Resources
 
 OVERRIDES = ("methods", "rounds", "seeds")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hgrpo.config.user_path import user_path
 from hgrpo.envs import kinds as environments
 from hgrpo.errors import UserError
-from hgrpo.study.method import MethodConfig
+from hgrpo.learning.method import MethodConfig
 from hgrpo.study.study import Study
 
 
@@ -68,6 +68,7 @@ class _UserPath:
         stage: the stage.
         key: the setting that gives the path.
         path: as the setting gives it.
+        made: the stage makes what is missing, so that only its variables must be set.
         holds: a file that must lie in the folder; "" if the path itself is enough.
         hint: what else to say if nothing is there.
     """
@@ -75,6 +76,7 @@ class _UserPath:
     stage: str
     key: str
     path: str
+    made: bool = False
     holds: str = ""
     hint: str = ""
 
@@ -88,23 +90,21 @@ def check_user_files(study: Study, stages: Collection[str]) -> None:
     for file in _user_paths(study):
         if file.stage in stages:
             place = user_path(file.path, file.key)
-            if not (place / file.holds).exists():
+            if not file.made and not (place / file.holds).exists():
                 hint = f"; {file.hint}" if file.hint and not place.exists() else ""
                 raise UserError(f"{file.key}: {file.path}: there is no {place / file.holds}{hint}")
 
 
 def _user_paths(study: Study) -> list[_UserPath]:
-    """The user's files that no stage can make by itself."""
+    """The user's files that the study names."""
     files = environments.load(study.env.name).user_files(study.env)
     env = f"env {study.config.env}"
-    paths = [
-        _UserPath(file.stage, f"{env}: {file.key}", file.path) for file in files if not file.made
-    ]
+    paths = [_UserPath(file.stage, f"{env}: {file.key}", file.path, file.made) for file in files]
     model, name = study.model, f"model {study.config.model}"
     if model.path is not None:
         hint = "the folder of a Hugging Face model was expected, not a name on the hub"
         # An empty folder would otherwise be noticed only after the old base is deleted.
-        paths.append(_UserPath("base", f"{name}: path", model.path, "config.json", hint))
+        paths.append(_UserPath("base", f"{name}: path", model.path, holds="config.json", hint=hint))
     if model.package is not None and model.package.wheel is not None:
         paths.append(_UserPath("base", f"{name}: wheel", model.package.wheel))
     return paths

@@ -51,13 +51,13 @@ def expected_jobs(name: str) -> dict[str, int]:
     seeds, rounds = len(study.config.seeds), study.config.rounds
     arms = study.methods.values()
     trained = sum(arm.train for arm in arms)
-    fitted = sum(arm.train and arm.credit.kind == "turnrd" for arm in arms)
+    fitted = sum(arm.train and arm.credit.declared.fits for arm in arms)
     count = dict.fromkeys(
         ["all", "study_config", "assets", "expert", "base", "sft", "merge", "figures", "report"], 1
     )
     count["rl_round"] = trained * seeds * rounds
     count["evaluate"] = count["rl_round"] + (len(arms) - trained) * seeds
-    count["turnrd_fit"] = fitted * seeds * (rounds - 1)
+    count["credit_fit"] = fitted * seeds * (rounds - 1)
     count = {rule: number for rule, number in count.items() if number}
     return count | {"total": sum(count.values())}
 

@@ -473,7 +473,9 @@ def test_a_member_larger_than_any_game_is_not_unpacked(tmp_path, monkeypatch):
     path = tmp_path / "games.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("json_2.1.1/train/task/trial/game.tw-pddl", b" " * 1001)
-    with pytest.raises(UserError, match=r"games\.zip: .*game\.tw-pddl: 1,001 bytes are no game"):
+    with pytest.raises(
+        UserError, match=r"games\.zip: .*game\.tw-pddl: 1,001 bytes are too many for a game"
+    ):
         download._unpack(path, tmp_path)
     assert os.listdir(tmp_path) == ["games.zip"]
 
@@ -514,7 +516,7 @@ def test_a_pickled_table_is_not_read(tmp_path, marker):
 
     path = tmp_path / "rows.npy"
     np.save(path, np.array([Bomb(marker)], dtype=object), allow_pickle=True)
-    with pytest.raises(UserError, match=r"rows\.npy: no table of rows"):
+    with pytest.raises(UserError, match=r"rows\.npy: not a table of rows"):
         shop._rows(path)
     with pytest.raises(ValueError, match="Array can't be memory-mapped"):
         index._mapped(path, np.int32)

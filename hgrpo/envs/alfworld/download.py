@@ -87,7 +87,7 @@ def _unpack(archive: Path, root: Path) -> None:
             ):
                 size = opened.getinfo(member).file_size
                 if size > _LARGEST:
-                    raise UserError(f"{archive}: {member}: {size:,} bytes are no game")
+                    raise UserError(f"{archive}: {member}: {size:,} bytes are too many for a game")
                 target = root / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(opened.read(member))

@@ -66,9 +66,9 @@ def _rows(path: Path) -> np.ndarray:
     try:
         rows = np.load(path, mmap_mode="r")
     except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{path}: no table of rows ({error})") from None
+        raise UserError(f"{path}: not a table of rows ({error})") from None
     if rows.dtype != np.int32 or rows.ndim != 1:
-        raise UserError(f"{path}: no table of rows, but {rows.dtype} {list(rows.shape)}")
+        raise UserError(f"{path}: not a table of rows, but {rows.dtype} {list(rows.shape)}")
     return rows
 
 

@@ -28,7 +28,7 @@ def command(monkeypatch, study):
 
 @pytest.mark.parametrize(
     ("stage", "method"),
-    [("figures", None), ("report", None), ("credit_agreement", None), ("turnrd_fit", "TurnRDV2")],
+    [("figures", None), ("report", None), ("credit_agreement", None), ("credit_fit", "TurnRDV2")],
 )
 def test_a_stage_is_printed_as_the_pipeline_gives_it(command, study, capsys, stage, method):
     command("--stage", stage, *(["--method", method] if method else []), "--seeds", "11,23")
@@ -43,7 +43,7 @@ def test_a_stage_is_printed_as_the_pipeline_gives_it(command, study, capsys, sta
     [
         (["evaluate"], "--method is missing; known: LLMJudge, Progressive"),
         (["evaluate", "--method", "Progresive"], "unknown; did you mean 'Progressive'?"),
-        (["turnrd_fit", "--method", "flatGRPO"], "nothing is fitted for its credit, 'flat'"),
+        (["credit_fit", "--method", "flatGRPO"], "nothing is fitted for its credit, 'flat'"),
         (["rl_round", "--method", "SFTOnly"], "--method SFTOnly: it is not trained"),
     ],
 )

@@ -5,12 +5,13 @@ import sys
 
 import pytest
 
-from hgrpo.cli import evaluate
-from hgrpo.cli.entry import run
-from hgrpo.cli.evaluate import is_trained
+from hgrpo.cli.stage import read_settings, run_stage
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS, write_panels
 from hgrpo.errors import UserError
+from hgrpo.policy import load
+from hgrpo.stages import evaluate
+from hgrpo.stages.job import Job
 
 CONFIG = {
     "env": {"name": "alfworld", "games": {"generate": {}}},
@@ -18,6 +19,7 @@ CONFIG = {
     "evaluation": {"test_games": 1, "validation_games": 1},
     "train": True,
 }
+WHOLE = {key: value for key, value in CONFIG.items() if key != "train"}
 
 
 def test_a_folder_that_cannot_be_written_is_found_before_anything_is_loaded(
@@ -27,36 +29,37 @@ def test_a_folder_that_cannot_be_written_is_found_before_anything_is_loaded(
         tmp_path / "panels.json", {split: [Task(split, split, split, "x")] for split in SPLITS}
     )
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(evaluate, "load_player", lambda *_: pytest.fail("loaded"))
+    monkeypatch.setattr(load, "load_player", lambda *_: pytest.fail("loaded"))
     given = {"method": "A", "seed": 11, "round": 1, "assets": tmp_path, "base": "b", "policy": "p"}
     given |= {"config": json.dumps(CONFIG), "out": tmp_path / "file/round_1"}
     words = [str(word) for name, value in given.items() for word in (f"--{name}", value)]
     monkeypatch.setattr(sys, "argv", ["evaluate", *words])
     with pytest.raises(SystemExit) as stopped:
-        run(evaluate.main)
+        run_stage(evaluate, "")
     assert stopped.value.code == 2
     assert str(tmp_path / "file") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    "config, trained",
+    "given, trained",
     [
         ({"train": False}, False),
         ({"methods": {"SFTOnly": {"train": False}, "flatGRPO": {"train": True}}}, False),
         ({"train": True, "methods": {}}, True),
     ],
 )
-def test_an_arm_is_looked_up_in_the_stages_settings_or_the_studys(config, trained):
-    assert is_trained(config, "SFTOnly") == trained
+def test_an_arm_is_looked_up_in_the_stages_settings_or_the_studys(given, trained):
+    assert read_settings(evaluate, WHOLE | given, Job("SFTOnly")).train == trained
 
 
-def test_an_arm_that_nobody_knows_is_named_with_its_neighbour():
-    methods = {"GiGPO": {"train": True}, "SFTOnly": {"train": False}}
-    with pytest.raises(UserError, match=r"--method GiGO: not in --config; did you mean 'GiGPO'\?"):
-        is_trained({"methods": methods}, "GiGO")
-
-
-@pytest.mark.parametrize("config", [{}, {"methods": ["GiGPO"]}])
-def test_settings_that_say_nothing_of_arms_lack_a_key(config):
-    with pytest.raises(UserError, match="--config: key 'train' is missing"):
-        is_trained(config, "GiGPO")
+@pytest.mark.parametrize(
+    "given, method, message",
+    [
+        ({"methods": {"GiGPO": {"train": True}}}, "GiGO", "--method GiGO: .*mean 'GiGPO'"),
+        ({}, "GiGPO", "--config: key 'train' is missing"),
+        ({"methods": ["GiGPO"]}, "GiGPO", "--config: key 'train' is missing"),
+    ],
+)
+def test_an_arm_that_the_settings_do_not_know_is_named(given, method, message):
+    with pytest.raises(UserError, match=message):
+        read_settings(evaluate, WHOLE | given, Job(method))

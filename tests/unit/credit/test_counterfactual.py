@@ -12,8 +12,8 @@ from hgrpo.credit.base import Context, Group
 from hgrpo.credit.make import make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.advantages import turn_advantages
+from hgrpo.learning.method import MethodConfig
 from hgrpo.rollout.collector import Start
-from hgrpo.study.method import MethodConfig
 
 
 @pytest.fixture(scope="module")

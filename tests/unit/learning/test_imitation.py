@@ -7,7 +7,7 @@ from tiny_policy import make_policy
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.imitation import Example, ImitationSettings, imitate
 from hgrpo.learning.optimisers import sft_optimisers
-from hgrpo.policy.policy import load_policy
+from hgrpo.policy.load import load_policy
 from hgrpo.streams import generator
 
 SETTINGS = ImitationSettings(

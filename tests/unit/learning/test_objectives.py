@@ -126,3 +126,18 @@ def test_controller_stays_within_bounds_and_off_stays_off():
     fixed = controller(init=0.3, adaptive=False)
     fixed.update(5.0)
     assert fixed.coefficient == 0.3
+
+
+def test_tensors_of_different_shapes_are_refused():
+    one, two = torch.zeros(3), torch.zeros(3, 1)
+    for call in (
+        lambda: ppo_clip(one, two, one, 0.2, 0.2),
+        lambda: clip_fraction(one, one, two, 0.2, 0.2),
+        lambda: kl_k3(one, two),
+        lambda: importance_weights(one, two, 2.0),
+        lambda: effective_sample_share(one, two),
+    ):
+        with pytest.raises(ValueError, match=r"shapes \[\(3,\), \(3, 1\)\]"):
+            call()
+    with pytest.raises(ValueError, match=r"shape \(3, 1\), not \[B\]"):
+        token_weights(two.long(), "token")

@@ -64,7 +64,7 @@ class LastTurn(CreditAssigner):
         (lambda rows: rows[1:], "credit for 7 trajectories instead of 8"),
     ],
 )
-def test_credit_that_is_none_is_named_before_anything_learns_from_it(
+def test_invalid_credit_is_named_before_anything_learns_from_it(
     imitator, tmp_path, spoil, expected
 ):
     played = fresh_round(imitator, tmp_path)
@@ -79,7 +79,7 @@ class KillError(Exception):
 
 @pytest.mark.parametrize("last_step", [0, 3])
 @pytest.mark.parametrize("where", ["after_step", "in_collect"])
-def test_a_killed_round_ends_as_if_it_had_not_been(imitator, tmp_path, last_step, where):
+def test_a_killed_round_ends_as_if_it_had_not_been_killed(imitator, tmp_path, last_step, where):
     whole = fresh_round(imitator, tmp_path / "whole")
     expected = whole.run(lambda row: None, lambda: None)
 
@@ -150,7 +150,7 @@ def test_a_truncated_optimiser_state_is_named(tmp_path):
 
 
 def spoil_after(play, steps, value, monkeypatch):
-    """Make the objective `value` once so many steps are through."""
+    """Multiply the objective by `value` once `steps` steps are finished."""
     right = update.ppo_clip
 
     def spoilt(*arguments):
@@ -178,7 +178,7 @@ def test_a_loss_that_is_not_finite_keeps_the_last_good_step(imitator, tmp_path, 
         assert torch.equal(one, two)
 
 
-def test_weights_that_are_not_finite_are_no_good_step(imitator, tmp_path):
+def test_a_step_to_weights_that_are_not_finite_is_not_kept(imitator, tmp_path):
     play = fresh_round(imitator, tmp_path)
     for group in play.learner.optimiser.param_groups:
         group["lr"] = float("inf")

@@ -11,9 +11,9 @@ from hgrpo.credit.base import Context, Group
 from hgrpo.credit.make import make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.batch import group_advantages, training_sequences
+from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import KlConfig
 from hgrpo.policy.logprobs import make_batch
-from hgrpo.study.method import MethodConfig
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ CAPPED = TRAINING.model_copy(update={"importance_cap": 1.05})
 
 
 def shifted(batch, seed=4):
-    """The batch as an engine reports it whose log-probs are off by up to 0.2."""
+    """The batch as reported by an engine whose log-probs are off by up to 0.2."""
     rng = torch.Generator().manual_seed(seed)
     batch = copy.deepcopy(batch)
     for sequence in batch:
@@ -134,7 +134,7 @@ def trainer_logprobs(policy, batch):
 
 
 def test_gradient_of_a_corrected_batch_is_that_of_the_textbook_loss(setting):
-    """Before the first step the ratio is 1, so all that the engine's log-probs do is to weigh."""
+    """Before the first step the ratio is 1: the engine's log-probs only set the weights."""
     policy, groups = setting
     without_kl = CAPPED.model_copy(update={"kl": KlConfig(init=0.0)})
     batch = shifted(sequences(groups, FLAT))
@@ -156,7 +156,7 @@ def test_gradient_of_a_corrected_batch_is_that_of_the_textbook_loss(setting):
 
 
 def test_the_trainers_logprobs_are_those_before_the_first_step(setting):
-    """Of two minibatches the second is clipped around them, not around the engine's."""
+    """The second of two minibatches is clipped around them, not around the engine's."""
     policy, groups = setting
     batch = shifted(sequences(groups, FLAT))
     halves = CAPPED.model_copy(update={"minibatches": 2})
@@ -230,7 +230,7 @@ def test_a_penalty_that_is_off_is_watched_on_some_and_moves_nothing(setting):
     assert row["observed_kl"] == pytest.approx(full["observed_kl"], rel=0.3)
     _, alone = gradient(policy, scored)
     assert row["observed_kl"] == pytest.approx(alone["observed_kl"], rel=1e-4)
-    # Trajectories that take no part are watched as well: arms with many dead groups compare.
+    # Trajectories that take no part are watched too, so that arms with many dead groups compare.
     part, some = gradient(policy, sequences(groups, FLAT), off, order=list(range(1, 20)))
     assert not torch.equal(part, moved)
     assert some["observed_kl"] == row["observed_kl"]

@@ -14,7 +14,7 @@ import yaml
 from hgrpo.cli.monitor import cells, duration
 from hgrpo.cli.pause import pause
 from hgrpo.errors import UserError
-from hgrpo.report.run_status import study_progress
+from hgrpo.report.run_status import study_status
 
 
 def row(step, **changes):
@@ -58,12 +58,12 @@ def finish(results, run, number, rows):
 
 
 def of(results, method, seed):
-    found = {(run.method, run.seed): run for run in study_progress(results)}
+    found = {(run.method, run.seed): run for run in study_status(results)}
     return found[method, seed]
 
 
 def test_before_anything_has_run(results):
-    runs = study_progress(results)
+    runs = study_status(results)
     assert [(run.method, run.seed) for run in runs] == [
         *(("flatGRPO", 11), ("flatGRPO", 23), ("slow", 11), ("slow", 23))
     ]
@@ -123,7 +123,7 @@ def test_a_finished_run_with_its_test_success(results):
 def test_another_file_is_named(tmp_path, content):
     (tmp_path / "config.yaml").write_text(content)
     with pytest.raises(UserError, match=r"config\.yaml: not the configuration of a study"):
-        study_progress(tmp_path)
+        study_status(tmp_path)
 
 
 def configure(results, **changes):
@@ -151,7 +151,7 @@ def configure(results, **changes):
 def test_a_number_of_the_study_that_is_none_is_named_with_its_key(results, changes, said):
     configure(results, **changes)
     with pytest.raises(UserError) as error:
-        study_progress(results)
+        study_status(results)
     assert str(error.value) == f"{results / 'config.yaml'}: {said}"
 
 
@@ -174,14 +174,14 @@ DAMAGED = [
 def test_a_damaged_log_is_named(results, text, said):
     path = write(results / "rl/slow/seed_11/round_1/train_log.json", text)
     with pytest.raises(UserError) as error:
-        study_progress(results)
+        study_status(results)
     assert str(error.value).startswith(f"{path}: {said}")
 
 
 def test_damaged_rows_of_the_round_in_hand_are_named(results):
     path = write(results / "scratch/slow/seed_11/round_1-abc/key/step_00000/rows.json", "[{")
     with pytest.raises(UserError) as error:
-        study_progress(results)
+        study_status(results)
     assert str(error.value).startswith(f"{path}: not JSON (")
 
 
@@ -191,7 +191,7 @@ def test_damaged_episodes_are_named(results, of_text):
     if not of_text:
         pd.DataFrame({"panel": ["test"]}).to_parquet(path)
     with pytest.raises(UserError) as error:
-        study_progress(results)
+        study_status(results)
     assert str(error.value).startswith(f"{path}: not an episodes file (")
     assert "\n" not in str(error.value)
 

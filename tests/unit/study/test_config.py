@@ -14,8 +14,8 @@ from hgrpo.cli.schema import SECTIONS, schemas
 from hgrpo.config.read import did_you_mean, read_yaml, validate
 from hgrpo.envs.kinds import environment_settings
 from hgrpo.errors import UserError
+from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig
-from hgrpo.study.method import MethodConfig
 from hgrpo.study.study import load_study
 from hgrpo.workflow.rules import as_json
 
@@ -323,7 +323,7 @@ def test_did_you_mean_lists_what_is_known_when_nothing_is_near():
 
 def test_stage_settings_are_plain_and_sorted(configs):
     study = load_study(configs / "studies/bakeoff.yaml")
-    for stage in ("config", "assets", "expert", "base", "sft", "merge", "figures", "report"):
+    for stage in ("study_config", "assets", "expert", "base", "sft", "merge", "figures", "report"):
         text = as_json(stage_settings(study, stage))
         assert as_json(json.loads(text)) == text
     assert json.loads(as_json(study.resolved())) == study.resolved()

@@ -19,7 +19,7 @@ TASKS = hall_tasks(6)
 
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory):
-    """Two steps of three groups of four, with everything filled in that a file can hold."""
+    """Two steps of three groups of four, with every stored field filled in."""
     policy = make_policy(tmp_path_factory.mktemp("base"))
     collector = hall_collector(policy, capacity=8, embeddings=True)
     rng = np.random.default_rng(0)

@@ -25,7 +25,7 @@ def collector(tmp_path_factory):
     return hall_collector(make_policy(tmp_path_factory.mktemp("base")), situations=True)
 
 
-def situations(trajectories):
+def fingerprints(trajectories):
     return [([(turn.state, turn.commands) for turn in t.turns], t.final) for t in trajectories]
 
 
@@ -38,21 +38,21 @@ def without(trajectories):
     return bare
 
 
-def test_a_turn_has_the_situation_it_acted_in(played):
+def test_a_turn_has_the_fingerprint_of_the_state_it_was_taken_in(played):
     for trajectory in played:
         assert trajectory.turns[0].state == "opened "
     longest = max(played, key=lambda t: len(t.turns))
     assert longest.turns[-1].state != "opened "
 
 
-def test_playing_again_finds_the_same_and_leaves_known_ones_alone(played):
+def test_playing_again_finds_the_same_fingerprints_and_leaves_known_ones_alone(played):
     bare = without(played)
     assert add_fingerprints(bare, HallEnv) == sum(len(t.turns) for t in played)
-    assert situations(bare) == situations(played)
+    assert fingerprints(bare) == fingerprints(played)
     assert add_fingerprints(bare, None) == 0
 
 
-def test_a_trajectory_knows_the_situation_it_ended_in(played):
+def test_a_trajectory_has_the_state_it_ended_in(played):
     assert {t.truncated for t in played} == {False, True}, "some win, some are stopped"
     for trajectory in played:
         opened = {turn.action.removeprefix("open ") for turn in trajectory.turns if turn.admissible}
@@ -65,14 +65,14 @@ def test_a_trajectory_knows_the_situation_it_ended_in(played):
         )
 
 
-def test_a_final_situation_alone_is_found_too(played):
+def test_a_missing_final_state_alone_is_found_too(played):
     bare = copy.deepcopy(played)
     bare[1].final = None
     assert add_fingerprints(bare, HallEnv) == len(bare[1].turns)
-    assert situations(bare) == situations(played)
+    assert fingerprints(bare) == fingerprints(played)
 
 
-def test_nobody_looks_where_nobody_asks(tmp_path):
+def test_fingerprints_are_taken_only_when_asked_for(tmp_path):
     for trajectory in collect(make_policy(tmp_path), tasks=1, rollouts=2):
         assert trajectory.final is None
         assert all(turn.state == turn.commands == "" for turn in trajectory.turns)
@@ -99,7 +99,7 @@ def test_playing_again_stops_after_the_turns_asked_for(played):
     assert seen == [turn.observation for turn in longest.turns[:2]]
 
 
-def test_who_plays_on_hears_of_another_answer_in_the_same_way(played, collector):
+def test_another_answer_is_an_error_of_continued_play_too(played, collector):
     long = copy.deepcopy(max(played, key=lambda t: len(t.turns)))
     long.turns[1].observation = "You are elsewhere."
     start = Start(long.task, 0, 1, TURN_CAP, long, 1)

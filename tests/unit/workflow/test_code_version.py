@@ -8,39 +8,32 @@ from pathlib import Path
 
 import pytest
 
+from hgrpo.stages.order import STAGES, load
 from hgrpo.workflow import code_version as module
-from hgrpo.workflow.code_version import PACKAGE, STAGES, contents, imported_modules
+from hgrpo.workflow.code_version import PACKAGE, code_version, contents, imported_modules, plug_ins
 
-TORCH_FREE = ("config", "assets", "expert", "merge", "figures", "report")
+TORCH_FREE = ("study_config", "assets", "expert", "merge", "figures", "report")
 
-# Each stage is imported in a fork of its own: first those that may not bring torch, from a parent
-# that has not got it, then the others from one that has, which saves importing it again.
+# Each stage is imported in a fork of its own, from a parent that holds neither hgrpo nor torch.
 PROBE = """
 import importlib, json, os, sys
-free, others = json.loads(sys.argv[1])
-def probe(stage):
+for stage in json.loads(sys.argv[1]):
     sys.stdout.flush()
     if os.fork():
         assert os.wait()[1] == 0, stage
-        return
-    importlib.import_module(f"hgrpo.cli.{stage}")
+        continue
+    importlib.import_module(f"hgrpo.stages.{stage}")
     names = sorted(n for n in sys.modules if n.split(".")[0] == "hgrpo")
     print(json.dumps([stage, names, "torch" in sys.modules]), flush=True)
     os._exit(0)
-for stage in free:
-    probe(stage)
-import torch, transformers, peft
-for stage in others:
-    probe(stage)
 """
 
 
 @pytest.fixture(scope="module")
 def imports() -> dict[str, tuple[set[str], bool]]:
-    """Stage -> (hgrpo modules that importing its command line loads, whether torch came too)."""
-    others = [stage for stage in STAGES if stage not in TORCH_FREE]
+    """Stage -> (hgrpo modules that importing its module loads, whether torch came too)."""
     done = subprocess.run(
-        [sys.executable, "-c", PROBE, json.dumps([TORCH_FREE, others])],
+        [sys.executable, "-c", PROBE, json.dumps(STAGES)],
         cwd=PACKAGE.parent,
         capture_output=True,
         text=True,
@@ -51,22 +44,47 @@ def imports() -> dict[str, tuple[set[str], bool]]:
     return {stage: (set(names), torch) for stage, names, torch in rows}
 
 
+def of_job(stage, env=None, engine=None, credit=()):
+    """Names of what the hash of such a job covers."""
+    return set(contents(*plug_ins(stage, env, engine, credit)))
+
+
 @pytest.mark.parametrize("stage", STAGES)
-def test_the_hash_covers_exactly_what_the_stage_imports(imports, stage):
-    loaded, _ = imports[stage]
-    assert imported_modules(f"hgrpo.cli.{stage}", lazy=False) == loaded
-    assert loaded <= set(contents(stage))
+def test_planning_imports_no_torch(imports, stage):
+    assert not imports[stage][1]
 
 
 @pytest.mark.parametrize("stage", TORCH_FREE)
-def test_stages_before_and_after_training_do_not_import_torch(imports, stage):
-    assert not imports[stage][1]
+def test_stages_before_and_after_training_reach_no_torch(stage):
+    covered = of_job(stage, "alfworld", "torch")
+    assert not [name for name in covered if re.match(r"hgrpo\.(learning|policy|rollout)\b", name)]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_module_that_a_stage_imports_is_covered_or_only_plans(imports, stage):
+    plans = {"hgrpo.stages.files", "hgrpo.stages.order", "hgrpo.stages.paths"}
+    reached = imported_modules([f"hgrpo.stages.{stage}"], lazy=False)
+    assert reached <= imports[stage][0]
+    assert imports[stage][0] - plans - plug_in_modules() <= of_job(stage)
+
+
+def plug_in_modules() -> set[str]:
+    """Modules of plug-ins, which are loaded by name, and counted by name."""
+    kinds = ("hgrpo.envs.alfworld", "hgrpo.envs.webshop", "hgrpo.rollout.torch")
+    kinds += ("hgrpo.rollout.vllm", "hgrpo.credit.")
+    names = [
+        str(path.relative_to(PACKAGE.parent).with_suffix("")).replace("/", ".")
+        for path in PACKAGE.rglob("*.py")
+    ]
+    names = {name.removesuffix(".__init__") for name in names}
+    return {name for name in names if name.startswith(kinds)}
 
 
 def test_no_module_is_imported_by_a_computed_name():
     computed = re.compile(r"import_module|__import__|(?<![.\w])(exec|eval)\(")
     # Assigners and environments are named by configs, and the hash is told which ones they are.
-    allowed = {Path(module.__file__), PACKAGE / "credit/kinds.py", PACKAGE / "envs/kinds.py"}
+    kinds = [PACKAGE / f"{part}/kinds.py" for part in ("credit", "envs", "rollout")]
+    allowed = {*kinds, PACKAGE / "stages/order.py"}
     found = [
         path.name
         for path in PACKAGE.rglob("*.py")
@@ -75,30 +93,59 @@ def test_no_module_is_imported_by_a_computed_name():
     assert found == []
 
 
-def test_a_round_depends_on_its_own_assigner_alone():
-    random = set(contents("rl_round", "random"))
-    assert {"hgrpo.credit.random", "hgrpo.credit.progress"} <= random
-    assert "hgrpo.credit.progress" not in contents("rl_round", "flat")
-    assert module.code_version("rl_round", "flat") != module.code_version("rl_round", "random")
+def test_a_round_depends_on_its_own_assigner_environment_and_engine():
+    covered = of_job("rl_round", "alfworld", "torch", ["random"])
+    assert {"hgrpo.credit.random", "hgrpo.credit.progress"} <= covered
+    assert {"hgrpo.envs.alfworld.env", "hgrpo.rollout.torch.decoder"} <= covered
+    assert "hgrpo/envs/alfworld/domain.pddl" in covered
+    others = ("hgrpo.envs.webshop", "hgrpo.rollout.vllm", "hgrpo.credit.judge")
+    assert not [name for name in covered if name.startswith(others)]
+    assert "hgrpo.credit.progress" not in of_job("rl_round", "alfworld", "torch", ["flat"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "value"),
+    [("env", "webshop"), ("engine", "vllm"), ("credit", ["flat"]), ("stage", "evaluate")],
+)
+def test_the_version_follows_each_plug_in(changed, value):
+    job = {"stage": "rl_round", "env": "alfworld", "engine": "torch", "credit": ["random"]}
+    assert code_version(**job) == code_version(**job)
+    assert code_version(**job | {changed: value}) != code_version(**job)
+
+
+def test_a_stage_depends_on_the_capabilities_that_it_uses():
+    play, make = of_job("rl_round", "alfworld", "torch"), of_job("assets", "alfworld")
+    assert "hgrpo.envs.alfworld.generator" in make
+    assert not {"hgrpo.envs.alfworld.generator", "hgrpo.envs.alfworld.expert"} & play
+    judged = of_job("rl_round", "alfworld", "torch", ["judge"])
+    assert "hgrpo.envs.alfworld.judge" in judged - play
+    base = of_job("base", None, "torch")
+    assert "hgrpo.rollout.torch" in base and "hgrpo.rollout.torch.engine" not in base
 
 
 def test_a_comparison_depends_on_the_assigners_it_compares():
     kinds = ("progress", "turnrd")
-    compared = set(contents("credit_agreement", kinds))
-    assert compared == set(contents("credit_agreement")).union(
-        *(contents("credit_agreement", kind) for kind in kinds)
-    )
+    compared = of_job("credit_agreement", credit=kinds)
     assert {"hgrpo.credit.turnrd.model", "hgrpo.credit.progress"} <= compared
     assert not [name for name in compared if name.startswith("hgrpo.credit.state_graph")]
-    versions = {module.code_version("credit_agreement", some) for some in (kinds, ("progress",))}
+    versions = {code_version("credit_agreement", credit=some) for some in (kinds, ("progress",))}
     assert len(versions) == 2
 
 
-def test_training_does_not_depend_on_the_report():
-    for stage in ("sft", "rl_round", "evaluate"):
-        names = contents(stage)
-        assert not [name for name in names if name.startswith("hgrpo.report")]
-        assert "hgrpo.study.study" not in names
+@pytest.mark.parametrize("stage", ["sft", "rl_round", "evaluate"])
+def test_training_depends_neither_on_the_report_nor_on_the_workflow(stage):
+    covered = of_job(stage, "alfworld", "torch", ["progress"])
+    above = ("hgrpo.report", "hgrpo.workflow", "hgrpo.cli", "hgrpo.study.study")
+    assert not [name for name in covered if name.startswith(above)]
+
+
+def test_the_settings_of_a_stage_name_its_plug_ins():
+    of = {"kind": "flat"}
+    settings = {"env": {"name": "alfworld"}, "engine": {"kind": "torch"}, "method": {"credit": of}}
+    expected = code_version("rl_round", "alfworld", "torch", ["flat"])
+    assert module.code_of("rl_round", settings) == expected
+    # The report shows the methods' credit; it loads none.
+    assert module.code_of("report", settings) == code_version("report", "alfworld", "torch")
 
 
 @pytest.fixture
@@ -124,15 +171,15 @@ def package(tmp_path):
     return root
 
 
-def version(package: Path) -> str:
+def version(package: Path) -> dict[str, bytes]:
     for cached in vars(module).values():
         if hasattr(cached, "cache_clear"):
             cached.cache_clear()
-    return module.code_version("train", package=package)
+    return contents(["toy.cli.train"], frozenset({"play"}), package)
 
 
 def test_contents_are_the_imported_modules_and_their_data(package):
-    assert set(contents("train", package=package)) == {
+    assert set(version(package)) == {
         "toy",
         "toy.cli",
         "toy.cli.train",
@@ -146,7 +193,7 @@ def test_contents_are_the_imported_modules_and_their_data(package):
 
 
 def test_lazy_imports_can_be_left_out(package):
-    assert "toy.lazy" not in imported_modules("toy.cli.train", package, lazy=False)
+    assert "toy.lazy" not in imported_modules(["toy.cli.train"], package=package, lazy=False)
 
 
 @pytest.mark.parametrize(
@@ -190,9 +237,66 @@ def test_an_import_that_is_only_for_types_is_not_run(package):
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import toy.unused\nX = 1\n"
     )
     version(package)
-    assert "toy.unused" not in imported_modules("toy.cli.train", package, lazy=False)
+    assert "toy.unused" not in version(package)
 
 
-def test_a_missing_stage_is_an_error(package):
-    with pytest.raises(FileNotFoundError):
-        module.code_version("nonsense", package=package)
+WORDS = "def f(x):\n    return Field(x, description={})\n"
+RAISES = "def f(x):\n    raise ValueError({}, 3)\n"
+PLUGIN = """class Own(Environment):
+    def play(self):
+        return {}
+    def make(self):
+        return {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "same", "other"),
+    [
+        ("core/b.py", WORDS, ("'one'", "'two' 'more'"), None),
+        ("core/b.py", RAISES, ("'no {x}'", "f'never {x}'"), None),
+        ("core/b.py", "def f(x):\n    raise {}('no')\n", None, ("ValueError", "TypeError")),
+        ("core/b.py", "class S(Strict):\n    lr: float = {}\n", None, ("1", "2")),
+        ("core/settings.py", "class S(Strict):\n    lr: float = {}\n", ("1", "2"), None),
+        (
+            "core/settings.py",
+            "class S(Strict):\n    lr: float = Field({}, gt=0)\n",
+            ("1", "2"),
+            None,
+        ),
+        (
+            "core/settings.py",
+            "class S(Strict):\n    lr: float = Field(1, gt={})\n",
+            None,
+            ("0", "1"),
+        ),
+        (
+            "core/settings.py",
+            "class S(Strict):\n    reads: ClassVar[bool] = {}\n",
+            None,
+            ("1", "2"),
+        ),
+        ("core/settings.py", "ROOMS = {}\n", None, ("1", "2")),
+        ("core/b.py", PLUGIN.format(1, "{}"), ("1", "2"), None),
+        ("core/b.py", PLUGIN.format("{}", 1), None, ("1", "2")),
+    ],
+)
+def test_what_of_a_statement_counts(package, file, text, same, other):
+    (package / "core/a.py").write_text("from . import b, settings\n")
+    (package / "core/settings.py").touch()
+    (package / file).write_text(text.format((same or other)[0]))
+    before = version(package)
+    (package / file).write_text(text.format((same or other)[1]))
+    assert (version(package) == before) == (same is not None)
+
+
+def test_a_missing_stage_is_an_error():
+    with pytest.raises(KeyError):
+        module.code_version("nonsense")
+
+
+def test_every_stage_has_what_a_stage_must_have():
+    parts = {"FOLDER", "JOB", "OUTPUTS", "RESOURCES", "Settings", "Paths"}
+    parts |= {"from_study", "inputs", "run"}
+    for stage in STAGES:
+        assert parts <= vars(load(stage)).keys(), stage

@@ -2,7 +2,7 @@
 
 from hgrpo.credit.judge.accounting import CALL_FAILURES, FALLBACKS
 
-SHARED = {"__init__", "entry", "moved", "pause"}
+SHARED = {"__init__", "entry", "moved", "pause", "stage"}
 COLUMNS = {
     "judge/accounting.py": [
         *("judged", "cache_hits", "calls", "retries", "input_tokens", "output_tokens"),

@@ -8,11 +8,16 @@ from places import PROJECT
 
 from hgrpo.credit.judge.prices import OPENAI
 from hgrpo.errors import UserError
+from hgrpo.learning.method import MethodConfig
 from hgrpo.rollout.settings import EngineConfig
-from hgrpo.study.method import MethodConfig
+from hgrpo.stages.order import STAGES
 from hgrpo.study.study import load_study
-from hgrpo.workflow.code_version import STAGES
-from hgrpo.workflow.preflight import check_folders, check_keys, check_slurm, missing_variables
+from hgrpo.workflow.preflight import (
+    check_slurm,
+    check_user_files,
+    check_variables,
+    missing_variables,
+)
 
 CONFIGS = PROJECT / "configs"
 PAID = {"kind": "judge", "model": "gpt-4o-mini", "base_url": OPENAI}
@@ -41,15 +46,15 @@ def test_the_variable_that_holds_a_methods_key(method, variable):
 @pytest.mark.parametrize("environment", [{}, {"OPENAI_API_KEY": " "}, {"OTHER_KEY": "k"}])
 def test_a_missing_key_is_named_with_its_method_and_judge(environment):
     with pytest.raises(UserError) as caught:
-        check_keys([arm(RUBRIC), arm(PAID)], environment)
+        check_variables([arm(RUBRIC), arm(PAID)], environment)
     said = str(caught.value)
     assert said.startswith(f"Mine: the key of its judge, gpt-4o-mini at {OPENAI}, is missing")
     assert "OPENAI_API_KEY" in said and "\n" not in said
 
 
 def test_a_key_that_is_there_is_enough():
-    check_keys([arm(PAID)], {"OPENAI_API_KEY": "k"})
-    check_keys([], {})
+    check_variables([arm(PAID)], {"OPENAI_API_KEY": "k"})
+    check_variables([], {})
 
 
 def test_an_engine_that_is_not_installed(monkeypatch):
@@ -67,17 +72,17 @@ def test_a_folder_that_is_not_there_is_named_for_stages_that_want_it(tmp_path, m
     with pytest.raises(
         UserError, match=r"model qwen2.5-1.5b-instruct: path: .*variable is not set"
     ):
-        check_folders(study, {"base", "sft"})
+        check_user_files(study, {"base", "sft"})
     monkeypatch.setenv("HGRPO_MODELS", str(tmp_path))
     with pytest.raises(UserError, match=f"there is no {tmp_path}/.*; .*not a name on the hub"):
-        check_folders(study, {"base"})
-    check_folders(study, {"sft", "rl_round"})
+        check_user_files(study, {"base"})
+    check_user_files(study, {"sft", "rl_round"})
     folder = tmp_path / Path(study.model.path).name
     folder.mkdir()
     with pytest.raises(UserError, match=f"there is no {folder}/config.json$"):
-        check_folders(study, {"base"})
+        check_user_files(study, {"base"})
     (folder / "config.json").touch()
-    check_folders(study, {"base"})
+    check_user_files(study, {"base"})
 
 
 def test_games_to_download_need_a_variable_and_no_folder(tmp_path, monkeypatch):
@@ -86,16 +91,16 @@ def test_games_to_download_need_a_variable_and_no_folder(tmp_path, monkeypatch):
     with pytest.raises(
         UserError, match=r"env alfworld-official: games.folder: .*variable is not set"
     ):
-        check_folders(study, {"assets"})
+        check_user_files(study, {"assets"})
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "none"))
-    check_folders(study, {"assets"})
+    check_user_files(study, {"assets"})
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIGS / "studies").glob("*.yaml")))
 def test_what_generates_its_tasks_needs_no_folder(name):
     study = load_study(CONFIGS / f"studies/{name}.yaml")
     if study.env.source != "folder" and study.model.path is None:
-        check_folders(study, STAGES)
+        check_user_files(study, STAGES)
 
 
 def test_a_slurm_that_does_not_answer_is_said_with_its_words(tmp_path):

@@ -1,15 +1,17 @@
 """What a study asks of a machine, and what it reads from outside."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
-from hgrpo.workflow.user_files import outside_files
 from places import PROJECT
 
 from hgrpo.errors import UserError
+from hgrpo.stages.order import resources_key
 from hgrpo.study.study import load_study
+from hgrpo.workflow.preflight import check_shareable
 
 CONFIGS = PROJECT / "configs"
 
@@ -53,18 +55,29 @@ def test_a_mistake_names_its_key(tmp_path, resources, expected):
     assert expected in str(caught.value)
 
 
-def test_generated_worlds_and_models_read_nothing_from_outside():
-    for name in ("bakeoff", "webshop"):
-        assert outside_files(load_study(CONFIGS / f"studies/{name}.yaml")) == []
+def test_the_old_name_of_a_stage_tells_the_new_one(tmp_path):
+    with pytest.raises(UserError, match=r"turnrd_fit: the stage is called credit_fit"):
+        study_with(tmp_path, resources={"turnrd_fit": {"mem_mb": 9}})
 
 
-def test_the_users_own_files_are_named(tmp_path):
-    study = study_with(
-        tmp_path,
-        env="alfworld-official",
-        evaluation={"validation_games": 140, "test_games": 134},
-    )
-    assert outside_files(study) == ["env alfworld-official: games.folder"]
-    folder = study.model.model_copy(update={"tiny": None, "path": "somewhere"})
-    changed = type(study)(study.config, study.env, folder, study.methods, study.training)
-    assert outside_files(changed)[-1] == "model tiny: path"
+def test_stages_that_share_resources_take_those_of_the_stage_they_name(tmp_path):
+    resources = study_with(tmp_path, resources={"report": {"mem_mb": 3000}}).config.resources
+    assert resources_key("merge") == resources_key("figures") == "report"
+    assert resources.of(resources_key("merge")).mem_mb == 3000
+    assert resources.of("study_config").mem_mb == 1000
+
+
+@pytest.mark.parametrize("name", ["bakeoff", "webshop"])
+def test_generated_worlds_and_models_may_be_shared(name):
+    check_shareable(load_study(CONFIGS / f"studies/{name}.yaml"))
+
+
+def test_a_study_of_the_users_own_files_may_not(tmp_path):
+    games = {"validation_games": 140, "test_games": 134}
+    study = study_with(tmp_path, env="alfworld-official", evaluation=games)
+    with pytest.raises(UserError, match=r"--cache: .*\(env alfworld-official: games.folder\)"):
+        check_shareable(study)
+    generated = load_study(CONFIGS / "studies/bakeoff.yaml")
+    model = generated.model.model_copy(update={"tiny": None, "path": "somewhere"})
+    with pytest.raises(UserError, match=r"\(model tiny: path\)"):
+        check_shareable(replace(generated, model=model))

@@ -19,7 +19,7 @@ from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.readout import alpha_return, projected_value, uniform, value_baseline
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.learning.batch import group_advantages, training_sequences
-from hgrpo.study.method import MethodConfig
+from hgrpo.learning.method import MethodConfig
 
 MODEL = {"layers": 1, "hidden": 16, "heads": 2, "dropout": 0.0}
 READOUTS = ("alpha_return", "projected_value", "value_baseline")

@@ -9,12 +9,12 @@ import torch
 from safetensors.torch import load_file
 from test_turnrd_replay import WIDTH, write_round
 
-from hgrpo.cli import turnrd_fit
-from hgrpo.cli.entry import run
+from hgrpo.cli.stage import run_stage
 from hgrpo.credit.turnrd.checkpoint import load_model
 from hgrpo.credit.turnrd.fitting import evaluate, split
 from hgrpo.credit.turnrd.replay import read_replay
 from hgrpo.credit.turnrd.settings import Settings
+from hgrpo.stages import credit_fit
 
 CREDIT = {
     "model": {"layers": 1, "hidden": 16, "heads": 2, "dropout": 0.0},
@@ -34,11 +34,16 @@ def rounds(tmp_path):
 @pytest.fixture
 def command(monkeypatch):
     def call(folders, out, credit=CREDIT, previous=None):
-        given = ["--config", json.dumps({"credit": credit}), "--seed", str(SEED)]
+        given = [
+            "--config",
+            json.dumps({"credit": {"kind": "turnrd"} | credit}),
+            "--seed",
+            str(SEED),
+        ]
         given += ["--round", str(len(folders)), "--rounds", *map(str, folders)]
         given += ["--previous", str(previous)] if previous else []
-        monkeypatch.setattr(sys, "argv", ["turnrd_fit", *given, "--out", str(out)])
-        run(turnrd_fit.main)
+        monkeypatch.setattr(sys, "argv", ["credit_fit", *given, "--out", str(out)])
+        run_stage(credit_fit, "")
         return json.loads((out / "train_log.json").read_text())["rows"]
 
     return call
@@ -94,7 +99,7 @@ def refused(command, capsys, *given, **named):
 @pytest.mark.parametrize(
     "credit, message",
     [
-        ({"fit": {"epoch": 2}}, "--config: credit: fit.epoch: unknown key; did you mean 'epochs'?"),
+        ({"fit": {"epoch": 2}}, "--config: credit.fit.epoch: unknown key; did you mean 'epochs'?"),
         ({"fit": {"rank_margin": 0.2}}, "rank_margin: 0.2 is read only with a rank_weight"),
     ],
 )

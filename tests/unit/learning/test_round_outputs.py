@@ -1,0 +1,43 @@
+"""Totals of a round, by hand."""
+
+from hgrpo.learning.round_outputs import totals
+
+
+def row(reward, norm, **counts):
+    numbers = dict.fromkeys(
+        (
+            *("n_groups", "n_trajectories", "n_turns", "n_action_tokens", "n_forward_tokens"),
+            *("inadmissible", "overlong", "empty", "dead_groups", "truncated"),
+            "context_overflow",
+        ),
+        0,
+    )
+    return numbers | {"mean_reward": reward, "grad_norm": norm} | counts
+
+
+def test_totals_by_hand():
+    rows = [row(step / 20, 0.5, n_groups=2, n_turns=10, truncated=1) for step in range(20)]
+    rows[3]["grad_norm"] = None
+    rows[4]["grad_norm"] = 2.4
+    found = totals(rows)
+    assert found["n_steps"] == 20
+    assert (found["total_groups"], found["total_turns"]) == (40, 200)
+    # Two steps are a tenth: (0 + 1/20) / 2 and (18/20 + 19/20) / 2.
+    assert found["mean_reward_first_10pct"] == 0.025
+    assert found["mean_reward_last_10pct"] == 0.925
+    # (18 * 0.5 + 2.4) / 19, without the step that was not taken.
+    assert found["mean_grad_norm"] == 0.6
+    assert found["counts"] == {
+        "inadmissible": 0,
+        "overlong": 0,
+        "empty": 0,
+        "dead_groups": 0,
+        "truncated": 20,
+        "context_overflow": 0,
+    }
+
+
+def test_a_round_without_a_step_has_no_gradient():
+    found = totals([row(1.0, None)])
+    assert found["mean_grad_norm"] is None
+    assert found["mean_reward_first_10pct"] == found["mean_reward_last_10pct"] == 1.0
