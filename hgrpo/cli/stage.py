@@ -32,9 +32,7 @@ def run_stage(stage: ModuleType, docstring: str | None) -> None:
     run(lambda: parse_and_run(stage, docstring or ""))
 
 
-def parse_and_run(
-    stage: ModuleType, docstring: str, given: Sequence[str] | None = None
-) -> None:
+def parse_and_run(stage: ModuleType, docstring: str, given: Sequence[str] | None = None) -> None:
     """Run a stage with these arguments, or with the process's own.
 
     Raises:

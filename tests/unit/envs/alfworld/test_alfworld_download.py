@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 from pydantic import ValidationError
+from stage_settings import run_stage
 
+from hgrpo.archive import unpacked
 from hgrpo.envs.alfworld import download
 from hgrpo.envs.alfworld.download import ARCHIVES, RECEIPT, fetch_games
 from hgrpo.envs.alfworld.settings import GamesSettings
@@ -50,7 +52,7 @@ def shelf(games, tmp_path, monkeypatch):
         with zipfile.ZipFile(folder / archive, "w") as opened:
             for split in SIZES:
                 for path in sorted((games / split).glob(f"*/*/{kind}")):
-                    opened.write(path, f"json_2.1.1/{path.relative_to(games)}")
+                    opened.writestr(f"json_2.1.1/{path.relative_to(games)}", path.read_bytes())
     asked = []
 
     class Handler(SimpleHTTPRequestHandler):

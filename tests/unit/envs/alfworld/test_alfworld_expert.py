@@ -1,13 +1,13 @@
 """The scripted searcher: sees only text, wins given time, and obeys its knobs."""
 
 import json
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stage_settings import run_stage
 
 from hgrpo import streams
 from hgrpo.config.read import read_yaml, validate

@@ -1,12 +1,13 @@
 """Generated games: won by their walkthroughs, disjoint, stratified, and true to their habits."""
 
 import json
-import sys
 from collections import Counter
 
 import pytest
 from pydantic import BaseModel, ValidationError
+from stage_settings import run_stage
 
+from hgrpo.archive import unpacked
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.gamefile import content_hash
 from hgrpo.envs.alfworld.generator import generate

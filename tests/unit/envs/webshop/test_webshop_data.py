@@ -8,6 +8,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from stage_settings import run_stage
 
 from hgrpo.envs.kinds import environment_settings
 from hgrpo.envs.panels import read_panels
