@@ -153,7 +153,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     # The reference first, then the study's order.
     arms = sorted(settings.methods, key=lambda arm: arm.name != settings.reference)
     labels = {arm.name: arm.label or arm.name for arm in arms}
-    plan = computations({arm.name: arm.credit for arm in arms}, _fitted(paths.fitted, labels))
+    credit = {arm.name: arm.credit.model_dump(mode="json") for arm in arms}
+    plan = computations(credit, _fitted(paths.fitted, labels))
     panel = read_panels(paths.assets / "panels.json")["train"]
     make_env = load(settings.env.name).factory(settings.env, unpacked(paths.assets / "tasks.tar"))
 
