@@ -67,7 +67,7 @@ def make(
     entries = official.attributes(folder / products.attributes_file)
     sold = official.products(folder / products.items_file, entries, products.limit, skipped)
     sold = tqdm(sold, desc="products", unit="product", mininterval=1)
-    write_catalogue(out / CATALOGUE, _items(sold, _nouns(folder, config), seed))
+    write_catalogue(out / CATALOGUE, _items(sold, folder / generator.NOUNS_FILE, config, seed))
     build_index(out)
     catalogue = Catalogue(out / CATALOGUE)
     human: Mapping[str, list[Instruction]] = {}
@@ -83,21 +83,16 @@ def _folder(config: WebshopSettings) -> Path:
 
 
 def _items(
-    products: Iterable[Product], nouns: Mapping[str, list[str]] | None, seed: int
+    products: Iterable[Product], nouns_file: Path, config: WebshopSettings, seed: int
 ) -> Iterator[Item]:
-    if nouns is None:
-        found = title_nouns(products, lambda product: product.title)
+    """The products with price and nouns; a generated shop brings its nouns in a file."""
+    if config.products.generate is None:
+        found = title_nouns(products)
     else:
+        nouns = json.loads(nouns_file.read_text())
         found = ((product, tuple(nouns[product.asin])) for product in products)
     for row, (product, words) in enumerate(found):
         yield Item(row, product, price(product.prices, seed, product.asin), words)
-
-
-def _nouns(folder: Path, config: WebshopSettings) -> dict[str, list[str]] | None:
-    """asin -> nouns of a generated shop; None for official files, whose titles are parsed."""
-    if config.products.generate is None:
-        return None
-    return json.loads((folder / generator.NOUNS_FILE).read_text())
 
 
 def _goals(

@@ -54,7 +54,7 @@ class Oracle:
                 if piece is not None and not chosen and name in (None, piece.option):
                     return f"click[{value}]"
             return click(pages.BUY)
-        if session.has_search_bar:
+        if session.kind == "index":
             return f"search[{searchable(target.product.title)}]"
         if target.row in session.listed:
             return click(target.product.asin)
@@ -85,7 +85,7 @@ class Reader:
     def act(self) -> str:
         """The next action."""
         session = self._session
-        if session.has_search_bar:
+        if session.kind == "index":
             kept = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
             return f"search[{searchable(' '.join(kept or self._words))}]"
         if session.item is None:

@@ -243,7 +243,7 @@ def test_stepping_on_after_the_end(shop, start):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"path": "99"}, "goal 99: the shop has goals 0 to 2"),
+        ({"path": "99"}, "file of goals holds 3 rows, so it has no row 99"),
         ({"path": "one"}, "'one' is not the number of a goal"),
         ({"path": "-1"}, "'-1' is not the number of a goal"),
         ({"content_hash": "0" * 64}, "expects 000000000000"),

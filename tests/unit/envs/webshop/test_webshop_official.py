@@ -307,7 +307,7 @@ def test_attribute_entries_keep_three_keys(tmp_path):
 
 def test_a_synthetic_instruction_asks_for_every_option(tmp_path):
     entry = {"instruction": "Find me mugs.", "instruction_attributes": ["grey"]}
-    expected = Instruction("A", "Find me mugs.", ("grey",), None)
+    expected = Instruction("Find me mugs.", ("grey",), None)
     assert synthetic_instruction("A", entry) == expected
     entries = attributes(write(tmp_path / "ins.json", {"A": entry}))
     assert synthetic_instruction("A", entries["A"]) == expected
@@ -344,10 +344,10 @@ def test_human_instructions(tmp_path):
     )
     assert human_instructions(path, counts) == {
         "A": [
-            Instruction("A", "i need a mug", ("grey",), ("red",)),
-            Instruction("A", "B", ("grey",), ("red",)),
+            Instruction("i need a mug", ("grey",), ("red",)),
+            Instruction("B", ("grey",), ("red",)),
         ],
-        "C": [Instruction("C", "i need a mug", ("grey",), ())],
+        "C": [Instruction("i need a mug", ("grey",), ())],
     }
     assert counts == {"human instruction left out: no instruction_attributes": 2}
 
