@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tqdm import tqdm
@@ -70,7 +70,7 @@ def make(
     write_catalogue(out / CATALOGUE, _items(sold, folder / generator.NOUNS_FILE, config, seed))
     build_index(out)
     catalogue = Catalogue(out / CATALOGUE)
-    human: Mapping[str, list[Instruction]] = {}
+    human = {}
     if config.goals != "synthetic":
         human = official.human_instructions(folder / products.human_file, skipped)
     goals = in_order(_goals(catalogue, entries, human, config, seed, skipped))
@@ -97,25 +97,22 @@ def _items(
 
 def _goals(
     catalogue: Catalogue,
-    entries: Mapping[str, dict],
-    human: Mapping[str, list[Instruction]],
+    entries: dict[str, dict],
+    human: dict[str, list[Instruction]],
     config: WebshopSettings,
     seed: int,
     skipped: Counter,
 ) -> Iterator[Goal]:
-    left = sum(map(len, human.values()))
-    if config.goals != "human":
-        left += sum(entry.get("instruction") is not None for entry in entries.values())
+    instructed = {asin: entry for asin, entry in entries.items() if "instruction" in entry}
+    synthetic = {} if config.goals == "human" else instructed
     for item in catalogue.items():
         asin = item.product.asin
-        if config.goals != "human" and asin in entries:
-            instruction = official.synthetic_instruction(asin, entries[asin])
-            if instruction is not None:
-                left -= 1
-                yield from synthetic_goals(item, instruction, seed)
-        for number, instruction in enumerate(human.get(asin, ())):
-            left -= 1
+        if asin in synthetic:
+            instruction = official.synthetic_instruction(asin, synthetic.pop(asin))
+            yield from synthetic_goals(item, instruction, seed)
+        for number, instruction in enumerate(human.pop(asin, ())):
             yield human_goal(item, instruction, seed, number)
+    left = len(synthetic) + sum(map(len, human.values()))
     skipped["instruction left out: its product is not in the shop"] += left
 
 

@@ -126,8 +126,8 @@ DEPARTMENTS: dict[str, Department] = {
         _type("bird feeder", "Outdoor", 10, 55, "color, size/thing, style/look"),
         _type("patio chair", "Outdoor", 30, 180, "color, material/tough, style/look"),
         _type("solar lantern", "Outdoor", 10, 60, "color, style/look, pack"),
-        attributes="weather proof, rust free, uv resistant, easy assemble, heavy duty, frost proof, "
-        "quick drain, hand painted, eco friendly, long lasting, wind safe, fade free, "
+        attributes="weather proof, rust free, uv resistant, easy assemble, heavy duty, "
+        "frost proof, quick drain, hand painted, eco friendly, long lasting, wind safe, fade free, "
         "easy carry, non toxic, pet safe",
         uses="back yards, sunny porches, spring days, new gardeners, city balconies",
     ),
@@ -154,8 +154,8 @@ DEPARTMENTS: dict[str, Department] = {
         _type("protein shake", "Drinks", 10, 60, "flavor name/sweet, size/food, pack"),
         _type("pasta sauce", "Pantry", 4, 20, "flavor name/savory, size/volume, pack"),
         _type("peanut spread", "Pantry", 4, 20, "flavor name/sweet, size/volume, pack"),
-        attributes="gluten free, sugar free, dairy free, soy free, fat free, low sodium, high fiber, "
-        "plant based, certified organic, non gmo, fair trade, slow roasted, sun dried, "
+        attributes="gluten free, sugar free, dairy free, soy free, fat free, low sodium, "
+        "high fiber, plant based, certified organic, non gmo, fair trade, slow roasted, sun dried, "
         "hand picked, shelf stable",
         uses="school lunches, long hikes, quick breakfasts, hungry friends, movie nights",
     ),
@@ -182,9 +182,9 @@ DEPARTMENTS: dict[str, Department] = {
         _type("bucket hat", "Accessories", 8, 40, "color, size/worn, material/cloth"),
         _type("waist belt", "Accessories", 8, 45, "color, size/worn, material/tough"),
         _type("crew sock", "Accessories", 5, 25, "color, size/worn, pack"),
-        attributes="machine washable, slim fit, quick dry, water proof, moisture wicking, wrinkle free, "
-        "stretch knit, hand sewn, soft lined, fade free, wind safe, light weight, non slip, "
-        "easy care, double stitched",
+        attributes="machine washable, slim fit, quick dry, water proof, moisture wicking, "
+        "wrinkle free, stretch knit, hand sewn, soft lined, fade free, wind safe, light weight, "
+        "non slip, easy care, double stitched",
         uses="casual days, rainy walks, office wear, weekend trips, cool evenings",
     ),
     "toys": _department(
@@ -210,9 +210,9 @@ DEPARTMENTS: dict[str, Department] = {
         _type("soccer ball", "Games", 10, 60, "color, size/thing, style/pattern"),
         _type("bike helmet", "Outdoor", 20, 120, "color, size/worn, style/pattern"),
         _type("swim cap", "Outdoor", 5, 25, "color, size/worn, style/pattern"),
-        attributes="non slip, sweat proof, quick dry, light weight, shock absorbing, tear resistant, "
-        "well balanced, odor free, latex free, extra thick, easy carry, double stitched, "
-        "beginner friendly, league approved, fade free",
+        attributes="non slip, sweat proof, quick dry, light weight, shock absorbing, "
+        "tear resistant, well balanced, odor free, latex free, extra thick, easy carry, "
+        "double stitched, beginner friendly, league approved, fade free",
         uses="home workouts, team practice, early runs, summer camps, new players",
     ),
     "office": _department(
@@ -252,8 +252,8 @@ DEPARTMENTS: dict[str, Department] = {
         _type("work glove", "Workshop", 6, 35, "color, size/worn, material/tough"),
         _type("paint roller", "Workshop", 5, 30, "color, size/width, pack"),
         attributes="rust free, shock absorbing, heavy duty, non slip, heat treated, well balanced, "
-        "impact resistant, drop tested, quick release, precision made, spark free, "
-        "dust proof, easy store, long lasting, trade approved",
+        "impact resistant, drop tested, quick release, precision made, spark free, dust proof, "
+        "easy store, long lasting, trade approved",
         uses="home repairs, weekend projects, first flats, busy workshops, odd jobs",
     ),
     "travel": _department(
@@ -265,9 +265,9 @@ DEPARTMENTS: dict[str, Department] = {
         _type("pocket umbrella", "Accessories", 10, 50, "color, size/thing, style/pattern"),
         _type("neck pillow", "Sleeping", 10, 50, "color, material/cloth, style/pattern"),
         _type("eye mask", "Sleeping", 5, 25, "color, material/cloth, style/pattern"),
-        attributes="water proof, light weight, tear resistant, theft proof, easy carry, cabin approved, "
-        "machine washable, quick dry, crush proof, wrinkle free, space saving, odor free, "
-        "scratch resistant, soft lined, wind safe",
+        attributes="water proof, light weight, tear resistant, theft proof, easy carry, "
+        "cabin approved, machine washable, quick dry, crush proof, wrinkle free, space saving, "
+        "odor free, scratch resistant, soft lined, wind safe",
         uses="long flights, beach weeks, short trips, night trains, light packers",
     ),
 }

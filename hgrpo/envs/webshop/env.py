@@ -29,7 +29,6 @@ class WebshopEnv(PickledByReplay):
 
     A purchase pays its reward, in [0, 1], and is a success if that is 1. Every other step pays 0.
     `Observation.goal` is the instruction; a reset's text is the search page, which contains it.
-    `info["reward"]` of the last step holds the reward's parts.
 
     Args:
         assets: folder with the catalogue, its index and the goals.
@@ -84,15 +83,14 @@ class WebshopEnv(PickledByReplay):
         self._played.append(action)
         level = potential(session)
         gain, self._level = level - self._level, level
-        bought = session.bought
-        paid = 0.0 if bought is None else bought.total
+        paid = 0.0 if session.bought is None else session.bought.total
         return Step(
             observation=self._observe(),
             env_reward=paid,
             progress=gain,
-            done=bought is not None,
+            done=session.bought is not None,
             success=paid == 1.0,
-            info={"admissible": admissible} | ({} if bought is None else {"reward": bought}),
+            info={"admissible": admissible},
         )
 
     def admissible_commands(self) -> list[str]:
@@ -124,9 +122,5 @@ class WebshopEnv(PickledByReplay):
 
 def from_settings(settings: WebshopSettings, assets: Path) -> WebshopEnv:
     """The environment that a study's settings ask for."""
-    return WebshopEnv(
-        assets,
-        settings.observation == "text_rich",
-        settings.repeat_instruction,
-        settings.show_attributes,
-    )
+    rich = settings.observation == "text_rich"
+    return WebshopEnv(assets, rich, settings.repeat_instruction, settings.show_attributes)

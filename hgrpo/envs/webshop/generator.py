@@ -85,7 +85,7 @@ def write(folder: Path, products: Iterable[Generated]) -> None:
             for name, brackets in files.items()
         )
         for product in products:
-            key = f'"{product.item["asin"]}": '
+            key = f"{json.dumps(product.item['asin'])}: "
             put_item(json.dumps(product.item))
             put_attributes(key + json.dumps(product.attributes))
             put_nouns(key + json.dumps(product.nouns))

@@ -210,8 +210,9 @@ def _key(term: str) -> int:
 
 
 def mapped(path: Path, kind: type) -> NDArray:
-    """A list of numbers that `np.save` wrote, memory-mapped; ValueError if it is of another kind."""
-    mapped = np.load(path, mmap_mode="r")
-    if mapped.dtype != kind or mapped.ndim != 1:
-        raise ValueError(f"{path.name} is not a list of {np.dtype(kind)}")
-    return np.asarray(mapped)  # a plain view of the same pages, since indexing a memmap is slow
+    """A memory-mapped list of numbers that `np.save` wrote; ValueError for anything else."""
+    numbers = np.load(path, mmap_mode="r")
+    if numbers.dtype != kind or numbers.ndim != 1:
+        found = f"{numbers.dtype} {list(numbers.shape)}"
+        raise ValueError(f"{path.name} holds {found}, not a list of {np.dtype(kind)}")
+    return np.asarray(numbers)  # a plain view of the same pages, since indexing a memmap is slow

@@ -118,15 +118,13 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
     return instructions
 
 
-def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction | None:
-    """The synthetic instruction in an entry of `attributes`; None if it has none.
+def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction:
+    """The synthetic instruction in an entry of `attributes`.
 
     Raises:
         UserError: the instruction has no `instruction_attributes`; the original refuses it too.
     """
-    if entry.get("instruction") is None:
-        return None
-    wanted = tuple(entry.get("instruction_attributes") or ())
+    wanted = entry.get("instruction_attributes")
     if not wanted:
         raise UserError(f"{asin}: instruction_attributes: an instruction needs at least one")
     return Instruction(entry["instruction"], wanted, None)

@@ -29,6 +29,7 @@ class Session:
 
     Attributes:
         page: the current page.
+        clickables: text to click -> the piece of the page that it clicks.
         kind: of the current page; only "index" shows a search bar.
         number: of the current or latest page of results; pages count from 1.
         chosen: option name -> value, for the open product.
@@ -42,13 +43,6 @@ class Session:
         self._show_attributes = show_attributes
         self.bought: Reward | None = None
         self._restart()
-
-    @property
-    def clickables(self) -> dict[str, pages.Piece]:
-        """Text to click -> the piece of the page that it clicks."""
-        if self._clickables is None:
-            self._clickables = pages.clickables(self.page)
-        return self._clickables
 
     @property
     def clicks(self) -> list[str]:
@@ -104,7 +98,8 @@ class Session:
             self._show("sub", pages.sub_page(self.goal.text, self.item, _TABS[text]))
         else:
             if piece.kind == "product":
-                self.item = self._listed(piece.text)
+                items = map(self.shop.item, self._on_page())
+                self.item = next(item for item in items if item.product.asin == piece.text)
                 self.opened.add(piece.text)
             elif piece.kind == "option":
                 self.chosen[piece.option] = text
@@ -128,10 +123,6 @@ class Session:
         first = (self.number - 1) * PAGE_SIZE
         return self._hits[first : first + PAGE_SIZE]
 
-    def _listed(self, asin: str) -> Item:
-        items = (self.shop.item(row) for row in self._on_page())
-        return next(item for item in items if item.product.asin == asin)
-
     def _buy(self) -> None:
         wanted = self.shop.item(self.goal.row)
         self.bought = reward(self.item, wanted, self.goal, self.chosen)
@@ -140,7 +131,7 @@ class Session:
 
     def _show(self, kind: Kind, page: pages.Page) -> None:
         self.kind, self.page = kind, page
-        self._clickables: dict[str, pages.Piece] | None = None
+        self.clickables = pages.clickables(page)
 
 
 def _parse(action: str) -> tuple[str, str] | None:

@@ -49,9 +49,9 @@ class Oracle:
         if session.item is not None:
             offered = set(session.clicks)
             for name, value in self._asked:
-                piece = session.clickables[value] if value in offered else None
-                chosen = piece is not None and session.chosen.get(piece.option) == value
-                if piece is not None and not chosen and name in (None, piece.option):
+                option = session.clickables[value].option if value in offered else ""
+                wanted = value in offered and name in (None, option)
+                if wanted and session.chosen.get(option) != value:
                     return f"click[{value}]"
             return click(pages.BUY)
         if session.kind == "index":

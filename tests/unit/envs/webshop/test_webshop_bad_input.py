@@ -456,7 +456,7 @@ SWAPS: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a table of another kind": (
         lambda folder: save_rows(folder, np.zeros((13, 2))),
-        r"not a table of rows, but float64 \[13, 2\]",
+        r"not a table of rows \(rows.npy holds float64 \[13, 2\]",
     ),
 }
 
