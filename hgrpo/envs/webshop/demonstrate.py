@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from hgrpo import streams
 from hgrpo.config.user_path import user_path
@@ -18,12 +17,7 @@ from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.settings import ShopperSettings, WebshopSettings
 from hgrpo.envs.webshop.shopper import Oracle, Reader
 
-
-class Player(Protocol):
-    """Plays one session."""
-
-    def act(self) -> str | None:
-        """The next action; None to stop."""
+Player = Oracle | Reader | Replayer
 
 
 def data_files(config: WebshopSettings) -> list[dict]:

@@ -38,10 +38,7 @@ Page = list[Piece]
 
 def index(instruction: str) -> Page:
     """The page with the search bar."""
-    return [
-        *_texts("WebShop", "Instruction: ", instruction, kind="instruction"),
-        _button(SEARCH),
-    ]
+    return [*_texts("WebShop", "Instruction: ", instruction, kind="instruction"), _button(SEARCH)]
 
 
 def results(instruction: str, number: int, total: int, items: Iterable[Item]) -> Page:

@@ -93,11 +93,8 @@ def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
     The text is the title, the bullet points joined by spaces, and the description, in lower case.
     The attribute is searched for as written.
     """
-    texts = (
-        bought.title.lower(),
-        " ".join(bought.bullet_points).lower(),
-        bought.description.lower(),
-    )
+    written = bought.title, " ".join(bought.bullet_points), bought.description
+    texts = [text.lower() for text in written]
     return sum(
         any(token_set_ratio(own, wanted) > _FUZZY for own in bought.attributes)
         or any(wanted in text for text in texts)

@@ -49,12 +49,12 @@ class Oracle:
         if session.item is not None:
             offered = set(session.clicks)
             for name, value in self._asked:
-                piece = session.clickables[value] if value in offered else None
-                chosen = piece is not None and session.chosen.get(piece.option) == value
-                if piece is not None and not chosen and name in (None, piece.option):
+                option = session.clickables[value].option if value in offered else ""
+                wanted = value in offered and name in (None, option)
+                if wanted and session.chosen.get(option) != value:
                     return f"click[{value}]"
             return click(pages.BUY)
-        if session.has_search_bar:
+        if session.kind == "index":
             return f"search[{searchable(target.product.title)}]"
         if target.row in session.listed:
             return click(target.product.asin)
@@ -85,7 +85,7 @@ class Reader:
     def act(self) -> str:
         """The next action."""
         session = self._session
-        if session.has_search_bar:
+        if session.kind == "index":
             kept = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
             return f"search[{searchable(' '.join(kept or self._words))}]"
         if session.item is None:

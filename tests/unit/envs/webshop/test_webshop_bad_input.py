@@ -61,7 +61,7 @@ def open_shop(folder: Path, records: list[dict]) -> list[Task]:
     goals = [
         goal
         for item in stock
-        for goal in synthetic_goals(item, Instruction("", "Find me a mug", ("tea",), None), 0)
+        for goal in synthetic_goals(item, Instruction("Find me a mug", ("tea",), None), 0)
     ]
     write_goals(folder / GOALS, goals)
     return [
@@ -448,15 +448,15 @@ SWAPS: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: write_goals(
             folder / GOALS, [replace(GoalList(folder / GOALS).goal(0), row=4000)]
         ),
-        "product 4000 was asked for, but it holds 13; run the assets stage again",
+        "the catalogue holds 13 rows, so it has no row 4000; run the assets stage again",
     ),
     "a table into a larger catalogue": (
         lambda folder: save_rows(folder, np.arange(100, 113, dtype=np.int32)),
-        "product 100 was asked for, but it holds 13",
+        "the catalogue holds 13 rows, so it has no row 100",
     ),
     "a table of another kind": (
         lambda folder: save_rows(folder, np.zeros((13, 2))),
-        r"not a table of rows, but float64 \[13, 2\]",
+        r"not a table of rows \(rows.npy holds float64 \[13, 2\]",
     ),
 }
 
@@ -472,7 +472,7 @@ def test_a_folder_half_copied_is_named(copy, swap, message):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        (str(10**9), "goals.arrow: goal 1000000000: the shop has goals 0 to 2"),
+        (str(10**9), "goals.arrow: the file of goals holds 3 rows, so it has no row 1000000000"),
         ("9" * 5000, "9' is not the number of a goal"),
         ("\u00b2", "is not the number of a goal"),
         ("", "'' is not the number of a goal"),
