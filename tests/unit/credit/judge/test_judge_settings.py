@@ -153,8 +153,8 @@ def test_a_missing_key_is_named_by_its_variable(context, monkeypatch, value):
 
 
 @pytest.mark.parametrize("name", ["chess", "alfworld.judge", "../alfworld", ""])
-def test_an_environment_without_text_for_a_judge_is_named(context, name):
-    with pytest.raises(UserError, match=f"environment '{name}' has no text .*: add hgrpo/envs/"):
+def test_an_environment_that_does_not_exist_is_named(context, name):
+    with pytest.raises(UserError, match=f"no environment '{name}'"):
         make(settings(), replace(context, environment=name))
 
 
