@@ -24,7 +24,7 @@ from pathlib import Path
 
 import yaml
 
-from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
+from hgrpo.stages.order import STAGES, belongs_to_an_arm
 from hgrpo.study.study import Study, load_study
 from hgrpo.workflow.rules import StudyRules
 

@@ -28,7 +28,10 @@ def main() -> None:
     parser.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="write event files here")
     parser.add_argument("--wandb", metavar="PROJECT", help="send to this project")
     parser.add_argument(
-        "--follow", type=pause, metavar="SECONDS", help="check for new steps at this interval until every run is done"
+        "--follow",
+        type=pause,
+        metavar="SECONDS",
+        help="check for new steps at this interval until every run is done",
     )
     args = parser.parse_args()
     if args.tensorboard is None and args.wandb is None:
