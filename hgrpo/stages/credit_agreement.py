@@ -146,8 +146,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the round, let every method credit it, compare, draw."""
     from hgrpo.evaluation.shared_rollouts import computations, compute, groups_for, name_groups
     from hgrpo.report.credit_tables import write
+    from hgrpo.trajectories.played_groups import read_groups
     from hgrpo.trajectories.replay import add_fingerprints
-    from hgrpo.trajectories.store import read_groups
 
     began = time.perf_counter()
     # The reference first, then the study's order.

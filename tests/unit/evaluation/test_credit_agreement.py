@@ -1,7 +1,6 @@
 """The command on a toy round: every kind of assigner, its tables, its pictures, its mistakes."""
 
 import json
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,11 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from hall import MAX_TOKENS, TURN_CAP, hall_collector
 from scipy.stats import spearmanr
+from stage_settings import run_stage
 from tiny_policy import HallEnv, hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.cli import credit_agreement
+from hgrpo.archive import pack
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.make import make_assigner
 from hgrpo.credit.section import CreditConfig
@@ -24,10 +24,12 @@ from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.envs.panels import write_panels
 from hgrpo.errors import UserError
 from hgrpo.report.credit_tables import CREDITS
+from hgrpo.stages import credit_agreement
 from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 
 TASKS = hall_tasks(8)
 SEED, PLAYED = 11, 2
+FIT = "fits/fitted/seed_11/round_1"
 TURNRD = {"kind": "turnrd", "model": {"layers": 1, "hidden": 16, "heads": 2}}
 FREE = {"dollars_per_million_input": 0, "dollars_per_million_output": 0}
 RUBRIC = {"kind": "judge", "model": "offline-rubric", "base_url": "service", **FREE}
@@ -63,10 +65,11 @@ def study(tmp_path_factory):
     (root / "assets").mkdir()
     panels = {"train": TASKS[:6], "validation": TASKS[6:7], "test": TASKS[7:]}
     write_panels(root / "assets/panels.json", panels)
-    (root / "fit").mkdir()
+    pack(root, [], root / "assets/tasks.tar")
+    (root / FIT).mkdir(parents=True)
     settings = Settings(**{key: value for key, value in TURNRD.items() if key != "kind"})
     model = build_model(settings.model, policy.causal_lm.config.hidden_size, 1)
-    save_model(model, settings.model, policy.causal_lm.config.hidden_size, {}, root / "fit")
+    save_model(model, settings.model, policy.causal_lm.config.hidden_size, {}, root / FIT)
     return root, policy, groups
 
 
@@ -100,14 +103,13 @@ def run(study, out, fitted=None, **changes):
         "cache": root / "cache",
         "out": out,
     } | changes
-    words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
-    for value in [f"fitted={root / 'fit'}"] if fitted is None else fitted:
+    words = [word for name, value in given.items() for word in (f"--{name}", value)]
+    for value in [root / FIT] if fitted is None else fitted:
         words += ["--fitted", value]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["credit_agreement", *words])
         halls = SimpleNamespace(factory=lambda settings, tasks: HallEnv)
         patch.setattr(credit_agreement, "load", lambda name: halls)
-        credit_agreement.main()
+        run_stage("credit_agreement", *words)
     return out
 
 
@@ -155,7 +157,7 @@ def test_credit_is_what_the_assigner_gave_in_training(out, study, method):
 
 def test_a_model_is_read_with_the_hidden_states_of_the_policy_that_played(out, study):
     root, policy, groups = study
-    context = Context("alfworld", policy, Conversation(policy.tokenizer), fitted=root / "fit")
+    context = Context("alfworld", policy, Conversation(policy.tokenizer), fitted=root / FIT)
     assigner = make_assigner(CreditConfig(**TURNRD), context)
     expected = [row for group in groups for row in assigner.assign(Group(group, ("x",)))]
     given = credits_of(out, "fitted")["credit"]
@@ -239,9 +241,10 @@ def test_a_study_of_readers_loads_no_policy(study, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"fitted": ["nobody=x"]}, "--fitted nobody=x: METHOD=DIR was expected"),
-        ({"fitted": ["fitted"]}, "--fitted fitted: METHOD=DIR was expected"),
-        ({"fitted": ["fitted=/nowhere"]}, "/nowhere/model.json: missing"),
+        ({"fitted": ["nobody/seed_11/round_1"]}, "--fitted nobody/.*: a folder <method>/seed"),
+        ({"fitted": ["fitted"]}, "--fitted fitted: a folder <method>/seed_<s>/round_<r> was"),
+        ({"fitted": ["fitted=/nowhere"]}, "--fitted fitted=/nowhere: a folder <method>/seed"),
+        ({"fitted": ["fitted/seed_11/round_9"]}, "fitted/seed_11/round_9/model.json: missing"),
         ({"rollouts": "/nowhere"}, "/nowhere/turns.parquet: missing"),
         ({"policy": "/nowhere"}, "/nowhere/config.json: missing"),
     ],
