@@ -23,12 +23,7 @@ from hgrpo.learning.objectives import (
 from hgrpo.learning.optimisers import clip_gradients
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.settings import TrainingConfig
-from hgrpo.policy.logprobs import (
-    SequenceBatch,
-    make_batch,
-    micro_batches,
-    sampled_logprobs,
-)
+from hgrpo.policy.logprobs import SequenceBatch, make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
 
