@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def findings(printed: str) -> dict[str, list[str]]:
-    """Title of a finding -> the rules and files it is about, from what `snakemake --lint` prints."""
+    """Title of a finding -> the rules and files it is about, from `snakemake --lint`'s output."""
     found: dict[str, list[str]] = {}
     place = ""
     for line in printed.splitlines():

@@ -45,7 +45,7 @@ from hgrpo.workflow.preflight import missing_variables
 
 RESULTS = Path("results")
 _NOTHING_KNOWN = (
-    "no estimates: no job of this study, or of another study with its model, has finished here yet;",
+    "no estimates: no job of this study, or of another with its model, has finished here yet;",
     "`make bakeoff STUDY=smoke` runs every stage with the model `tiny` in a few minutes",
 )
 

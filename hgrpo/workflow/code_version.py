@@ -1,8 +1,8 @@
 """The hash of the code that a job runs.
 
-Snakemake sees only a stage's shell command, so it cannot notice an edit in a Python module. This hash
-covers the stage's module, the environment, engine and credit assigners that the study names, every
-hgrpo module that these import (also inside functions), and the data files in their packages.
+Snakemake sees only a stage's shell command, so it cannot notice an edit in a Python module. This
+hash covers the stage's module, the environment, engine and credit assigners that the study names,
+every hgrpo module that these import (also inside functions), and the data files in their packages.
 
 It leaves out what cannot change a result: comments, docstrings, formatting, imports for type
 checking, descriptions of settings, texts of errors, functions that only plan a stage, and

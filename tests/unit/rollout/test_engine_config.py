@@ -41,9 +41,7 @@ def test_stages_that_play_are_told_the_engine(project, stage):
         ("alfworld_qwen", {"engine": {"kind": "vllm"}}),
     ],
 )
-def test_the_base_stage_is_told_who_plays_a_pretrained_model_or_whose_text_a_tiny_one_reads(
-    project, study, told
-):
+def test_the_base_stage_is_told_who_plays_or_whose_text_is_read(project, study, told):
     loaded = load_study(project / f"configs/studies/{study}.yaml")
     assert stage_settings(loaded, "base") == {"model": loaded.model.model_dump(mode="json")} | told
 
