@@ -8,7 +8,7 @@ from hgrpo.credit.judge.prompts import Prompt
 from hgrpo.credit.judge.protocol import Answers, CallError, Judgement
 from hgrpo.credit.judge.record import read
 from hgrpo.credit.judge.scores import ScoresError, check
-from hgrpo.credit.judge.text import JudgeText
+from hgrpo.envs.judge_text import JudgeText
 from hgrpo.errors import UserError
 
 

@@ -11,7 +11,7 @@ from hgrpo.envs.base import Task, TextEnv
 from hgrpo.envs.environment import Environment, UserFile
 
 if TYPE_CHECKING:
-    from hgrpo.credit.judge.text import JudgeText
+    from hgrpo.envs.judge_text import JudgeText
 
 _ENTITY = r"[a-z]+ [0-9]+"
 

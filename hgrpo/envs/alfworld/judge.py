@@ -31,7 +31,7 @@ The first line that fits counts.
 import re
 from collections.abc import Callable, Sequence
 
-from hgrpo.credit.judge.text import JudgeText, Turns
+from hgrpo.envs.judge_text import JudgeText, Turns
 
 _NAME = r"([a-z]+ \d+)"
 _GO = re.compile(rf"go to {_NAME}")
