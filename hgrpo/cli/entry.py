@@ -1,4 +1,4 @@
-"""What every command line shares: reading --config, one-line user errors, exit codes."""
+"""Shared by all commands: reading --config, errors of one line, exit codes."""
 
 import argparse
 import errno
@@ -24,16 +24,16 @@ INTERRUPTED = 130
 
 
 def run(main: Callable[[], None]) -> None:
-    """Call `main`; a UserError or a Ctrl-C becomes one line on stderr and a non-zero exit."""
-    # Both, since a shell starts its background jobs with SIGINT ignored.
+    """Call `main`; turn a UserError or Ctrl-C into one line on stderr and a non-zero exit."""
+    # SIGTERM too: a shell starts background jobs with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # A stage makes millions of small objects and hardly any cycles. At the default threshold the
-    # collector takes a tenth of its time.
+    # A stage makes millions of small objects and few reference cycles. At the default threshold,
+    # garbage collection takes a tenth of its time.
     gc.set_threshold(100_000, 50, 1000)
     try:
         main()
-        # The interpreter's last collection would walk all that is left, for seconds.
+        # Without this, the last collection at exit takes seconds.
         gc.freeze()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -47,8 +47,8 @@ def run(main: Callable[[], None]) -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         full = not where and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        # The system says at a write that a disk is full, and not which.
-        which = f" (the output's, or that of {os.environ.get('TMPDIR', '/tmp')})" if full else ""
+        # The system does not say which disk is full.
+        which = f" (of the output or of {os.environ.get('TMPDIR', '/tmp')})" if full else ""
         print(f"error: {where}{error.strerror or error}{which}", file=sys.stderr)
         sys.exit(USER_ERROR)
 
@@ -57,7 +57,7 @@ def read_config(value: str) -> dict:
     """The mapping in `value`: a JSON object as text, or the path of a JSON or YAML file.
 
     Raises:
-        UserError: neither, naming what was wrong.
+        UserError: the value is neither; the message says what is wrong.
     """
     text, name = value, "--config"
     if not value.lstrip().startswith("{"):
@@ -78,7 +78,7 @@ def section(config: Mapping, key: str, model: type[Model]) -> Model:
     """The part of a stage's settings under `key`.
 
     Raises:
-        UserError: it is missing, or has a mistake in it.
+        UserError: it is missing or invalid.
     """
     if key not in config:
         raise UserError(f"--config: key {key!r} is missing")
@@ -89,7 +89,7 @@ def env_section(config: Mapping) -> EnvSettings:
     """The environment of a stage's settings, under `env`.
 
     Raises:
-        UserError: it is missing, or has a mistake in it.
+        UserError: it is missing or invalid.
     """
     if "env" not in config:
         raise UserError("--config: key 'env' is missing")
@@ -100,7 +100,7 @@ def engine_section(config: Mapping) -> EngineConfig:
     """The rollout engine of a stage's settings, under `engine`; the default where it is left out.
 
     Raises:
-        UserError: there is a mistake in it.
+        UserError: it is invalid.
     """
     return validate(EngineConfig, config.get("engine", {}), "--config: engine")
 

@@ -1,4 +1,4 @@
-"""Write the JSON Schemas of the config files, which editors check them with.
+"""Write the JSON Schemas with which editors check the config files.
 
 Example:
     python -m hgrpo.cli.schema configs/schema

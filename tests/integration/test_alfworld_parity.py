@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from places import SHARED
 
 from hgrpo.envs.alfworld.gamefile import list_games, load_compiled, native_potential, read_game
 from hgrpo.envs.alfworld.generator import generate, write
-from hgrpo.envs.alfworld.grammar import Each, Listing, RuleCall, parse_symbols
+from hgrpo.envs.alfworld.grammar import Each, RuleCall, parse_symbols
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.parity import (
     Mismatch,
@@ -252,9 +253,9 @@ def test_right_hand_sides_are_split_as_the_official_parser_does():
             return symbol
         if isinstance(symbol, RuleCall):
             return ("rule", symbol.name)
-        if isinstance(symbol, Listing):
-            return ("list", ours(symbol.each))
         assert isinstance(symbol, Each)
+        if symbol.listed:
+            return ("list", ours(replace(symbol, listed=False)))
         inner = symbol.expression
         text = ours(inner) if isinstance(inner, RuleCall) else "o.name"
         return ("each", text, max(len(symbol.query), 1))

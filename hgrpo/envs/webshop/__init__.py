@@ -1,7 +1,7 @@
 """WebShop: shopping from written instructions, on pages in text."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,13 +46,13 @@ class Webshop(Environment):
         self,
         settings: WebshopSettings,
         tasks: Path,
-        panel: list[Task],
+        panels: Mapping[str, list[Task]],
         seed: int,
         skipped: Counter[str],
     ) -> Iterator[dict]:
         from hgrpo.envs.webshop.demonstrate import demonstrate
 
-        return demonstrate(settings, tasks, panel, seed, skipped)
+        return demonstrate(settings, tasks, panels, seed, skipped)
 
     def ceiling(
         self, settings: WebshopSettings, tasks: Path, panel: list[Task], seed: int

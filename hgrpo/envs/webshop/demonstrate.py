@@ -1,7 +1,7 @@
 """Demonstrations in WebShop: by a reader of instructions, the informed oracle, or people."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -29,12 +29,17 @@ def data_files(config: WebshopSettings) -> list[dict]:
 
 
 def demonstrate(
-    config: WebshopSettings, assets: Path, panel: list[Task], seed: int, skipped: Counter
+    config: WebshopSettings,
+    assets: Path,
+    panels: Mapping[str, list[Task]],
+    seed: int,
+    skipped: Counter,
 ) -> Iterator[dict]:
     """Yield rows of trajectories.parquet.
 
-    The scripted shopper plays each goal of the panel in turn, equally often. People's trajectories
-    come in the order of their files, if their goal is on the panel. Call `data_files` before.
+    The scripted shopper plays each goal of the train panel in turn, equally often. People's
+    trajectories come in the order of their files, if their goal is on that panel. Call
+    `data_files` before.
 
     Args:
         skipped: reason -> number of trajectories that were left out, or that are odd but kept;
@@ -42,9 +47,9 @@ def demonstrate(
     """
     env = from_settings(config, assets)
     if config.expert.recorded is None:
-        rows = _scripted(env, config.expert, panel, seed)
+        rows = _scripted(env, config.expert, panels["train"], seed)
     else:
-        rows = _people(env, config.expert, panel, skipped)
+        rows = _people(env, config.expert, panels, skipped)
     for row in rows:
         if row["score"] < config.expert.least_reward:
             skipped["reward below expert.least_reward"] += 1
@@ -78,10 +83,13 @@ def _by_oracle(env: WebshopEnv, task: Task, turn_cap: int) -> dict:
 
 
 def _people(
-    env: WebshopEnv, expert: ShopperSettings, panel: list[Task], counts: Counter
+    env: WebshopEnv,
+    expert: ShopperSettings,
+    panels: Mapping[str, list[Task]],
+    counts: Counter,
 ) -> Iterator[dict]:
     """Rows of people's trajectories; one with an action that this shop refuses is left out."""
-    trajectories = on_panel(human.read(_recorded(expert), counts), env.assets, panel, counts)
+    trajectories = on_panel(human.read(_recorded(expert), counts), env.assets, panels, counts)
     for trajectory, task in trajectories[: expert.trajectories]:
         opening = env.reset(task)
         act = partial(next, as_shown(trajectory.actions, env.session), None)

@@ -1,11 +1,10 @@
 """Matches people's trajectories to the tasks of this shop, and replays their actions."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hgrpo.envs.base import Task
-from hgrpo.envs.panels import read_panels
 from hgrpo.envs.webshop.env import open_goals
 from hgrpo.envs.webshop.goal_list import GoalList
 from hgrpo.envs.webshop.human import HumanTrajectory
@@ -18,21 +17,23 @@ _QUOTES = str.maketrans("", "", "\"'")
 
 
 def on_panel(
-    trajectories: Iterable[HumanTrajectory], assets: Path, panel: list[Task], counts: Counter[str]
+    trajectories: Iterable[HumanTrajectory],
+    assets: Path,
+    panels: Mapping[str, list[Task]],
+    counts: Counter[str],
 ) -> list[tuple[HumanTrajectory, Task]]:
-    """The trajectories whose goal is on the panel, each with its task, in their order.
+    """The trajectories whose goal is on the train panel, each with its task, in their order.
 
     Only the instruction identifies a goal, so it must not be that of several goals.
 
     Args:
-        panel: tasks of the training panel.
+        panels: split -> tasks.
         counts: reason -> number of trajectories left out; updated here.
     """
     goals = open_goals(assets)
     trajectories = list(trajectories)
     numbers = _numbers(goals, {_wording(trajectory.goal) for trajectory in trajectories})
-    tasks = {int(task.path): task for task in panel}
-    panels = read_panels(assets / "panels.json")
+    tasks = {int(task.path): task for task in panels["train"]}
     held_out = {int(task.path): split for split in ("test", "validation") for task in panels[split]}
     found = []
     for trajectory in trajectories:

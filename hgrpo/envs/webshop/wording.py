@@ -94,7 +94,7 @@ class Draft:
 def listing(draft: Draft, draws: Draws) -> dict:
     """A product's texts, by their keys in the official file.
 
-    They are a title of 5 to 8 words, one or two sentences, and 3 to 5 bullet points of 3 to 6 words.
+    A title has 5 to 8 words; one or two sentences follow, and 3 to 5 bullet points of 3 to 6 words.
 
     One or two attributes are in the title. Most others are in a bullet point or in the description.
     No text mentions an attribute that the product does not have.

@@ -35,13 +35,13 @@ def test_stages_that_play_are_told_the_engine(project, stage):
 @pytest.mark.parametrize(
     ("study", "told"),
     [
-        ("bakeoff", {}),
-        ("webshop", {}),
+        ("bakeoff", {"env": {"name": "alfworld"}}),
+        ("webshop", {"env": {"name": "webshop"}}),
         ("smollm2_cpu", {"engine": {"kind": "torch"}}),
         ("alfworld_qwen", {"engine": {"kind": "vllm"}}),
     ],
 )
-def test_of_the_engine_the_base_stage_is_told_which_plays_a_pretrained_model(project, study, told):
+def test_the_base_stage_is_told_who_plays_or_whose_text_is_read(project, study, told):
     loaded = load_study(project / f"configs/studies/{study}.yaml")
     assert stage_settings(loaded, "base") == {"model": loaded.model.model_dump(mode="json")} | told
 

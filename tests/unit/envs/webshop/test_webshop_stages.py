@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from webshop_fixtures import GOAL_LIST, write_shop
 
+from hgrpo.archive import unpacked
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.envs.webshop.settings import HabitsSettings
@@ -57,7 +58,7 @@ def test_panels_hold_what_was_asked_for(made):
 def test_the_same_seed_gives_the_same_shop(made, tmp_path):
     folder, _ = made
     assert command("assets", CONFIG, "--out", str(tmp_path / "again")).returncode == 0
-    for name in ("panels.json", "goals.arrow", "catalogue.arrow"):
+    for name in ("panels.json", "tasks.tar"):
         again = (tmp_path / "again" / name).read_bytes()
         assert again == (folder / "assets" / name).read_bytes()
 
@@ -67,7 +68,7 @@ def test_demonstrations_play_back(made):
     rows = pq.read_table(folder / "expert/trajectories.parquet").to_pylist()
     tasks = {task.task_id: task for task in read_panels(folder / "assets/panels.json")["train"]}
     assert len(rows) == 60
-    env = WebshopEnv(folder / "assets")
+    env = WebshopEnv(unpacked(folder / "assets/tasks.tar"))
     for row in rows:
         assert env.reset(tasks[row["task_id"]]).text == row["observations"][0]
         steps = [env.step(action) for action in row["actions"]]
