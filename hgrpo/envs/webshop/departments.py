@@ -26,7 +26,11 @@ class ProductType(NamedTuple):
     @property
     def plural(self) -> str:
         """The name as people search for it: `travel mugs`."""
-        return plural(self.name)
+        if self.name.endswith(("s", "sh", "ch", "x")):
+            return f"{self.name}es"
+        if self.name.endswith("y") and self.name[-2] not in "aeiou":
+            return f"{self.name[:-1]}ies"
+        return f"{self.name}s"
 
     @property
     def nouns(self) -> tuple[str, ...]:
@@ -40,15 +44,6 @@ class Department(NamedTuple):
     types: tuple[ProductType, ...]
     attributes: tuple[str, ...]
     uses: tuple[str, ...]
-
-
-def plural(noun: str) -> str:
-    """The regular English plural of a noun or of a phrase that ends in one."""
-    if noun.endswith(("s", "sh", "ch", "x")):
-        return f"{noun}es"
-    if noun.endswith("y") and noun[-2] not in "aeiou":
-        return f"{noun[:-1]}ies"
-    return f"{noun}s"
 
 
 def _list(text: str) -> tuple[str, ...]:

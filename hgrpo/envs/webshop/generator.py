@@ -6,7 +6,7 @@ Texts are short and the vocabulary is small, so that a small language model can 
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, count, islice, repeat
 from pathlib import Path
@@ -78,12 +78,12 @@ def write(folder: Path, products: Iterable[Generated]) -> None:
     the files lack their closing bracket, so that no reader takes them for complete.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    files = {PRODUCTS_FILE: "[]", INSTRUCTIONS_FILE: "{}", HUMAN_FILE: "{}", NOUNS_FILE: "{}"}
-    with ExitStack() as stack:
-        put_item, put_attributes, put_human, put_nouns = (
-            stack.enter_context(_entries(folder / name, brackets))
-            for name, brackets in files.items()
-        )
+    with (
+        _entries(folder / PRODUCTS_FILE, "[]") as put_item,
+        _entries(folder / INSTRUCTIONS_FILE, "{}") as put_attributes,
+        _entries(folder / HUMAN_FILE, "{}") as put_human,
+        _entries(folder / NOUNS_FILE, "{}") as put_nouns,
+    ):
         for product in products:
             key = f"{json.dumps(product.item['asin'])}: "
             put_item(json.dumps(product.item))

@@ -17,8 +17,8 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from hgrpo.envs.webshop.json_checks import expect, shown, texts
@@ -121,33 +121,27 @@ def _trajectories(
         counts["left out: empty file"] += 1
         return
     if first[1].keys() >= _SESSION_KEYS:
-        with _counted(counts):
-            yield _session([first, *rows], counts)
-        return
-    for place, row in itertools.chain([first], rows):
-        if not row.keys() >= _IMITATION_KEYS:
-            raise UserError(
-                f"{place}: neither a page of a session log (page, url, goal) nor a trajectory of "
-                f"the imitation file (states, actions); its keys are {shown(sorted(row))}"
-            )
-        with _counted(counts):
-            yield _imitation(place, row)
+        readings = [partial(_session, [first, *rows], counts)]
+    else:
+        readings = (partial(_imitation, *line) for line in itertools.chain([first], rows))
+    for reading in readings:
+        try:
+            yield reading()
+        except _LeftOutError as reason:
+            counts[f"left out: {reason}"] += 1
 
 
 class _LeftOutError(Exception):
     """A trajectory cannot be used; the message is the reason to count."""
 
 
-@contextmanager
-def _counted(counts: Counter[str]) -> Iterator[None]:
-    try:
-        yield
-    except _LeftOutError as reason:
-        counts[f"left out: {reason}"] += 1
-
-
 def _imitation(place: str, row: dict) -> HumanTrajectory:
     """The trajectory of one line of the imitation file."""
+    if not row.keys() >= _IMITATION_KEYS:
+        raise UserError(
+            f"{place}: neither a page of a session log (page, url, goal) nor a trajectory of "
+            f"the imitation file (states, actions); its keys are {shown(sorted(row))}"
+        )
     states, actions = (texts(row.get(key), f"{place}: {key}") for key in ("states", "actions"))
     if len(states) != len(actions):
         raise UserError(f"{place}: {len(states)} states, but {len(actions)} actions")
@@ -255,8 +249,9 @@ def _page(row: dict, place: str) -> _Page:
     place = f"{place}: content"
     content = expect(dict, row.get("content"), place)
     if kind == "search_results":
-        results = texts(content.get("search_result_asins"), f"{place}: search_result_asins")
-        return _Page(kind, *_search(content, place), results)
+        search = _search(content, place)
+        asins = texts(content.get("search_result_asins"), f"{place}: search_result_asins")
+        return _Page(kind, *search, asins)
     asin = _text(content.get("asin"), f"{place}: asin")
     options = _options(content.get("options"), f"{place}: options")
     if kind == "done":
@@ -267,15 +262,13 @@ def _page(row: dict, place: str) -> _Page:
 
 def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
     """Keywords and page number; item pages log them as in the address."""
-    keywords = content.get("keywords")
+    keywords, page = content.get("keywords"), content.get("page")
     if isinstance(keywords, str):
         keywords = _listed(keywords)
     try:
-        number = int(content.get("page"))
+        number = int(page)
     except (TypeError, ValueError):
-        raise UserError(
-            f"{place}: page: a number was expected, not {shown(content.get('page'))}"
-        ) from None
+        raise UserError(f"{place}: page: a number was expected, not {shown(page)}") from None
     return texts(keywords, f"{place}: keywords"), number
 
 

@@ -21,7 +21,7 @@ from hgrpo.envs.webshop.goals import synthetic_goals
 from hgrpo.envs.webshop.records import Instruction, Item
 from hgrpo.envs.webshop.settings import HabitsSettings, WebshopSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
-from hgrpo.envs.webshop.shopper import Oracle, Reader
+from hgrpo.envs.webshop.shopper import Reader, oracle
 from hgrpo.errors import UserError
 
 TURN_CAP = 12
@@ -126,7 +126,7 @@ def test_odd_products_are_shopped_for(tmp_path, records, settings):
             env.reset(task)
             rng = np.random.default_rng(number)
             play = {
-                "oracle": lambda: Oracle(env.session).act(),
+                "oracle": lambda: oracle(env.session),
                 "reader": Reader(env.session, HabitsSettings(look=1), rng).act,
                 "walker": lambda rng=rng: rng.choice(env.admissible_commands() or ["search[mug]"]),
             }[player]
@@ -200,10 +200,9 @@ def test_a_value_that_reads_like_something_else(tmp_path, value, admissible, sho
 @pytest.mark.parametrize("value", ["red [2 pack]", "search", ""])
 def test_players_do_without_a_value_that_cannot_be_chosen(tmp_path, value):
     env = start(tmp_path, offering(value))
-    oracle = Oracle(env.session)
     actions = ["search[stone mug]", "click[B0MUG]", "click[Buy Now]"]
     for action in actions:
-        assert oracle.act() == action
+        assert oracle(env.session) == action
         step = env.step(action)
     # The attribute and the price, of these two and the option.
     assert step.env_reward == pytest.approx(2 / 3)
