@@ -74,7 +74,7 @@ def build_report(
     """Run the stages as the pipeline does; return the page's path."""
     root, report = study.root, study.root / "report"
     logs = study.files("rl/*/*/*/train_log.json")
-    fits = study.files("turnrd/*/*/*/train_log.json")
+    fits = study.files("credit_fit/*/*/*/train_log.json")
     results = ["--episodes", report / "episodes.parquet", "--train-logs", *logs, "--fits", *fits]
     turns = study.files("rl/*/*/round_1/turns.parquet")
     arguments = {
@@ -144,7 +144,7 @@ def write_study(
                     credit = arm["credit"]
                     _write_round(folder, method, seed, number, steps, gain, credit, rng)
                     if credit["kind"] == "turnrd" and number < rounds:
-                        folder = root / f"turnrd/{method}/seed_{seed}/round_{number}"
+                        folder = root / f"credit_fit/{method}/seed_{seed}/round_{number}"
                         folder.mkdir(parents=True)
                         _write_fit(folder, number, credit, rng)
     config = {
@@ -208,7 +208,7 @@ def write_merged_study(folder: Path, **options: object) -> FakeStudy:
 def inputs_of(study: FakeStudy):
     """What tables and figures are made from, for a merged study."""
     logs = study.files("rl/*/*/*/train_log.json")
-    fits = study.files("turnrd/*/*/*/train_log.json")
+    fits = study.files("credit_fit/*/*/*/train_log.json")
     return read_inputs(study.config, study.root / "episodes.parquet", logs, fits)
 
 

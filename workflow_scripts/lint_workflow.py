@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-from hgrpo.cli.entry import run
+from hgrpo.command import run
 from hgrpo.errors import UserError
 
 # Title of a finding -> why we do not follow it.

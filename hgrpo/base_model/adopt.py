@@ -16,10 +16,7 @@ _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
 def adopt(
-    source: Path,
-    out: Path,
-    system: str | None = None,
-    check: Callable[[Path], None] | None = None,
+    source: Path, out: Path, system: str | None = None, check: Callable[[Path], None] | None = None
 ) -> None:
     """Put the model in the folder `source` into `out`, with all weights in `model.safetensors`.
 

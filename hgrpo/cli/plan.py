@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from hgrpo.cli.entry import run
+from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
 from hgrpo.study.study import NAME, Study, load_study

@@ -8,12 +8,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.credit.base import Group
-from hgrpo.learning.advantages import (
-    blend,
-    is_dead,
-    trajectory_advantages,
-    turn_advantages,
-)
+from hgrpo.learning.advantages import blend, is_dead, trajectory_advantages, turn_advantages
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory
@@ -65,10 +60,7 @@ def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> fl
 
 
 def group_advantages(
-    group: Group,
-    credit: Sequence[np.ndarray],
-    method: MethodConfig,
-    training: TrainingConfig,
+    group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
     """Turn credit into advantages, and note both on the group's turns.
 

@@ -10,11 +10,7 @@ from torch.optim import Optimizer
 
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.optimisers import clip_gradients, set_lr, warmup_linear
-from hgrpo.policy.logprobs import (
-    make_batch,
-    micro_batches,
-    sampled_logprobs,
-)
+from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
 from hgrpo.streams import generator

@@ -113,12 +113,7 @@ def set_up(
     learner = _learner(policy, settings, inputs, ranks)
     collector = _collector(policy, settings, inputs, id.method.credit.declared)
     context = Context(
-        settings.env.name,
-        policy,
-        policy.conversation,
-        collector,
-        inputs.cache,
-        inputs.fitted,
+        settings.env.name, policy, policy.conversation, collector, inputs.cache, inputs.fitted
     )
     assigner = make_assigner(id.method.credit, context)
     panel = read_panels(inputs.panels)["train"]

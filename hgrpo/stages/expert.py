@@ -83,7 +83,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with tqdm(
         total=env.expert.trajectories, desc="expert", unit="trajectory", mininterval=1
     ) as bar:
-        for row in environment.demonstrate(env, tasks, panels["train"], job.seed, skipped):
+        for row in environment.demonstrate(env, tasks, panels, job.seed, skipped):
             rows.append(row)
             bar.update()
     if not rows:

@@ -1,5 +1,6 @@
 """Merge the episodes of every evaluation into one checked table."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,12 @@ class Paths:
 def from_study(study: "Study", method: str | None = None) -> dict:
     """Names of the arms."""
     return {"methods": list(study.methods)}
+
+
+def from_whole_study(given: Mapping, job: Job) -> dict:
+    """A resolved study maps the arms' names to their settings; the names alone matter."""
+    methods = given.get("methods")
+    return {**given, "methods": list(methods)} if isinstance(methods, Mapping) else dict(given)
 
 
 def inputs(study: "Study", job: Job) -> dict:

@@ -43,18 +43,16 @@ class Question:
         """Number of turns of each trajectory."""
         return tuple(len(trajectory.turns) for trajectory in self.trajectories)
 
+    @property
+    def judge(self) -> tuple[object, ...]:
+        """Every field but the trajectories."""
+        name, variant, version = self.environment, self.variant, self.version
+        return name, variant, version, self.endpoint, self.model, float(self.temperature)
+
     @cached_property
     def key(self) -> str:
         """SHA-256 (hex) over every field, trajectories in full and in order."""
-        content = [
-            self.environment,
-            self.variant,
-            self.version,
-            self.endpoint,
-            self.model,
-            float(self.temperature),
-            [_content(trajectory) for trajectory in self.trajectories],
-        ]
+        content = [*self.judge, [_content(trajectory) for trajectory in self.trajectories]]
         return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()
 
 
@@ -89,19 +87,9 @@ class ScoreCache:
             ScoresError: the scores do not fit the turns; nothing is kept.
         """
         check(judgement.scores, question.turns)
-        values = (
-            question.key,
-            question.environment,
-            question.variant,
-            question.version,
-            question.endpoint,
-            question.model,
-            float(question.temperature),
-            judgement.answered_by,
-            json.dumps(judgement.scores),
-        )
         self._database.execute(
-            "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", values
+            "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (question.key, *question.judge, judgement.answered_by, json.dumps(judgement.scores)),
         )
         return self.get(question) or judgement
 

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 
 from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.accounting import Account, Usage
+from hgrpo.credit.judge.accounting import Account, CapError, Usage
 from hgrpo.credit.judge.prompts import Prompt
 from hgrpo.credit.judge.protocol import Answers, CallError, Judgement
 from hgrpo.credit.judge.record import read
 from hgrpo.credit.judge.scores import ScoresError, check
-from hgrpo.credit.judge.spend import CapError
-from hgrpo.credit.judge.text import JudgeText
+from hgrpo.envs.judge_text import JudgeText
 from hgrpo.errors import UserError
 
 

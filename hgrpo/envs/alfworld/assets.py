@@ -12,11 +12,10 @@ from hgrpo.envs.alfworld.download import fetch_games
 from hgrpo.envs.alfworld.gamefile import compile_game, content_hash
 from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.settings import AlfworldSettings
+from hgrpo.envs.alfworld.vocabulary import PUT
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
-
-_LANGUAGE = {"move": '"move {o} to {r}"', "put": '"put {o} in/on {r}"'}
 
 
 def data_files(config: AlfworldSettings) -> list[dict]:
@@ -53,20 +52,13 @@ def make(
         name = f"{split}/{files.folder}"
         _check(files.game, name, config.grammar)
         generator.write(root / split, files)
-        yield (
-            split,
-            Task(
-                files.folder,
-                f"games/{name}",
-                content_hash(files.game),
-                files.trajectory["task_type"],
-            ),
-        )
+        kind = files.trajectory["task_type"]
+        yield split, Task(files.folder, f"games/{name}", content_hash(files.game), kind)
 
 
 def _check(game: dict, name: str, language: str) -> None:
     """Raise UserError unless the commands are in `language` and the walkthrough, if any, wins."""
-    if _LANGUAGE[language] not in game["grammar"]:
+    if f'"{PUT[language].format("{o}", "{r}")}"' not in game["grammar"]:
         raise UserError(f"{name}: env.grammar is {language!r}, but this game's commands differ")
     play = NativeGame(compile_game(game, name))
     play.reset()

@@ -55,7 +55,7 @@ def _check_number(
     config: GamesSettings, split: str, place: Path, found: int, skipped: Counter
 ) -> None:
     """Raise UserError unless a split has the number of playable games in `games.expected`."""
-    expected = getattr(config.expected, split, found)
+    expected = config.expected.model_dump()[split] if config.expected else found
     if found != expected:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(skipped.items()))
         raise UserError(

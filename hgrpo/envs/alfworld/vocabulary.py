@@ -7,6 +7,10 @@ from typing import NamedTuple
 
 LAMP = "DeskLamp"
 TOOLS = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
+# The predicate that says whether an object can be changed so.
+ABILITIES = {"clean": "cleanable", "heat": "heatable", "cool": "coolable"}
+# The command that puts an object into a receptacle, in each language of the games.
+PUT = {"move": "move {} to {}", "put": "put {} in/on {}"}
 
 
 class ReceptacleType(NamedTuple):

@@ -1,7 +1,7 @@
 """WebShop: shopping from written instructions, on pages in text."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from hgrpo.envs.environment import Environment, UserFile
 from hgrpo.envs.webshop.settings import WebshopSettings
 
 if TYPE_CHECKING:
-    from hgrpo.credit.judge.text import JudgeText
+    from hgrpo.envs.judge_text import JudgeText
 
 _GENERATED_ASIN = r"\bb0[a-z]{2,8}\b"
 
@@ -46,13 +46,13 @@ class Webshop(Environment):
         self,
         settings: WebshopSettings,
         tasks: Path,
-        panel: list[Task],
+        panels: Mapping[str, list[Task]],
         seed: int,
         skipped: Counter[str],
     ) -> Iterator[dict]:
         from hgrpo.envs.webshop.demonstrate import demonstrate
 
-        return demonstrate(settings, tasks, panel, seed, skipped)
+        return demonstrate(settings, tasks, panels, seed, skipped)
 
     def ceiling(
         self, settings: WebshopSettings, tasks: Path, panel: list[Task], seed: int

@@ -1,11 +1,10 @@
 """Matches people's trajectories to the tasks of this shop, and replays their actions."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hgrpo.envs.base import Task
-from hgrpo.envs.panels import read_panels
 from hgrpo.envs.webshop.env import open_goals
 from hgrpo.envs.webshop.goal_list import GoalList
 from hgrpo.envs.webshop.human import HumanTrajectory
@@ -18,21 +17,23 @@ _QUOTES = str.maketrans("", "", "\"'")
 
 
 def on_panel(
-    trajectories: Iterable[HumanTrajectory], assets: Path, panel: list[Task], counts: Counter[str]
+    trajectories: Iterable[HumanTrajectory],
+    assets: Path,
+    panels: Mapping[str, list[Task]],
+    counts: Counter[str],
 ) -> list[tuple[HumanTrajectory, Task]]:
-    """The trajectories whose goal is on the panel, each with its task, in their order.
+    """The trajectories whose goal is on the train panel, each with its task, in their order.
 
     Only the instruction identifies a goal, so it must not be that of several goals.
 
     Args:
-        panel: tasks of the training panel.
+        panels: split -> tasks.
         counts: reason -> number of trajectories left out; updated here.
     """
     goals = open_goals(assets)
     trajectories = list(trajectories)
     numbers = _numbers(goals, {_wording(trajectory.goal) for trajectory in trajectories})
-    tasks = {int(task.path): task for task in panel}
-    panels = read_panels(assets / "panels.json")
+    tasks = {int(task.path): task for task in panels["train"]}
     held_out = {int(task.path): split for split in ("test", "validation") for task in panels[split]}
     found = []
     for trajectory in trajectories:
@@ -83,31 +84,19 @@ def _unfit(
     return None
 
 
-class Replayer:
-    """Plays what a person did, as an agent would write it.
+def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
+    """Yield what a person did, as an agent would write it on the session's current page.
 
     A log has clicks in lower case; here they are spelt as the page shows them. Searches lose their
     brackets, which `search[...]` cannot contain and which do not change the results.
-
-    Args:
-        session: at its start.
-        actions: of one `HumanTrajectory`.
     """
-
-    def __init__(self, session: Session, actions: Sequence[str]) -> None:
-        self._session = session
-        self._actions: Iterator[str] = iter(actions)
-
-    def act(self) -> str | None:
-        """The next action; None after the last."""
-        action = next(self._actions, None)
-        if action is None:
-            return None
+    for action in actions:
         verb, _, argument = action[:-1].partition("[")
         if verb == "search":
-            return f"search[{searchable(argument)}]"
-        piece = self._session.clickables.get(argument.lower())
-        return action if piece is None else click(piece.text)
+            yield f"search[{searchable(argument)}]"
+        else:
+            piece = session.clickables.get(argument.lower())
+            yield action if piece is None else click(piece.text)
 
 
 def reward_differs(recorded: float, session: Session) -> bool:

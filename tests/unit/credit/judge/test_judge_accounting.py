@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_cases import account_of, failures, prompt_of, settings
 
-from hgrpo.credit.judge.accounting import Usage, output_limit
-from hgrpo.credit.judge.spend import CapError
+from hgrpo.credit.judge.accounting import CapError, Usage, output_limit
 
 PROMPT = prompt_of(failures(1))
 PRICED = {"dollars_per_million_input": 100.0, "dollars_per_million_output": 400.0}
@@ -28,7 +27,7 @@ def test_tokens_and_dollars_are_those_of_the_answers(new_account):
     account = new_account(**PRICED)
     account.answered(account.begin(PROMPT, retry=False), Usage(1000, 50))
     account.answered(account.begin(PROMPT, retry=True), Usage(200, 10))
-    account.refused(account.begin(PROMPT, retry=True))
+    account.settle(account.begin(PROMPT, retry=True), 0.0)
     report = account.report()
     assert (report["calls"], report["retries"]) == (3, 2)
     assert (report["input_tokens"], report["output_tokens"]) == (1200, 60)
@@ -38,7 +37,7 @@ def test_tokens_and_dollars_are_those_of_the_answers(new_account):
 
 def test_a_call_cap_counts_every_request(new_account):
     account = new_account(max_calls=2)
-    account.refused(account.begin(PROMPT, retry=False))
+    account.settle(account.begin(PROMPT, retry=False), 0.0)
     account.begin(PROMPT, retry=True)
     with pytest.raises(CapError) as caught:
         account.begin(PROMPT, retry=False)
@@ -93,7 +92,7 @@ def test_the_dollar_cap_is_never_passed(new_account, cap, ends):
         elif end == "billed?":
             account.answered(aside, None)
         elif end == "refused":
-            account.refused(aside)
+            account.settle(aside, 0.0)
         else:
             pending += aside
         report = account.report()
@@ -104,9 +103,7 @@ def test_the_report_is_flat_and_has_the_same_keys_every_time(new_account):
     account = new_account()
     before = account.report()
     assert set(before.values()) == {0}
-    account.judged = 4
-    account.fallbacks["timeout"] += 1
-    account.failed("timeout")
+    account.count(judged=4, fallbacks=1, fallback_timeout=1, failed_timeout=1)
     after = account.report()
     assert after.keys() == before.keys()
     assert after["fallback_share"] == 0.25

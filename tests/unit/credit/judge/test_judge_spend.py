@@ -3,20 +3,20 @@
 import pytest
 from judge_cases import settings, two_jobs
 
+from hgrpo.credit.judge.accounting import Account, CapError
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.spend import CapError, Spend
 
 # A job that makes calls until a cap stops it: each is set aside at 3 cents and costs 2.
 JOB = """
 import sys
 from pathlib import Path
 from judge_cases import settings
+from hgrpo.credit.judge.accounting import Account, CapError
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.spend import CapError, Spend
 path, calls, dollars = sys.argv[1:]
 caps = settings(max_calls=int(calls), max_dollars=float(dollars))
 sys.stdin.readline()
-spend, made = Spend(Database(Path(path)), caps), 0
+spend, made = Account(caps, Database(Path(path))), 0
 while True:
     try:
         spend.set_aside(0.03)
@@ -31,7 +31,7 @@ while True:
 @pytest.fixture
 def spend_of(tmp_path):
     def build(**changes):
-        return Spend(Database(tmp_path / "judge.sqlite"), settings(**changes))
+        return Account(settings(**changes), Database(tmp_path / "judge.sqlite"))
 
     return build
 

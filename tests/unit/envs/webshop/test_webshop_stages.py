@@ -4,16 +4,18 @@ import json
 import re
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from webshop_fixtures import GOAL_LIST, write_shop
 
+from hgrpo.archive import unpacked
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.envs.webshop.settings import HabitsSettings
-from hgrpo.envs.webshop.shopper import Oracle, Reader
+from hgrpo.envs.webshop.shopper import Reader, oracle
 
 CONFIG = {
     "name": "webshop",
@@ -56,7 +58,7 @@ def test_panels_hold_what_was_asked_for(made):
 def test_the_same_seed_gives_the_same_shop(made, tmp_path):
     folder, _ = made
     assert command("assets", CONFIG, "--out", str(tmp_path / "again")).returncode == 0
-    for name in ("panels.json", "goals.arrow", "catalogue.arrow"):
+    for name in ("panels.json", "tasks.tar"):
         again = (tmp_path / "again" / name).read_bytes()
         assert again == (folder / "assets" / name).read_bytes()
 
@@ -66,7 +68,7 @@ def test_demonstrations_play_back(made):
     rows = pq.read_table(folder / "expert/trajectories.parquet").to_pylist()
     tasks = {task.task_id: task for task in read_panels(folder / "assets/panels.json")["train"]}
     assert len(rows) == 60
-    env = WebshopEnv(folder / "assets")
+    env = WebshopEnv(unpacked(folder / "assets/tasks.tar"))
     for row in rows:
         assert env.reset(tasks[row["task_id"]]).text == row["observations"][0]
         steps = [env.step(action) for action in row["actions"]]
@@ -168,10 +170,10 @@ def shop(tmp_path_factory):
     return folder, write_shop(folder)
 
 
-def play(env, player, cap=20):
+def play(env, act, cap=20):
     actions = []
     while len(actions) < cap:
-        actions.append(player.act())
+        actions.append(act())
         step = env.step(actions[-1])
         if step.done:
             return actions, step.env_reward
@@ -182,7 +184,7 @@ def test_the_oracle_buys_what_was_asked_for(shop):
     folder, tasks = shop
     env = WebshopEnv(folder)
     env.reset(tasks[0])
-    assert play(env, Oracle(env.session)) == (
+    assert play(env, partial(oracle, env.session)) == (
         [
             "search[steel travel mug]",
             "click[B0MUG]",
@@ -193,7 +195,7 @@ def test_the_oracle_buys_what_was_asked_for(shop):
         1.0,
     )
     env.reset(tasks[2])
-    assert play(env, Oracle(env.session))[0][2:] == ["click[blue]", "click[Buy Now]"]
+    assert play(env, partial(oracle, env.session))[0][2:] == ["click[blue]", "click[Buy Now]"]
 
 
 def reader(shop, number, **habits):
@@ -202,7 +204,7 @@ def reader(shop, number, **habits):
     env.reset(tasks[number])
     sure = {"forget_word": 0, "random_pick": 0, "skip_option": 0, "look": 0}
     knobs = HabitsSettings(**(sure | habits))
-    return play(env, Reader(env.session, knobs, np.random.default_rng(0)))
+    return play(env, Reader(env.session, knobs, np.random.default_rng(0)).act)
 
 
 def test_a_careful_reader_finds_the_mug(shop):
