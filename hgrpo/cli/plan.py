@@ -38,7 +38,7 @@ from hgrpo.workflow.planning.forecast import (
     unknown_stages,
 )
 from hgrpo.workflow.planning.jobs import SHARED, Job, read_jobs, snakemake_summary
-from hgrpo.workflow.planning.past import Past, Player
+from hgrpo.workflow.planning.past_jobs import PastJobs, Player
 from hgrpo.workflow.planning.profile import Profile, read_profile
 from hgrpo.workflow.planning.tables import footnotes, lost_lines, price_lines, table, wall_line
 from hgrpo.workflow.preflight import missing_variables
@@ -86,7 +86,7 @@ def main() -> None:
     profile = read_profile(args.profile, args.cores)
     study = _study(name, config)
     jobs = read_jobs(snakemake_summary(args.settings, args.profile))
-    past = Past(RESULTS, name, Player(study.model.name, study.config.engine.kind))
+    past = PastJobs(RESULTS, name, Player(study.model.name, study.config.engine.kind))
     expected = forecasts(jobs, past, study.config.resources, profile.cores)
     _print(report(study, expected, profile, os.environ))
     to_run = any(job.to_run for job in jobs)
@@ -131,7 +131,7 @@ def report(
     by_stage = rows(expected, stage_of, STAGES, prices)
     by_arm = rows(expected, arm_of, [SHARED, *study.methods], prices)
     everything = total("all", expected, prices)
-    outside = outside_lines(study, [one.job for one in expected], environment)
+    calls = service_call_lines(study, [one.job for one in expected], environment)
     unknown = unknown_stages(expected)
     minutes = least_minutes(expected, study, profile)
     lines = [*table("stage", by_stage, currency, each=True), ""]
@@ -141,8 +141,8 @@ def report(
         if everything.seconds_each is None:
             lines += _NOTHING_KNOWN
         lines += footnotes(by_arm)
-        lines += price_lines(everything, profile, bool(outside))
-    return lines + lost_lines(one.job for one in expected) + outside
+        lines += price_lines(everything, profile, bool(calls))
+    return lines + lost_lines(one.job for one in expected) + calls
 
 
 def _print(lines: Iterable[str]) -> None:
@@ -150,7 +150,9 @@ def _print(lines: Iterable[str]) -> None:
         print(line)
 
 
-def outside_lines(study: Study, jobs: Iterable[Job], environment: Mapping[str, str]) -> list[str]:
+def service_call_lines(
+    study: Study, jobs: Iterable[Job], environment: Mapping[str, str]
+) -> list[str]:
     """For each arm whose rounds call an outside service, such as a judge: one line about the calls.
 
     Args:

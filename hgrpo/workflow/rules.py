@@ -76,11 +76,13 @@ class StudyRules:
 
         None if the study builds its model or takes it from a package.
         """
+        path = self.study.model.path
+        if path is None:
+            return None
         # Imported here: planning other studies does not need the packages that read weights.
         from hgrpo.base_model.digest import source_digest
 
-        path = self.study.model.path
-        return source_digest(path, Path(self.root, "base")) if path is not None else None
+        return source_digest(path, Path(self.root, "base"))
 
     def log(self, stage: str) -> str:
         """The log of a job."""

@@ -10,7 +10,7 @@ from hgrpo.atomic import atomic_file
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
 from hgrpo.workflow.planning.forecast import Forecast
-from hgrpo.workflow.planning.past import benchmark_of, benchmark_seconds
+from hgrpo.workflow.planning.past_jobs import benchmark_of, benchmark_seconds
 
 PLAN = "plan.json"
 

@@ -8,7 +8,7 @@ from hgrpo.stages.order import resources_key
 from hgrpo.study.resources import Resources, StageResources
 from hgrpo.study.study import Study
 from hgrpo.workflow.planning.jobs import SHARED, Job
-from hgrpo.workflow.planning.past import OWN, Estimate, Past
+from hgrpo.workflow.planning.past_jobs import OWN, Estimate, PastJobs
 from hgrpo.workflow.planning.profile import Prices, Profile
 
 
@@ -68,7 +68,7 @@ def needs(resources: Resources, stage: str, cores: int | None = None) -> StageRe
 
 
 def forecasts(
-    jobs: Iterable[Job], past: Past, resources: Resources, cores: int | None = None
+    jobs: Iterable[Job], past: PastJobs, resources: Resources, cores: int | None = None
 ) -> list[Forecast]:
     """A forecast for each job; `cores` as in `needs`."""
     return [

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from hgrpo.workflow.planning.forecast import Row
 from hgrpo.workflow.planning.jobs import Job
-from hgrpo.workflow.planning.past import OTHER_ARMS, OTHER_STUDIES, OWN
+from hgrpo.workflow.planning.past_jobs import OTHER_ARMS, OTHER_STUDIES, OWN
 from hgrpo.workflow.planning.profile import PRICES, Profile
 
 _MARKS = {OWN: "", OTHER_ARMS: "+", OTHER_STUDIES: "*"}

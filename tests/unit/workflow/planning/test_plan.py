@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hgrpo.cli.plan import main, outside_lines, report, settings_of
+from hgrpo.cli.plan import main, report, service_call_lines, settings_of
 from hgrpo.errors import UserError
 from hgrpo.study.resources import StageResources
 from hgrpo.study.study import load_study
 from hgrpo.workflow.planning.accuracy import save_plan
 from hgrpo.workflow.planning.forecast import Forecast, forecasts
 from hgrpo.workflow.planning.jobs import Job, read_jobs, snakemake_summary, telling_line
-from hgrpo.workflow.planning.past import Past, Player, benchmark_of
+from hgrpo.workflow.planning.past_jobs import PastJobs, Player, benchmark_of
 from hgrpo.workflow.planning.profile import Prices, Profile
 from hgrpo.workflow.planning.tables import lost_lines
 
@@ -172,7 +172,7 @@ def planned(configs):
     jobs.append(Job("evaluate", "results/mine/eval/SFTOnly/seed_11/round_0", True))
 
     def lines(profile: Profile) -> list[str]:
-        past = Past(configs / "results", "mine", Player("tiny", "torch"))
+        past = PastJobs(configs / "results", "mine", Player("tiny", "torch"))
         return report(study, _expected(jobs, past, study, profile), profile, {})
 
     return lines
@@ -318,20 +318,22 @@ PAID = {"model": "gpt-4o-mini", "base_url": "https://api.openai.com/v1"}
 
 
 def test_calls_of_a_judge_are_counted_for_the_rounds_to_run(judged):
-    (line,) = outside_lines(judged(**PAID), JOBS, {})
+    (line,) = service_call_lines(judged(**PAID), JOBS, {})
     # 3 rounds of 6 steps of 32 tasks, 8 rollouts each.
     assert line.startswith("Judge: up to 4,608 calls to gpt-4o-mini at https://api.openai.com/v1")
     assert "max_calls 50000, max_dollars 5" in line
     assert line.endswith("OPENAI_API_KEY is not set")
-    (known,) = outside_lines(judged(**PAID), JOBS, {"OPENAI_API_KEY": "k"})
+    (known,) = service_call_lines(judged(**PAID), JOBS, {"OPENAI_API_KEY": "k"})
     assert "OPENAI_API_KEY" not in known
-    (group,) = outside_lines(judged(**PAID, variant="group"), JOBS, {})
+    (group,) = service_call_lines(judged(**PAID, variant="group"), JOBS, {})
     assert "up to 576 calls" in group
 
 
 def test_the_offline_rubric_and_cached_rounds_call_nobody(judged):
-    assert outside_lines(judged(), JOBS, {}) == []
-    assert outside_lines(judged(**PAID), [replace(job, to_run=False) for job in JOBS], {}) == []
+    assert service_call_lines(judged(), JOBS, {}) == []
+    assert (
+        service_call_lines(judged(**PAID), [replace(job, to_run=False) for job in JOBS], {}) == []
+    )
 
 
 def test_a_plan_of_other_rounds_is_not_compared(configs, tmp_path, monkeypatch, capsys):

@@ -10,7 +10,7 @@ from hgrpo.study.resources import StageResources
 from hgrpo.workflow.planning.accuracy import check_lines, check_plan, save_plan
 from hgrpo.workflow.planning.forecast import Forecast
 from hgrpo.workflow.planning.jobs import Job
-from hgrpo.workflow.planning.past import Estimate
+from hgrpo.workflow.planning.past_jobs import Estimate
 
 
 def forecast(stage, folder, seconds, to_run=True):

@@ -52,7 +52,7 @@ class Estimate:
     source: int = OWN
 
 
-class Past:
+class PastJobs:
     """Means over past jobs of a stage and arm, from the most similar jobs that exist.
 
     In order of preference: the same arm of this study, its other arms, the same arm in other
