@@ -30,6 +30,8 @@ from statsmodels.stats.proportion import proportion_confint
 LEVEL = 0.95
 ALPHA = 0.05
 POWER = 0.8
+# Verdicts that tell methods apart.
+DECIDED = ("better", "worse")
 
 
 @dataclass(frozen=True)
