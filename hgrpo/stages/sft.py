@@ -75,7 +75,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.learning.checkpoints import Checkpoints
     from hgrpo.learning.imitation import imitate
     from hgrpo.learning.optimisers import sft_optimisers
-    from hgrpo.learning.scratch import locked_scratch, resume_key
+    from hgrpo.learning.resume_key import resume_key
+    from hgrpo.learning.scratch import locked_scratch
     from hgrpo.policy.load import load_policy
     from hgrpo.policy.precision import dtype_name
 
@@ -93,11 +94,11 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         imitation.autocast,
     )
     identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
-    inputs = [*sorted(base.iterdir()), paths.expert / "trajectories.parquet"]
+    resumes = resume_key(identity, base, [paths.expert / "trajectories.parquet"])
     root = paths.scratch or paths.out.with_name(f"{paths.out.name}-scratch")
     total = max(1, math.ceil(len(data.train) * sft.epochs / sft.batch_trajectories))
     with (
-        locked_scratch(root, resume_key(identity, inputs)) as scratch,
+        locked_scratch(root, resumes) as scratch,
         tqdm(total=total, desc="sft", unit="step") as bar,
     ):
 
