@@ -10,9 +10,10 @@ from torch.optim import Optimizer
 
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.optimisers import clip_gradients, set_lr, warmup_linear
+from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
-from hgrpo.policy.precision import cast
+from hgrpo.policy.precision import autocast_dtype, cast
 from hgrpo.streams import generator
 
 _MAX_GRAD_NORM = 1.0
@@ -26,32 +27,13 @@ class Example:
     spans: list[tuple[int, int]]
 
 
-@dataclass(frozen=True)
-class ImitationSettings:
-    """How long to imitate and in what pieces.
-
-    Attributes:
-        batch: trajectories of an optimiser step.
-        microbatch_tokens: padded tokens of one forward and backward pass.
-        seed: names the order of examples.
-        autocast: type of the passes; None is float32.
-    """
-
-    epochs: float
-    batch: int
-    warmup_steps: int
-    microbatch_tokens: int
-    seed: int
-    autocast: torch.dtype | None
-
-
 @dataclass
 class _Imitator:
     """The policy and its optimisers, as checkpoints keep them; see `checkpoints.Trained`."""
 
     policy: Policy
     optimisers: Sequence[Optimizer]
-    settings: ImitationSettings
+    settings: SftConfig
 
     STATE = ("weights", "optimisers")
 
@@ -90,12 +72,13 @@ class _Imitator:
 
     def _logprobs(self, examples: Sequence[Example]) -> Iterator[torch.Tensor]:
         """Log-probabilities [N] of the chosen tokens of one micro-batch after another."""
+        autocast = autocast_dtype(self.policy.config, self.policy.device)
         lengths = [len(example.token_ids) for example in examples]
         for part in micro_batches(lengths, self.settings.microbatch_tokens):
             chosen = [examples[i] for i in part]
             spans = [example.spans for example in chosen]
             batch = make_batch([e.token_ids for e in chosen], spans, self.policy.device)
-            with cast(self.policy.device, self.settings.autocast):
+            with cast(self.policy.device, autocast):
                 logprobs, _ = sampled_logprobs(self.policy.causal_lm, batch)
             yield logprobs
 
@@ -105,7 +88,7 @@ def imitate(
     optimisers: Sequence[Optimizer],
     train: Sequence[Example],
     validation: Sequence[Example],
-    settings: ImitationSettings,
+    settings: SftConfig,
     on_step: Callable[[dict], None] = lambda row: None,
     evaluations: int = 5,
     checkpoints: Checkpoints | None = None,
@@ -126,7 +109,7 @@ def imitate(
         TrainingError: a gradient is not finite.
         UserError: a checkpoint is damaged.
     """
-    total = max(1, math.ceil(len(train) * settings.epochs / settings.batch))
+    total = max(1, math.ceil(len(train) * settings.epochs / settings.batch_trajectories))
     every = max(1, total // evaluations)
     imitator = _Imitator(policy, optimisers, settings)
     rows = checkpoints.restore(imitator) if checkpoints else []
@@ -154,13 +137,13 @@ def imitate(
     return rows
 
 
-def _batches(size: int, settings: ImitationSettings) -> Iterator[list[int]]:
+def _batches(size: int, settings: SftConfig) -> Iterator[list[int]]:
     """Indices of the examples of each step, epoch after epoch without end."""
     order: list[int] = []
     epoch = 0
     while True:
-        while len(order) < settings.batch:
+        while len(order) < settings.batch_trajectories:
             order.extend(generator("imitation", settings.seed, epoch).permutation(size))
             epoch += 1
-        yield order[: settings.batch]
-        order = order[settings.batch :]
+        yield order[: settings.batch_trajectories]
+        order = order[settings.batch_trajectories :]
