@@ -43,11 +43,8 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
         batch = make_batch(
             [trajectories[i].token_ids for i in part], [[] for _ in part], policy.device
         )
-        hidden = (
-            policy.causal_lm.model(input_ids=batch.token_ids, use_cache=False)
-            .last_hidden_state.float()
-            .cpu()
-        )
+        decoded = policy.causal_lm.base_model(input_ids=batch.token_ids, use_cache=False)
+        hidden = decoded.last_hidden_state.float().cpu()
         for row, index in enumerate(part):
             spans = [turn.span for turn in trajectories[index].turns]
             ranges = turn_ranges(spans, trajectories[index].token_ids, end_id)
@@ -60,5 +57,5 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
 def goal_embedding(policy: Policy, conversation: Conversation, goal: str) -> np.ndarray:
     """Mean hidden state, float32 [D], over the goal sentence read as a conversation's opening."""
     tokens = torch.tensor([conversation.opening(goal)], device=policy.device)
-    hidden = policy.causal_lm.model(input_ids=tokens, use_cache=False).last_hidden_state
+    hidden = policy.causal_lm.base_model(input_ids=tokens, use_cache=False).last_hidden_state
     return hidden[0].float().mean(0).cpu().numpy()
