@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
 
 from hgrpo.envs.alfworld.gamefile import load_compiled, read_game
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
@@ -38,16 +37,7 @@ WALK_STEPS = 100
 _GAMES_PER_PROCESS = 16
 
 
-class Engine(Protocol):
-    """The interface of both engines."""
-
-    won: bool
-
-    def reset(self) -> str: ...
-
-    def step(self, command: str) -> str: ...
-
-    def admissible_commands(self) -> list[str]: ...
+Engine = NativeGame | OfficialGame
 
 
 @dataclass(frozen=True)

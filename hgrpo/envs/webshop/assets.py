@@ -37,9 +37,8 @@ def data_files(config: WebshopSettings) -> list[dict]:
     if config.products.folder is None:
         return []
     products = config.products
-    names = [products.attributes_file, products.items_file]
-    if config.goals != "synthetic":
-        names.append(products.human_file)
+    people = [] if config.goals == "synthetic" else [products.human_file]
+    names = (products.attributes_file, products.items_file, *people)
     return [provide(_folder(config) / name, products.download) for name in names]
 
 

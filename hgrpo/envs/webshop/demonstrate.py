@@ -1,14 +1,15 @@
 """Demonstrations in WebShop: by a reader of instructions, the informed oracle, or people."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import numpy as np
 
 from hgrpo import streams
 from hgrpo.config.user_path import user_path
-from hgrpo.envs.base import Observation, Task
-from hgrpo.envs.demonstration import Played, play, shared_out
+from hgrpo.envs.base import Task
+from hgrpo.envs.demonstration import Played, play, replayed, shared_out
 from hgrpo.envs.webshop import human
 from hgrpo.envs.webshop.data import provide
 from hgrpo.envs.webshop.env import WebshopEnv, from_settings
@@ -70,30 +71,35 @@ def _scripted(
         if expert.knows == "product":
             yield _by_oracle(env, task, expert.turn_cap)
         else:
-            opening = env.reset(task)
             rng = streams.generator("shopper", seed, task.task_id, repetition)
-            act = Reader(env.session, expert.habits, rng).act
-            yield _row(_play(env, task, opening, "reader", act, expert.turn_cap))
+            yield _by_reader(env, task, expert, rng)
+
+
+# A shopper reads the session, which says more than the text of its pages.
 
 
 def _by_oracle(env: WebshopEnv, task: Task, turn_cap: int) -> dict:
     opening = env.reset(task)
-    act = partial(oracle, env.session)
-    return _row(_play(env, task, opening, "oracle", act, turn_cap))
+    return _row(play(env, task, opening, "oracle", lambda _: oracle(env.session), turn_cap))
+
+
+def _by_reader(
+    env: WebshopEnv, task: Task, expert: ShopperSettings, rng: np.random.Generator
+) -> dict:
+    opening = env.reset(task)
+    reader = Reader(env.session, expert.habits, rng)
+    return _row(play(env, task, opening, "reader", lambda _: reader.act(), expert.turn_cap))
 
 
 def _people(
-    env: WebshopEnv,
-    expert: ShopperSettings,
-    panels: Mapping[str, list[Task]],
-    counts: Counter,
+    env: WebshopEnv, expert: ShopperSettings, panels: Mapping[str, list[Task]], counts: Counter
 ) -> Iterator[dict]:
     """Rows of people's trajectories; one with an action that this shop refuses is left out."""
     trajectories = on_panel(human.read(_recorded(expert), counts), env.assets, panels, counts)
     for trajectory, task in trajectories[: expert.trajectories]:
         opening = env.reset(task)
-        act = partial(next, as_shown(trajectory.actions, env.session), None)
-        played = _play(env, task, opening, "human", act, expert.turn_cap)
+        player = replayed(as_shown(trajectory.actions, env.session))
+        played = play(env, task, opening, "human", player, expert.turn_cap)
         if played.refused:
             counts["left out: an action that this shop does not admit"] += 1
             continue
@@ -106,18 +112,6 @@ def _people(
 
 def _recorded(expert: ShopperSettings) -> Path:
     return user_path(expert.recorded, "expert.recorded")
-
-
-def _play(
-    env: WebshopEnv,
-    task: Task,
-    opening: Observation,
-    source: str,
-    act: Callable[[], str | None],
-    turn_cap: int,
-) -> Played:
-    # A shopper reads the session, which says more than the text of its pages.
-    return play(env, task, opening, source, lambda _: act(), turn_cap)
 
 
 def _row(played: Played) -> dict:

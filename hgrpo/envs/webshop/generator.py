@@ -126,14 +126,12 @@ def _family(
 ) -> list[Draft]:
     department, kind = draws.pick(types)
     pool = DEPARTMENTS[department].attributes
-    first = Draft(
-        department,
-        kind,
-        draws.pick(BRANDS),
-        tuple(draws.some(pool, draws.between(config.attributes))),
-        _options(config, kind, draws),
-        _prices(kind, math.exp(draws.uniform(*map(math.log, kind.prices))), draws),
-    )
+    brand = draws.pick(BRANDS)
+    attributes = tuple(draws.some(pool, draws.between(config.attributes)))
+    names = draws.some(kind.options, draws.between(config.option_names))
+    options = {name: _values(config, values, draws) for name, values in names}
+    price = math.exp(draws.uniform(*map(math.log, kind.prices)))
+    first = Draft(department, kind, brand, attributes, options, _prices(kind, price, draws))
     drafts = [first]
     for _ in range(draws.between(config.family) - 1):
         drafts.append(_sibling(config, first, drafts, draws))
@@ -165,13 +163,6 @@ def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, .
     total = draws.between((max(low, len(kept)), min(high, len(kept) + 2)))
     fresh = [name for name in DEPARTMENTS[first.department].attributes if name not in own]
     return (*kept, *draws.some(fresh, total - len(kept)))
-
-
-def _options(
-    config: CatalogueSettings, kind: ProductType, draws: Draws
-) -> dict[str, tuple[str, ...]]:
-    names = draws.some(kind.options, draws.between(config.option_names))
-    return {name: _values(config, values, draws) for name, values in names}
 
 
 def _values(config: CatalogueSettings, values: tuple[str, ...], draws: Draws) -> tuple[str, ...]:

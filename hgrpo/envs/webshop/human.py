@@ -75,19 +75,19 @@ def _files(path: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
     """Yield (name, lines) of each file."""
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
-    if path.is_dir():
-        names = [str(file.relative_to(path)) for file in path.rglob("*.jsonl")]
-        for name in _chosen(names, path):
-            with (path / name).open("rb") as handle:
-                yield str(path / name), handle
-    elif path.suffix == ".zip":
+    if path.is_file() and path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
             for name in _chosen(archive.namelist(), path):
                 with archive.open(name) as handle:
                     yield f"{path}/{name}", handle
-    else:
-        with path.open("rb") as handle:
-            yield str(path), handle
+        return
+    files = [path]
+    if path.is_dir():
+        names = [str(file.relative_to(path)) for file in path.rglob("*.jsonl")]
+        files = [path / name for name in _chosen(names, path)]
+    for file in files:
+        with file.open("rb") as handle:
+            yield str(file), handle
 
 
 def _chosen(names: Iterable[str], path: Path) -> list[str]:
@@ -298,9 +298,8 @@ def _options(value: object, place: str) -> tuple[tuple[str, str], ...]:
 
 
 def _goal(row: dict, place: str) -> str:
-    goal = row.get("goal")
-    text = goal.get("instruction_text") if isinstance(goal, dict) else None
-    return _text(text, f"{place}: goal: instruction_text")
+    goal = expect(dict, row.get("goal"), f"{place}: goal")
+    return _text(goal.get("instruction_text"), f"{place}: goal: instruction_text")
 
 
 def _reward(row: dict, place: str) -> float:

@@ -24,7 +24,8 @@ from hgrpo.errors import UserError
 _ASIN_LENGTH = 10
 _NO_PRICE = (100.0,)
 _NO_ATTRIBUTES = ("DUMMY_ATTR",)
-_TOP = {b"[": "array", b"{": "object"}
+# The first byte of a file -> its kind, and how the parser yields its elements.
+_TOP = {b"[": ("array", ijson.items, "item"), b"{": ("object", ijson.kvitems, "")}
 _DEEPEST = 2000
 _CHUNK = 4096  # bytes; nesting inside one chunk is not counted
 
@@ -140,14 +141,16 @@ def _human(entry: object, place: str) -> Instruction:
 
 
 def _product(record: dict, entry: dict, place: str, counts: Counter[str]) -> Product:
-    phrases = entry.get("attributes")
+    phrases, points = entry.get("attributes"), record.get("small_description")
     if phrases is None:
         counts["product without attributes: DUMMY_ATTR"] += 1
     return Product(
         asin=record["asin"],
         title=_text(record, "name", place),
         description=_text(record, "full_description", place),
-        bullet_points=_bullet_points(record, place),
+        bullet_points=(
+            (points,) if isinstance(points, str) else _phrases(record, "small_description", place)
+        ),
         prices=_prices(record.get("pricing"), place, counts),
         category=_text(record, "category", place),
         query=_text(record, "query", place).lower().strip(),
@@ -155,12 +158,6 @@ def _product(record: dict, entry: dict, place: str, counts: Counter[str]) -> Pro
         options=_options(record, place, counts),
         attributes=_NO_ATTRIBUTES if phrases is None else tuple(phrases),
     )
-
-
-def _bullet_points(record: dict, place: str) -> tuple[str, ...]:
-    if isinstance(record.get("small_description"), str):
-        return (record["small_description"],)
-    return _phrases(record, "small_description", place)
 
 
 def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, ...]:
@@ -263,24 +260,19 @@ def _elements(path: Path, top: bytes) -> Iterator:
             nested too deeply.
     """
     number = 0
+    kind, parse, prefix = _TOP[top]
     try:
         with path.open("rb") as handle:
             first = handle.read(4096).lstrip()[:1]
             if first != top:
                 begins = f"begins with {first.decode(errors='replace')!r}" if first else "is empty"
-                raise UserError(f"{path}: a JSON {_TOP[top]} was expected; the file {begins}")
+                raise UserError(f"{path}: a JSON {kind} was expected; the file {begins}")
             handle.seek(0)
             source = _Shallow(handle, path)
-            if top == b"[":
-                stream = ijson.items(source, "item", buf_size=_CHUNK)
-            else:
-                stream = ijson.kvitems(source, "", buf_size=_CHUNK)
-            for element in stream:
+            for element in parse(source, prefix, buf_size=_CHUNK):
                 number += 1
                 source.open = 0
                 yield element
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:

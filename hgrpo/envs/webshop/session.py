@@ -85,7 +85,10 @@ class Session:
         # The original looks at the text first: an option value "buy now" buys. Only where no
         # product is open may the text be a product's.
         if text == pages.BUY.lower() and self.item is not None:
-            self._buy()
+            wanted = self.shop.item(self.goal.row)
+            self.bought = reward(self.item, wanted, self.goal, self.chosen)
+            asin, paid = self.item.product.asin, self.bought.total
+            self._show("done", pages.done(asin, self.chosen, paid))
         elif text == pages.BACK.lower():
             self._restart()
         elif text == pages.NEXT.lower() and self.kind == "results":
@@ -122,12 +125,6 @@ class Session:
     def _on_page(self) -> list[int]:
         first = (self.number - 1) * PAGE_SIZE
         return self._hits[first : first + PAGE_SIZE]
-
-    def _buy(self) -> None:
-        wanted = self.shop.item(self.goal.row)
-        self.bought = reward(self.item, wanted, self.goal, self.chosen)
-        page = pages.done(self.item.product.asin, self.chosen, self.bought.total)
-        self._show("done", page)
 
     def _show(self, kind: Kind, page: pages.Page) -> None:
         self.kind, self.page = kind, page

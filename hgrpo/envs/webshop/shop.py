@@ -32,7 +32,10 @@ class Shop:
         self.catalogue = Catalogue(folder / CATALOGUE)
         self.item = self.catalogue.item
         self._index = Index.load(folder / INDEX)
-        self._rows = _rows(folder / INDEX / _ROWS)
+        try:
+            self._rows = mapped(folder / INDEX / _ROWS, np.int32)
+        except (OSError, ValueError, EOFError) as error:
+            raise UserError(f"{folder / INDEX / _ROWS}: not a table of rows ({error})") from None
         self._check(folder)
         self.search = lru_cache(maxsize=_KEPT_QUERIES)(self._search)
 
@@ -55,14 +58,6 @@ class Shop:
             raise UserError(
                 f"{folder}: {INDEX} was made of another {CATALOGUE}; run the assets stage again"
             )
-
-
-def _rows(path: Path) -> np.ndarray:
-    """The table from documents to rows, int32; UserError if the file is not such a table."""
-    try:
-        return mapped(path, np.int32)
-    except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{path}: not a table of rows ({error})") from None
 
 
 def build_index(folder: Path) -> None:

@@ -169,7 +169,7 @@ def test_any_keywords_and_choices_come_back(tmp_path_factory, words, wanted):
     [
         (page("review", "x"), "line 2: page: one of index, .* was expected, not 'review'"),
         (page("index", "x", goal=""), "line 2: goal: instruction_text: text was expected"),
-        (index() | {"goal": "red mug"}, "line 2: goal: instruction_text: text was expected"),
+        (index() | {"goal": "red mug"}, "line 2: goal: an object was expected, not 'red mug'"),
         (page("done", "x"), "line 2: content: an object was expected, not None"),
         (page("done", "x", asin=7), "line 2: content: asin: text was expected, not 7"),
         (done("B01", reward="1"), "line 2: reward: a number from 0 was expected, not '1'"),

@@ -271,7 +271,7 @@ def test_a_file_of_another_kind_is_named(tmp_path, content, message):
     ],
 )
 def test_a_path_that_cannot_be_read_is_named(tmp_path, read):
-    with pytest.raises(UserError, match=r"nowhere\.json: no such file$"):
+    with pytest.raises(UserError, match=r"nowhere\.json: cannot be read \(No such file"):
         read(tmp_path / "nowhere.json")
     with pytest.raises(UserError, match=rf"{tmp_path}: cannot be read \(Is a directory\)"):
         read(tmp_path)
