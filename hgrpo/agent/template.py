@@ -105,10 +105,7 @@ class ChatTemplate:
         self.literals = {text for text in constants | texts if isinstance(text, str)}
 
     def render(
-        self,
-        asked: Sequence[str],
-        replied: Sequence[str],
-        system: str | None = None,
+        self, asked: Sequence[str], replied: Sequence[str], system: str | None = None
     ) -> str:
         """A conversation as text; with one reply fewer than observations, it ends before the reply.
 
@@ -240,11 +237,7 @@ def _json(path: Path) -> dict:
 def _tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False) -> str:
     # jinja2's own filter would escape characters for HTML.
     return json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
 
 

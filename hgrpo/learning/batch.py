@@ -8,12 +8,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.credit.base import Group
-from hgrpo.learning.advantages import (
-    blend,
-    is_dead,
-    trajectory_advantages,
-    turn_advantages,
-)
+from hgrpo.learning.advantages import blend, is_dead, trajectory_advantages, turn_advantages
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory
@@ -48,13 +43,11 @@ class GroupAdvantages:
     Attributes:
         trajectory: float64 [K].
         turns: K arrays of shape [T_k], before the blend.
-        blended: K arrays of shape [T_k], what the loss sees.
         dead: the group teaches nothing; see `advantages.is_dead`.
     """
 
     trajectory: np.ndarray
     turns: list[np.ndarray]
-    blended: list[np.ndarray]
     dead: bool
 
 
@@ -65,10 +58,7 @@ def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> fl
 
 
 def group_advantages(
-    group: Group,
-    credit: Sequence[np.ndarray],
-    method: MethodConfig,
-    training: TrainingConfig,
+    group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
     """Turn credit into advantages, and note both on the group's turns.
 
@@ -91,7 +81,7 @@ def group_advantages(
         for turn, given, advantage in zip(trajectory.turns, credits, advantages, strict=True):
             turn.credit, turn.advantage = float(given), float(advantage)
     dead = is_dead(blended, returns, method.dead_groups)
-    return GroupAdvantages(per_trajectory, per_turn, blended, dead)
+    return GroupAdvantages(per_trajectory, per_turn, dead)
 
 
 def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSequence]:

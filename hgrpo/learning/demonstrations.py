@@ -56,10 +56,7 @@ def as_example(row: dict, conversation: Conversation, whole_text: bool) -> Examp
 
 
 def examples(
-    demonstrations: list[dict],
-    conversation: Conversation,
-    max_length: int,
-    whole_text: bool,
+    demonstrations: list[dict], conversation: Conversation, max_length: int, whole_text: bool
 ) -> tuple[list[Example], int]:
     """Examples of at most `max_length` tokens, and the number of longer ones that were left out."""
     made = [

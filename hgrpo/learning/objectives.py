@@ -14,11 +14,7 @@ Reduction = Literal["token", "sequence"]
 
 
 def ppo_clip(
-    logprobs: Tensor,
-    behaviour: Tensor,
-    advantages: Tensor,
-    clip_low: float,
-    clip_high: float,
+    logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip_low: float, clip_high: float
 ) -> Tensor:
     """-min(r A, clip(r, 1 - clip_low, 1 + clip_high) A) with r = exp(logprobs - behaviour).
 
@@ -109,11 +105,7 @@ def token_weights(sequence_lengths: Tensor, reduction: Reduction) -> Tensor:
 
 
 def clip_fraction(
-    logprobs: Tensor,
-    behaviour: Tensor,
-    advantages: Tensor,
-    clip_low: float,
-    clip_high: float,
+    logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip_low: float, clip_high: float
 ) -> Tensor:
     """Share of tokens whose gradient the clip removes: a scalar; arguments as for `ppo_clip`."""
     _check_shapes(logprobs, behaviour, advantages)

@@ -11,14 +11,7 @@ from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.store import join_steps
 
 # Columns of the log whose sums over the round the summary tells.
-_COUNTS = (
-    "inadmissible",
-    "overlong",
-    "empty",
-    "dead_groups",
-    "truncated",
-    "context_overflow",
-)
+_COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "context_overflow")
 
 
 def write_round(played: Round, config: Mapping, elapsed_s: float, folder: Path) -> None:

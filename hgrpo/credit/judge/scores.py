@@ -3,9 +3,12 @@
 import json
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from hgrpo.credit.judge.failures import CallError
 from hgrpo.credit.judge.settings import Normalisation, Variant
 
 LOWEST, HIGHEST = 0.0, 10.0
@@ -15,17 +18,30 @@ Scores = list[list[float]]
 """Raw scores in 0..10: one list per trajectory shown, one number per turn."""
 
 
-class ScoresError(Exception):
-    """An answer that is not a judgement.
+class _Entry(BaseModel):
+    """A part of an answer of the form of `prompts.answer_format`."""
 
-    Attributes:
-        reason: "malformed" (not JSON of the requested form), "wrong_length" (not exactly one entry
-            for every turn) or "out_of_range" (a score outside 0..10).
-    """
+    model_config = ConfigDict(extra="forbid", strict=True)
 
-    def __init__(self, reason: str, message: str):
-        super().__init__(message)
-        self.reason = reason
+
+class _Turn(_Entry):
+    turn: int
+    score: int | float
+
+
+class _Trajectory(_Entry):
+    scores: list[_Turn]
+
+
+class _Numbered(_Trajectory):
+    trajectory: int
+
+
+class _Group(_Entry):
+    trajectories: list[_Numbered]
+
+
+Numbered = TypeVar("Numbered", _Turn, _Numbered)
 
 
 def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
@@ -37,24 +53,33 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
         variant: `trajectory` (one trajectory) or `group`.
 
     Raises:
-        ScoresError: not exactly one finite score in 0..10 for each turn of each trajectory.
+        CallError: "malformed" (not JSON of the requested form), "wrong_length" (not exactly one
+            entry for every turn) or "out_of_range" (a score outside 0..10).
     """
     try:
         answer = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise ScoresError("malformed", "the answer is not JSON") from None
-    if variant == "trajectory":
-        (length,) = turns
-        return [_turns(_only(answer, "scores"), length)]
-    lists = _only(answer, "trajectories")
-    in_order = _by_index(lists, "trajectory", "scores", len(turns))
-    return [_turns(entries, length) for entries, length in zip(in_order, turns, strict=True)]
+        raise CallError("malformed", "the answer is not JSON") from None
+    try:
+        if variant == "trajectory":
+            shown = [_Trajectory.model_validate(answer)]
+        else:
+            entries = _Group.model_validate(answer).trajectories
+            shown = _in_order(entries, "trajectory", len(turns))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise CallError("malformed", f"the answer's {place or 'form'}: {first['msg']}") from None
+    return [
+        [_in_range(entry.score) for entry in _in_order(row.scores, "turn", length)]
+        for row, length in zip(shown, turns, strict=True)
+    ]
 
 
 def check(scores: Scores, turns: Sequence[int]) -> None:
-    """Raise ScoresError unless there is one finite score in 0..10 for each turn."""
+    """Raise CallError unless there is one finite score in 0..10 for each turn."""
     if [len(row) for row in scores] != list(turns):
-        raise ScoresError("wrong_length", "not one score for every turn")
+        raise CallError("wrong_length", "not one score for every turn")
     for row in scores:
         for score in row:
             _in_range(score)
@@ -103,38 +128,20 @@ def _share(row: Sequence[float] | None, length: int, value: float) -> np.ndarray
     return np.array(row, dtype=np.float64) / total * value
 
 
-def _turns(entries: object, length: int) -> list[float]:
-    return [_in_range(score) for score in _by_index(entries, "turn", "score", length)]
-
-
-def _by_index(entries: object, index: str, value: str, length: int) -> list:
-    """Values of a list of {index, value} objects in order; the indices must be 0..length-1."""
-    if not isinstance(entries, list):
-        raise ScoresError("malformed", f"no list of {index}s")
-    found = {}
-    for entry in entries:
-        if not isinstance(entry, dict) or entry.keys() != {index, value}:
-            raise ScoresError("malformed", f"an entry is not an object of {index} and {value}")
-        if type(entry[index]) is not int:
-            raise ScoresError("malformed", f"a {index} is not an integer")
-        found[entry[index]] = entry[value]
+def _in_order(entries: list[Numbered], index: str, length: int) -> list[Numbered]:
+    """The entries by their index; the indices must be 0..length-1."""
+    found = {getattr(entry, index): entry for entry in entries}
     if len(entries) != length or found.keys() != set(range(length)):
-        raise ScoresError("wrong_length", f"not exactly one entry for each of {length} {index}s")
+        raise CallError("wrong_length", f"not exactly one entry for each of {length} {index}s")
     return [found[i] for i in range(length)]
-
-
-def _only(answer: object, key: str) -> object:
-    if not isinstance(answer, dict) or answer.keys() != {key}:
-        raise ScoresError("malformed", f"the answer is not an object of {key}")
-    return answer[key]
 
 
 def _in_range(score: object) -> float:
     # Exact types, because a bool is an int in Python.
     if type(score) not in {int, float}:
-        raise ScoresError("malformed", "a score is not a number")
+        raise CallError("malformed", "a score is not a number")
     if not LOWEST <= score <= HIGHEST:
-        raise ScoresError("out_of_range", "a score is not in 0..10")
+        raise CallError("out_of_range", "a score is not in 0..10")
     return float(score)
 
 

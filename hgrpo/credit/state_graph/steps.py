@@ -64,10 +64,9 @@ def _value_credit(
             return scale * there - _penalty(settings, turns, "succ")
         case "dist_pow":
             return scale * there
-        case "logratio":
+        case _:
             floor = term.log_floor
             return np.log(np.maximum(there, floor)) - np.log(np.maximum(here, floor))
-    raise KeyError(term.credit)
 
 
 def _penalty(settings: Settings, turns: Turns, rule: str) -> np.ndarray:

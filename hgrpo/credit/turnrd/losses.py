@@ -7,14 +7,9 @@ from torch import Tensor
 from hgrpo.credit.turnrd.model import masked_softmax
 
 
-def turn_mean(per_turn: Tensor, mask: Tensor) -> Tensor:
-    """Mean of per_turn [B, T] where mask [B, T] is True."""
-    return (per_turn * mask).sum() / mask.sum()
-
-
 def value_loss(values: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
-    """Mean squared error over turns; all arguments are [B, T]."""
-    return turn_mean((values - targets) ** 2, mask)
+    """Mean squared error over the turns where mask is True; all arguments are [B, T]."""
+    return ((values - targets) ** 2 * mask).sum() / mask.sum()
 
 
 def rank_loss(predicted: Tensor, returns: Tensor, margin: float) -> Tensor:

@@ -5,11 +5,10 @@ Texts read conditional effects as if every condition held, with additions before
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from operator import itemgetter
+from dataclasses import dataclass, replace
 
 from hgrpo.envs.alfworld import pddl
-from hgrpo.envs.alfworld.facts import Fact, Facts, Vocabulary
+from hgrpo.envs.alfworld.facts import Fact, Facts, Vocabulary, key_getter
 from hgrpo.envs.alfworld.matching import FormulaCompiler, Frame, Slots, Step
 
 
@@ -75,13 +74,13 @@ class EffectCompiler:
             condition = None
             if effect.condition is not None:
                 condition = compiler.test(effect.condition, scope, kinds)
-            getter = itemgetter(*relation.slots) if relation.slots else lambda frame: ()
             targets = [(relation.predicate, condition)]
             if relation.predicate in self.shadows:
                 targets.append((self.shadows[relation.predicate], None))
             for number, test in targets:
                 negation = self.negations.get(number)
-                rows.append(_Row(number, getter, test, effect.negated, negation))
+                fact = key_getter(relation.slots)
+                rows.append(_Row(number, fact, test, effect.negated, negation))
         return self._applier(rows)
 
     def _applier(self, rows: list[_Row]) -> Step:
@@ -133,8 +132,7 @@ class Reachability:
         while size != (size := sum(map(len, facts.sets))):
             for slots, steps in self._steps:
                 for step in steps:
-                    frame = slots.frame(entities)
-                    step(facts, frame)
+                    step(facts, slots.frame(entities))
         return facts.sets
 
 
@@ -146,10 +144,10 @@ def _achievers(
     kinds = dict(schema.parameters)
     parts = [schema.precondition] + ([effect.condition] if effect.condition else [])
     relation = compiler.relation(effect.atom, scope)
-    getter = itemgetter(*relation.slots) if relation.slots else lambda frame: ()
+    fact = key_getter(relation.slots)
 
     def add(facts: Facts, frame: Frame) -> bool:
-        facts.add(relation.predicate, getter(frame))
+        facts.add(relation.predicate, fact(frame))
         return False
 
     formula = pddl.And(tuple(map(_relaxed, parts)))
@@ -158,12 +156,8 @@ def _achievers(
 
 def _relaxed(formula: pddl.Formula) -> pddl.Formula:
     """`formula` with every negation replaced by true."""
-    if isinstance(formula, pddl.Atom):
-        return formula
-    if isinstance(formula, pddl.And):
-        return pddl.And(tuple(map(_relaxed, formula.parts)))
-    if isinstance(formula, pddl.Or):
-        return pddl.Or(tuple(map(_relaxed, formula.parts)))
+    if isinstance(formula, pddl.And | pddl.Or):
+        return replace(formula, parts=tuple(map(_relaxed, formula.parts)))
     if isinstance(formula, pddl.Exists):
-        return pddl.Exists(formula.variables, _relaxed(formula.part))
-    return pddl.And(())
+        return replace(formula, part=_relaxed(formula.part))
+    return formula if isinstance(formula, pddl.Atom) else pddl.And(())

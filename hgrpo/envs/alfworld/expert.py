@@ -11,14 +11,15 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
-from hgrpo.envs.alfworld.goals import KINDS, Goal, read
+from hgrpo.envs.alfworld.goals import KINDS, read
 from hgrpo.envs.alfworld.settings import SearcherSettings
-from hgrpo.envs.alfworld.vocabulary import TOOLS
+from hgrpo.envs.alfworld.vocabulary import PUT, TOOLS
 from hgrpo.errors import UserError
 
 # (receptacle types in the room, object type) -> receptacle types to try first, in shown names.
 Favourites = Callable[[set[str], str], set[str]]
 Play = Generator[str, str, None]
+Search = Generator[str, str, tuple[str, str]]
 
 _THING = re.compile(r"\ba ([a-z]+ \d+)")
 _OPENING = "-= Welcome to TextWorld, ALFRED! =-"
@@ -54,16 +55,16 @@ class Searcher:
         asked = read(goal)
         if asked is None:
             raise UserError(f"the expert does not understand the goal {goal!r}")
-        self.goal: Goal = asked
+        self.goal = asked
         self.config = config
         self.rng = rng
-        self.verb, self.link = ("move", "to") if language == "move" else ("put", "in/on")
+        self.put = PUT[language]
         room = opening.removeprefix(_OPENING).partition("Your task is to:")[0]
         self.listed = list(dict.fromkeys(_THING.findall(room)))
         if not self.listed:
             raise UserError(f"no receptacle found in the opening text {opening[:120]!r}")
         self.favourites = favourites
-        self.order = list(self.listed)
+        self.order = self.listed
         if config.order == "random":
             self.order = [self.listed[i] for i in rng.permutation(len(self.listed))]
         self.here = ""
@@ -100,7 +101,7 @@ class Searcher:
                     yield "look"
             self.home = self.home or self._goal_place()
             yield from self._reach(self.home)
-            yield f"{self.verb} {item} {self.link} {self.home}"
+            yield self.put.format(item, self.home)
             self.seen[self.home].append(item)
 
     def _may_fetch(self, place: str) -> bool:
@@ -123,9 +124,7 @@ class Searcher:
                 return place
         raise UserError(f"the room lists no {kind}, which the goal needs: {self.listed}")
 
-    def _find(
-        self, kind: str, allowed: Callable[[str], bool]
-    ) -> Generator[str, str, tuple[str, str]]:
+    def _find(self, kind: str, allowed: Callable[[str], bool]) -> Search:
         """Search until an object of the type is seen in an allowed place; (place, object)."""
         while True:
             for place, items in self.seen.items():
@@ -137,11 +136,7 @@ class Searcher:
     def _next_stop(self, kind: str) -> Play:
         """One stop of the search; yields at least one command."""
         if self.rng.random() < self.config.dawdle:
-            idle = [
-                "look",
-                "inventory",
-                *([f"examine {self.here}"] if self.here else []),
-            ]
+            idle = ["look", "inventory"] + ([f"examine {self.here}"] if self.here else [])
             yield idle[int(self.rng.integers(len(idle)))]
         known = [place for place in self.seen if place != self.here]
         if known and self.rng.random() < self.config.revisit:

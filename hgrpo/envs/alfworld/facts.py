@@ -6,6 +6,7 @@ tuple of its arguments' entities; for one argument it is the bare entity.
 
 from bisect import insort
 from collections.abc import Callable, Iterable
+from copy import copy
 from operator import itemgetter
 
 Fact = int | tuple[int, ...]
@@ -61,17 +62,13 @@ class Facts:
                 self.fluent_patterns.append(number)
 
     def copy(self) -> "Facts":
-        other = Facts.__new__(Facts)
+        other = copy(self)
         other.sets = self.sets[:]
         for number in self.fluent:
             other.sets[number] = self.sets[number].copy()
         other.index = self.index[:]
         for number in self.fluent_patterns:
             other.index[number] = self.index[number].copy()
-        other.watchers = self.watchers
-        other.fluent = self.fluent
-        other.fluent_patterns = self.fluent_patterns
-        other.possible = self.possible
         return other
 
     def add(self, predicate: int, fact: Fact) -> None:

@@ -33,7 +33,6 @@ class Game:
     """
 
     folder: Path
-    task_type: str
     content_hash: str
     compiled: CompiledGame
     potential: Potential
@@ -50,9 +49,7 @@ class Listing:
     skipped: dict[str, str]
 
 
-@lru_cache(maxsize=16)
-def _canonical_domain(text: str) -> str:
-    return pddl.canonical(text)
+_canonical_domain = lru_cache(maxsize=16)(pddl.canonical)
 
 
 def content_hash(game: dict) -> str:
@@ -133,10 +130,15 @@ def _compile(data: dict, source: object) -> CompiledGame:
 
 
 @lru_cache(maxsize=_CACHED)
-def _load(folder: Path) -> Game:
+def load_compiled(folder: Path) -> Game:
+    """The game in `folder`, compiled. This process keeps the latest 4096.
+
+    Raises:
+        UserError: the files are missing or malformed, or the game is won at reset.
+    """
     path = folder / GAME_FILE
     data = read_game(folder)
-    task_type = read_task_type(folder)
+    read_task_type(folder)
     compiled = compile_game(data, path)
     _, lead, goal = compiled.intro.rpartition(GOAL_LEAD)
     if not lead:
@@ -145,7 +147,6 @@ def _load(folder: Path) -> Game:
     reads = {compiled.program.vocabulary.predicate(name) for name in potential.reads}
     return Game(
         folder=folder,
-        task_type=task_type,
         content_hash=content_hash(data),
         compiled=compiled,
         potential=potential,
@@ -153,15 +154,6 @@ def _load(folder: Path) -> Game:
         walkthrough=tuple(data.get("walkthrough") or ()),
         moves=tuple(bool(action.changes & reads) for action in compiled.program.actions),
     )
-
-
-def load_compiled(folder: Path | str) -> Game:
-    """The game in `folder`, compiled. This process keeps the latest 4096.
-
-    Raises:
-        UserError: the files are missing or malformed, or the game is won at reset.
-    """
-    return _load(Path(folder))
 
 
 def native_potential(game: CompiledGame) -> Potential:
@@ -174,7 +166,7 @@ def native_potential(game: CompiledGame) -> Potential:
     )
 
 
-def list_games(root: Path | str) -> Listing:
+def list_games(root: Path) -> Listing:
     """Every playable game below `root`, each read and compiled once (about 2 ms a game).
 
     As in the official package, tasks with movable receptacles or slicing, folders without a game
@@ -183,7 +175,6 @@ def list_games(root: Path | str) -> Listing:
     Raises:
         UserError: `root` is not a folder, a file is malformed, or no game remains.
     """
-    root = Path(root)
     if not root.is_dir():
         raise UserError(f"{root}: no such folder of games")
     tasks: list[Task] = []
@@ -191,12 +182,11 @@ def list_games(root: Path | str) -> Listing:
     for path in sorted(root.rglob(TASK_FILE)):
         folder = path.parent
         name = folder.relative_to(root).as_posix()
-        reason = _unplayable(folder)
-        if reason:
+        if reason := _unplayable(folder):
             skipped[name] = reason
-            continue
-        data = read_game(folder)
-        tasks.append(Task(name, name, content_hash(data), read_task_type(folder)))
+        else:
+            digest = content_hash(read_game(folder))
+            tasks.append(Task(name, name, digest, read_task_type(folder)))
     if not tasks:
         raise UserError(f"{root}: no playable games below this folder")
     return Listing(tasks, skipped)

@@ -16,13 +16,7 @@ from hgrpo.envs.alfworld.demangle import shown_names
 from hgrpo.envs.alfworld.effects import EffectCompiler, Reachability
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
 from hgrpo.envs.alfworld.grammar import RuleCall, parse_grammar, parse_symbols
-from hgrpo.envs.alfworld.matching import (
-    FormulaCompiler,
-    Slots,
-    Step,
-    succeed,
-    type_predicate,
-)
+from hgrpo.envs.alfworld.matching import FormulaCompiler, Slots, Step, succeed, type_predicate
 from hgrpo.envs.alfworld.text import NEGATION, Entities, TextCompiler
 from hgrpo.errors import UserError
 
@@ -47,6 +41,7 @@ class Program:
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
         self.domain = domain
         self.sizes = sizes
+        self._goals: dict[pddl.Formula, Goal] = {}
         self.vocabulary = Vocabulary()
         grammar = parse_grammar(grammar_text)
         for name in domain.predicates:
@@ -85,6 +80,16 @@ class Program:
         } & (set(self.negations) | set(self.shadows))
         self.reachability = Reachability(domain, self.vocabulary, sizes) if self.unsure else None
 
+    def goal(self, formula: pddl.Formula) -> "Goal":
+        """The test of a goal, compiled once."""
+        if formula not in self._goals:
+            slots = Slots()
+            compiler = FormulaCompiler(slots, self.vocabulary, self.sizes, self.domain)
+            steps = tuple(compiler.find(formula, {}, {}, succeed))
+            reads = frozenset(map(self.vocabulary.predicate, pddl.predicates(formula)))
+            self._goals[formula] = Goal(slots, steps, reads)
+        return self._goals[formula]
+
     def _texts(self, grammar: object, slots: Slots) -> TextCompiler:
         return TextCompiler(grammar, slots, self.vocabulary, self.domain, self._text_predicate)
 
@@ -117,13 +122,8 @@ class Goal:
     reads: frozenset[int]
 
 
-@lru_cache(maxsize=16)
-def _domain(text: str) -> pddl.Domain:
-    return pddl.parse_domain(text)
-
-
+_domain = lru_cache(maxsize=16)(pddl.parse_domain)
 _programs: dict[tuple[str, str], Program] = {}
-_goals: dict[tuple[int, pddl.Formula], Goal] = {}
 
 
 def _program(domain_text: str, grammar_text: str, sizes: dict[str, int]) -> Program:
@@ -132,17 +132,6 @@ def _program(domain_text: str, grammar_text: str, sizes: dict[str, int]) -> Prog
     if key not in _programs:
         _programs[key] = Program(_domain(domain_text), grammar_text, sizes)
     return _programs[key]
-
-
-def _goal(program: Program, formula: pddl.Formula) -> Goal:
-    key = (id(program), formula)
-    if key not in _goals:
-        slots = Slots()
-        compiler = FormulaCompiler(slots, program.vocabulary, program.sizes, program.domain)
-        steps = tuple(compiler.find(formula, {}, {}, succeed))
-        reads = frozenset(map(program.vocabulary.predicate, pddl.predicates(formula)))
-        _goals[key] = Goal(slots, steps, reads)
-    return _goals[key]
 
 
 class CompiledGame:
@@ -162,12 +151,8 @@ class CompiledGame:
         for atom in problem.init:
             rows.setdefault(atom[0], []).append(atom[1:])
         task, grammar_text = _split_task(data["grammar"])
-        sizes = {name: len(facts) for name, facts in rows.items()}
-        self.program = program = _program(
-            data["pddl_domain"],
-            grammar_text,
-            dict.fromkeys(domain.predicates, 0) | sizes,
-        )
+        sizes = {name: len(rows.get(name, ())) for name in domain.predicates}
+        self.program = program = _program(data["pddl_domain"], grammar_text, sizes)
         _check_types(rows, problem.objects, domain)
         ids = sorted(problem.objects)
         self.goal_formula = problem.goal
@@ -176,7 +161,7 @@ class CompiledGame:
         self.by_name: dict[str, list[int]] = {}
         for i, name in enumerate(self.entities.names):
             self.by_name.setdefault(name, []).append(i)
-        self.goal = _goal(program, problem.goal)
+        self.goal = program.goal(problem.goal)
         self.start = Facts(program.vocabulary, self._numbers(rows, problem.objects), program.fluent)
         if program.reachability is not None:
             closure = program.reachability.closure(self.start, self.number)
@@ -199,18 +184,17 @@ class CompiledGame:
         program, number = self.program, self.number
         facts: dict[int, list] = {}
         for name, atoms in rows.items():
-            if len(atoms[0]) == 1:
-                values: list = [number[atom[0]] for atom in atoms]
-            else:
-                values = [tuple([number[arg] for arg in atom]) for atom in atoms]
-            facts[program.vocabulary.predicate(name)] = values
+            bare = len(atoms[0]) == 1
+            facts[program.vocabulary.predicate(name)] = [
+                number[atom[0]] if bare else tuple([number[arg] for arg in atom]) for atom in atoms
+            ]
         for original, shadow in program.shadows.items():
             facts[shadow] = facts.get(original, [])
         for name, listing in program.vocabulary.predicates.items():
             if name.startswith(type_predicate("")):
-                kinds = objects.items()
                 kind = name.removeprefix(type_predicate(""))
-                facts[listing] = [number[n] for n, k in kinds if program.domain.is_a(k, kind)]
+                is_a = program.domain.is_a
+                facts[listing] = [number[n] for n, k in objects.items() if is_a(k, kind)]
         return facts
 
     def is_won(self, facts: Facts) -> bool:
@@ -253,13 +237,11 @@ class CompiledGame:
         """
         found = self._readings.get(command)
         if found is None:
-            found = []
-            for index in self.program.order:
-                action = self.program.actions[index]
-                if action.pattern is None:
-                    found.append((index, None))
-                else:
-                    found += [(index, given) for given in action.parse(command, self.by_name)]
+            found = [
+                (index, given)
+                for index in self.program.order
+                for given in self.program.actions[index].parse(command, self.by_name)
+            ]
             if found:
                 if len(self._readings) >= _MEMO:
                     self._readings.clear()
@@ -332,10 +314,6 @@ class NativeGame:
         if game.matters[index]:
             self.won = game.is_won(facts)
         return action.feedback(facts, frame, game.entities), index
-
-    def is_admissible(self, command: str) -> bool:
-        """Whether `command` is admissible; faster than listing the admissible commands."""
-        return self._find(command.strip())[0] >= 0
 
     def admissible_commands(self) -> list[str]:
         """Commands that apply now, sorted, each once."""

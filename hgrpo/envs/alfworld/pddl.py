@@ -52,15 +52,12 @@ class Exists:
     part: "Formula"
 
 
-@dataclass(frozen=True)
-class Forall:
+Formula = Atom | Not | And | Or | Exists
+
+
+def for_all(variables: tuple[tuple[str, str], ...], part: Formula) -> Formula:
     """All values of `variables` (name, type) make `part` true."""
-
-    variables: tuple[tuple[str, str], ...]
-    part: "Formula"
-
-
-Formula = Atom | Not | And | Or | Exists | Forall
+    return Not(Exists(variables, Not(part)))
 
 
 @dataclass(frozen=True)
@@ -108,22 +105,17 @@ class Problem:
     goal: Formula
 
 
+def atoms(formula: Formula) -> list[Atom]:
+    """The atoms in a formula, from left to right."""
+    if isinstance(formula, Atom):
+        return [formula]
+    parts = formula.parts if isinstance(formula, And | Or) else (formula.part,)
+    return [atom for part in parts for atom in atoms(part)]
+
+
 def predicates(formula: Formula) -> set[str]:
     """Names of the predicates in a formula."""
-    if isinstance(formula, Atom):
-        return {formula.predicate} - {"="}
-    if isinstance(formula, And | Or):
-        return set().union(*map(predicates, formula.parts))
-    return predicates(formula.part)
-
-
-def constants(formula: Formula) -> set[str]:
-    """Names of the objects in a formula."""
-    if isinstance(formula, Atom):
-        return {arg for arg in formula.args if not arg.startswith("?")}
-    if isinstance(formula, And | Or):
-        return set().union(*map(constants, formula.parts))
-    return constants(formula.part)
+    return {atom.predicate for atom in atoms(formula)} - {"="}
 
 
 def canonical(text: str) -> str:
@@ -197,7 +189,7 @@ class _Conditions:
         if head == "imply" and len(rest) == 2:
             return Or((Not(self.formula(rest[0])), self.formula(rest[1])))
         if head in ("exists", "forall") and len(rest) == 2 and isinstance(rest[0], list):
-            kind = Exists if head == "exists" else Forall
+            kind = Exists if head == "exists" else for_all
             # A comma sticks to the type before it, and no object has a type of that name; the
             # planner's translator reads ALFRED's "examine object" that way too.
             return kind(tuple(_typed(rest[0])), self.formula(rest[1]))
@@ -310,8 +302,8 @@ def parse_problem(text: str, domain: Domain) -> Problem:
         goal = _Conditions(domain.predicates).formula(sections[":goal"][0])
     except UserError as error:
         raise UserError(f"malformed goal: {error}") from None
-    for name in constants(goal):
-        if name not in objects:
+    for name in [arg for atom in atoms(goal) for arg in atom.args]:
+        if not name.startswith("?") and name not in objects:
             raise UserError(f"malformed goal: undeclared object {name!r}")
     return Problem(objects, init, numeric, goal)
 

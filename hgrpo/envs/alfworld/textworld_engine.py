@@ -2,8 +2,6 @@
 
 import json
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from hgrpo.envs.alfworld.native import NOTHING
@@ -39,8 +37,10 @@ class OfficialGame:
 
         infos = textworld.EnvInfos(won=True, admissible_commands=True)
         self._env = AlfredDemangler(PddlEnv(infos))
-        with _game_file(data) as path:
-            self._env.load(path)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "game.tw-pddl"
+            path.write_text(json.dumps(data))
+            self._env.load(str(path))
         self._state = None
 
     @property
@@ -57,12 +57,9 @@ class OfficialGame:
 
     def act(self, command: str) -> tuple[str, int]:
         """The feedback, and 0 if the command was admissible, else -1."""
-        valid = self.is_admissible(command)
+        valid = command.strip() in self._state["_valid_commands"]
         text = self.step(command)
         return (text, 0) if valid else (NOTHING, -1)
-
-    def is_admissible(self, command: str) -> bool:
-        return command.strip() in self._state["_valid_commands"]
 
     def admissible_commands(self) -> list[str]:
         return list(self._state["admissible_commands"])
@@ -74,11 +71,3 @@ class OfficialGame:
             for fact in self._state["_facts"]
             if not fact.name.startswith("not_")
         }
-
-
-@contextmanager
-def _game_file(data: dict) -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "game.tw-pddl"
-        path.write_text(json.dumps(data))
-        yield str(path)

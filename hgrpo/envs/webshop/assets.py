@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tqdm import tqdm
@@ -37,9 +37,8 @@ def data_files(config: WebshopSettings) -> list[dict]:
     if config.products.folder is None:
         return []
     products = config.products
-    names = [products.attributes_file, products.items_file]
-    if config.goals != "synthetic":
-        names.append(products.human_file)
+    people = [] if config.goals == "synthetic" else [products.human_file]
+    names = (products.attributes_file, products.items_file, *people)
     return [provide(_folder(config) / name, products.download) for name in names]
 
 
@@ -67,10 +66,10 @@ def make(
     entries = official.attributes(folder / products.attributes_file)
     sold = official.products(folder / products.items_file, entries, products.limit, skipped)
     sold = tqdm(sold, desc="products", unit="product", mininterval=1)
-    write_catalogue(out / CATALOGUE, _items(sold, _nouns(folder, config), seed))
+    write_catalogue(out / CATALOGUE, _items(sold, folder / generator.NOUNS_FILE, config, seed))
     build_index(out)
     catalogue = Catalogue(out / CATALOGUE)
-    human: Mapping[str, list[Instruction]] = {}
+    human = {}
     if config.goals != "synthetic":
         human = official.human_instructions(folder / products.human_file, skipped)
     goals = in_order(_goals(catalogue, entries, human, config, seed, skipped))
@@ -83,44 +82,36 @@ def _folder(config: WebshopSettings) -> Path:
 
 
 def _items(
-    products: Iterable[Product], nouns: Mapping[str, list[str]] | None, seed: int
+    products: Iterable[Product], nouns_file: Path, config: WebshopSettings, seed: int
 ) -> Iterator[Item]:
-    if nouns is None:
-        found = title_nouns(products, lambda product: product.title)
+    """The products with price and nouns; a generated shop brings its nouns in a file."""
+    if config.products.generate is None:
+        found = title_nouns(products)
     else:
+        nouns = json.loads(nouns_file.read_text())
         found = ((product, tuple(nouns[product.asin])) for product in products)
     for row, (product, words) in enumerate(found):
         yield Item(row, product, price(product.prices, seed, product.asin), words)
 
 
-def _nouns(folder: Path, config: WebshopSettings) -> dict[str, list[str]] | None:
-    """asin -> nouns of a generated shop; None for official files, whose titles are parsed."""
-    if config.products.generate is None:
-        return None
-    return json.loads((folder / generator.NOUNS_FILE).read_text())
-
-
 def _goals(
     catalogue: Catalogue,
-    entries: Mapping[str, dict],
-    human: Mapping[str, list[Instruction]],
+    entries: dict[str, dict],
+    human: dict[str, list[Instruction]],
     config: WebshopSettings,
     seed: int,
     skipped: Counter,
 ) -> Iterator[Goal]:
-    left = sum(map(len, human.values()))
-    if config.goals != "human":
-        left += sum(entry.get("instruction") is not None for entry in entries.values())
+    instructed = {asin: entry for asin, entry in entries.items() if "instruction" in entry}
+    synthetic = {} if config.goals == "human" else instructed
     for item in catalogue.items():
         asin = item.product.asin
-        if config.goals != "human" and asin in entries:
-            instruction = official.synthetic_instruction(asin, entries[asin])
-            if instruction is not None:
-                left -= 1
-                yield from synthetic_goals(item, instruction, seed)
-        for number, instruction in enumerate(human.get(asin, ())):
-            left -= 1
+        if asin in synthetic:
+            instruction = official.synthetic_instruction(asin, synthetic.pop(asin))
+            yield from synthetic_goals(item, instruction, seed)
+        for number, instruction in enumerate(human.pop(asin, ())):
             yield human_goal(item, instruction, seed, number)
+    left = len(synthetic) + sum(map(len, human.values()))
     skipped["instruction left out: its product is not in the shop"] += left
 
 

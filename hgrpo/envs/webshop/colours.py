@@ -17,16 +17,11 @@ _WORDS = """
 COLOURS = _WORDS.split()
 
 
-def normalise(value: str) -> str:
-    """The first colour that a value contains; the value itself if there is none."""
-    return next((colour for colour in COLOURS if colour in value), value)
+def normalise(option: str | tuple[str, str]) -> str:
+    """The first colour that an option contains; the option itself, as text, if there is none.
 
-
-def normalise_pair(pair: tuple[str, str]) -> str:
-    """Normalise a synthetic goal's option as the original does, which passes it as a pair.
-
-    The original then looks for a colour among the two entries and not inside a text. So it
-    normalises a value only if it is exactly a colour. It matches any other pair as the text of a
-    Python tuple.
+    The original passes a synthetic goal's option as a (name, value) pair. It then looks for a
+    colour among the two entries and not inside a text. So it normalises a value only if it is
+    exactly a colour. It matches any other pair as the text of a Python tuple.
     """
-    return next((colour for colour in COLOURS if colour in pair), str(pair))
+    return next((colour for colour in COLOURS if colour in option), str(option))

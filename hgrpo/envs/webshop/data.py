@@ -25,23 +25,21 @@ def provide(path: Path, download: bool) -> dict[str, str | int]:
     Raises:
         UserError: the file is missing and cannot be downloaded, or is not the official file.
     """
-    if download:
-        # Imported here: its packages come with an extra of the install.
+    if download and path.name in OFFICIAL:
+        place = "" if path.exists() else f" (a copy from elsewhere can be put at {path})"
         try:
+            # Imported here: its packages come with an extra of the install.
             from hgrpo.envs.fetch import fetch
+
+            receipt = fetch(OFFICIAL[path.name], path)
         except ImportError as error:
             raise UserError(
                 "products.download: fetching needs requests and tenacity "
                 f"(pip install -e '.[webshop]'): {error}"
             ) from None
-        if path.name in OFFICIAL:
-            missing = not path.exists()
-            try:
-                receipt = fetch(OFFICIAL[path.name], path)
-            except UserError as error:
-                place = f" (a copy from elsewhere can be put at {path})" if missing else ""
-                raise UserError(f"products.download: {error}{place}") from None
-            return {"name": path.name, "size": receipt.size, "sha256": receipt.sha256}
+        except UserError as error:
+            raise UserError(f"products.download: {error}{place}") from None
+        return {"name": path.name, "size": receipt.size, "sha256": receipt.sha256}
     if not path.exists():
         raise UserError(
             f"{path}: no such file; `products.download: true` fetches files with official names"

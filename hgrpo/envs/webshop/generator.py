@@ -5,10 +5,10 @@ Texts are short and the vocabulary is small, so that a small language model can 
 
 import json
 import math
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
-from itertools import count, islice
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain, count, islice, repeat
 from pathlib import Path
 
 from hgrpo import streams
@@ -16,7 +16,7 @@ from hgrpo.envs.webshop.asins import asins
 from hgrpo.envs.webshop.departments import BRANDS, DEPARTMENTS, ProductType
 from hgrpo.envs.webshop.draws import Draws
 from hgrpo.envs.webshop.settings import CatalogueSettings
-from hgrpo.envs.webshop.wording import Draft, instruction, listing, wish
+from hgrpo.envs.webshop.wording import INSTRUCTIONS, WISHES, Draft, listing, request
 
 PRODUCTS_FILE = "items_shuffle.json"
 INSTRUCTIONS_FILE = "items_ins_v2.json"
@@ -78,47 +78,29 @@ def write(folder: Path, products: Iterable[Generated]) -> None:
     the files lack their closing bracket, so that no reader takes them for complete.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        items, attributes, human, nouns = (
-            stack.enter_context(_Stream(folder / name, brackets))
-            for name, brackets in (
-                (PRODUCTS_FILE, "[]"),
-                (INSTRUCTIONS_FILE, "{}"),
-                (HUMAN_FILE, "{}"),
-                (NOUNS_FILE, "{}"),
-            )
-        )
+    with (
+        _entries(folder / PRODUCTS_FILE, "[]") as put_item,
+        _entries(folder / INSTRUCTIONS_FILE, "{}") as put_attributes,
+        _entries(folder / HUMAN_FILE, "{}") as put_human,
+        _entries(folder / NOUNS_FILE, "{}") as put_nouns,
+    ):
         for product in products:
-            asin = product.item["asin"]
-            items.put(product.item)
-            attributes.put(product.attributes, asin)
-            nouns.put(product.nouns, asin)
+            key = f"{json.dumps(product.item['asin'])}: "
+            put_item(json.dumps(product.item))
+            put_attributes(key + json.dumps(product.attributes))
+            put_nouns(key + json.dumps(product.nouns))
             if product.human:
-                human.put(product.human, asin)
+                put_human(key + json.dumps(product.human))
 
 
-class _Stream:
-    """Writes a JSON array or object entry by entry, one per line."""
-
-    def __init__(self, path: Path, brackets: str) -> None:
-        self._path = path
-        self._open, self._close = brackets
-        self._separator = "\n"
-
-    def __enter__(self) -> "_Stream":
-        self._handle = self._path.open("w", encoding="utf-8")
-        self._handle.write(self._open)
-        return self
-
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        if error is None:
-            self._handle.write(f"\n{self._close}\n")
-        self._handle.close()
-
-    def put(self, entry: object, key: str | None = None) -> None:
-        name = "" if key is None else f"{json.dumps(key)}: "
-        self._handle.write(f"{self._separator}{name}{json.dumps(entry)}")
-        self._separator = ",\n"
+@contextmanager
+def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
+    """A function that writes an entry of a JSON array or object; each gets its own line."""
+    with path.open("w", encoding="utf-8") as handle:
+        handle.write(brackets[0])
+        separators = chain(["\n"], repeat(",\n"))
+        yield lambda entry: handle.write(next(separators) + entry)
+        handle.write(f"\n{brackets[1]}\n")
 
 
 def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:
@@ -144,14 +126,12 @@ def _family(
 ) -> list[Draft]:
     department, kind = draws.pick(types)
     pool = DEPARTMENTS[department].attributes
-    first = Draft(
-        department,
-        kind,
-        draws.pick(BRANDS),
-        tuple(draws.some(pool, draws.between(config.attributes))),
-        _options(config, kind, draws),
-        _prices(kind, _log_uniform(kind, draws), draws),
-    )
+    brand = draws.pick(BRANDS)
+    attributes = tuple(draws.some(pool, draws.between(config.attributes)))
+    names = draws.some(kind.options, draws.between(config.option_names))
+    options = {name: _values(config, values, draws) for name, values in names}
+    price = math.exp(draws.uniform(*map(math.log, kind.prices)))
+    first = Draft(department, kind, brand, attributes, options, _prices(kind, price, draws))
     drafts = [first]
     for _ in range(draws.between(config.family) - 1):
         drafts.append(_sibling(config, first, drafts, draws))
@@ -172,7 +152,7 @@ def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws
     brand = draws.pick(BRANDS) if draws.uniform() < _NEW_BRAND else first.brand
     low = first.prices[0] * math.exp(draws.uniform(-_PRICE_SPREAD, _PRICE_SPREAD))
     prices = _prices(first.type, low, draws)
-    return Draft(first.department, first.type, brand, attributes, options, prices)
+    return replace(first, brand=brand, attributes=attributes, options=options, prices=prices)
 
 
 def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, ...]:
@@ -183,13 +163,6 @@ def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, .
     total = draws.between((max(low, len(kept)), min(high, len(kept) + 2)))
     fresh = [name for name in DEPARTMENTS[first.department].attributes if name not in own]
     return (*kept, *draws.some(fresh, total - len(kept)))
-
-
-def _options(
-    config: CatalogueSettings, kind: ProductType, draws: Draws
-) -> dict[str, tuple[str, ...]]:
-    names = draws.some(kind.options, draws.between(config.option_names))
-    return {name: _values(config, values, draws) for name, values in names}
 
 
 def _values(config: CatalogueSettings, values: tuple[str, ...], draws: Draws) -> tuple[str, ...]:
@@ -208,11 +181,6 @@ def _new_values(
     return first.options | {name: _values(config, dict(first.type.options)[name], draws)}
 
 
-def _log_uniform(kind: ProductType, draws: Draws) -> float:
-    low, high = kind.prices
-    return math.exp(draws.uniform(math.log(low), math.log(high)))
-
-
 def _prices(kind: ProductType, price: float, draws: Draws) -> tuple[float, ...]:
     low, high = kind.prices
     start = round(min(max(price, low), high), 2)
@@ -226,12 +194,8 @@ def _prices(kind: ProductType, price: float, draws: Draws) -> tuple[float, ...]:
 def _product(
     config: CatalogueSettings, draft: Draft, rivals: list[Draft], asin: str, seed: int, index: int
 ) -> Generated:
-    text = listing(draft, Draws("webshop-text", seed, index))
     kind = draft.type
-    item = {
-        "name": text.title,
-        "full_description": text.description,
-        "small_description": text.bullet_points,
+    item = listing(draft, Draws("webshop-text", seed, index)) | {
         "product_category": _PATH.join((draft.department.title(), kind.group, kind.plural.title())),
         "category": draft.department,
         "query": kind.plural,
@@ -246,16 +210,12 @@ def _product(
     asked = Draws("webshop-instruction", seed, index)
     attributes = {"attributes": list(draft.attributes)}
     if asked.uniform() < config.instructed:
-        attributes |= _instruction(draft, rivals, asked)
+        wanted = _wanted(draft, rivals, asked)
+        attributes["instruction"] = request(INSTRUCTIONS, kind, wanted, asked)
+        attributes["instruction_attributes"] = wanted
     asked = Draws("webshop-human", seed, index)
     human = [_wish(draft, rivals, asin, asked)] if asked.uniform() < config.human else []
     return Generated(item, attributes, human, kind.nouns)
-
-
-def _instruction(draft: Draft, rivals: list[Draft], draws: Draws) -> dict:
-    wanted = _wanted(draft, rivals, draws)
-    text = instruction(draft.type.name, draft.type.plural, wanted, draws)
-    return {"instruction": text, "instruction_attributes": wanted}
 
 
 def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
@@ -264,7 +224,7 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
     named = draws.pick(chosen) if chosen and draws.uniform() < _NAMED_OPTION else None
     return {
         "asin": asin,
-        "instruction": wish(draft.type.name, draft.type.plural, wanted, named, draws),
+        "instruction": request(WISHES, draft.type, wanted, draws, named),
         "attributes": list(draft.attributes),
         # In the official file a product without options has one empty entry.
         "options": [f"{name}: {value}" for name, value in chosen] or [""],

@@ -139,7 +139,7 @@ class Index:
             header = json.loads((folder / _HEADER).read_text())
             if not isinstance(header, dict) or header.get("format") != _FORMAT:
                 raise ValueError(f"{_HEADER} does not say format {_FORMAT!r}")
-            arrays = {name: _mapped(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()}
+            arrays = {name: mapped(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()}
             index = cls(int(header["size"]), int(header["filled"]), **arrays)
             index._check()
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
@@ -209,8 +209,10 @@ def _key(term: str) -> int:
     return int.from_bytes(hashlib.blake2b(term.encode(), digest_size=8).digest(), "little")
 
 
-def _mapped(path: Path, kind: type) -> NDArray:
-    mapped = np.load(path, mmap_mode="r")
-    if mapped.dtype != kind or mapped.ndim != 1:
-        raise ValueError(f"{path.name} is not a list of {np.dtype(kind)}")
-    return np.asarray(mapped)  # a plain view of the same pages, since indexing a memmap is slow
+def mapped(path: Path, kind: type) -> NDArray:
+    """A memory-mapped list of numbers that `np.save` wrote; ValueError for anything else."""
+    numbers = np.load(path, mmap_mode="r")
+    if numbers.dtype != kind or numbers.ndim != 1:
+        found = f"{numbers.dtype} {list(numbers.shape)}"
+        raise ValueError(f"{path.name} holds {found}, not a list of {np.dtype(kind)}")
+    return np.asarray(numbers)  # a plain view of the same pages, since indexing a memmap is slow

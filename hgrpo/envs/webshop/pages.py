@@ -38,10 +38,7 @@ Page = list[Piece]
 
 def index(instruction: str) -> Page:
     """The page with the search bar."""
-    return [
-        *_texts("WebShop", "Instruction: ", instruction, kind="instruction"),
-        _button(SEARCH),
-    ]
+    return [*_texts("WebShop", "Instruction: ", instruction, kind="instruction"), _button(SEARCH)]
 
 
 def results(instruction: str, number: int, total: int, items: Iterable[Item]) -> Page:
@@ -79,19 +76,13 @@ def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
 def sub_page(instruction: str, item: Item, tab: str) -> Page:
     """One of a product's `TABS`. Reviews are empty: the original's data files have none."""
     product = item.product
-    page = [*_head(instruction), _button(PREVIOUS)]
-    if tab == "Description":
-        page += _texts(product.description)
-    elif tab == "Features":
-        page += _texts(*(f" {point}" for point in product.bullet_points))
-    elif tab == "Attributes":
-        page += _texts(
-            *(f" {attribute}" for attribute in product.attributes),
-            product.category,
-            product.query,
-            product.product_category,
-        )
-    return page
+    paths = product.category, product.query, product.product_category
+    details = {
+        "Description": [product.description],
+        "Features": [f" {point}" for point in product.bullet_points],
+        "Attributes": [*(f" {attribute}" for attribute in product.attributes), *paths],
+    }
+    return [*_head(instruction), _button(PREVIOUS), *_texts(*details.get(tab, []))]
 
 
 def done(asin: str, chosen: Mapping[str, str], reward: float) -> Page:

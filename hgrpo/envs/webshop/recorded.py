@@ -1,7 +1,7 @@
 """Matches people's trajectories to the tasks of this shop, and replays their actions."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hgrpo.envs.base import Task
@@ -84,31 +84,19 @@ def _unfit(
     return None
 
 
-class Replayer:
-    """Plays what a person did, as an agent would write it.
+def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
+    """Yield what a person did, as an agent would write it on the session's current page.
 
     A log has clicks in lower case; here they are spelt as the page shows them. Searches lose their
     brackets, which `search[...]` cannot contain and which do not change the results.
-
-    Args:
-        session: at its start.
-        actions: of one `HumanTrajectory`.
     """
-
-    def __init__(self, session: Session, actions: Sequence[str]) -> None:
-        self._session = session
-        self._actions: Iterator[str] = iter(actions)
-
-    def act(self) -> str | None:
-        """The next action; None after the last."""
-        action = next(self._actions, None)
-        if action is None:
-            return None
+    for action in actions:
         verb, _, argument = action[:-1].partition("[")
         if verb == "search":
-            return f"search[{searchable(argument)}]"
-        piece = self._session.clickables.get(argument.lower())
-        return action if piece is None else click(piece.text)
+            yield f"search[{searchable(argument)}]"
+        else:
+            piece = session.clickables.get(argument.lower())
+            yield action if piece is None else click(piece.text)
 
 
 def reward_differs(recorded: float, session: Session) -> bool:

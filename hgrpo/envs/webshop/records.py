@@ -51,7 +51,6 @@ class Instruction:
             of each combination of the product's options.
     """
 
-    asin: str
     text: str
     attributes: tuple[str, ...]
     options: tuple[str, ...] | None

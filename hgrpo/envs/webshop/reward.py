@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from thefuzz.fuzz import token_set_ratio
 
-from hgrpo.envs.webshop.colours import normalise, normalise_pair
+from hgrpo.envs.webshop.colours import normalise
 from hgrpo.envs.webshop.records import Goal, Item, Product
 
 _FUZZY = 85
@@ -29,7 +29,6 @@ class Reward:
         r_type: 1.0, 0.5, 0.1 or 0.0, for the kind of product.
         attribute_hits, option_hits: of the goal's attributes and options.
         price_hit: the price is within the limit.
-        title_score: share of the goal's title nouns in the bought title.
     """
 
     total: float
@@ -37,7 +36,6 @@ class Reward:
     attribute_hits: int
     option_hits: int
     price_hit: bool
-    title_score: float
 
 
 def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) -> Reward:
@@ -53,7 +51,7 @@ def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) ->
     affordable = bought.price <= goal.price_limit
     asked = len(goal.attributes) + len(goal.options) + 1
     total = (attributes + options + affordable) / asked * kind
-    return Reward(total, kind, attributes, options, affordable, score)
+    return Reward(total, kind, attributes, options, affordable)
 
 
 def title_score(bought: Sequence[str], wanted: Sequence[str]) -> float:
@@ -93,11 +91,8 @@ def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
     The text is the title, the bullet points joined by spaces, and the description, in lower case.
     The attribute is searched for as written.
     """
-    texts = (
-        bought.title.lower(),
-        " ".join(bought.bullet_points).lower(),
-        bought.description.lower(),
-    )
+    written = bought.title, " ".join(bought.bullet_points), bought.description
+    texts = [text.lower() for text in written]
     return sum(
         any(token_set_ratio(own, wanted) > _FUZZY for own in bought.attributes)
         or any(wanted in text for text in texts)
@@ -112,5 +107,5 @@ def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]])
     pairs, and their text includes the name.
     """
     values = [normalise(value) for value in chosen]
-    asked = [normalise(o) if isinstance(o, str) else normalise_pair(o) for o in options]
+    asked = [normalise(option) for option in options]
     return sum(any(token_set_ratio(value, text) > _FUZZY for value in values) for text in asked)

@@ -8,21 +8,8 @@ from hgrpo.config.bounds import Share, distinct
 from hgrpo.config.strict import Strict, refuse_unread
 from hgrpo.envs.environment import EnvSettings, ExpertSettings, PanelSizes
 
-Department = Literal[
-    "kitchen",
-    "garden",
-    "beauty",
-    "grocery",
-    "electronics",
-    "fashion",
-    "toys",
-    "sports",
-    "office",
-    "pets",
-    "tools",
-    "travel",
-]
-DEPARTMENTS: tuple[Department, ...] = Department.__args__
+_NAMES = "kitchen garden beauty grocery electronics fashion toys sports office pets tools travel"
+DEPARTMENTS = tuple(_NAMES.split())
 
 
 def _within(least: int, most: int) -> AfterValidator:
@@ -42,7 +29,7 @@ class CatalogueSettings(Strict):
     """Generated products and instructions, in the published format; all bounds are inclusive."""
 
     products: int = Field(2000, gt=0, le=10_000_000, description="products in the shop")
-    departments: Annotated[tuple[Department, ...], AfterValidator(distinct)] = Field(
+    departments: Annotated[tuple[Literal[DEPARTMENTS], ...], AfterValidator(distinct)] = Field(
         DEPARTMENTS, description="departments of the shop"
     )
     family: Annotated[tuple[int, int], _within(1, 12)] = Field(

@@ -11,8 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from hgrpo.envs.webshop.catalogue import Catalogue
-from hgrpo.envs.webshop.index import Index, build
-from hgrpo.envs.webshop.records import Item
+from hgrpo.envs.webshop.index import Index, build, mapped
 from hgrpo.errors import UserError
 
 CATALOGUE, INDEX = "catalogue.arrow", "index"
@@ -23,7 +22,7 @@ _COMPARED = 64
 
 
 class Shop:
-    """The shop in a folder of assets.
+    """The shop in a folder of assets; `item` gives the product in a row of the catalogue.
 
     Raises:
         UserError: the catalogue or the index is missing, or they do not belong together.
@@ -31,14 +30,14 @@ class Shop:
 
     def __init__(self, folder: Path) -> None:
         self.catalogue = Catalogue(folder / CATALOGUE)
+        self.item = self.catalogue.item
         self._index = Index.load(folder / INDEX)
-        self._rows = _rows(folder / INDEX / _ROWS)
+        try:
+            self._rows = mapped(folder / INDEX / _ROWS, np.int32)
+        except (OSError, ValueError, EOFError) as error:
+            raise UserError(f"{folder / INDEX / _ROWS}: not a table of rows ({error})") from None
         self._check(folder)
         self.search = lru_cache(maxsize=_KEPT_QUERIES)(self._search)
-
-    def item(self, row: int) -> Item:
-        """The product in a row of the catalogue."""
-        return self.catalogue.item(row)
 
     def _search(self, words: str) -> list[int]:
         """Rows of the best 50 hits, best first; callers must not change the list."""
@@ -59,17 +58,6 @@ class Shop:
             raise UserError(
                 f"{folder}: {INDEX} was made of another {CATALOGUE}; run the assets stage again"
             )
-
-
-def _rows(path: Path) -> np.ndarray:
-    """The table from documents to rows, int32; UserError if the file is not such a table."""
-    try:
-        rows = np.load(path, mmap_mode="r")
-    except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{path}: not a table of rows ({error})") from None
-    if rows.dtype != np.int32 or rows.ndim != 1:
-        raise UserError(f"{path}: not a table of rows, but {rows.dtype} {list(rows.shape)}")
-    return rows
 
 
 def build_index(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Scripted shoppers, for demonstrations and for the ceiling.
 
-`Oracle` knows the wanted product. It searches for the title, turns pages until the product is
+The oracle knows the wanted product. It searches for the title, turns pages until the product is
 listed, chooses all options of the goal that the page offers, and buys. Its reward is the goal's
 ceiling, which may be below 1.
 
@@ -18,7 +18,7 @@ import numpy as np
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.instruction_words import PLAIN, words
 from hgrpo.envs.webshop.prices import split_limit
-from hgrpo.envs.webshop.records import Item, Product
+from hgrpo.envs.webshop.records import Product
 from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.settings import HabitsSettings
 
@@ -28,39 +28,23 @@ _MORE = "or something these am be has shop help flavor name scent material style
 _PHRASES = PLAIN | set(_MORE.split())
 
 
-class Oracle:
-    """Plays a session, knowing the wanted product.
-
-    Args:
-        session: at its start.
-    """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._target: Item = session.shop.item(session.goal.row)
-        self._asked = [
-            option if isinstance(option, tuple) else (None, option)
-            for option in session.goal.options
-        ]
-
-    def act(self) -> str | None:
-        """The next action; None if the search does not find the product."""
-        session, target = self._session, self._target
-        if session.item is not None:
-            offered = set(session.clicks)
-            for name, value in self._asked:
-                piece = session.clickables[value] if value in offered else None
-                chosen = piece is not None and session.chosen.get(piece.option) == value
-                if piece is not None and not chosen and name in (None, piece.option):
-                    return f"click[{value}]"
-            return click(pages.BUY)
-        if session.has_search_bar:
-            return f"search[{searchable(target.product.title)}]"
-        if target.row in session.listed:
-            return click(target.product.asin)
-        if session.number < session.last_page:
-            return click(pages.NEXT)
-        return None
+def oracle(session: Session) -> str | None:
+    """The next action of who knows the product; None if the search does not find the product."""
+    if session.item is not None:
+        offered = set(session.clicks)
+        for wanted in session.goal.options:
+            name, value = wanted if isinstance(wanted, tuple) else (None, wanted)
+            option = session.clickables[value].option if value in offered else ""
+            fits = value in offered and name in (None, option)
+            if fits and session.chosen.get(option) != value:
+                return click(value)
+        return click(pages.BUY)
+    target = session.shop.item(session.goal.row)
+    if session.kind == "index":
+        return f"search[{searchable(target.product.title)}]"
+    if target.row in session.listed:
+        return click(target.product.asin)
+    return click(pages.NEXT) if session.number < session.last_page else None
 
 
 class Reader:
@@ -85,7 +69,7 @@ class Reader:
     def act(self) -> str:
         """The next action."""
         session = self._session
-        if session.has_search_bar:
+        if session.kind == "index":
             kept = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
             return f"search[{searchable(' '.join(kept or self._words))}]"
         if session.item is None:
@@ -123,7 +107,7 @@ class Reader:
             self._done.add(name)
             value = self._named([value for value in values if value in offered])
             if value is not None and self._rng.random() >= self._knobs.skip_option:
-                return f"click[{value}]"
+                return click(value)
         features = pages.TABS[1]
         if features not in self._done:
             self._done.add(features)

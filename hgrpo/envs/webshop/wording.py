@@ -1,5 +1,6 @@
 """The texts of a generated shop: descriptions of products, and requests of shoppers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hgrpo.envs.webshop.departments import DEPARTMENTS, ProductType
@@ -39,7 +40,8 @@ _OPENINGS = (
 )
 _CLOSINGS = ("", "", "Made for {use}.", "Great for {use}.", "A good pick for {use}.")
 
-# The goal builder appends options and price limit, so no sentence ends with a full stop.
+# Synthetic instructions, and a shopper's own words. The goal builder appends options and price
+# limit, so no sentence ends with a full stop.
 INSTRUCTIONS = (
     "Find me {commas} {types}",
     "Find me {a_type} that is {ands}",
@@ -89,17 +91,10 @@ class Draft:
     prices: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A product's texts."""
+def listing(draft: Draft, draws: Draws) -> dict:
+    """A product's texts, by their keys in the official file.
 
-    title: str
-    description: str
-    bullet_points: list[str]
-
-
-def listing(draft: Draft, draws: Draws) -> Text:
-    """A title of 5 to 8 words, one or two sentences, and 3 to 5 bullet points of 3 to 6 words.
+    A title has 5 to 8 words; one or two sentences follow, and 3 to 5 bullet points of 3 to 6 words.
 
     One or two attributes are in the title. Most others are in a bullet point or in the description.
     No text mentions an attribute that the product does not have.
@@ -109,11 +104,11 @@ def listing(draft: Draft, draws: Draws) -> Text:
     # Attributes that the title leaves out come first; the others may be repeated.
     news = order[named:] + order[:named]
     uses = DEPARTMENTS[draft.department].uses
-    return Text(
-        _title(draft, order[:named], draws),
-        _description(draft.type.name, news[0], uses, draws),
-        _bullet_points(news[1:] + news[:1], uses, draws),
-    )
+    return {
+        "name": _title(draft, order[:named], draws),
+        "full_description": _description(draft.type.name, news[0], uses, draws),
+        "small_description": _bullet_points(news[1:] + news[:1], uses, draws),
+    }
 
 
 def _title(draft: Draft, named: list[str], draws: Draws) -> str:
@@ -139,34 +134,30 @@ def _bullet_points(attributes: list[str], uses: tuple[str, ...], draws: Draws) -
     return [_upper_first(line) for line in draws.some(lines, count)]
 
 
-def instruction(name: str, plural: str, attributes: list[str], draws: Draws) -> str:
-    """A synthetic request for a product type with attributes; options and price come later."""
-    return draws.pick(INSTRUCTIONS).format(**_parts(name, plural, attributes))
-
-
-def wish(
-    name: str,
-    plural: str,
+def request(
+    sentences: Sequence[str],
+    kind: ProductType,
     attributes: list[str],
-    option: tuple[str, str] | None,
     draws: Draws,
+    option: tuple[str, str] | None = None,
 ) -> str:
-    """A request as a shopper would type it, with an option as (name, value) if given."""
-    choice = f" {_IN_WORDS[option[0]].format(option[1])}" if option else ""
-    return draws.pick(WISHES).format(option=choice, **_parts(name, plural, attributes))
+    """One of the sentences, about a product type with attributes.
 
-
-def _parts(name: str, plural: str, attributes: list[str]) -> dict[str, str]:
+    Args:
+        sentences: `INSTRUCTIONS` or `WISHES`.
+        option: (name, value), which only `WISHES` mention.
+    """
     commas = ", ".join(attributes)
     *before, last = attributes
-    return {
-        "type": name,
-        "types": plural,
-        "a_type": _article(name),
-        "commas": commas,
-        "a_commas": _article(commas),
-        "ands": f"{', '.join(before)} and {last}" if before else last,
-    }
+    return draws.pick(sentences).format(
+        type=kind.name,
+        types=kind.plural,
+        a_type=_article(kind.name),
+        commas=commas,
+        a_commas=_article(commas),
+        ands=f"{', '.join(before)} and {last}" if before else last,
+        option=f" {_IN_WORDS[option[0]].format(option[1])}" if option else "",
+    )
 
 
 def _article(phrase: str) -> str:

@@ -140,7 +140,7 @@ def test_the_first_difference_is_named(tmp_path, assets, change, message):
         ),
         (
             {"goal": 7, "actions": [], "observations": [], "reward": 0},
-            "goals.arrow: goal 7: the shop has goals 0 to 2",
+            "goals.arrow: the file of goals holds 3 rows, so it has no row 7",
         ),
     ],
 )

@@ -4,6 +4,7 @@ import io
 import json
 import re
 from contextlib import redirect_stdout
+from functools import partial
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,7 +16,7 @@ from hgrpo.archive import unpacked
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.envs.webshop.settings import HabitsSettings
-from hgrpo.envs.webshop.shopper import Oracle, Reader
+from hgrpo.envs.webshop.shopper import Reader, oracle
 from hgrpo.errors import UserError
 
 CONFIG = {
@@ -169,10 +170,10 @@ def shop(tmp_path_factory):
     return folder, write_shop(folder)
 
 
-def play(env, player, cap=20):
+def play(env, act, cap=20):
     actions = []
     while len(actions) < cap:
-        actions.append(player.act())
+        actions.append(act())
         step = env.step(actions[-1])
         if step.done:
             return actions, step.env_reward
@@ -183,7 +184,7 @@ def test_the_oracle_buys_what_was_asked_for(shop):
     folder, tasks = shop
     env = WebshopEnv(folder)
     env.reset(tasks[0])
-    assert play(env, Oracle(env.session)) == (
+    assert play(env, partial(oracle, env.session)) == (
         [
             "search[steel travel mug]",
             "click[B0MUG]",
@@ -194,7 +195,7 @@ def test_the_oracle_buys_what_was_asked_for(shop):
         1.0,
     )
     env.reset(tasks[2])
-    assert play(env, Oracle(env.session))[0][2:] == ["click[blue]", "click[Buy Now]"]
+    assert play(env, partial(oracle, env.session))[0][2:] == ["click[blue]", "click[Buy Now]"]
 
 
 def reader(shop, number, **habits):
@@ -203,7 +204,7 @@ def reader(shop, number, **habits):
     env.reset(tasks[number])
     sure = {"forget_word": 0, "random_pick": 0, "skip_option": 0, "look": 0}
     knobs = HabitsSettings(**(sure | habits))
-    return play(env, Reader(env.session, knobs, np.random.default_rng(0)))
+    return play(env, Reader(env.session, knobs, np.random.default_rng(0)).act)
 
 
 def test_a_careful_reader_finds_the_mug(shop):
