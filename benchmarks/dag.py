@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,12 +38,12 @@ _SAMPLE = {"method": "flatGRPO", "seed": "0", "round": "2"}
 
 
 @dataclass(frozen=True)
-class DryRun:
-    """What a dry run took: jobs in the DAG, CPU seconds, and the peak of its memory in MB."""
+class Run:
+    """A finished command: its CPU seconds, its peak memory and what it printed."""
 
-    jobs: int
     seconds: float
     megabytes: float
+    output: str
 
 
 def main() -> None:
@@ -57,42 +58,45 @@ def main() -> None:
 
 
 def measure(jobs: int, pairs: int = 1) -> dict:
-    """Jobs, CPU seconds of ours and of the trivial Snakefile, the ratio, and our peak memory.
+    """Jobs, CPU seconds of both dry runs, their ratio, and the peak of our memory.
 
-    Seconds are medians over the pairs; so is the ratio.
+    Seconds and ratio are medians over the pairs.
 
     Raises:
         ValueError: the two DAGs differ in their number of jobs.
     """
     with tempfile.TemporaryDirectory() as folder:
-        root, other = Path(folder, "ours"), Path(folder, "trivial")
-        root.mkdir()
-        other.mkdir()
-        large_study(root, jobs)
-        study = load_study(root / "configs/studies/large.yaml")
-        (other / "Snakefile").write_text(trivial_snakefile(study))
-        found = [(dry_run(root, "study=large"), dry_run(other)) for _ in range(pairs)]
-    ours, trivial = found[0]
-    if ours.jobs != trivial.jobs:
-        raise ValueError(f"{ours.jobs} jobs against {trivial.jobs}")
+        ours, trivial = both_workflows(Path(folder), jobs)
+        dry_run = ("-m", "snakemake", "-n", "-q", "all", "rules", "--cores", "2")
+        found = [
+            (run(ours, *dry_run, "--config", "study=large"), run(trivial, *dry_run))
+            for _ in range(pairs)
+        ]
+    counts = [_jobs(one.output) for one in found[0]]
+    if len(set(counts)) > 1:
+        raise ValueError(f"{counts[0]} jobs against {counts[1]}")
+    return {"jobs": counts[0], "megabytes": found[0][0].megabytes} | compared(found)
+
+
+def compared(found: Sequence[tuple[Run, Run]]) -> dict[str, float]:
+    """Medians over pairs of runs: seconds of ours, seconds of the trivial one, and their ratio."""
     return {
-        "jobs": ours.jobs,
-        "seconds": statistics.median(one.seconds for one, _ in found),
-        "trivial_seconds": statistics.median(two.seconds for _, two in found),
-        "ratio": statistics.median(one.seconds / two.seconds for one, two in found),
-        "megabytes": ours.megabytes,
+        "seconds": statistics.median(ours.seconds for ours, _ in found),
+        "trivial_seconds": statistics.median(trivial.seconds for _, trivial in found),
+        "ratio": statistics.median(ours.seconds / trivial.seconds for ours, trivial in found),
     }
 
 
-def dry_run(root: Path, *config: str) -> DryRun:
-    """Plan the workflow in a folder."""
-    command = [sys.executable, "-m", "snakemake", "-n", "-q", "all", "rules"]
-    command += ["--cores", "2", "--scheduler", "greedy"]
-    command += ["--config", *config] if config else []
+def run(folder: Path, *arguments: str) -> Run:
+    """Run Python with these arguments in a folder.
+
+    Raises:
+        subprocess.CalledProcessError: it fails.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        command,
-        cwd=root,
+        [sys.executable, *arguments],
+        cwd=folder,
         env=os.environ | {"PYTHONPATH": str(PROJECT)},
         capture_output=True,
         text=True,
@@ -100,12 +104,26 @@ def dry_run(root: Path, *config: str) -> DryRun:
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    jobs = re.search(r"^total\s+(\d+)", done.stdout + done.stderr, re.MULTILINE)
-    return DryRun(int(jobs.group(1)), seconds, after.ru_maxrss / 1024)
+    return Run(seconds, after.ru_maxrss / 1024, done.stdout + done.stderr)
 
 
-def large_study(root: Path, jobs: int) -> list[int]:
-    """Copy the workflow to a folder, with a study `large` of about `jobs` jobs; its seeds."""
+def _jobs(printed: str) -> int:
+    return int(re.search(r"^total\s+(\d+)", printed, re.MULTILINE).group(1))
+
+
+def both_workflows(root: Path, jobs: int) -> tuple[Path, Path]:
+    """Folders of our workflow with the study `large`, and of the trivial Snakefile like it."""
+    ours, trivial = root / "ours", root / "trivial"
+    ours.mkdir()
+    trivial.mkdir()
+    large_study(ours, jobs)
+    study = load_study(ours / "configs/studies/large.yaml")
+    (trivial / "Snakefile").write_text(trivial_snakefile(study))
+    return ours, trivial
+
+
+def large_study(root: Path, jobs: int) -> None:
+    """Copy the workflow to a folder, with a study `large` of about `jobs` jobs."""
     shutil.copy(PROJECT / "Snakefile", root)
     for part in ("rules", "profiles", "configs"):
         shutil.copytree(PROJECT / part, root / part, symlinks=True)
@@ -113,7 +131,6 @@ def large_study(root: Path, jobs: int) -> list[int]:
     study = yaml.safe_load((root / "configs/studies/bakeoff.yaml").read_text())
     study |= {"name": "large", "seeds": seeds, "rounds": ROUNDS, "methods": METHODS}
     (root / "configs/studies/large.yaml").write_text(yaml.safe_dump(study))
-    return seeds
 
 
 def trivial_snakefile(study: Study) -> str:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-from hgrpo.cli.entry import run
+from hgrpo.command import run
 from hgrpo.errors import UserError
 
 # Title of a finding -> why we do not follow it.
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def findings(printed: str) -> dict[str, list[str]]:
-    """Title of a finding -> the rules and files it is about, from `snakemake --lint`'s output."""
+    """Title of a finding -> its rules and files, from the output of `snakemake --lint`."""
     found: dict[str, list[str]] = {}
     place = ""
     for line in printed.splitlines():

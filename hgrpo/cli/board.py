@@ -13,8 +13,8 @@ import argparse
 import time
 from pathlib import Path
 
-from hgrpo.cli.entry import run
 from hgrpo.cli.pause import pause
+from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.report.board import Board
 

@@ -20,8 +20,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from hgrpo.cli.entry import run
 from hgrpo.cli.pause import pause
+from hgrpo.command import run
 from hgrpo.report.run_status import RunStatus, study_status
 
 _COLUMNS = (

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from hgrpo.cli.entry import run
+from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
 from hgrpo.study.study import NAME, Study, load_study
@@ -45,7 +45,7 @@ from hgrpo.workflow.preflight import missing_variables
 
 RESULTS = Path("results")
 _NOTHING_KNOWN = (
-    "no estimates: no job of this study, or of another with its model, has finished here yet;",
+    "no estimates: no job of this study, or of a study with its model, has finished here yet;",
     "`make bakeoff STUDY=smoke` runs every stage with the model `tiny` in a few minutes",
 )
 

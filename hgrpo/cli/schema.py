@@ -12,7 +12,7 @@ from typing import Annotated, Union
 from pydantic import Field, TypeAdapter
 
 from hgrpo.atomic import atomic_file
-from hgrpo.cli.entry import run
+from hgrpo.command import run
 from hgrpo.envs.kinds import known, load
 from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig

@@ -19,7 +19,7 @@ from hgrpo.envs.base import Task, TextEnv
 from hgrpo.errors import UserError
 
 if TYPE_CHECKING:
-    from hgrpo.credit.judge.text import JudgeText
+    from hgrpo.envs.judge_text import JudgeText
 
 
 class PanelSizes(Strict):

@@ -43,13 +43,11 @@ class GroupAdvantages:
     Attributes:
         trajectory: float64 [K].
         turns: K arrays of shape [T_k], before the blend.
-        blended: K arrays of shape [T_k], what the loss sees.
         dead: the group teaches nothing; see `advantages.is_dead`.
     """
 
     trajectory: np.ndarray
     turns: list[np.ndarray]
-    blended: list[np.ndarray]
     dead: bool
 
 
@@ -83,7 +81,7 @@ def group_advantages(
         for turn, given, advantage in zip(trajectory.turns, credits, advantages, strict=True):
             turn.credit, turn.advantage = float(given), float(advantage)
     dead = is_dead(blended, returns, method.dead_groups)
-    return GroupAdvantages(per_trajectory, per_turn, blended, dead)
+    return GroupAdvantages(per_trajectory, per_turn, dead)
 
 
 def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSequence]:

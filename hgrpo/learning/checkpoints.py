@@ -2,9 +2,9 @@
 
 import json
 import shutil
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Protocol
 
 from hgrpo.atomic import atomic_folder
@@ -13,8 +13,6 @@ from hgrpo.learning.scratch import finished_steps, rows_file, step_folder, step_
 from hgrpo.learning.state_file import read_state, write_state
 
 _STATE = "learner.pt"
-# `every_s` for a run of many short steps, where saving each would take longer than the step.
-SHORT_STEPS_S = 30.0
 
 
 class Trained(Protocol):
@@ -42,16 +40,12 @@ class Checkpoints:
         folder: the folder. A run may keep other files of its steps there too.
         every_s: seconds that must pass between two saved steps. The outcome does not depend on
             it: a resumed run repeats the steps since the last one that was saved.
-        clock: gives the time in seconds.
     """
 
-    def __init__(
-        self, folder: Path, every_s: float = 0.0, clock: Callable[[], float] = time.monotonic
-    ):
+    def __init__(self, folder: Path, every_s: float = 0.0):
         self.folder = Path(folder)
         self._every_s = every_s
-        self._clock = clock
-        self._saved_at = clock()
+        self._saved_at = monotonic()
 
     def save(self, trained: Trained, rows: Sequence[dict]) -> None:
         """Keep the state after step len(rows) - 1, if enough time has passed.
@@ -60,7 +54,7 @@ class Checkpoints:
             trained: the learner.
             rows: the log rows of all steps so far.
         """
-        if self._clock() - self._saved_at < self._every_s:
+        if monotonic() - self._saved_at < self._every_s:
             return
         newest = step_folder(self.folder, len(rows) - 1)
         with atomic_folder(newest) as scratch:
@@ -69,7 +63,7 @@ class Checkpoints:
         for folder in step_folders(self.folder):
             if folder != newest:
                 shutil.rmtree(folder, ignore_errors=True)
-        self._saved_at = self._clock()
+        self._saved_at = monotonic()
 
     def restore(self, trained: Trained) -> list[dict]:
         """Bring `trained` to the newest step that was kept; the log rows up to that step.

@@ -75,12 +75,16 @@ class Round:
 
     def _step(self, step: int, on_trajectory: Callable[[], None]) -> None:
         began = time.perf_counter()
-        tasks = self._tasks(step)
+        training = self.learner.training
+        tasks = tasks_of_step(self.panel, self.id.seed, self.id.index, step, training)
         synced = self._load_engine(tasks)
         groups = self._collect(tasks, step, on_trajectory)
         collected = time.perf_counter()
         credits, reported = self._credit(groups)
-        advantages = self._advantages(groups, credits)
+        advantages = [
+            group_advantages(group, credit, self.id.method, training)
+            for group, credit in zip(groups, credits, strict=True)
+        ]
         credited = time.perf_counter()
         diagnostics = self._update(groups, advantages, step)
         ended = time.perf_counter()
@@ -101,17 +105,6 @@ class Round:
             }
         )
         self._save(groups, step)
-
-    def _tasks(self, step: int) -> list[Task]:
-        training = self.learner.training
-        return tasks_of_step(
-            self.panel,
-            self.id.seed,
-            self.id.index,
-            step,
-            training.steps_per_round,
-            training.tasks_per_step,
-        )
 
     def _load_engine(self, tasks: Sequence[Task]) -> dict[str, float | None]:
         """Give the engine the policy's weights; the log's columns of the check that it has them."""
@@ -138,15 +131,6 @@ class Round:
             credits = assign_all(self.assigner, groups)
             found = credits, self.assigner.report()
         return ranks.broadcast(found)
-
-    def _advantages(
-        self, groups: Sequence[Group], credits: Sequence[Sequence[np.ndarray]]
-    ) -> list[GroupAdvantages]:
-        """The groups' advantages, which are also noted on their turns."""
-        return [
-            group_advantages(group, credit, self.id.method, self.learner.training)
-            for group, credit in zip(groups, credits, strict=True)
-        ]
 
     def _update(
         self, groups: Sequence[Group], advantages: Sequence[GroupAdvantages], step: int

@@ -4,18 +4,15 @@ This module does not import torch, so that the monitor can read the steps of a r
 """
 
 import fcntl
-import hashlib
-import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from hgrpo.errors import UserError
 
 _ROWS = "rows.json"
-_WEIGHTS, _SUMMARY = "model.safetensors", "summary.json"
 
 
 @contextmanager
@@ -47,36 +44,6 @@ def locked_scratch(root: Path, key: str) -> Iterator[Path]:
         folder.mkdir(exist_ok=True)
         yield folder
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def resume_key(settings: Mapping[str, object], inputs: Sequence[Path]) -> str:
-    """A key that changes with anything that would make a resumed run differ from a fresh one.
-
-    Args:
-        settings: the configuration, the code's hash, the seed and so on, in JSON's types.
-        inputs: files that the run reads.
-
-    Raises:
-        UserError: a summary beside weights is damaged.
-    """
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-    for path in inputs:
-        if not _has_recorded_hash(path):
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:16]
-
-
-def _has_recorded_hash(path: Path) -> bool:
-    """Whether the summary beside weights holds their hash, which spares reading gigabytes."""
-    summary = path.with_name(_SUMMARY)
-    if path.name != _WEIGHTS or not summary.is_file():
-        return False
-    try:
-        known = json.loads(summary.read_text())
-        return "sha256" in known and known["bytes"] == path.stat().st_size
-    except (ValueError, RecursionError, TypeError, KeyError) as error:
-        raise UserError(f"{summary}: corrupted ({error})") from None
 
 
 def step_folder(folder: Path, step: int) -> Path:

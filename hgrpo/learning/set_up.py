@@ -15,6 +15,7 @@ from hgrpo.envs.panels import read_panels
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.ranks import ALONE, Ranks
+from hgrpo.learning.resume_key import files_in
 from hgrpo.learning.round import Round, RoundId
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.state_file import read_state
@@ -65,10 +66,9 @@ class RoundInputs:
     cache: Path | None = None
 
     def files(self) -> list[Path]:
-        """The files that decide what the round does, for its resume key."""
-        folders = [self.base, self.sft, self.policy, self.fitted]
-        inside = [sorted(p for p in f.iterdir() if p.is_file()) for f in folders if f]
-        return [self.panels, *(path for paths in inside for path in paths)]
+        """The files that decide what the round does, beside those of the base."""
+        folders = [folder for folder in (self.sft, self.policy, self.fitted) if folder]
+        return [self.panels, *(path for folder in folders for path in files_in(folder))]
 
 
 def check_inputs(model: ModelConfig, inputs: RoundInputs) -> None:

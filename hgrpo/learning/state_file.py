@@ -1,30 +1,19 @@
 """A file of training state: tensors and plain values under fixed keys, checked when read."""
 
 import io
-import pickle
 import struct
 import zipfile
-import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
 
 from hgrpo.errors import UserError
+from hgrpo.zip_errors import BROKEN_ZIP
 
 # What zipfile and torch raise when an archive is damaged.
-_DAMAGE = (
-    RuntimeError,
-    EOFError,
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    struct.error,
-    zlib.error,
-    pickle.UnpicklingError,
-    zipfile.BadZipFile,
-)
+_DAMAGE = (*BROKEN_ZIP, OSError, ValueError, LookupError, TypeError, struct.error, UnpicklingError)
 
 
 def write_state(state: Mapping[str, object], path: Path) -> None:

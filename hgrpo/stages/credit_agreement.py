@@ -144,12 +144,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the round, let every method credit it, compare, draw."""
-    from hgrpo.evaluation.shared_rollouts import (
-        SharedRollouts,
-        computations,
-        compute,
-        groups_for,
-    )
+    from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute, groups_for
     from hgrpo.report.credit_tables import write
     from hgrpo.trajectories.played_groups import read_groups
     from hgrpo.trajectories.replay import add_fingerprints
@@ -158,8 +153,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     # The reference first, then the study's order.
     arms = sorted(settings.methods, key=lambda arm: arm.name != settings.reference)
     labels = {arm.name: arm.label or arm.name for arm in arms}
-    credit = {arm.name: arm.credit.model_dump(mode="json") for arm in arms}
-    plan = computations(credit, _fitted(paths.fitted, labels))
+    plan = computations({arm.name: arm.credit for arm in arms}, _fitted(paths.fitted, labels))
     panel = read_panels(paths.assets / "panels.json")["train"]
     make_env = load(settings.env.name).factory(settings.env, unpacked(paths.assets / "tasks.tar"))
 

@@ -24,7 +24,7 @@ from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.trajectories.store import SEQUENCES, TURNS
 
-TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "total_elapsed_s"}
+TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "total_elapsed_s", "s"}
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,10 @@ run_stage(sft, "")
 
 
 def test_kill_9_of_sft_and_rerun_is_byte_identical(study, tmp_path):
-    options = {"base": study.root / "base", "expert": study.root / "expert"}
+    sft = study.configs["sft"] | {"sft": study.configs["sft"]["sft"] | {"epochs": 0.2}}
+    options = {"config": sft, "base": study.root / "base", "expert": study.root / "expert"}
+    done = study.run("sft", **options, out=tmp_path / "whole")
+    assert done.returncode == 0, done.stderr
     options |= {"scratch": tmp_path / "scratch", "out": tmp_path / "sft"}
     words = study.command("sft", **options)
     words[1:3] = ["-c", SFT_SAVING_EVERY_STEP]
@@ -165,7 +168,7 @@ def test_kill_9_of_sft_and_rerun_is_byte_identical(study, tmp_path):
     assert not (tmp_path / "sft").exists()
     done = study.run("sft", **options)
     assert done.returncode == 0, done.stderr
-    assert outputs(tmp_path / "sft") == outputs(study.root / "sft")
+    assert outputs(tmp_path / "sft") == outputs(tmp_path / "whole")
     assert not any((tmp_path / "scratch").glob("*/*"))
 
 
@@ -352,6 +355,7 @@ def test_lora_on_a_pretrained_base(study, tmp_path):
     shutil.copy(open_base(study.root / "base") / "tokenizer.json", base)
     model = study.configs["sft"]["model"] | {"adapt": "lora"}
     sft = study.configs["sft"] | {"model": model}
+    sft["sft"] = sft["sft"] | {"epochs": 0.5}
     done = study.run(
         "sft",
         config=sft,

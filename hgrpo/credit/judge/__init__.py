@@ -69,11 +69,8 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
 def _key(settings: Settings) -> str:
     """The key that the environment variable holds; "" if the judge needs none."""
     key = ""
-    for name in settings.environment_variables:
+    for name, complaint in settings.environment_variables.items():
         key = os.environ.get(name, "").strip()
         if not key:
-            raise UserError(
-                f"the judge's key is missing: set the environment variable {name} "
-                "(or credit.api_key_env: null if the server needs no key)"
-            )
+            raise UserError(complaint)
     return key

@@ -4,23 +4,9 @@ import threading
 from dataclasses import dataclass
 
 from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.failures import CALL_FAILURES, FALLBACKS, CallError
 from hgrpo.credit.judge.prompts import Prompt
 from hgrpo.credit.judge.settings import Settings
-
-# Why a call failed. `rejected`: no retry would help (a prompt that is too long, for example).
-CALL_FAILURES = (
-    "rate_limit",
-    "quota",
-    "timeout",
-    "connection",
-    "server",
-    "rejected",
-    "malformed",
-    "wrong_length",
-    "out_of_range",
-)
-# Why a trajectory got uniform credit: the failure of its last call, or a cap.
-FALLBACKS = (*CALL_FAILURES, "call_cap", "dollar_cap")
 
 _COUNTS = (
     *("judged", "cache_hits", "calls", "retries", "input_tokens", "output_tokens"),
@@ -38,14 +24,6 @@ _HERE = "endpoint = :endpoint AND model = :model"
 _SET_ASIDE = f"""UPDATE spend SET calls = calls + 1, dollars = dollars + :aside WHERE {_HERE}
   AND (:max_calls IS NULL OR calls < :max_calls)
   AND (:max_dollars IS NULL OR dollars + :aside <= :max_dollars) RETURNING calls"""
-
-
-class CapError(Exception):
-    """A cap allows no further call; `reason` is "call_cap" or "dollar_cap"."""
-
-    def __init__(self, reason: str, message: str):
-        super().__init__(message)
-        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -94,7 +72,7 @@ class Account:
         """Count a call before it starts, and return the dollars set aside for it.
 
         Raises:
-            CapError: as `set_aside`.
+            CallError: as `set_aside`.
         """
         size = sum(len(message["content"].encode()) for message in prompt.messages)
         longest = Usage(size // _BYTES_PER_TOKEN, output_limit(prompt, self._settings))
@@ -131,7 +109,7 @@ class Account:
         """Count a call and an estimate of its price for the study.
 
         Raises:
-            CapError: the call would pass a cap; it is not counted.
+            CallError: the call would pass a cap (`call_cap` or `dollar_cap`); it is not counted.
         """
         caps = {"max_calls": self._settings.max_calls, "max_dollars": self._settings.max_dollars}
         if self._database.execute(_SET_ASIDE, {"aside": dollars} | self._judge | caps):
@@ -139,7 +117,7 @@ class Account:
         calls, spent = self.so_far()
         full = caps["max_calls"] is not None and calls >= caps["max_calls"]
         reason, cap = ("call_cap", "max_calls") if full else ("dollar_cap", "max_dollars")
-        raise CapError(
+        raise CallError(
             reason,
             f"credit.{cap} {caps[cap]:g} leaves no room for another call: the study has made "
             f"{calls} for {spent:.2f} dollars ({self._database.path}, table spend)",

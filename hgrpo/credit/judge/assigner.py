@@ -8,13 +8,14 @@ import numpy as np
 
 from hgrpo.credit.base import CreditAssigner, Group
 from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.accounting import FALLBACKS, Account
+from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.cache import Question, ScoreCache
+from hgrpo.credit.judge.failures import FALLBACKS, CallError
 from hgrpo.credit.judge.prompts import PROMPT_VERSION, prompt
-from hgrpo.credit.judge.protocol import CallError, Judge, Judgement
+from hgrpo.credit.judge.protocol import Judge, Judgement
 from hgrpo.credit.judge.scores import credit
 from hgrpo.credit.judge.settings import Settings
-from hgrpo.credit.judge.text import JudgeText
+from hgrpo.envs.judge_text import JudgeText
 from hgrpo.errors import UserError
 
 

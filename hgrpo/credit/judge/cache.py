@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.failures import CallError
 from hgrpo.credit.judge.protocol import Judgement
-from hgrpo.credit.judge.scores import ScoresError, check
+from hgrpo.credit.judge.scores import check
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.errors import UserError
 from hgrpo.trajectories.trajectory import Trajectory
@@ -73,7 +74,7 @@ class ScoreCache:
         try:
             scores = json.loads(text)
             check(scores, question.turns)
-        except (ValueError, TypeError, ScoresError):
+        except (ValueError, TypeError, CallError):
             raise UserError(
                 f"{self._database.path}: the row with key {question.key} holds no judgement; "
                 "delete it"
@@ -84,7 +85,7 @@ class ScoreCache:
         """Keep a judgement, and return the one in the cache: the first job's, if two jobs asked.
 
         Raises:
-            ScoresError: the scores do not fit the turns; nothing is kept.
+            CallError: the scores do not fit the turns; nothing is kept.
         """
         check(judgement.scores, question.turns)
         self._database.execute(

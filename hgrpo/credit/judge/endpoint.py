@@ -23,24 +23,17 @@ from tenacity import (
     wait_random,
 )
 
-from hgrpo.credit.judge.accounting import Account, CapError, Usage, output_limit
+from hgrpo.credit.judge.accounting import Account, Usage, output_limit
+from hgrpo.credit.judge.failures import CALL_FAILURES, CallError
 from hgrpo.credit.judge.prompts import Prompt
-from hgrpo.credit.judge.protocol import Answers, CallError, Judgement
-from hgrpo.credit.judge.scores import ScoresError, parse
+from hgrpo.credit.judge.protocol import Answers, Judgement
+from hgrpo.credit.judge.scores import parse
 from hgrpo.credit.judge.settings import Settings
 from hgrpo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_PAUSE_S = 60.0
-_RETRIED = {
-    "rate_limit",
-    "timeout",
-    "connection",
-    "server",
-    "malformed",
-    "wrong_length",
-    "out_of_range",
-}
+_RETRIED = {*CALL_FAILURES} - {"quota", "rejected"}
 _MISTAKES = {
     401: "the key was refused",
     403: "the key may not do this",
@@ -118,21 +111,16 @@ class EndpointJudge:
             raise CallError("connection", "the run is stopping")
         try:
             aside = self._account.begin(prompt, retry)
-        except CapError as cap:
-            failure = CallError(cap.reason, str(cap))
-            self._warn(failure)
-            raise failure from None
+        except CallError as cap:
+            self._warn(cap)
+            raise
         try:
-            completion = self._send(prompt, aside)
-            content, model = _content_and_model(completion)
+            content, model = _content_and_model(self._send(prompt, aside))
             return Judgement(parse(content, prompt.turns, prompt.variant), model)
-        except ScoresError as error:
-            failure = CallError(error.reason, str(error))
-        except CallError as error:
-            failure = error
-        self._account.count(**{f"failed_{failure.reason}": 1})
-        self._warn(failure)
-        raise failure
+        except CallError as failure:
+            self._account.count(**{f"failed_{failure.reason}": 1})
+            self._warn(failure)
+            raise
 
     def _send(self, prompt: Prompt, aside: float) -> object:
         """The server's answer, with its cost counted. Raises CallError or UserError."""
@@ -219,9 +207,9 @@ def _content_and_model(completion: object) -> tuple[str, str]:
     except (AttributeError, IndexError, TypeError):
         content = model = None
     if not isinstance(content, str):
-        raise ScoresError("malformed", "the answer has no text")
+        raise CallError("malformed", "the answer has no text")
     if not isinstance(model, str) or not model:
-        raise ScoresError("malformed", "the answer does not say which model gave it")
+        raise CallError("malformed", "the answer does not say which model gave it")
     return content, model
 
 

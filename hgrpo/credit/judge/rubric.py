@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from hgrpo.credit.judge.record import Record, RubricError
-from hgrpo.credit.judge.text import JudgeText
+from hgrpo.envs.judge_text import JudgeText
 
 MODEL = "offline-rubric"
 _BYTES_PER_TOKEN = 4

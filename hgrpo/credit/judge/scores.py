@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from hgrpo.credit.judge.failures import CallError
 from hgrpo.credit.judge.settings import Normalisation, Variant
 
 LOWEST, HIGHEST = 0.0, 10.0
@@ -15,19 +16,6 @@ _NO_SUM = 1e-9
 
 Scores = list[list[float]]
 """Raw scores in 0..10: one list per trajectory shown, one number per turn."""
-
-
-class ScoresError(Exception):
-    """An answer that is not a judgement.
-
-    Attributes:
-        reason: "malformed" (not JSON of the requested form), "wrong_length" (not exactly one entry
-            for every turn) or "out_of_range" (a score outside 0..10).
-    """
-
-    def __init__(self, reason: str, message: str):
-        super().__init__(message)
-        self.reason = reason
 
 
 class _Entry(BaseModel):
@@ -65,12 +53,13 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
         variant: `trajectory` (one trajectory) or `group`.
 
     Raises:
-        ScoresError: not exactly one finite score in 0..10 for each turn of each trajectory.
+        CallError: "malformed" (not JSON of the requested form), "wrong_length" (not exactly one
+            entry for every turn) or "out_of_range" (a score outside 0..10).
     """
     try:
         answer = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise ScoresError("malformed", "the answer is not JSON") from None
+        raise CallError("malformed", "the answer is not JSON") from None
     try:
         if variant == "trajectory":
             shown = [_Trajectory.model_validate(answer)]
@@ -80,7 +69,7 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise ScoresError("malformed", f"the answer's {place or 'form'}: {first['msg']}") from None
+        raise CallError("malformed", f"the answer's {place or 'form'}: {first['msg']}") from None
     return [
         [_in_range(entry.score) for entry in _in_order(row.scores, "turn", length)]
         for row, length in zip(shown, turns, strict=True)
@@ -88,9 +77,9 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
 
 
 def check(scores: Scores, turns: Sequence[int]) -> None:
-    """Raise ScoresError unless there is one finite score in 0..10 for each turn."""
+    """Raise CallError unless there is one finite score in 0..10 for each turn."""
     if [len(row) for row in scores] != list(turns):
-        raise ScoresError("wrong_length", "not one score for every turn")
+        raise CallError("wrong_length", "not one score for every turn")
     for row in scores:
         for score in row:
             _in_range(score)
@@ -143,16 +132,16 @@ def _in_order(entries: list[Numbered], index: str, length: int) -> list[Numbered
     """The entries by their index; the indices must be 0..length-1."""
     found = {getattr(entry, index): entry for entry in entries}
     if len(entries) != length or found.keys() != set(range(length)):
-        raise ScoresError("wrong_length", f"not exactly one entry for each of {length} {index}s")
+        raise CallError("wrong_length", f"not exactly one entry for each of {length} {index}s")
     return [found[i] for i in range(length)]
 
 
 def _in_range(score: object) -> float:
     # Exact types, because a bool is an int in Python.
     if type(score) not in {int, float}:
-        raise ScoresError("malformed", "a score is not a number")
+        raise CallError("malformed", "a score is not a number")
     if not LOWEST <= score <= HIGHEST:
-        raise ScoresError("out_of_range", "a score is not in 0..10")
+        raise CallError("out_of_range", "a score is not in 0..10")
     return float(score)
 
 

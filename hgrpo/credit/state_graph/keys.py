@@ -80,11 +80,8 @@ def clusters(texts: set[str], theta: float) -> dict[str, str]:
         matcher = SequenceMatcher(None, "", text, autojunk=False)
         for head in heads:
             matcher.set_seq1(head)
-            if (
-                matcher.real_quick_ratio() >= theta
-                and matcher.quick_ratio() >= theta
-                and matcher.ratio() >= theta
-            ):
+            bounds = matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio
+            if all(ratio() >= theta for ratio in bounds):
                 result[text] = head
                 break
         else:

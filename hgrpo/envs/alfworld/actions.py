@@ -35,11 +35,11 @@ class Action:
         self.name = schema.name
         self.schema = schema
         self.slots = writers.slots
-        names = [name.removeprefix("?") for name, _ in schema.parameters]
-        self.arity = len(names)
+        self.arity = len(schema.parameters)
         self.scope = {name: self.slots.variable(name) for name, _ in schema.parameters}
-        kinds = [kind for _, kind in schema.parameters]
-        placeholders = {key: i for i, key in enumerate(zip(names, kinds, strict=True))}
+        placeholders = {
+            (name.removeprefix("?"), kind): i for i, (name, kind) in enumerate(schema.parameters)
+        }
         self.command: Callable[..., str] = writers.symbols(text.template, placeholders)
         self.feedback: Callable[..., str] = writers.symbols(text.feedback, placeholders)
         self.pattern = _pattern(text.template, placeholders, fluent)

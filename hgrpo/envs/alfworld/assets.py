@@ -6,27 +6,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hgrpo.config.user_path import user_path
 from hgrpo.envs.alfworld import folder, generator
-from hgrpo.envs.alfworld.download import fetch_games
 from hgrpo.envs.alfworld.gamefile import compile_game, content_hash
 from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.settings import AlfworldSettings
 from hgrpo.envs.alfworld.vocabulary import PUT
 from hgrpo.envs.base import Task
-from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
-
-
-def data_files(config: AlfworldSettings) -> list[dict]:
-    """The downloaded archives of the games; the panels hold the hash of each game.
-
-    Raises:
-        UserError: a download fails.
-    """
-    if not config.games.download:
-        return []
-    return fetch_games(user_path(config.games.folder or "", "games.folder"))
 
 
 def make(
@@ -41,7 +27,7 @@ def make(
         UserError: a game's commands are not in the language of `grammar`, or its walkthrough
             does not win.
     """
-    sizes = {split: getattr(config.panels, split) for split in SPLITS}
+    sizes = config.panels.model_dump()
     root = out / "games"
     if config.games.generate is not None:
         source = generator.generate(config.games.generate, sizes, config.grammar, seed)

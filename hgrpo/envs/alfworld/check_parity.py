@@ -18,7 +18,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_file
-from hgrpo.cli.entry import run
+from hgrpo.command import run
 from hgrpo.envs.alfworld.gamefile import list_games
 from hgrpo.envs.alfworld.parity import GameReport, check_games
 from hgrpo.envs.alfworld.textworld_engine import require_textworld
@@ -48,7 +48,7 @@ def main() -> None:
     bar = tqdm(checks, total=len(folders), unit="game", disable=None)
     for report in bar:
         reports.append(report)
-        bar.set_postfix(mismatches=sum(len(r.tally.mismatches) for r in reports))
+        bar.set_postfix(mismatches=sum(len(r.mismatches) for r in reports))
     totals = summarise(reports)
     for mismatch in totals["first_mismatches"]:
         print(f"mismatch in {mismatch['game']}, {mismatch['walk']}, step {mismatch['step']}")
@@ -66,14 +66,14 @@ def main() -> None:
 
 def summarise(reports: list[GameReport]) -> dict:
     """Totals of all games; rates are steps per second, with the commands listed at every step."""
-    mismatches = [mismatch for report in reports for mismatch in report.tally.mismatches]
+    mismatches = [mismatch for report in reports for mismatch in report.mismatches]
     stock_steps = sum(report.stock_steps for report in reports)
     stock = sum(report.stock_seconds for report in reports)
     native = sum(report.native_seconds for report in reports)
     bare = sum(report.native_bare_seconds for report in reports)
     totals = {
         "games": len(reports),
-        "steps": sum(report.tally.steps for report in reports),
+        "steps": sum(report.steps for report in reports),
         "mismatches": len(mismatches),
         "first_mismatches": [asdict(mismatch) for mismatch in mismatches[:_SHOWN]],
     }

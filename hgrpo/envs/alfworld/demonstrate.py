@@ -16,11 +16,7 @@ from hgrpo.envs.demonstration import play, replayed, shared_out
 
 
 def demonstrate(
-    config: AlfworldSettings,
-    assets: Path,
-    panel: list[Task],
-    seed: int,
-    skipped: Counter[str],
+    config: AlfworldSettings, assets: Path, panel: list[Task], seed: int, skipped: Counter[str]
 ) -> Iterator[dict]:
     """Yield rows of trajectories.parquet, game by game, shared out evenly over the panel.
 

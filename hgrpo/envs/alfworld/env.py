@@ -38,7 +38,6 @@ class AlfworldEnv(PickledByReplay):
         self.assets = Path(assets)
         self.engine = engine
         self._play: _NativePlay | None = None
-        self._game: Game | None = None
         self._done = True
         self._task: Task | None = None
         self._played: list[str] = []
@@ -51,9 +50,9 @@ class AlfworldEnv(PickledByReplay):
         """
         game = load_compiled(self.assets / task.path)
         task.check_content(game.content_hash, f"{game.folder}: the game")
-        if self._play is None or self._game is not game:
+        if self._play is None or self._play.game is not game:
             self._play = _NativePlay(game) if self.engine == "native" else _OfficialPlay(game)
-        self._task, self._game = task, game
+        self._task = task
         text = self._play.engine.reset()
         self._level = self._play.level()
         self._done = False
@@ -71,7 +70,7 @@ class AlfworldEnv(PickledByReplay):
             gain, self._level = level - self._level, level
         self._done = won = self._play.engine.won
         return Step(
-            observation=Observation(self._game.goal, text),
+            observation=Observation(self._play.game.goal, text),
             env_reward=1.0 if won else 0.0,
             progress=gain,
             done=won,
@@ -97,17 +96,17 @@ class _NativePlay:
 
     def __init__(self, game: Game) -> None:
         self.engine = NativeGame(game.compiled)
-        self._game = game
+        self.game = game
         self._start = self._view(game.compiled.start.sets)
 
     def act(self, command: str) -> tuple[str, bool, bool]:
         """Feedback, whether the command was admissible, and whether progress may have changed."""
         text, index = self.engine.act(command)
-        return text, index >= 0, index >= 0 and self._game.moves[index]
+        return text, index >= 0, index >= 0 and self.game.moves[index]
 
     def level(self) -> float:
         """The potential of the current state."""
-        return self._game.potential.value(self._facts(), self.engine.won)
+        return self.game.potential.value(self._facts(), self.engine.won)
 
     def changed(self) -> list[tuple]:
         """The agent's place, and the facts that differ from the start."""
@@ -117,7 +116,7 @@ class _NativePlay:
         return self._view(self.engine.facts.sets)
 
     def _view(self, sets: list[set]) -> View:
-        number = self._game.compiled.program.vocabulary.predicates
+        number = self.game.compiled.program.vocabulary.predicates
         return lambda name: sets[number[name]] if name in number else set()
 
 
@@ -133,7 +132,7 @@ class _OfficialPlay(_NativePlay):
         return text, index >= 0, index >= 0
 
     def _facts(self) -> View:
-        number = self._game.compiled.number
+        number = self.game.compiled.number
         facts: dict[str, set] = {}
         for name, *args in self.engine.atoms():
             fact = tuple(number[arg] for arg in args)

@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 
 from hgrpo.errors import UserError
 
-ATTRIBUTES = ("name", "indefinite", "definite", "id")
-
 
 @dataclass(frozen=True)
 class Attribute:
@@ -216,7 +214,7 @@ def _start(text: str) -> int:
     return at
 
 
-_NAME = re.compile(r"\s*([A-Za-z_]\w*)(?:\.([A-Za-z_]\w*))?\s*")
+_NAME = re.compile(r"\s*([A-Za-z_]\w*)(?:\.(name|indefinite|definite|id))?\s*")
 _STRING = re.compile(r"\s*(?:'([^'\\]*)'|\"([^\"\\]*)\")\s*")
 
 
@@ -226,12 +224,10 @@ def _expression(code: str) -> Expression:
         parts: list[Attribute | str] = []
         for term in alternative.split("+"):
             # A literal may contain a plus or the word "or"; its pieces are then refused.
-            if (name := _NAME.fullmatch(term)) is not None and (
-                name[2] is None or name[2] in ATTRIBUTES
-            ):
+            if (name := _NAME.fullmatch(term)) is not None:
                 parts.append(Attribute(name[1], name[2] or "name"))
             elif (string := _STRING.fullmatch(term)) is not None:
-                parts.append(string[1] if string[1] is not None else string[2])
+                parts.append(string[1] or string[2] or "")
             else:
                 raise UserError(f"unsupported expression {{{code}}}")
         alternatives.append(tuple(parts))

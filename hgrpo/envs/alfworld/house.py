@@ -116,9 +116,10 @@ class Household:
         target = _pick(rng, sorted({goal.target for goal in choices}))
         goal = _pick(rng, [goal for goal in choices if goal.target == target])
         copies = KINDS[kind].copies + self.config.spare_targets
-        wanted = [(target, self._place(rng, room, target, goal.receptacle)) for _ in range(copies)]
+        starts = [place for place in self.places(room, target) if place != goal.receptacle]
+        wanted = [(target, self._place(rng, room, target, starts)) for _ in range(copies)]
         if LAMP in self.objects[room]:
-            wanted.append((LAMP, self._place(rng, room, LAMP, "")))
+            wanted.append((LAMP, self._place(rng, room, LAMP, self.places(room, LAMP))))
         needed = {place for _, place in wanted} | {goal.receptacle} - {""}
         if tool := TOOLS.get(KINDS[kind].change):
             needed.add(tool)
@@ -130,21 +131,9 @@ class Household:
         placed = tuple((name, _pick(rng, instances[place])) for name, place in objects)
         return House(room, tuple(receptacles), placed), goal
 
-    def _place(
-        self,
-        rng: np.random.Generator,
-        room: str,
-        target: str,
-        avoid: str,
-        present: set[str] | None = None,
-    ) -> str:
-        """A receptacle type for an object: a favourite with probability `habits.strength`."""
+    def _place(self, rng: np.random.Generator, room: str, target: str, places: list[str]) -> str:
+        """One of `places` for an object: a favourite with probability `habits.strength`."""
         usual = self.favourites(room, target)
-        places = [
-            place
-            for place in self.places(room, target)
-            if place != avoid and (present is None or place in present)
-        ]
         favoured = [place for place in places if place in usual]
         others = [place for place in places if place not in usual]
         if rng.random() < self.config.habits.strength:
@@ -164,27 +153,21 @@ class Household:
         return sorted(chosen)
 
     def _distractors(
-        self,
-        rng: np.random.Generator,
-        room: str,
-        target: str,
-        taken: int,
-        present: set[str],
+        self, rng: np.random.Generator, room: str, target: str, taken: int, present: set[str]
     ) -> list[tuple[str, str]]:
         low, high = self.config.objects
         count = int(rng.integers(low, high + 1)) - taken
         least, most = self.config.distractors
-        others = [
-            name
+        places = {
+            name: [place for place in self.places(room, name) if place in present]
             for name in self.objects[room]
-            if name not in (target, LAMP) and present.intersection(self.places(room, name))
-        ]
-        if not others:
+            if name not in (target, LAMP)
+        }
+        pool = [name for name in places if places[name]] * _MOST_OF_A_KIND
+        if not pool:
             return []
-        pool = others * _MOST_OF_A_KIND
         order = rng.permutation(len(pool))[: min(max(count, least), most)]
-        names = [pool[i] for i in order]
-        return [(name, self._place(rng, room, name, "", present)) for name in names]
+        return [(pool[i], self._place(rng, room, pool[i], places[pool[i]])) for i in order]
 
 
 @lru_cache(maxsize=4096)

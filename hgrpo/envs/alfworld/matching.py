@@ -184,11 +184,7 @@ class FormulaCompiler:
     """
 
     def __init__(
-        self,
-        slots: Slots,
-        vocabulary: Vocabulary,
-        sizes: dict[str, int],
-        domain: pddl.Domain,
+        self, slots: Slots, vocabulary: Vocabulary, sizes: dict[str, int], domain: pddl.Domain
     ) -> None:
         self.slots = slots
         self.vocabulary = vocabulary
@@ -196,11 +192,7 @@ class FormulaCompiler:
         self.domain = domain
 
     def find(
-        self,
-        formula: pddl.Formula,
-        scope: dict[str, int],
-        kinds: dict[str, str],
-        then: Step,
+        self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str], then: Step
     ) -> list[Step]:
         """Steps that together find all ways to make `formula` true, with `scope` filled."""
         return [
@@ -288,20 +280,16 @@ class FormulaCompiler:
 
     def _complete(self, clause: "Clause", scope: dict[str, int], kinds: dict[str, str]) -> None:
         """Add a relation for the type of each variable that no other relation binds to its type."""
-        typed = self._typed_slots(clause)
+        # Slot -> declared types of the positions where it occurs.
+        typed: dict[int, list[str]] = {}
+        for relation, name in clause.relations:
+            for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):
+                typed.setdefault(slot, []).append(kind)
         for slot, kind in [(scope[name], kinds[name]) for name in scope] + clause.extra:
             if not any(self.domain.is_a(declared, kind) for declared in typed.get(slot, ())):
                 listing = type_predicate(kind)
                 number = self.vocabulary.predicate(listing)
                 clause.relations.append((Relation(number, (slot,)), listing))
-
-    def _typed_slots(self, clause: "Clause") -> dict[int, list[str]]:
-        """Slot -> declared types of the positions where it occurs."""
-        typed: dict[int, list[str]] = {}
-        for relation, name in clause.relations:
-            for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):
-                typed.setdefault(slot, []).append(kind)
-        return typed
 
     def _split(self, clause: "Clause", i: int) -> list["Clause"]:
         part, names = clause.filters[i]

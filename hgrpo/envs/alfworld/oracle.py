@@ -7,8 +7,9 @@ engine on a sample.
 
 import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
+from unittest.mock import patch
 
 from hgrpo.envs.alfworld.textworld_engine import require_textworld
 
@@ -36,14 +37,10 @@ def memoised() -> Iterator[None]:
         (Rule, "parse_conjunctive_query", parse_query),
         (fast_downward, "pddl2sas", translate),
     ]
-    originals = [(owner, name, owner.__dict__[name]) for owner, name, _ in patches]
-    for owner, name, replacement in patches:
-        setattr(owner, name, replacement)
-    try:
+    with ExitStack() as patched:
+        for owner, name, replacement in patches:
+            patched.enter_context(patch.object(owner, name, replacement))
         yield
-    finally:
-        for owner, name, original in originals:
-            setattr(owner, name, original)
 
 
 def _shallow(value: object) -> object:

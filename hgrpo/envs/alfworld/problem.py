@@ -80,10 +80,7 @@ def pddl(house: House, goal: Goal) -> str:
     known_objects = sorted({*object_types, "ButterKnife", "Knife"})
     facts = [f"(atLocation agent1 {start})"]
     for name, spot, kind in zip(receptacles, spots, house.receptacles, strict=True):
-        facts += [
-            f"(receptacleAtLocation {name} {spot})",
-            f"(receptacleType {name} {kind}Type)",
-        ]
+        facts += [f"(receptacleAtLocation {name} {spot})", f"(receptacleType {name} {kind}Type)"]
         if RECEPTACLES[kind].openable:
             facts.append(f"(openable {name})")
     for name, (kind, place) in zip(objects, house.objects, strict=True):

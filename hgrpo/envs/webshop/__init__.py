@@ -11,7 +11,7 @@ from hgrpo.envs.environment import Environment, UserFile
 from hgrpo.envs.webshop.settings import WebshopSettings
 
 if TYPE_CHECKING:
-    from hgrpo.credit.judge.text import JudgeText
+    from hgrpo.envs.judge_text import JudgeText
 
 
 class Webshop(Environment):

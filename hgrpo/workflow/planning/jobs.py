@@ -104,5 +104,7 @@ def read_jobs(summary: str) -> list[Job]:
 
 def _job_folder(path: str, stage: str) -> str:
     """Folder of the job that writes a file: results/<study>/ and the stage's folder."""
-    depth = 2 + len(load(stage).FOLDER.split("/")) if load(stage).FOLDER else 2
-    return "/".join(path.split("/")[:depth])
+    parts = path.split("/")
+    # In a bucket, other names stand before `results`.
+    depth = parts.index("results") + 2 + len(list(filter(None, load(stage).FOLDER.split("/"))))
+    return "/".join(parts[:depth])

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_cases import account_of, failures, prompt_of, settings
 
-from hgrpo.credit.judge.accounting import CapError, Usage, output_limit
+from hgrpo.credit.judge.accounting import Usage, output_limit
+from hgrpo.credit.judge.failures import CallError
 
 PROMPT = prompt_of(failures(1))
 PRICED = {"dollars_per_million_input": 100.0, "dollars_per_million_output": 400.0}
@@ -39,16 +40,16 @@ def test_a_call_cap_counts_every_request(new_account):
     account = new_account(max_calls=2)
     account.settle(account.begin(PROMPT, retry=False), 0.0)
     account.begin(PROMPT, retry=True)
-    with pytest.raises(CapError) as caught:
+    with pytest.raises(CallError) as caught:
         account.begin(PROMPT, retry=False)
     assert caught.value.reason == "call_cap"
     assert account.report()["calls"] == 2
 
 
 def test_a_cap_of_zero_allows_nothing_and_null_everything(new_account):
-    with pytest.raises(CapError):
+    with pytest.raises(CallError):
         new_account(max_calls=0).begin(PROMPT, retry=False)
-    with pytest.raises(CapError):
+    with pytest.raises(CallError):
         new_account(max_dollars=0.0, **PRICED).begin(PROMPT, retry=False)
     new_account(max_dollars=0.0).begin(PROMPT, retry=False)  # at no price
     account = new_account(max_calls=None, max_dollars=None, **PRICED)
@@ -61,7 +62,7 @@ def test_a_call_that_may_have_been_billed_stays_counted_against_the_cap(new_acco
     account = new_account(max_dollars=1.5 * probe, **PRICED)
     account.answered(account.begin(PROMPT, retry=False), None)
     assert account.report()["dollars_unconfirmed"] == pytest.approx(probe)
-    with pytest.raises(CapError) as caught:
+    with pytest.raises(CallError) as caught:
         account.begin(PROMPT, retry=False)
     assert caught.value.reason == "dollar_cap"
 
@@ -85,7 +86,7 @@ def test_the_dollar_cap_is_never_passed(new_account, cap, ends):
     for end in ends:
         try:
             aside = account.begin(PROMPT, retry=False)
-        except CapError:
+        except CallError:
             continue
         if end == "answered":
             account.answered(aside, Usage(500, 64))
