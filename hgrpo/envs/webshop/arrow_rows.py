@@ -20,11 +20,9 @@ def write_rows(path: Path, schema: pa.Schema, records: Iterable[dict]) -> None:
 
 
 class ArrowRows:
-    """Records by row.
+    """The records of a file that `write_rows` wrote with this schema.
 
     Args:
-        path: a file that `write_rows` wrote.
-        schema: what it was written with.
         what: the kind of file, for messages.
 
     Raises:
@@ -48,11 +46,7 @@ class ArrowRows:
         return self._length
 
     def record(self, row: int) -> dict:
-        """The record of a row; rows count from 0.
-
-        Raises:
-            UserError: the file has no such row.
-        """
+        """The record of a row, counted from 0; UserError if there is no such row."""
         if not 0 <= row < len(self):
             raise UserError(
                 f"{self._source} holds {len(self)} rows, so it has no row {row}; "

@@ -27,13 +27,7 @@ _DATA = "data"
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """Name, size and SHA-256 of each data file that `make` reads; downloads missing ones.
-
-    A generated shop reads none: it follows from settings, seed and code.
-
-    Raises:
-        UserError: see `provide`.
-    """
+    """`provide` each data file that `make` reads; a generated shop reads none."""
     if config.products.folder is None:
         return []
     products = config.products
@@ -45,14 +39,13 @@ def data_files(config: WebshopSettings) -> list[dict]:
 def make(
     config: WebshopSettings, seed: int, out: Path, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Write the shop below `out`, and yield the tasks of its panels, in order.
+    """Write the shop below `out`, and yield (split, task) in panel order.
 
-    Call `data_files` before.
+    Call `data_files` first.
 
     Args:
         seed: of the generated products, and of prices and price limits.
-        skipped: reason -> number of records or goals that were left out, or that are odd but kept;
-            updated here.
+        skipped: reason -> records or goals left out, or odd but kept; counted up here.
 
     Raises:
         UserError: a data file is missing or malformed, or there are too few goals for the panels.
@@ -84,7 +77,7 @@ def _folder(config: WebshopSettings) -> Path:
 def _items(
     products: Iterable[Product], nouns_file: Path, config: WebshopSettings, seed: int
 ) -> Iterator[Item]:
-    """The products with price and nouns; a generated shop brings its nouns in a file."""
+    """The products with price and nouns. A generated shop has its nouns in a file."""
     if config.products.generate is None:
         found = title_nouns(products)
     else:
@@ -118,10 +111,10 @@ def _goals(
 def panels(
     goals: list[Goal], catalogue: Catalogue, config: PanelsSettings, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Yield splits and tasks. The first goals make the test panel, then validation, then training.
+    """Yield (split, task). The first goals are the test panel, the next validation, then training.
 
-    Of goals that are equal word for word only the first is used. With `apart`, a goal is left out
-    if its product is in another panel already.
+    A goal that repeats an earlier one word for word is left out. With `apart`, so is a goal whose
+    product is in another panel already.
     """
     waiting = [(split, getattr(config, split)) for split in reversed(SPLITS)]
     split, room = waiting.pop(0)

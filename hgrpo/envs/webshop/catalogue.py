@@ -1,7 +1,7 @@
 """The catalogue on disk: an Arrow file, memory-mapped and shared by all processes.
 
-Rows are products in the order of the data files. A product is decoded when a page shows it, and the
-most recent ones are cached, so memory grows with the products visited and not with those sold.
+Its rows are the products, in the order of the data files. A product is decoded when a page shows
+it, and the most recent ones are cached. So memory does not grow with the number of products.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,11 +43,7 @@ def write_catalogue(path: Path, items: Iterable[Item]) -> None:
 
 
 class Catalogue(ArrowRows):
-    """Products by row.
-
-    Raises:
-        UserError: the file is missing or is not a catalogue.
-    """
+    """Products by row; raises as `ArrowRows`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _SCHEMA, "catalogue")
@@ -65,11 +61,7 @@ class Catalogue(ArrowRows):
         return pc.sort_indices(pa.chunked_array(asins, pa.string())).to_numpy().astype(np.int32)
 
     def read(self, row: int) -> Item:
-        """The item of a row; `item` caches the most recent ones.
-
-        Raises:
-            UserError: as `record`.
-        """
+        """The item of a row; `item` is the same with a cache. Raises as `record`."""
         return _decode(row, self.record(row))
 
 

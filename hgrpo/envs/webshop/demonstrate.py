@@ -19,11 +19,7 @@ from hgrpo.envs.webshop.shopper import Reader, oracle
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """Name, size and SHA-256 of people's trajectories, if `expert.recorded` names any; else [].
-
-    Raises:
-        UserError: see `provide`.
-    """
+    """`provide` people's trajectories, if `expert.recorded` names any."""
     if config.expert.recorded is None:
         return []
     return [provide(_recorded(config.expert), config.products.download)]
@@ -36,15 +32,14 @@ def demonstrate(
     seed: int,
     skipped: Counter,
 ) -> Iterator[dict]:
-    """Yield rows of trajectories.parquet.
+    """Yield rows of trajectories.parquet that pay at least `expert.least_reward`.
 
-    The scripted shopper plays each goal of the train panel in turn, equally often. People's
+    The scripted shopper plays each goal of the train panel equally often, in panel order. People's
     trajectories come in the order of their files, if their goal is on that panel. Call
-    `data_files` before.
+    `data_files` first.
 
     Args:
-        skipped: reason -> number of trajectories that were left out, or that are odd but kept;
-            updated here. Those that pay less than `expert.least_reward` are left out.
+        skipped: reason -> trajectories left out, or odd but kept; counted up here.
     """
     env = from_settings(config, assets)
     if config.expert.recorded is None:
@@ -59,7 +54,7 @@ def demonstrate(
 
 
 def ceiling(config: WebshopSettings, assets: Path, panel: list[Task]) -> list[dict]:
-    """Rows of the oracle. It knows the product, and is still not always paid 1."""
+    """Rows of the oracle, which knows the product. Some of them still pay less than 1."""
     env = from_settings(config, assets)
     return [_by_oracle(env, task, config.expert.turn_cap) for task in panel]
 
@@ -75,7 +70,7 @@ def _scripted(
             yield _by_reader(env, task, expert, rng)
 
 
-# A shopper reads the session, which says more than the text of its pages.
+# A scripted shopper reads the session, which says more than the text of its pages.
 
 
 def _by_oracle(env: WebshopEnv, task: Task, turn_cap: int) -> dict:
@@ -94,7 +89,7 @@ def _by_reader(
 def _people(
     env: WebshopEnv, expert: ShopperSettings, panels: Mapping[str, list[Task]], counts: Counter
 ) -> Iterator[dict]:
-    """Rows of people's trajectories; one with an action that this shop refuses is left out."""
+    """Rows of people's trajectories, without those that contain an action this shop refuses."""
     trajectories = on_panel(human.read(_recorded(expert), counts), env.assets, panels, counts)
     for trajectory, task in trajectories[: expert.trajectories]:
         opening = env.reset(task)

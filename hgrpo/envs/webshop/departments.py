@@ -1,8 +1,8 @@
 """The vocabulary of a generated shop: what each department sells, and words that describe it.
 
-Four rules keep the reward well defined; tests check them. No two product types share a noun, so a
-title tells the type. Every attribute is two words that fit before a noun and after "is". The
-reward's fuzzy comparison tells apart all attributes and all option values of a product. No option
+Four rules keep the reward well defined, and tests check them. No two product types share a noun, so
+a title names one type. Every attribute is two words that fit before a noun and after "is". The
+reward's fuzzy comparison tells all attributes and all option values of a product apart. No option
 value belongs to two option names.
 """
 
@@ -12,10 +12,8 @@ from typing import NamedTuple
 class ProductType(NamedTuple):
     """One thing that a shop sells.
 
-    Attributes:
-        name: singular, lower case.
-        prices: dollars, [low, high].
-        options: pairs (option name, its possible values), three of them.
+    Its name is singular and in lower case. Prices are [low, high], in dollars. Options are three
+    pairs of an option's name and its possible values.
     """
 
     name: str
@@ -39,7 +37,7 @@ class ProductType(NamedTuple):
 
 
 class Department(NamedTuple):
-    """`uses` are two-word endings of "good for ..."."""
+    """What a department sells; `uses` are two-word endings of "good for ..."."""
 
     types: tuple[ProductType, ...]
     attributes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Generates a catalogue in the official files' format, of families of similar products.
+"""Generates families of similar products, in the official files' format.
 
 Texts are short and the vocabulary is small, so that a small language model can learn to shop.
 """
@@ -26,15 +26,15 @@ NOUNS_FILE = "nouns.json"
 _PATH = " \u203a "
 # Products per shuffled block; this many are held in memory.
 _BLOCK = 4096
-# Probability, by respect, that a near-duplicate differs from the first of its family in it.
+# Probabilities that a near-duplicate differs from its family's first product in these respects.
 _NEW_ATTRIBUTES = 0.8
 _NEW_OPTIONS = 0.5
 _NEW_BRAND = 0.5
-# A near-duplicate's price is the first one's times exp(u), u uniform in [-this, this].
+# A near-duplicate's price is the first product's times exp(u), with u uniform in [-spread, spread].
 _PRICE_SPREAD = 0.3
-# Most draws for a distinct near-duplicate; candidate attribute sets of an instruction.
+# Draws before a near-duplicate may repeat another; candidate attribute sets of an instruction.
 _ATTEMPTS = 8
-# Probability that a price is a range; that a shopper's words name an option.
+# Probabilities that a price is a range, and that a shopper's words name an option.
 _PRICE_RANGE = 0.3
 _NAMED_OPTION = 0.6
 
@@ -47,8 +47,7 @@ class Generated:
         item: record of `items_shuffle.json`.
         attributes: entry of `items_ins_v2.json`.
         human: entries of `items_human_ins.json`, none or one.
-        nouns: the lower-case nouns of the title that name the product's type, without the brand
-            and without words of attributes.
+        nouns: lower-case nouns of the title that name the product's type.
     """
 
     item: dict
@@ -58,11 +57,10 @@ class Generated:
 
 
 def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
-    """Yield the products in shop order, block by block in shuffled order.
+    """Yield the products, shuffled in blocks of a few thousand, which bounds the memory.
 
-    The i-th product depends on (seed, i) and the settings. The number of products matters only to
-    the number of syllables of asins. `instructed` and `human` change no product. Products are
-    shuffled in blocks of a few thousand, which bounds the memory.
+    Before the shuffle, the i-th product depends only on (seed, i) and the settings. Of these,
+    `products` changes only the length of asins; `instructed` and `human` change no product.
     """
     drawn = _products(config, seed)
     for start in range(0, config.products, _BLOCK):
@@ -74,8 +72,7 @@ def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
 def write(folder: Path, products: Iterable[Generated]) -> None:
     """Write the three official files and `nouns.json` (asin -> nouns) into `folder`.
 
-    The folder is created if missing; files of these names are replaced. If drawing a product fails,
-    the files lack their closing bracket, so that no reader takes them for complete.
+    If drawing a product fails, the files lack their closing bracket, so no reader accepts them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (
@@ -95,7 +92,7 @@ def write(folder: Path, products: Iterable[Generated]) -> None:
 
 @contextmanager
 def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
-    """A function that writes an entry of a JSON array or object; each gets its own line."""
+    """Open a file for a JSON array or object; the function writes one entry, on its own line."""
     with path.open("w", encoding="utf-8") as handle:
         handle.write(brackets[0])
         separators = chain(["\n"], repeat(",\n"))
@@ -106,7 +103,7 @@ def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
 def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:
     """Yield families without end; the f-th depends only on (seed, f) and the settings.
 
-    A family has one product type, and every member shares an attribute with the first.
+    A family has one product type. Each member shares an attribute with the first.
     """
     types = [(name, kind) for name in config.departments for kind in DEPARTMENTS[name].types]
     for number in count():
@@ -139,7 +136,7 @@ def _family(
 
 
 def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws: Draws) -> Draft:
-    """A near-duplicate of `first`, if possible with attributes and options unlike all others'."""
+    """A near-duplicate of `first` that, if possible, repeats no other's attributes and options."""
     taken = [(set(other.attributes), other.options) for other in others]
     for _ in range(_ATTEMPTS):
         attributes, options = first.attributes, first.options
@@ -156,7 +153,7 @@ def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws
 
 
 def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, ...]:
-    """The attributes with one or two dropped and up to two added; at least one is kept."""
+    """The attributes of `first`: drop one or two, keep at least one, add up to two."""
     own = first.attributes
     kept = draws.some(own, max(1, len(own) - draws.between((1, 2))))
     low, high = config.attributes
@@ -174,7 +171,7 @@ def _values(config: CatalogueSettings, values: tuple[str, ...], draws: Draws) ->
 def _new_values(
     config: CatalogueSettings, first: Draft, draws: Draws
 ) -> dict[str, tuple[str, ...]]:
-    """The options, with new values for one of them."""
+    """The options of `first`, one of them with new values."""
     if not first.options:
         return {}
     name = draws.pick(list(first.options))
@@ -234,6 +231,6 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
 
 
 def _wanted(draft: Draft, rivals: list[Draft], draws: Draws) -> list[str]:
-    """One to three attributes: of several draws, the one that fits fewest of the family."""
+    """One to three attributes: of several draws, the one that fits the fewest rivals."""
     choices = [draws.some(draft.attributes, draws.between((1, 3))) for _ in range(_ATTEMPTS)]
     return min(choices, key=lambda wanted: sum(set(wanted) <= set(r.attributes) for r in rivals))

@@ -30,11 +30,7 @@ def write_goals(path: Path, goals: Iterable[Goal]) -> None:
 
 
 class GoalList(ArrowRows):
-    """Goals by number, which counts from 0.
-
-    Raises:
-        UserError: the file is missing or holds no goals.
-    """
+    """Goals by number, counted from 0; raises as `ArrowRows`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _SCHEMA, "file of goals")
@@ -45,11 +41,7 @@ class GoalList(ArrowRows):
             yield from batch.column("text").to_pylist()
 
     def goal(self, number: int) -> Goal:
-        """The goal of a number.
-
-        Raises:
-            UserError: the shop has no such goal.
-        """
+        """The goal of a number; raises as `record`."""
         record = self.record(number)
         names, values = record.pop("option_names"), record.pop("option_values")
         options = tuple(values) if names is None else tuple(zip(names, values, strict=True))

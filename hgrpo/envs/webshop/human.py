@@ -1,12 +1,11 @@
 """Reads human trajectories, in the two official formats.
 
-* The site's session logs (`all_trajs.zip`), written by the routes of `web_agent_site/app.py`: one
-  file per session, one JSON object per page, with `page`, `url`, `goal` and, except on the search
-  page, `content`. They hold neither actions nor texts; each pair of pages tells an action.
-* The imitation file (`il_trajs_finalized_images.jsonl`), read by
-  `baseline_models/train_choice_il.py`: one JSON object per trajectory, with lists `states`,
-  `actions`, `available_actions`, `action_idxs`, `actions_translate` and `images`. It has no
-  rewards.
+* The site's session logs (`all_trajs.zip`), which `web_agent_site/app.py` writes: one file per
+  session, one JSON object per page, with `page`, `url`, `goal` and, except on the search page,
+  `content`. They hold neither actions nor texts. Each action is inferred from two pages in a row.
+* The imitation file (`il_trajs_finalized_images.jsonl`), which `train_choice_il.py` in
+  `baseline_models` reads: one JSON object per trajectory. Of its lists, `states` and `actions` are
+  used. It has no rewards.
 """
 
 import ast
@@ -37,12 +36,12 @@ _GOAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class HumanTrajectory:
-    """What one person did to fulfil one instruction.
+    """What one person did to follow one instruction.
 
     Attributes:
         goal: the instruction as the person read it, with its price limit.
-        actions: `search[...]` or `click[...]`, clicks in lower case; at least one.
-        reward: of the purchase; None if not recorded, or if nothing was bought.
+        actions: one or more of `search[...]` and `click[...]`, clicks in lower case.
+        reward: of the purchase; None if nothing was bought or the format has no rewards.
     """
 
     goal: str
@@ -53,11 +52,10 @@ class HumanTrajectory:
 def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
     """Yield the trajectories of a `.jsonl` file, or of all such files in a folder or zip archive.
 
-    Files are read in the order of their names, each from its first line to its last.
+    Files are read in the order of their names.
 
     Args:
-        path: the file, folder or archive.
-        counts: reason -> number of trajectories left out or of repeated pages; updated here.
+        counts: reason -> trajectories left out, or repeated pages; counted up here.
 
     Raises:
         UserError: there is nothing to read, or a line is not JSON or of neither format.
@@ -91,7 +89,7 @@ def _files(path: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
 
 
 def _chosen(names: Iterable[str], path: Path) -> list[str]:
-    """Names of the trajectory files, sorted; macOS packs a `._` file beside each."""
+    """Sorted names of the trajectory files, without the `._` files that macOS adds."""
     chosen = sorted(
         name for name in names if name.endswith(".jsonl") and not Path(name).name.startswith("._")
     )
@@ -132,7 +130,7 @@ def _trajectories(
 
 
 class _LeftOutError(Exception):
-    """A trajectory cannot be used; the message is the reason to count."""
+    """A trajectory cannot be used; the message is the reason that is counted."""
 
 
 def _imitation(place: str, row: dict) -> HumanTrajectory:
@@ -160,7 +158,7 @@ def _imitation(place: str, row: dict) -> HumanTrajectory:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A page of a session log. Fields that its kind does not have are empty."""
+    """A page of a session log. Fields that its kind of page lacks are empty."""
 
     kind: str
     keywords: tuple[str, ...] = ()
@@ -180,10 +178,7 @@ class _Page:
 
 
 def _session(rows: list[tuple[str, dict]], counts: Counter[str]) -> HumanTrajectory:
-    """The trajectory of a session log.
-
-    Equal pages in a row count as one: the page was reloaded, or a chosen option was clicked again.
-    """
+    """The trajectory of a session log. Equal pages in a row, such as reloads, count as one."""
     goals = {_goal(row, place) for place, row in rows}
     pages = [_page(row, place) for place, row in rows]
     place, last = rows[-1]
@@ -207,7 +202,7 @@ def _session(rows: list[tuple[str, dict]], counts: Counter[str]) -> HumanTraject
 
 
 def _action(before: _Page, after: _Page) -> str | None:
-    """The action that leads from one page to the next; None if no action does."""
+    """The action that leads from one page to the next; None if there is none."""
     match before.kind, after.kind:
         case "index", "search_results" if after.number == 1 and any(after.keywords):
             return f"search[{' '.join(after.keywords)}]"
@@ -235,7 +230,7 @@ def _action(before: _Page, after: _Page) -> str | None:
 
 
 def _choice(before: dict[str, str], after: dict[str, str]) -> str | None:
-    """The click that sets one option, chosen before or not; None for any other change."""
+    """The click that sets or changes one option; None if the pages differ in another way."""
     changed = [value for name, value in after.items() if before.get(name) != value]
     return f"click[{changed[0]}]" if len(changed) == 1 and before.keys() <= after.keys() else None
 
@@ -261,7 +256,7 @@ def _page(row: dict, place: str) -> _Page:
 
 
 def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
-    """Keywords and page number; item pages log them as in the address."""
+    """Keywords and page number. Item pages log both as the address spells them."""
     keywords, page = content.get("keywords"), content.get("page")
     if isinstance(keywords, str):
         keywords = _listed(keywords)
@@ -273,7 +268,7 @@ def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
 
 
 def _listed(keywords: str) -> object:
-    """The list that a text spells; the site treats any other text as one keyword."""
+    """The list that a text spells. The site treats any other text as one keyword."""
     if keywords.startswith("["):
         try:
             return ast.literal_eval(keywords)
@@ -303,7 +298,7 @@ def _goal(row: dict, place: str) -> str:
 
 
 def _reward(row: dict, place: str) -> float:
-    """The purchase's reward. It may exceed 1 in the original, so no upper bound is checked."""
+    """The purchase's reward. It has no upper bound, since it may exceed 1 in the original."""
     reward = row.get("reward")
     if type(reward) not in (int, float) or not 0 <= reward < math.inf:
         raise UserError(f"{place}: reward: a number from 0 was expected, not {shown(reward)}")

@@ -9,21 +9,21 @@ _LONGEST = 60
 
 
 def expect(kind: type, value: object, place: str) -> Any:
-    """The value, if it is of a kind: str, list or dict; UserError otherwise."""
+    """The value, if its type is `kind` (str, list or dict); UserError otherwise."""
     if not isinstance(value, kind):
         raise UserError(f"{place}: {_KINDS[kind]} was expected, not {shown(value)}")
     return value
 
 
 def texts(value: object, place: str) -> tuple[str, ...]:
-    """The texts of a list of texts; UserError if it is none."""
+    """A list of texts as a tuple; UserError for any other value."""
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise UserError(f"{place}: a list of texts was expected, not {shown(value)}")
     return tuple(value)
 
 
 def shown(value: object) -> str:
-    """A value as messages show it, cut to a length."""
+    """A value as messages show it; long ones are cut."""
     try:
         text = repr(value)
     except RecursionError:

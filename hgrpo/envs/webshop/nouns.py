@@ -1,7 +1,7 @@
-"""Parses the nouns of product titles, for the reward's title score, when a shop is made.
+"""Finds the nouns of product titles, for the reward's title score, when a shop is made.
 
-At each purchase the original parses both titles with spaCy, and takes the tokens tagged NOUN or
-PROPN. spaCy and its model come with an extra of the install; play does not need them.
+The original parses both titles with spaCy at each purchase, and takes the tokens tagged NOUN or
+PROPN. spaCy and its model come with an extra of the install. Play does not need them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ _BATCH = 256
 
 
 def title_nouns(products: Iterable[Product]) -> Iterator[tuple[Product, tuple[str, ...]]]:
-    """Each product with the lower-case nouns of its title, in order, with repetitions.
+    """Yield each product with the lower-case nouns of its title, in order, with repetitions.
 
     Raises:
         UserError: spaCy or its model is not installed.

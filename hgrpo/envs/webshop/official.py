@@ -1,6 +1,6 @@
 """Reads the official data files as streams, and cleans them as the original does.
 
-The rules are those of `load_products` in WebShop's `web_agent_site/engine/engine.py`, and of
+The rules come from `load_products` in WebShop's `web_agent_site/engine/engine.py`, and from
 `goal.py` beside it.
 """
 
@@ -27,7 +27,7 @@ _NO_ATTRIBUTES = ("DUMMY_ATTR",)
 # The first byte of a file -> its kind, and how the parser yields its elements.
 _TOP = {b"[": ("array", ijson.items, "item"), b"{": ("object", ijson.kvitems, "")}
 _DEEPEST = 2000
-_CHUNK = 4096  # bytes; nesting inside one chunk is not counted
+_CHUNK = 4096  # bytes; brackets that open and close inside one chunk are not counted
 
 
 def products(
@@ -35,13 +35,10 @@ def products(
 ) -> Iterator[Product]:
     """Yield the products of an `items_shuffle*.json`, one in memory at a time.
 
-    A negative price loses its sign: like the original, this keeps only digits and dots.
-
     Args:
-        items: the file, a JSON array.
         attributes: asin -> entry, from `attributes`.
         limit: records to read from the file's head, including those left out; None for all.
-        counts: reason -> number of records left out, or odd but kept; updated here.
+        counts: reason -> records left out, or odd but kept; counted up here.
 
     Raises:
         UserError: the file is missing, is not an array or is cut off, or a product's field is
@@ -66,14 +63,13 @@ def products(
 
 
 def attributes(path: Path) -> dict[str, dict]:
-    """Read an `items_ins_v2*.json`: asin -> those of three keys that its entry has.
+    """Read an `items_ins_v2*.json`: asin -> the part of its entry that this project uses.
 
-    The keys are `attributes` (tuple of phrases), `instruction` (text) and `instruction_attributes`
-    (tuple of phrases). Equal phrases are one object in memory: the full file has 1.18 M entries.
+    That is `attributes` (tuple of phrases), `instruction` (text) and `instruction_attributes`
+    (tuple of phrases), if present. Equal phrases share memory: the full file has 1.18 M entries.
 
     Raises:
-        UserError: the file is missing, is not an object or is cut off, or an entry has a wrong
-            type.
+        UserError: as `products`.
     """
     entries: dict[str, dict] = {}
     for asin, entry in _elements(path, b"{"):
@@ -95,12 +91,10 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
     limit. The key names the product; an entry's own asin is ignored.
 
     Args:
-        path: the file, a JSON object.
-        counts: reason -> number of instructions left out; updated here.
+        counts: reason -> instructions left out; counted up here.
 
     Raises:
-        UserError: the file is missing, is not an object or is cut off, or an instruction's field
-            is missing or of a wrong type.
+        UserError: as `products`.
     """
     instructions: dict[str, list[Instruction]] = {}
     for asin, entries in _elements(path, b"{"):
@@ -120,11 +114,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
 
 
 def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction:
-    """The synthetic instruction in an entry of `attributes`.
-
-    Raises:
-        UserError: the instruction has no `instruction_attributes`; the original refuses it too.
-    """
+    """The synthetic instruction in an entry of `attributes`; UserError if it asks for nothing."""
     wanted = entry.get("instruction_attributes")
     if not wanted:
         raise UserError(f"{asin}: instruction_attributes: an instruction needs at least one")
@@ -161,7 +151,10 @@ def _product(record: dict, entry: dict, place: str, counts: Counter[str]) -> Pro
 
 
 def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, ...]:
-    """One price, or the two ends of a range, in dollars; further prices are dropped."""
+    """One price, or the two ends of a range, in dollars; further prices are dropped.
+
+    A negative price loses its sign: like the original, this keeps only digits and dots.
+    """
     if not pricing:
         counts["product without a price: 100.0 dollars"] += 1
         return _NO_PRICE
@@ -176,7 +169,7 @@ def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, .
     return prices[:2]
 
 
-# The text may go on up to the next price.
+# Words such as "to" may stand between two prices.
 _PLAIN_PRICE = re.compile(r"\s*\d[\d,]*(\.\d+)?\s*(to|-|,)?\s*")
 
 
@@ -228,7 +221,7 @@ def _phrases(record: dict, key: str, place: str) -> tuple[str, ...]:
 
 
 class _Shallow:
-    """A file for the parser; it refuses brackets that nest deeper than those of real data.
+    """A file for the parser that refuses brackets nested deeper than those of real data.
 
     The parser's memory grows with the square of the depth: 200 kB of brackets would fill 50 GB.
     Brackets inside texts are counted too, so the reader resets `open` after every element.
@@ -240,11 +233,7 @@ class _Shallow:
         self.open = 0
 
     def read(self, size: int) -> bytes:
-        """The next bytes.
-
-        Raises:
-            UserError: too many brackets are open.
-        """
+        """The next bytes; UserError if too many brackets are open."""
         chunk = self._handle.read(size)
         self.open += sum(map(chunk.count, (b"[", b"{"))) - sum(map(chunk.count, (b"]", b"}")))
         if self.open > _DEEPEST:
@@ -253,7 +242,7 @@ class _Shallow:
 
 
 def _elements(path: Path, top: bytes) -> Iterator:
-    """Elements of a file's JSON array (top "["), or (key, value) pairs of its object (top "{").
+    """Yield the elements of a JSON array (top "["), or the (key, value) pairs of an object ("{").
 
     Raises:
         UserError: the file cannot be read, has another top level, is not JSON to its end, or is
@@ -280,7 +269,7 @@ def _elements(path: Path, top: bytes) -> Iterator:
             f"{path}: after entry {number}: text with half a surrogate pair, which is no character"
         ) from None
     except ijson.JSONError as error:
-        # The parser appends the text around the fault, over several lines.
+        # The parser's first line names the fault; the others show the text around it.
         reason = re.split(r"\n|\\n", str(error).removeprefix("b'"))[0]
         raise UserError(
             f"{path}: the JSON is broken or cut off after entry {number} ({reason})"

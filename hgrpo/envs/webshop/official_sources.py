@@ -1,8 +1,8 @@
 """Addresses of the official WebShop files.
 
-They come from `setup.sh` of princeton-nlp/WebShop; those of the trajectories, from issues 14 and 21
-there. The project publishes no checksums. Public copies of the Drive files elsewhere agree on those
-below. The manifest records the checksum of every file that was read.
+They come from `setup.sh` of princeton-nlp/WebShop and, for the trajectories, from its issues 14 and
+21. WebShop publishes no checksums. Those below are checksums of public copies, which agree. The
+manifest records the checksum of every file that was read.
 """
 
 from hgrpo.envs.source import Source

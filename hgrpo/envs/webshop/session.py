@@ -1,8 +1,9 @@
 """A shopper's session: its pages, and what its actions do.
 
 Actions are `search[words]`, on any page, and `click[text]`, with a text of the page in any case.
-All other actions change nothing and pay nothing. The original's hidden search commands are words
-here: `<r>` for random products, and `<a>`, `<c>`, `<q>` for all of an attribute, category or query.
+All other actions change nothing and pay nothing. The original has hidden search commands: `<r>` for
+random products, and `<a>`, `<c>`, `<q>` for all of an attribute, category or query. Here they are
+ordinary words.
 """
 
 import re
@@ -22,18 +23,13 @@ _TABS = {tab.lower(): tab for tab in pages.TABS}
 class Session:
     """A session over a shared shop; it holds only its own state.
 
-    Args:
-        shop: the shared, read-only catalogue and its search index.
-        goal: what to buy.
-        show_attributes: product pages have a tab of attributes.
-
     Attributes:
-        page: the current page.
+        page: the current page; `kind` is its kind, and only "index" has a search bar.
         clickables: text to click -> the piece of the page that it clicks.
-        kind: of the current page; only "index" shows a search bar.
-        number: of the current or latest page of results; pages count from 1.
-        chosen: option name -> value, for the open product.
+        number: number, from 1, of the current or latest page of results.
         item: the product that is open or was bought; None on search and result pages.
+        chosen: option name -> value, for that product.
+        opened: asins of the products opened since the search page.
         bought: the reward after the purchase, else None.
     """
 
@@ -46,7 +42,7 @@ class Session:
 
     @property
     def clicks(self) -> list[str]:
-        """The texts X of all admissible actions `click[X]`, in the page's order.
+        """Each text X of which `click[X]` is admissible, in the order of `clickables`.
 
         As in the original, no action can click the search bar, an empty text, or a text with an
         opening bracket or a line break.
@@ -64,7 +60,7 @@ class Session:
         return self._on_page() if self.kind == "results" else []
 
     def act(self, action: str) -> bool:
-        """Take an action. Return whether it was admissible; otherwise nothing changes.
+        """Take an action and return whether it was admissible; if not, nothing changes.
 
         Raises:
             RuntimeError: the session has ended with a purchase.
@@ -82,8 +78,8 @@ class Session:
         return False
 
     def _click(self, text: str, piece: pages.Piece) -> None:
-        # The original looks at the text first: an option value "buy now" buys. Only where no
-        # product is open may the text be a product's.
+        # As in the original, the text comes first: clicking an option value "buy now" buys. The
+        # buttons of a product count only while one is open, since an asin may have the same text.
         if text == pages.BUY.lower() and self.item is not None:
             wanted = self.shop.item(self.goal.row)
             self.bought = reward(self.item, wanted, self.goal, self.chosen)

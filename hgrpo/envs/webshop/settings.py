@@ -88,10 +88,7 @@ class ProductsSettings(Strict):
 
 
 class PanelsSettings(PanelSizes):
-    """Goals of each panel: the first ones are the test panel, the next validation, then training.
-
-    The defaults are the usual split of the official small set.
-    """
+    """Goals of each panel. The defaults are the usual split of the official small set."""
 
     test: int = Field(500, gt=0, description="test goals")
     validation: int = Field(1000, gt=0, description="validation goals")
@@ -102,7 +99,7 @@ class PanelsSettings(PanelSizes):
 
 
 class HabitsSettings(Strict):
-    """Habits of the scripted reader; they make demonstrations as poor as a study wants."""
+    """Habits of the scripted reader; with them a study chooses how poor demonstrations are."""
 
     forget_word: Share = Field(
         0.2, description="probability that a word of the instruction is left out of the search"

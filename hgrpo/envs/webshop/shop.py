@@ -1,7 +1,7 @@
 """A shop: catalogue and search index, read-only and shared by any number of sessions.
 
-As in the original, products with equal scores are listed by asin. The index holds the documents in
-that order, and a table maps them to the catalogue's rows.
+As in the original, products with equal scores are listed by asin. So the index holds the documents
+in the order of asins, and a table maps them to the catalogue's rows.
 """
 
 from functools import lru_cache
@@ -40,18 +40,18 @@ class Shop:
         self.search = lru_cache(maxsize=_KEPT_QUERIES)(self._search)
 
     def _search(self, words: str) -> list[int]:
-        """Rows of the best 50 hits, best first; callers must not change the list."""
+        """Rows of the best 50 hits, best first. Callers share the list and must not change it."""
         return self._rows[self._index.search(words, _HITS)].tolist()
 
     def _check(self, folder: Path) -> None:
-        """Refuse an index of another catalogue, which would silently list wrong products."""
+        """Refuse an index of another catalogue; otherwise searches would list wrong products."""
         sizes = len(self.catalogue), self._index.size, len(self._rows)
         if len(set(sizes)) > 1:
             raise UserError(
                 f"{folder}: {CATALOGUE} holds {sizes[0]} products, {INDEX} {sizes[1]} and "
                 f"{INDEX}/{_ROWS} {sizes[2]}; run the assets stage again"
             )
-        # The table is in the order of asins. A sample is enough: reading all rows would be slow.
+        # The table must follow the order of asins. A sample is read: reading all rows would be slow.
         places = np.linspace(0, sizes[0] - 1, min(sizes[0], _COMPARED)).astype(np.int64)
         asins = [self.catalogue.read(row).product.asin for row in self._rows[places].tolist()]
         if asins != sorted(asins):

@@ -5,10 +5,9 @@ listed, chooses all options of the goal that the page offers, and buys. Its rewa
 ceiling, which may be below 1.
 
 `Reader` knows the instruction and the pages, as an agent does. It searches for the instruction's
-words, opens the product that looks closest and is not too dear, and chooses the values that the
+words, opens the product that fits best and is not too dear, and chooses the values that the
 instruction names. It buys once the product's pages have shown enough of the words. When its
-patience ends it buys the best product it has opened. Its habits are settings, so that a study can
-make demonstrations as poor as it wants.
+patience ends, it buys the best product that it has opened.
 """
 
 import re
@@ -23,13 +22,13 @@ from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.settings import HabitsSettings
 
 _BRACKETS = str.maketrans("[]", "  ")
-# Words of instructions that describe nothing.
+# More words of instructions that say nothing about a product.
 _MORE = "or something these am be has shop help flavor name scent material style pack"
 _PHRASES = PLAIN | set(_MORE.split())
 
 
 def oracle(session: Session) -> str | None:
-    """The next action of who knows the product; None if the search does not find the product."""
+    """The oracle's next action; None if the search does not find the product."""
     if session.item is not None:
         offered = set(session.clicks)
         for wanted in session.goal.options:
@@ -48,13 +47,7 @@ def oracle(session: Session) -> str | None:
 
 
 class Reader:
-    """Plays a session, knowing what an agent knows.
-
-    Args:
-        session: at its start.
-        knobs: its habits.
-        rng: its draws.
-    """
+    """Plays a session from its start, knowing what an agent knows."""
 
     def __init__(self, session: Session, knobs: HabitsSettings, rng: np.random.Generator) -> None:
         self._session = session
@@ -79,7 +72,7 @@ class Reader:
         return self._on_product(session.item.product)
 
     def _open(self) -> str:
-        """Open a product of the page; the best one again once patience or products run out."""
+        """Open a product; once patience or new products run out, the best one of those seen."""
         session = self._session
         listed = [session.shop.item(row).product for row in session.listed]
         if not listed:
@@ -123,7 +116,7 @@ class Reader:
         return click(pages.PREVIOUS)
 
     def _match(self, text: str) -> float:
-        """Share of the instruction's words that occur in a text; a plural's singular counts."""
+        """Share of the instruction's words that occur in a text, with or without a final s."""
         if not self._words:
             return 1.0
         text = text.lower()
@@ -136,12 +129,12 @@ class Reader:
 
 
 def _shown(product: Product) -> str:
-    """The text of a product's own page: its title and the values of its options."""
+    """What a product's page says: its title and the values of its options."""
     return " ".join((product.title, *(v for values in product.options.values() for v in values)))
 
 
 def click(text: str) -> str:
-    """A click, spelt as on the page: the shop ignores case, and copying is easier for a model."""
+    """A click, spelt as on the page. The shop ignores case, but models copy what they see."""
     return f"click[{text}]"
 
 

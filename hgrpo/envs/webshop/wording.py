@@ -1,4 +1,4 @@
-"""The texts of a generated shop: descriptions of products, and requests of shoppers."""
+"""The texts of a generated shop: descriptions of products and requests of shoppers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,8 +40,8 @@ _OPENINGS = (
 )
 _CLOSINGS = ("", "", "Made for {use}.", "Great for {use}.", "A good pick for {use}.")
 
-# Synthetic instructions, and a shopper's own words. The goal builder appends options and price
-# limit, so no sentence ends with a full stop.
+# Synthetic instructions, and requests in a shopper's own words. A goal appends options and a price
+# limit to them, so no sentence ends with a full stop.
 INSTRUCTIONS = (
     "Find me {commas} {types}",
     "Find me {a_type} that is {ands}",
@@ -94,10 +94,9 @@ class Draft:
 def listing(draft: Draft, draws: Draws) -> dict:
     """A product's texts, by their keys in the official file.
 
-    A title has 5 to 8 words; one or two sentences follow, and 3 to 5 bullet points of 3 to 6 words.
-
-    One or two attributes are in the title. Most others are in a bullet point or in the description.
-    No text mentions an attribute that the product does not have.
+    The title has 5 to 8 words, the description one or two sentences, and each of the 3 to 5 bullet
+    points 3 to 6 words. The title has one or two of the attributes; most others are in a bullet
+    point or in the description. No text mentions an attribute that the product lacks.
     """
     order = draws.some(draft.attributes, len(draft.attributes))
     named = min(len(order), draws.between((1, 2)))
@@ -127,7 +126,7 @@ def _description(name: str, attribute: str, uses: tuple[str, ...], draws: Draws)
 
 def _bullet_points(attributes: list[str], uses: tuple[str, ...], draws: Draws) -> list[str]:
     count = draws.between((3, 5))
-    # At least one line mentions no attribute, as in any shop.
+    # At least one bullet point mentions no attribute, as in any shop.
     told = attributes[: count - 1]
     lines = [draws.pick(_TOLD).format(attribute=name, use=draws.pick(uses)) for name in told]
     lines += [line.format(use=draws.pick(uses)) for line in draws.some(_UNTOLD, count - len(told))]
@@ -141,12 +140,7 @@ def request(
     draws: Draws,
     option: tuple[str, str] | None = None,
 ) -> str:
-    """One of the sentences, about a product type with attributes.
-
-    Args:
-        sentences: `INSTRUCTIONS` or `WISHES`.
-        option: (name, value), which only `WISHES` mention.
-    """
+    """One of `INSTRUCTIONS` or `WISHES`, filled in; only `WISHES` name the option (name, value)."""
     commas = ", ".join(attributes)
     *before, last = attributes
     return draws.pick(sentences).format(
@@ -161,7 +155,7 @@ def request(
 
 
 def _article(phrase: str) -> str:
-    # The only initial vowel that takes "a" is the one of "uv resistant".
+    # Of all phrases that begin with a vowel, only "uv resistant" takes "a".
     return f"{'an' if phrase[0] in 'aeiou' and not phrase.startswith('uv ') else 'a'} {phrase}"
 
 
