@@ -122,9 +122,7 @@ def computations(
 ) -> list[Computation]:
     """The computations that all methods need; methods whose credit cannot differ share one.
 
-    Args:
-        credit: method -> its credit.
-        fitted: method -> folder of its fitted model.
+    `fitted` names the folder of a method's fitted model.
     """
     found: dict[str, Computation] = {}
     for name, config in credit.items():
@@ -151,10 +149,12 @@ def compute(
 ) -> None:
     """Fill in the credit of one computation.
 
+    If it asks a service that cannot be reached, only its note is filled in.
+
     Args:
-        computation: filled in. If it asks a service that cannot be reached, only its note is.
-        groups: from `groups_for`.
-        rollouts: the groups are the first ones of these.
+        computation: filled in.
+        groups: from `groups_for`, the first ones of `rollouts`.
+        rollouts: all of them.
         context: what assigners may use.
         on_done: called with the number of trajectories whenever some are done.
 
@@ -179,7 +179,7 @@ def compute(
             rows += [row for group in assign_all(assigner, part) for row in group]
             on_done(sum(len(group.trajectories) for group in part))
     except UserError as error:
-        # The other methods can still be compared without a service that cannot be reached.
+        # If the service cannot be reached, the other methods can still be compared.
         if not declared.may_be_unreachable:
             raise
         computation.note = f"left out: {error}"

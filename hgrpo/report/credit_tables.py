@@ -33,11 +33,7 @@ def write(
 ) -> None:
     """Write the tables and figures into `folder`; equal credit gives equal bytes.
 
-    Args:
-        plan: computations that are done.
-        rollouts: which they credited.
-        labels: method -> what people read, in the order they are shown.
-        folder: an existing folder.
+    `plan` holds the finished computations. Methods appear in the order of `labels`.
     """
     by_method = {name: c.values for c in plan for name in c.methods if c.values is not None}
     ordered = {name: by_method[name] for name in labels if name in by_method}

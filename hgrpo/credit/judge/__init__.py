@@ -23,10 +23,7 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
 
     Packages that only judging needs are imported here, so that reading a study needs none.
 
-    Args:
-        settings: the method's `credit:` section without `kind`.
-        context: `cache_dir` (folder of judge.sqlite, shared by the study's jobs) and
-            `environment` (its name) are used.
+    It uses the context's `environment` and `cache_dir`, where judge.sqlite lies.
 
     Raises:
         UserError: a package, the key, the environment's text or rubric, or the cache's folder is

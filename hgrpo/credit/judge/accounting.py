@@ -49,10 +49,6 @@ class Account:
     The caps hold for all jobs of a study. One statement checks them and changes the study's counts,
     so parallel jobs cannot pass a cap together. What a killed job had set aside stays counted.
 
-    Args:
-        settings: the model, its address, the prices and the caps.
-        database: the study's.
-
     Raises:
         UserError: the file cannot be used. The methods raise it too.
     """
@@ -124,7 +120,7 @@ class Account:
         )
 
     def settle(self, aside: float, dollars: float) -> None:
-        """Replace the dollars set aside for a call by its cost: 0 if the server refused it."""
+        """Replace the dollars set aside for a call by its cost; a refused call costs 0."""
         if dollars != aside:
             self._database.execute(
                 f"UPDATE spend SET dollars = dollars + (:dollars - :aside) WHERE {_HERE}",

@@ -23,15 +23,8 @@ class JudgeCredit(CreditAssigner):
     """Turn credit from a judge's scores.
 
     Trajectories without turns are not judged. A trajectory without a judgement gets uniform credit
-    (see `scores.credit`), counted by reason.
-
-    Args:
-        settings: the model to ask, and how scores become credit.
-        environment: its name.
-        text: what a judge must know about the environment.
-        cache: asked first; keeps every new judgement.
-        judge: asked for what the cache does not hold.
-        account: counts calls, tokens, dollars and fallbacks.
+    (see `scores.credit`), counted by reason. The judge is asked only for what the cache does not
+    hold, and the cache keeps every new judgement.
     """
 
     def __init__(
@@ -56,7 +49,7 @@ class JudgeCredit(CreditAssigner):
             self._version += f"+rubric-{text.rubric_version}"
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Credit of every turn: K float64 arrays of [T_k].
+        """Credit of every turn: K float64 arrays [T_k].
 
         Raises:
             UserError: too many trajectories got no judgement, the server refuses the key or does
@@ -113,7 +106,7 @@ class JudgeCredit(CreditAssigner):
         ]
 
     def _answers(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
-        """Key -> answer. Equal questions are asked once; everything is counted."""
+        """Answers by the key of their question. Equal questions are asked once; all are counted."""
         distinct = {question.key: question for question in questions}
         known = {key: self._cache.get(question) for key, question in distinct.items()}
         unknown = {key: distinct[key] for key, answer in known.items() if answer is None}

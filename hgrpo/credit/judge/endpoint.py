@@ -42,13 +42,7 @@ _MISTAKES = {
 
 
 class EndpointJudge:
-    """Sends prompts to one address and reads the scores in the answers; see `protocol.Judge`.
-
-    Args:
-        settings: model, address, time-out, retries, concurrency.
-        key: the API key; "" if the server needs none.
-        account: counts the calls and holds the study's caps.
-    """
+    """Sends prompts to one address and reads the scores in the answers; see `protocol.Judge`."""
 
     def __init__(self, settings: Settings, key: str, account: Account):
         self._settings = settings
@@ -91,12 +85,7 @@ class EndpointJudge:
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, prompt: Prompt) -> Judgement:
-        """The judgement of one prompt, after retries.
-
-        Raises:
-            CallError: a final refusal, a cap, or the failure of the last attempt.
-            UserError: the server refuses the key, or has no such model.
-        """
+        """The judgement of one prompt, after retries; raises the failure of the last attempt."""
         attempts = Retrying(
             stop=stop_after_attempt(self._settings.retries + 1),
             retry=retry_if_exception(_is_retried),

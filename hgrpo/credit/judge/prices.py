@@ -23,7 +23,7 @@ AT_OPENAI = {
 def known_price(model: str, base_url: str) -> tuple[float, float] | None:
     """The price of a model at an address, or None if it is unknown.
 
-    The list holds at OpenAI's address only. The offline rubric is free at every address.
+    The list applies only at OpenAI's address. The offline rubric is free at every address.
     """
     if model == rubric.MODEL:
         return (0.0, 0.0)

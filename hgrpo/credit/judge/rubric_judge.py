@@ -18,10 +18,6 @@ class RubricJudge:
 
     Calls and tokens are counted as those of a language model are, so that a study shows what a
     paid judge would have to read and write.
-
-    Args:
-        text: the environment's rules.
-        account: counts the calls and holds the study's caps.
     """
 
     def __init__(self, text: JudgeText, account: Account):

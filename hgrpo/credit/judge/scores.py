@@ -3,10 +3,8 @@
 import json
 import math
 from collections.abc import Sequence
-from typing import TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hgrpo.credit.judge.failures import CallError
 from hgrpo.credit.judge.settings import Normalisation, Variant
@@ -18,39 +16,13 @@ Scores = list[list[float]]
 """Raw scores in 0..10: one list per trajectory shown, one number per turn."""
 
 
-class _Entry(BaseModel):
-    """A part of an answer of the form of `prompts.answer_format`."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Turn(_Entry):
-    turn: int
-    score: int | float
-
-
-class _Trajectory(_Entry):
-    scores: list[_Turn]
-
-
-class _Numbered(_Trajectory):
-    trajectory: int
-
-
-class _Group(_Entry):
-    trajectories: list[_Numbered]
-
-
-Numbered = TypeVar("Numbered", _Turn, _Numbered)
-
-
 def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
     """The scores in an answer, in the order of the turns.
 
     Args:
         text: the answer, in the form of `prompts.answer_format`.
         turns: number of turns of each trajectory shown.
-        variant: `trajectory` (one trajectory) or `group`.
+        variant: what the call showed.
 
     Raises:
         CallError: "malformed" (not JSON of the requested form), "wrong_length" (not exactly one
@@ -60,20 +32,12 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
         answer = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise CallError("malformed", "the answer is not JSON") from None
-    try:
-        if variant == "trajectory":
-            shown = [_Trajectory.model_validate(answer)]
-        else:
-            entries = _Group.model_validate(answer).trajectories
-            shown = _in_order(entries, "trajectory", len(turns))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise CallError("malformed", f"the answer's {place or 'form'}: {first['msg']}") from None
-    return [
-        [_in_range(entry.score) for entry in _in_order(row.scores, "turn", length)]
-        for row, length in zip(shown, turns, strict=True)
-    ]
+    if variant == "trajectory":
+        (length,) = turns
+        return [_turns(_only(answer, "scores"), length)]
+    lists = _only(answer, "trajectories")
+    in_order = _by_index(lists, "trajectory", "scores", len(turns))
+    return [_turns(entries, length) for entries, length in zip(in_order, turns, strict=True)]
 
 
 def check(scores: Scores, turns: Sequence[int]) -> None:
@@ -128,12 +92,30 @@ def _share(row: Sequence[float] | None, length: int, value: float) -> np.ndarray
     return np.array(row, dtype=np.float64) / total * value
 
 
-def _in_order(entries: list[Numbered], index: str, length: int) -> list[Numbered]:
-    """The entries by their index; the indices must be 0..length-1."""
-    found = {getattr(entry, index): entry for entry in entries}
+def _turns(entries: object, length: int) -> list[float]:
+    return [_in_range(score) for score in _by_index(entries, "turn", "score", length)]
+
+
+def _by_index(entries: object, index: str, value: str, length: int) -> list:
+    """Values of a list of {index, value} objects in order; the indices must be 0..length-1."""
+    if not isinstance(entries, list):
+        raise CallError("malformed", f"no list of {index}s")
+    found = {}
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.keys() != {index, value}:
+            raise CallError("malformed", f"an entry is not an object of {index} and {value}")
+        if type(entry[index]) is not int:
+            raise CallError("malformed", f"a {index} is not an integer")
+        found[entry[index]] = entry[value]
     if len(entries) != length or found.keys() != set(range(length)):
         raise CallError("wrong_length", f"not exactly one entry for each of {length} {index}s")
     return [found[i] for i in range(length)]
+
+
+def _only(answer: object, key: str) -> object:
+    if not isinstance(answer, dict) or answer.keys() != {key}:
+        raise CallError("malformed", f"the answer is not an object of {key}")
+    return answer[key]
 
 
 def _in_range(score: object) -> float:

@@ -10,7 +10,7 @@ from typing import get_args
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.faults import FAULTS, FaultPlan
 from hgrpo.credit.judge.prompts import answer_format
-from hgrpo.credit.judge.record import RubricError, read
+from hgrpo.credit.judge.record import read
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
@@ -145,14 +145,13 @@ def complete(body: bytes, fault: str | None = None) -> dict:
     if model != rubric.MODEL:
         said = f"only {rubric.MODEL!r} is served, not {model!r}"
         raise RefusalError(said, 404, "model_not_found")
-    variants = [known for known in get_args(Variant) if asked == answer_format(known)]
-    if not variants:
+    variant = next((known for known in get_args(Variant) if asked == answer_format(known)), None)
+    if variant is None:
         raise RefusalError("response_format asks for another form than scores")
-    (variant,) = variants
     try:
         environment, goal, records = read(message)
         scores = rubric.judge(load(environment).judge_text(), goal, records)
-    except (RubricError, UserError) as error:
+    except UserError as error:
         raise RefusalError(str(error)) from None
     if variant == "trajectory" and len(scores) != 1:
         raise RefusalError(

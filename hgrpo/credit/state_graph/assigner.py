@@ -75,7 +75,7 @@ class StateGraphCredit(CreditAssigner):
 def graphs(
     trajectories: Sequence[Trajectory], turns: Turns, settings: Settings
 ) -> Callable[[Key], Graph]:
-    """Gives the graph whose states a key tells apart; builds each once, however many terms ask."""
+    """A function from a key to its graph; it builds each graph once, however many terms use it."""
     rules = settings.timeout, settings.failure
     ends = observed_ends(turns, *rules)
     ended = turns.rollout[ends].tolist()

@@ -34,7 +34,7 @@ class Correlation:
 
 
 class Tally:
-    """Counts over groups."""
+    """Adds up what the log says about the groups since the last report."""
 
     def __init__(self, settings: Settings) -> None:
         self._weight = settings.trajectory.weight
@@ -51,10 +51,10 @@ class Tally:
         gigpo: np.ndarray,
         grpo: np.ndarray,
     ) -> None:
-        """Count one group.
+        """Count one group of N turns.
 
         Args:
-            turns: N turns of the group.
+            turns: of the group.
             graph: of the first term that looks at states.
             parts: credit of each term.
             step: mixture of the terms [N].

@@ -276,7 +276,7 @@ class Settings(CreditSettings):
                 )
 
     def _check_ends(self) -> None:
-        """Refuse a rule for ends that nothing reads, or that leaves a value open."""
+        """Refuse a rule for last turns that nothing reads, or that leaves a value undetermined."""
         values = {term.value for term in self.terms}
         given = ", ".join(sorted(values)) or "no terms"
         if self.timeout == "drop" and not (values and values <= {"bellman", "dist"}):
@@ -286,7 +286,7 @@ class Settings(CreditSettings):
         if self.timeout == "clamp" and values != {"bellman"}:
             raise ValueError(f"timeout: clamp with value: {given}; only bellman backs values up")
         reads = any(term.reads_successors for term in self.terms)
-        # A loop without a way out leaves the fixed point open.
+        # With gamma 1, a loop without a way out has no single fixed point.
         open_ended = any(term.value == "bellman" and term.gamma == 1 for term in self.terms)
         for rule in (f"timeout: {self.timeout}", f"failure: {self.failure}"):
             if rule.endswith(("observed", "clamp")) and not reads:

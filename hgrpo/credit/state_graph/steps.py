@@ -22,13 +22,8 @@ def step_credit(
 
     It is nan for a turn whose successor is unknown, unless turns that it is pooled with have one.
 
-    Args:
-        term: which credit, and how it is pooled.
-        settings: scale, and what an inadmissible action costs.
-        turns: N of them.
-        graph: of the same turns.
-        values: of the term; None for `traj`, which needs none.
-        rollout: advantage of each turn's rollout [N]; read by `traj` alone.
+    Credit `traj` alone reads `rollout`, the advantage of each turn's rollout [N], and needs no
+    values.
     """
     own = term.credit == "traj"
     raw = rollout if own else _value_credit(term, settings, turns, graph, values)

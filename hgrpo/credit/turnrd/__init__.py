@@ -41,19 +41,9 @@ def fit(
     out: Path,
     show: Progress,
 ) -> str:
-    """Fit on the rounds so far; write model.safetensors, model.json and train_log.json.
+    """Fit on the rounds so far, as `hgrpo.credit.kinds` asks of a fit.
 
-    Args:
-        settings: of the method.
-        rounds: folders of all rounds so far.
-        previous: folder of an earlier fit; read only with `fit.warm_start`.
-        seed: of the run.
-        round: number of the last round in `rounds`.
-        out: folder to write into.
-        show: called with the number of epochs, then once after every epoch.
-
-    Returns:
-        A line that says how the fit went.
+    `previous` is read only with `fit.warm_start`. `show` is called with the number of epochs.
 
     Raises:
         UserError: rounds or the previous model cannot be used, or a loss is not finite.

@@ -20,10 +20,8 @@ from hgrpo.credit.turnrd.settings import Settings
 class TurnRDCredit(CreditAssigner):
     """Reads credit out of a fitted model; without one, turns share the return equally.
 
-    Args:
-        settings: of the method.
-        context: its `fitted` folder holds the model of the previous round; None in the first.
-        targets: plays counterfactuals of every group; their verdicts teach the next fit.
+    The context's `fitted` folder holds the model of the previous round; it is None in the first.
+    `targets` plays counterfactuals of every group; their verdicts teach the next fit.
     """
 
     def __init__(

@@ -204,7 +204,7 @@ def _epoch(
 def _batches(
     model: TurnRD, rows: Sequence[ReplayRow], settings: FitSettings
 ) -> Iterator[tuple[Sequence[ReplayRow], Decomposition, dict[str, Tensor]]]:
-    """The rows batch by batch, with what the model says of them and its losses."""
+    """Yield the rows of each batch, the model's output for them, and its losses."""
     for start in range(0, len(rows), settings.batch):
         part = rows[start : start + settings.batch]
         batch, targets = make_batch(part, settings)

@@ -1,4 +1,4 @@
-"""What TurnRD's losses compare with: returns, values, and verdicts of counterfactuals."""
+"""The targets of TurnRD's losses: returns, values, and verdicts of counterfactuals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
