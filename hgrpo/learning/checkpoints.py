@@ -37,7 +37,7 @@ class Checkpoints:
     """The newest finished step of a run, kept in a folder that `locked_scratch` holds.
 
     Args:
-        folder: the folder. A run may keep other files of its steps there too.
+        folder: also holds other files of the steps, such as a round's trajectories.
         every_s: seconds that must pass between two saved steps. The outcome does not depend on
             it: a resumed run repeats the steps since the last one that was saved.
     """
@@ -48,12 +48,7 @@ class Checkpoints:
         self._saved_at = monotonic()
 
     def save(self, trained: Trained, rows: Sequence[dict]) -> None:
-        """Keep the state after step len(rows) - 1, if enough time has passed.
-
-        Args:
-            trained: the learner.
-            rows: the log rows of all steps so far.
-        """
+        """Keep the state after the last step in `rows`, if `every_s` seconds have passed."""
         if monotonic() - self._saved_at < self._every_s:
             return
         newest = step_folder(self.folder, len(rows) - 1)

@@ -21,7 +21,7 @@ def write_round(played: Round, config: Mapping, elapsed_s: float, folder: Path) 
         played: a round whose steps are finished.
         config: the stage's settings, for the log.
         elapsed_s: seconds the round took in this process.
-        folder: exists and is empty.
+        folder: to fill.
     """
     learner, rows = played.learner, played.rows
     learner.policy.save_adapter(folder / "adapter")
@@ -42,12 +42,7 @@ def write_round(played: Round, config: Mapping, elapsed_s: float, folder: Path) 
 
 
 def totals(rows: Sequence[Mapping]) -> dict:
-    """Sums and means over a round's log rows.
-
-    Returns:
-        Sums, `mean_reward` of the first and of the last tenth of the steps, the mean norm of the
-        gradient (None if no step was taken), and under `counts` the sums of `_COUNTS`.
-    """
+    """Sums and means over a round's log rows; `mean_grad_norm` is None if no step was taken."""
     tenth = max(1, len(rows) // 10)
     norms = [row["grad_norm"] for row in rows if row["grad_norm"] is not None]
 

@@ -19,11 +19,8 @@ _ROWS = "rows.json"
 def locked_scratch(root: Path, key: str) -> Iterator[Path]:
     """The folder `root/key`, held by this process alone; removed when the block succeeds.
 
-    Folders of other keys under `root` belong to superseded runs and are removed.
-
-    Args:
-        root: the run's scratch folder.
-        key: from `resume_key`.
+    Folders of other keys under `root` belong to superseded runs and are removed. The key comes from
+    `resume_key`.
 
     Raises:
         UserError: another process holds it.
