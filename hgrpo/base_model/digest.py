@@ -26,9 +26,9 @@ def companions_digest(folder: Path) -> str:
 
 
 def write_summary(folder: Path, vocabulary: int, **more: object) -> dict:
-    """Describe the base in `folder` in its `summary.json`, and return the description.
+    """Write the `summary.json` of the base in `folder`, and return it.
 
-    `vocabulary` is the number of the tokenizer's tokens, `more` holds further entries.
+    `vocabulary` is the number of tokens that the tokenizer knows. `more` are further entries.
     """
     weights = folder / WEIGHTS
     beside = companions_digest(folder)
@@ -46,11 +46,11 @@ def write_summary(folder: Path, vocabulary: int, **more: object) -> dict:
 
 
 def base_digest(folder: Path) -> str:
-    """The digest (16 hex digits) of the base in `folder`, as its `summary.json` records it.
+    """The digest (16 hex digits) that the `summary.json` in `folder` records.
 
     Raises:
-        UserError: naming the file: the summary is missing or damaged, or the weights have another
-            size than it records.
+        UserError: naming the file: the summary is missing or damaged, or it records another size of
+            the weights than they have.
     """
     summary = _read_summary(folder)
     size = (folder / WEIGHTS).stat().st_size

@@ -59,7 +59,7 @@ def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> fl
 def group_advantages(
     group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
-    """Turn credit, K arrays of shape [T_k], into advantages; note both on the group's turns.
+    """Make advantages of credit, K arrays of shape [T_k], and note both on the group's turns.
 
     Raises:
         ValueError: credit is not one number per turn.

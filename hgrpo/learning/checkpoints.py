@@ -9,7 +9,7 @@ from typing import Protocol
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.errors import UserError
-from hgrpo.learning.scratch import finished_steps, rows_file, step_folder, step_folders
+from hgrpo.learning.scratch import rows_file, step_folder, step_folders
 from hgrpo.learning.state_file import read_state, write_state
 
 _STATE = "learner.pt"
@@ -38,8 +38,8 @@ class Checkpoints:
 
     Args:
         folder: also holds other files of the steps, such as a round's trajectories.
-        every_s: seconds that must pass between two saved steps. The outcome does not depend on
-            it: a resumed run repeats the steps since the last one that was saved.
+        every_s: least time between two saved steps, in seconds. A resumed run repeats the steps
+            since the last saved one, so the outcome does not depend on it.
     """
 
     def __init__(self, folder: Path, every_s: float = 0.0):
@@ -83,7 +83,7 @@ class Checkpoints:
     @property
     def finished(self) -> int:
         """Number of steps that need not be repeated."""
-        return finished_steps(self.folder)
+        return max((int(path.name[-5:]) + 1 for path in step_folders(self.folder)), default=0)
 
 
 def _read_rows(path: Path) -> list[dict]:

@@ -12,6 +12,7 @@ from hgrpo.trajectories.store import join_steps
 
 # Columns of the log whose sums over the round the summary tells.
 _COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "context_overflow")
+_TOTALS = ("groups", "trajectories", "turns", "action_tokens", "forward_tokens")
 
 
 def write_round(played: Round, config: Mapping, elapsed_s: float, folder: Path) -> None:
@@ -54,11 +55,7 @@ def totals(rows: Sequence[Mapping]) -> dict:
 
     return {
         "n_steps": len(rows),
-        "total_groups": total("n_groups"),
-        "total_trajectories": total("n_trajectories"),
-        "total_turns": total("n_turns"),
-        "total_action_tokens": total("n_action_tokens"),
-        "total_forward_tokens": total("n_forward_tokens"),
+        **{f"total_{name}": total(f"n_{name}") for name in _TOTALS},
         "mean_reward_first_10pct": mean(rows[:tenth]),
         "mean_reward_last_10pct": mean(rows[-tenth:]),
         "mean_grad_norm": sum(norms) / len(norms) if norms else None,

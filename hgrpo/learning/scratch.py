@@ -53,11 +53,6 @@ def step_folders(folder: Path) -> list[Path]:
     return sorted(folder.glob("step_*"))
 
 
-def finished_steps(folder: Path) -> int:
-    """Number of steps up to the newest one that is kept."""
-    return max((int(path.name[-5:]) + 1 for path in step_folders(folder)), default=0)
-
-
 def rows_file(step: Path) -> Path:
-    """The log rows of all steps up to that of a step's folder."""
+    """The file in a step's folder with the log rows of all steps so far."""
     return step / _ROWS

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 from hgrpo.trajectories.trajectory import Trajectory
 
 TURNS_FILE, SEQUENCES_FILE = "turns.parquet", "sequences.parquet"
@@ -168,8 +168,7 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
     except FileNotFoundError:
         raise UserError(f"{path}: missing") from None
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path}: not a table of a round ({reason})") from None
+        raise UserError(f"{path}: not a table of a round ({one_line(error)})") from None
 
 
 def _check_columns(path: Path, schema: pa.Schema, columns: Sequence[str]) -> None:
