@@ -16,6 +16,8 @@ from pathlib import Path
 from hgrpo.atomic import atomic_folder
 from hgrpo.errors import UserError
 
+_END = bytes(2 * tarfile.BLOCKSIZE)
+
 
 def pack(folder: Path, names: Iterable[str], target: Path) -> None:
     """Write the files and folders `names` of `folder` into an archive.
@@ -95,6 +97,10 @@ def _extract(archive: Path, folder: Path) -> None:
         _check_end(archive)
         with tarfile.open(archive, "r:") as opened:
             opened.extractall(folder, filter="data")
+            # The library takes a damaged or cut header for the end, which is two empty blocks.
+            opened.fileobj.seek(opened.offset)
+            if opened.fileobj.read(len(_END)) != _END:
+                raise tarfile.ReadError("it is cut off, or one of its headers is damaged")
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise UserError(f"{archive}: damaged archive ({error}); delete it and run again") from None
 

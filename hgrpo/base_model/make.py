@@ -42,8 +42,8 @@ def build(
         texts: environment text that the tokenizer is made from.
         cut: how the tokenizer cuts text into pieces.
         seed: of the initial weights.
-        out: folder to fill.
-        pretrain: trains the model in a folder in place; rows with the loss of each step.
+        out: an empty folder.
+        pretrain: trains the model in a folder in place; returns a row with the loss of each step.
 
     Raises:
         UserError: `max_vocab` has no room for the tokenizer.

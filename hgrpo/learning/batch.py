@@ -19,8 +19,7 @@ class TrainingSequence:
     """One trajectory as the trainer sees it.
 
     Attributes:
-        token_ids: the whole sequence.
-        spans: [start, end) of its sampled parts.
+        spans: [start, end) of the sampled parts.
         behaviour: float32 [N], the engine's log-prob of each sampled token.
         advantages: float32 [N].
         reference: float32 [N], log-probs of the reference policy; filled once per batch.
@@ -60,13 +59,7 @@ def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> fl
 def group_advantages(
     group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
-    """Turn credit into advantages, and note both on the group's turns.
-
-    Args:
-        group: K trajectories of T_k turns.
-        credit: K arrays of shape [T_k].
-        method: its alpha, norms and dead-group rule are read.
-        training: its penalty for inadmissible actions is read.
+    """Make advantages of credit, K arrays of shape [T_k], and note both on the group's turns.
 
     Raises:
         ValueError: credit is not one number per turn.
@@ -88,7 +81,7 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
     """The trajectories' sequences, with each turn's advantage on all of its sampled tokens.
 
     Raises:
-        RuntimeError: a trajectory has not one log-prob per sampled token.
+        RuntimeError: a trajectory's log-probs are not as many as its sampled tokens.
     """
     sequences = []
     for trajectory in trajectories:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.errors import UserError
-from hgrpo.learning.scratch import finished_steps, rows_file, step_folder, step_folders
+from hgrpo.learning.scratch import rows_file, step_folder, step_folders
 from hgrpo.learning.state_file import read_state, write_state
 
 _STATE = "learner.pt"
@@ -37,9 +37,9 @@ class Checkpoints:
     """The newest finished step of a run, kept in a folder that `locked_scratch` holds.
 
     Args:
-        folder: the folder. A run may keep other files of its steps there too.
-        every_s: seconds that must pass between two saved steps. The outcome does not depend on
-            it: a resumed run repeats the steps since the last one that was saved.
+        folder: also holds other files of the steps, such as a round's trajectories.
+        every_s: least time between two saved steps, in seconds. A resumed run repeats the steps
+            since the last saved one, so the outcome does not depend on it.
     """
 
     def __init__(self, folder: Path, every_s: float = 0.0):
@@ -48,12 +48,7 @@ class Checkpoints:
         self._saved_at = monotonic()
 
     def save(self, trained: Trained, rows: Sequence[dict]) -> None:
-        """Keep the state after step len(rows) - 1, if enough time has passed.
-
-        Args:
-            trained: the learner.
-            rows: the log rows of all steps so far.
-        """
+        """Keep the state after the last step in `rows`, if `every_s` seconds have passed."""
         if monotonic() - self._saved_at < self._every_s:
             return
         newest = step_folder(self.folder, len(rows) - 1)
@@ -88,7 +83,7 @@ class Checkpoints:
     @property
     def finished(self) -> int:
         """Number of steps that need not be repeated."""
-        return finished_steps(self.folder)
+        return max((int(path.name[-5:]) + 1 for path in step_folders(self.folder)), default=0)
 
 
 def _read_rows(path: Path) -> list[dict]:

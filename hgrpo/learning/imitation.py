@@ -21,7 +21,7 @@ _MAX_GRAD_NORM = 1.0
 
 @dataclass(frozen=True)
 class Example:
-    """A token sequence and its [start, end) parts that the loss is computed on; start >= 1."""
+    """A token sequence, and the [start, end) parts on which the loss is computed; start >= 1."""
 
     token_ids: list[int]
     spans: list[tuple[int, int]]

@@ -23,9 +23,6 @@ def ppo_clip(
     "DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
     https://arxiv.org/abs/2503.14476.
 
-    Returns:
-        Terms [N] of the loss, to be minimised.
-
     Raises:
         ValueError: the shapes differ.
     """
@@ -38,11 +35,9 @@ def ppo_clip(
 def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     """exp(d) - 1 - d with d = reference - logprobs: the k3 estimate of KL(policy || reference).
 
-    It is at least 0, is 0 where the two agree, and is unbiased under samples of the policy.
+    In nats. It is at least 0, is 0 where the two agree, and is unbiased under samples of the
+    policy.
     Schulman 2020, "Approximating KL Divergence", http://joschu.net/blog/kl-approx.html.
-
-    Returns:
-        Terms [N], in nats.
 
     Raises:
         ValueError: the shapes differ.
@@ -59,13 +54,8 @@ def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
     al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
     https://fengyao.notion.site/off-policy-rl, use it between engine and trainer.
 
-    Args:
-        old: the trainer's log-probs under the weights that played.
-        behaviour: the engine's log-probs under the same weights.
-        cap: largest weight.
-
-    Returns:
-        Weights [N], without gradient.
+    `old` are the trainer's log-probs under the weights that played, `behaviour` the engine's. The
+    weights carry no gradient.
 
     Raises:
         ValueError: the shapes differ.

@@ -19,8 +19,8 @@ def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
 
     AdamW is Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization",
     https://arxiv.org/abs/1711.05101. Embeddings and the head stay with it, as the authors of Muon
-    advise (https://kellerjordan.github.io/posts/muon/). Muon's products have the type of the
-    training passes.
+    advise (https://kellerjordan.github.io/posts/muon/). Muon computes in the type of the training
+    passes.
     """
     hidden, rest = [], []
     for name, parameter in policy.trainable:

@@ -34,12 +34,8 @@ def pretrain(
 
     The stream ("pretrain", seed) chooses `tiny.pretrain_trajectories` of the demonstrations.
 
-    Args:
-        config: of the model; `tiny` is set.
-        demonstrations: rows of `read_demonstrations`.
-        seed: of the choice, and of the order of examples.
-        folder: of the model; `tiny.max_positions` bounds the length of an example.
-        on_step: called after each step with its row and the number of all steps.
+    It takes examples of at most `tiny.max_positions` tokens. `on_step` is called after each step
+    with its row and the number of all steps.
     """
     policy = load_policy(config.model_copy(update={"adapt": "full"}), folder)
     order = generator("pretrain", seed).permutation(len(demonstrations))

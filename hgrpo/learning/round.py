@@ -55,14 +55,11 @@ class Round:
     rows: list[dict] = field(default_factory=list)
 
     def run(self, on_step: Callable[[dict], None], on_trajectory: Callable[[], None]) -> list[dict]:
-        """Play the steps that are left.
+        """Play the steps that are left; the log rows of all steps, earlier processes' included.
 
         Args:
             on_step: called with each new log row.
             on_trajectory: called when this process has finished a trajectory.
-
-        Returns:
-            The log rows of all steps, those of earlier processes included.
 
         Raises:
             TrainingError: training cannot go on; the finished steps are kept.

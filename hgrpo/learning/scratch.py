@@ -19,11 +19,8 @@ _ROWS = "rows.json"
 def locked_scratch(root: Path, key: str) -> Iterator[Path]:
     """The folder `root/key`, held by this process alone; removed when the block succeeds.
 
-    Folders of other keys under `root` belong to superseded runs and are removed.
-
-    Args:
-        root: the run's scratch folder.
-        key: from `resume_key`.
+    Folders of other keys under `root` belong to superseded runs and are removed. The key comes from
+    `resume_key`.
 
     Raises:
         UserError: another process holds it.
@@ -56,11 +53,6 @@ def step_folders(folder: Path) -> list[Path]:
     return sorted(folder.glob("step_*"))
 
 
-def finished_steps(folder: Path) -> int:
-    """Number of steps up to the newest one that is kept."""
-    return max((int(path.name[-5:]) + 1 for path in step_folders(folder)), default=0)
-
-
 def rows_file(step: Path) -> Path:
-    """The log rows of all steps up to that of a step's folder."""
+    """The file in a step's folder with the log rows of all steps so far."""
     return step / _ROWS

@@ -48,9 +48,8 @@ class RoundInputs:
     """The folders that a round starts from.
 
     Attributes:
-        panels: the file of the tasks' panels.
+        panels: this one is a file.
         tasks: folder of the tasks' files.
-        base: the base model.
         sft: the SFT policy, which the KL penalty anchors to.
         policy: the policy to go on from; it may hold the state of the optimiser.
         fitted: what the fit after the previous round wrote; None without one.
@@ -96,14 +95,7 @@ def set_up(
     checkpoints: Checkpoints,
     ranks: Ranks = ALONE,
 ) -> Round:
-    """A round that is ready to run.
-
-    Args:
-        id: which round it is.
-        settings: of the study.
-        inputs: checked by `check_inputs`.
-        checkpoints: of this round; it resumes after the last finished step.
-        ranks: the processes that share the round.
+    """A round that is ready to run, from inputs that `check_inputs` has passed.
 
     Raises:
         UserError: the model cannot be loaded, or the engine cannot play it.

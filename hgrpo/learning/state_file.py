@@ -29,11 +29,7 @@ def write_state(state: Mapping[str, object], path: Path) -> None:
 
 
 def read_state(path: Path, keys: Collection[str]) -> dict:
-    """Read what `write_state` wrote. Only tensors and plain values are unpickled.
-
-    Args:
-        path: the file.
-        keys: the keys that the mapping must have, all of them and no other.
+    """Read what `write_state` wrote: a mapping with these keys, of tensors and plain values.
 
     Raises:
         UserError: the file is missing, holds something else, or has a damaged byte that matters.

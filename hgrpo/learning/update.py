@@ -125,10 +125,10 @@ class Learner:
         return float(kl_k3(behaviour, reference).mean())
 
     def _correct_importance(self, sequences: Sequence[TrainingSequence]) -> dict[str, float]:
-        """With `importance_cap`, note the trainer's log-probs before the first step.
+        """If importance is corrected, note the trainer's log-probs before the first step.
 
         Returns:
-            Diagnostics of the importance weights and, if they were computed, of the mismatch
+            Diagnostics of the importance weights and, if importance is corrected, of the mismatch
             between engine and trainer.
         """
         cap = self.training.importance_cap
@@ -293,7 +293,7 @@ class Learner:
 
 
 def _over_steps(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Means over optimiser steps, but the largest `ratio_max` and the smallest `ess`."""
+    """Means over the optimiser steps; of `ratio_max` the largest, of `ess` the smallest."""
     row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
     row["ratio_max"] = max(step["ratio_max"] for step in steps)
     row["ess"] = min(step["ess"] for step in steps)

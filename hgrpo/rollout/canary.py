@@ -13,7 +13,7 @@ from hgrpo.streams import generator
 # Both sides compute in float32, so only the order of their sums differs.
 _TOLERANCE = 1e-3
 _PROBES, _PROBE_TOKENS = 4, 24
-# Least ratio of two distances that counts as nearer to the untrained policy.
+# An engine this many times nearer to the untrained policy than to the trainer was not updated.
 _NEARER = 2.0
 
 

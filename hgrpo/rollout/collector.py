@@ -21,7 +21,6 @@ class Start:
     """Where an episode begins.
 
     Attributes:
-        task: the task to play.
         rollout: index of the episode among the task's rollouts.
         stream: key of the conversation's random stream.
         last_turn: number of turns after which the episode is cut off.

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 from hgrpo.trajectories.trajectory import Trajectory
 
 TURNS_FILE, SEQUENCES_FILE = "turns.parquet", "sequences.parquet"
@@ -145,12 +145,7 @@ def concatenate(parts: Sequence[Path], target: Path) -> None:
 def read_turns(
     path: Path, columns: Sequence[str] = TURNS.names, step: int | None = None
 ) -> pa.Table:
-    """The columns asked for of a turns.parquet.
-
-    Args:
-        path: the file.
-        columns: names from `TURNS`; only these are loaded.
-        step: load only the rows of this step.
+    """The columns asked for of a turns.parquet; the rows of one step if `step` is given.
 
     Raises:
         UserError: the file is missing, cut off or not a table of turns.
@@ -173,8 +168,7 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
     except FileNotFoundError:
         raise UserError(f"{path}: missing") from None
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path}: not a table of a round ({reason})") from None
+        raise UserError(f"{path}: not a table of a round ({one_line(error)})") from None
 
 
 def _check_columns(path: Path, schema: pa.Schema, columns: Sequence[str]) -> None:
@@ -191,13 +185,8 @@ def _check_columns(path: Path, schema: pa.Schema, columns: Sequence[str]) -> Non
 def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
     """The vectors in a cell of `embeddings` or `goal_embedding`: float16 [rows, D], or None.
 
-    Args:
-        data: the cell.
-        rows: number of vectors in it.
-        where: file and trajectory, for the error.
-
     Raises:
-        UserError: the cell cannot hold that many vectors of equal width.
+        UserError: naming `where`: the cell cannot hold that many vectors of equal width.
     """
     if data is None:
         return None

@@ -55,11 +55,9 @@ class Decoder:
     """The model's weights as plain tensors, and a cache of `slots` rows of `max_length` positions.
 
     Args:
-        config: of the model.
         slots: number of cache rows.
         max_length: positions of a row.
-        device: where weights and cache are held.
-        dtype: type of weights and cache.
+        device, dtype: of weights and cache.
 
     Raises:
         UserError: the decoder does not run such models, or memory cannot hold the cache.
@@ -255,8 +253,7 @@ class _AttentionGroup:
     Args:
         rows: for each row its cache slot, the place of its first new token among the packed tokens,
             its number of new tokens, and the position of the first of them.
-        device: of the cache.
-        dtype: of the cache.
+        device, dtype: of the cache.
     """
 
     def __init__(
