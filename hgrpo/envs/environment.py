@@ -6,7 +6,7 @@ stage's code hash covers only the methods that the stage calls.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -19,7 +19,7 @@ from hgrpo.envs.base import Task, TextEnv
 from hgrpo.errors import UserError
 
 if TYPE_CHECKING:
-    from hgrpo.credit.judge.text import JudgeText
+    from hgrpo.envs.judge_text import JudgeText
 
 
 class PanelSizes(Strict):
@@ -113,14 +113,14 @@ class Environment(ABC):
         self,
         settings: EnvSettings,
         tasks: Path,
-        panel: list[Task],
+        panels: Mapping[str, list[Task]],
         seed: int,
         skipped: Counter[str],
     ) -> Iterator[dict]:
         """Yield the expert's trajectories as rows, see `hgrpo.envs.demonstration.play`.
 
         Args:
-            panel: the training tasks.
+            panels: split -> tasks. The expert plays those of "train".
             skipped: as in `make_tasks`, for trajectories.
         """
 

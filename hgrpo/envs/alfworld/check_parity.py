@@ -18,7 +18,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_file
-from hgrpo.cli.entry import run
+from hgrpo.command import run
 from hgrpo.envs.alfworld.gamefile import list_games
 from hgrpo.envs.alfworld.parity import GameReport, check_games
 from hgrpo.envs.alfworld.textworld_engine import require_textworld

@@ -31,8 +31,8 @@ The first line that fits counts.
 import re
 from collections.abc import Callable
 
-from hgrpo.credit.judge.text import JudgeText, Turns
 from hgrpo.envs.alfworld.vocabulary import TOOLS, kind_of
+from hgrpo.envs.judge_text import JudgeText, Turns
 
 _NAME = r"([a-z]+ \d+)"
 _SHOWN = re.compile(rf"\ban? {_NAME}")

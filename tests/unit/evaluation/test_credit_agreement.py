@@ -1,7 +1,7 @@
 """The command on a toy round: every kind of assigner, its tables, its pictures, its mistakes."""
 
 import json
-import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +14,7 @@ from tiny_policy import HallEnv, hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.cli import credit_agreement
+from hgrpo.archive import pack
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.make import make_assigner
 from hgrpo.credit.section import CreditConfig
@@ -24,6 +24,8 @@ from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.envs.panels import write_panels
 from hgrpo.errors import UserError
 from hgrpo.report.credit_tables import CREDITS
+from hgrpo.stages import credit_agreement
+from hgrpo.stages.job import Job
 from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 
 TASKS = hall_tasks(8)
@@ -63,10 +65,12 @@ def study(tmp_path_factory):
     (root / "assets").mkdir()
     panels = {"train": TASKS[:6], "validation": TASKS[6:7], "test": TASKS[7:]}
     write_panels(root / "assets/panels.json", panels)
-    (root / "fit").mkdir()
+    pack(root / "assets", [], root / "assets/tasks.tar")
+    fit = root / "fitted/seed_11/round_1"
+    fit.mkdir(parents=True)
     settings = Settings(**{key: value for key, value in TURNRD.items() if key != "kind"})
     model = build_model(settings.model, policy.causal_lm.config.hidden_size, 1)
-    save_model(model, settings.model, policy.causal_lm.config.hidden_size, {}, root / "fit")
+    save_model(model, settings.model, policy.causal_lm.config.hidden_size, {}, fit)
     return root, policy, groups
 
 
@@ -87,27 +91,23 @@ def config(policy, credit=CREDIT):
     }
 
 
-def run(study, out, fitted=None, **changes):
-    """Run the command; `fitted` are the values of --fitted, the fitted model's unless given."""
+def run(study, out, fitted=None, credit=CREDIT, **changes):
+    """Run the stage; `fitted` are the folders of fits, the fitted model's unless given."""
     root, policy, _ = study
-    given = {
-        "config": json.dumps(config(policy)),
-        "seed": SEED,
+    folders = {
         "rollouts": root / "round",
         "assets": root / "assets",
         "base": root / "base",
         "policy": root / "policy",
         "cache": root / "cache",
         "out": out,
-    } | changes
-    words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
-    for value in [f"fitted={root / 'fit'}"] if fitted is None else fitted:
-        words += ["--fitted", value]
+        "fitted": [root / "fitted/seed_11/round_1"] if fitted is None else fitted,
+    }
+    settings = credit_agreement.Settings.model_validate(config(policy, credit))
+    halls = SimpleNamespace(factory=lambda settings, tasks: HallEnv)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["credit_agreement", *words])
-        halls = SimpleNamespace(factory=lambda settings, tasks: HallEnv)
         patch.setattr(credit_agreement, "load", lambda name: halls)
-        credit_agreement.main()
+        credit_agreement.run(settings, Job(seed=SEED), credit_agreement.Paths(**folders | changes))
     return out
 
 
@@ -155,7 +155,9 @@ def test_credit_is_what_the_assigner_gave_in_training(out, study, method):
 
 def test_a_model_is_read_with_the_hidden_states_of_the_policy_that_played(out, study):
     root, policy, groups = study
-    context = Context("alfworld", policy, Conversation(policy.tokenizer), fitted=root / "fit")
+    context = Context(
+        "alfworld", policy, Conversation(policy.tokenizer), fitted=root / "fitted/seed_11/round_1"
+    )
     assigner = make_assigner(CreditConfig(**TURNRD), context)
     expected = [row for group in groups for row in assigner.assign(Group(group, ("x",)))]
     given = credits_of(out, "fitted")["credit"]
@@ -228,22 +230,20 @@ def test_the_same_rollouts_give_the_same_bytes(out, study, tmp_path):
 
 
 def test_a_study_of_readers_loads_no_policy(study, tmp_path):
-    policy = study[1]
     credit = {name: CREDIT[name] for name in ("flat", "Progressive", "shuffled", "GiGPO")}
-    given = json.dumps(config(policy, credit))
     none = tmp_path / "nowhere"
-    found = run(study, tmp_path / "out", [], config=given, base=none, policy=none)
+    found = run(study, tmp_path / "out", [], credit, base=none, policy=none)
     assert len(credits_of(found, "GiGPO"))
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"fitted": ["nobody=x"]}, "--fitted nobody=x: METHOD=DIR was expected"),
-        ({"fitted": ["fitted"]}, "--fitted fitted: METHOD=DIR was expected"),
-        ({"fitted": ["fitted=/nowhere"]}, "/nowhere/model.json: missing"),
-        ({"rollouts": "/nowhere"}, "/nowhere/turns.parquet: missing"),
-        ({"policy": "/nowhere"}, "/nowhere/config.json: missing"),
+        ({"fitted": [Path("nobody/seed_11/round_1")]}, "--fitted nobody/seed_11/round_1: a folder"),
+        ({"fitted": [Path("fitted")]}, "--fitted fitted: a folder <method>/seed_<s>/round_<r>"),
+        ({"fitted": [Path("/fitted/seed_11/round_1")]}, "/fitted/seed_11/round_1/model.json: miss"),
+        ({"rollouts": Path("/nowhere")}, "/nowhere/turns.parquet: missing"),
+        ({"policy": Path("/nowhere")}, "/nowhere/config.json: missing"),
     ],
 )
 def test_a_mistake_is_named_and_nothing_is_written(study, tmp_path, changes, expected):

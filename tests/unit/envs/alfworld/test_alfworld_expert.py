@@ -1,16 +1,15 @@
 """The scripted searcher: sees only text, wins given time, and obeys its knobs."""
 
 import json
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stage_settings import run_stage
 
 from hgrpo import streams
-from hgrpo.cli import assets, expert
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.expert import Searcher, informed
 from hgrpo.envs.alfworld.generator import generate
@@ -231,12 +230,7 @@ def test_knowing_the_habits_pays(games):
     assert within["informed"] > 0.7 * len(games) > 0.6 * len(games) > within["stranger"]
 
 
-def run_cli(module, monkeypatch, *argv) -> None:
-    monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, argv)])
-    module.main()
-
-
-def test_the_expert_stage(tmp_path, monkeypatch):
+def test_the_expert_stage(tmp_path):
     config = {
         "name": "alfworld",
         "games": {"generate": {}},
@@ -244,10 +238,10 @@ def test_the_expert_stage(tmp_path, monkeypatch):
         "expert": {"trajectories": 30, "walkthrough_share": 0.4},
     }
     given_config = json.dumps({"env": config})
-    run_cli(assets, monkeypatch, "--config", given_config, "--out", tmp_path / "assets")
+    run_stage("assets", "--config", given_config, "--out", tmp_path / "assets")
     for name in ("one", "two"):
         argv = ["--config", given_config, "--assets", tmp_path / "assets", "--seed", 7]
-        run_cli(expert, monkeypatch, *argv, "--out", tmp_path / name)
+        run_stage("expert", *argv, "--out", tmp_path / name)
     one, two = (tmp_path / name / "trajectories.parquet" for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
 
@@ -270,12 +264,10 @@ def test_the_expert_stage(tmp_path, monkeypatch):
     assert same_game.max() > 1  # repetitions of a game have streams of their own
 
 
-def test_an_unknown_key_is_one_line(tmp_path, monkeypatch):
+def test_an_unknown_key_is_one_line(tmp_path):
     config = json.dumps({"name": "alfworld", "games": {"generate": {}}, "expert": {"dawdel": 0.1}})
     with pytest.raises(UserError, match=r"expert\.dawdel: unknown key; did you mean 'dawdle'"):
-        run_cli(
-            expert, monkeypatch, "--config", config, "--assets", tmp_path, "--out", tmp_path / "o"
-        )
+        run_stage("expert", "--config", config, "--assets", tmp_path, "--out", tmp_path / "o")
 
 
 def test_the_laptop_study_has_headroom(project):
