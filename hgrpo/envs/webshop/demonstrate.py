@@ -70,11 +70,9 @@ def _scripted(
             yield _by_reader(env, task, expert, rng)
 
 
-# A scripted shopper reads the session, which says more than the text of its pages.
-
-
 def _by_oracle(env: WebshopEnv, task: Task, turn_cap: int) -> dict:
     opening = env.reset(task)
+    # A scripted shopper reads the session, which says more than the text of its pages.
     return _row(play(env, task, opening, "oracle", lambda _: oracle(env.session), turn_cap))
 
 

@@ -51,7 +51,7 @@ class Shop:
                 f"{folder}: {CATALOGUE} holds {sizes[0]} products, {INDEX} {sizes[1]} and "
                 f"{INDEX}/{_ROWS} {sizes[2]}; run the assets stage again"
             )
-        # The table must follow the order of asins. A sample shows it; all rows would be slow.
+        # The table must follow the order of asins. Reading all of them would be slow.
         places = np.linspace(0, sizes[0] - 1, min(sizes[0], _COMPARED)).astype(np.int64)
         asins = [self.catalogue.read(row).product.asin for row in self._rows[places].tolist()]
         if asins != sorted(asins):
