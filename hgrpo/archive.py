@@ -81,8 +81,7 @@ def _unpacked(archive: Path, folder: Path, beside: tuple[str, ...]) -> Path:
             for old in folder.parent.iterdir():
                 if old.is_dir():
                     shutil.rmtree(old, ignore_errors=True)
-            # A copy of what the archive holds: after a power failure it can be made again.
-            with atomic_folder(folder, durable=False) as scratch:
+            with atomic_folder(folder, sync_each=False) as scratch:
                 _extract(archive, scratch)
                 for name in beside:
                     source = archive.with_name(name)

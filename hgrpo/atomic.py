@@ -10,15 +10,15 @@ from pathlib import Path
 
 
 @contextmanager
-def atomic_folder(target: Path, durable: bool = True) -> Iterator[Path]:
+def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
     """Yield a scratch folder that becomes `target` when the block ends without an error.
 
     An existing `target` is replaced. On an error the scratch folder is removed and `target`
     stays as it was. Scratch folders of killed processes are removed first.
 
     Args:
-        durable: write every file through to the disk, so that it survives a power failure. For ten
-            thousand small files this takes most of the time.
+        sync_each: write each file through to the disk, so that a full disk is noticed and the folder
+            survives a power failure. Ten thousand small files are synced sooner all at once.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -31,10 +31,12 @@ def atomic_folder(target: Path, durable: bool = True) -> Iterator[Path]:
         with suppress(OSError):
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield scratch
-        for path in scratch.rglob("*") if durable else ():
+        for path in scratch.rglob("*") if sync_each else ():
             if path.is_file():
                 with path.open("rb") as file:
                     os.fsync(file.fileno())
+        if not sync_each:
+            os.sync()
         if target.exists():
             shutil.rmtree(target)
         os.replace(scratch, target)
