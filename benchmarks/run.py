@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from hgrpo.archive import unpacked
 from hgrpo.policy.precision import has_bfloat16
 from hgrpo.provenance import processor
 
@@ -80,7 +81,7 @@ def _engine() -> dict | None:
             sys.executable,
             "-m",
             "hgrpo.envs.alfworld.check_parity",
-            str(PREPARED / "assets/games/train"),
+            str(unpacked(PREPARED / "assets/tasks.tar") / "games/train"),
         ),
         *("--games", str(PARITY_GAMES), "--steps", str(PARITY_STEPS)),
         *("--stock-steps", str(STOCK_STEPS), "--json", str(totals)),

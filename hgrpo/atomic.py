@@ -17,8 +17,8 @@ def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
     stays as it was. Scratch folders of killed processes are removed first.
 
     Args:
-        sync_each: write each file through to the disk, so that a full disk is noticed and the folder
-            survives a power failure. Ten thousand small files are synced sooner all at once.
+        sync_each: write each file through to the disk by itself, which notices a full disk. Ten
+            thousand small files are synced sooner all at once.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
