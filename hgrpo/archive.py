@@ -3,7 +3,9 @@
 Whoever reads an archive unpacks it once into a folder beside it and reads that folder from then on.
 """
 
+import errno
 import fcntl
+import hashlib
 import os
 import shutil
 import tarfile
@@ -13,6 +15,8 @@ from pathlib import Path
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.errors import UserError
+
+_END = bytes(2 * tarfile.BLOCKSIZE)
 
 
 def pack(folder: Path, names: Iterable[str], target: Path) -> None:
@@ -50,15 +54,21 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
     except FileNotFoundError:
         raise UserError(f"{archive}: missing; run the stage that writes it first") from None
     name = f"{archive.stem}-{stamp.st_size:x}-{stamp.st_mtime_ns:x}"
-    for home in (archive.parent, Path(tempfile.gettempdir(), f"hgrpo-{os.getuid()}")):
+    for home in (archive.parent, _private_folder(archive)):
         try:
             return _unpacked(archive, home / f".{archive.stem}" / name, tuple(beside))
         except PermissionError:
             continue  # somebody else's results
         except OSError as error:
-            if error.errno != 30:  # a read-only file system
+            if error.errno != errno.EROFS:
                 raise
     raise UserError(f"{archive}: it cannot be unpacked beside itself, nor in the folder of TMPDIR")
+
+
+def _private_folder(archive: Path) -> Path:
+    """A temporary folder for this archive alone, since other studies have archives of its name."""
+    place = hashlib.sha256(os.fsencode(archive.parent.resolve())).hexdigest()[:16]
+    return Path(tempfile.gettempdir(), f"hgrpo-{os.getuid()}", place)
 
 
 def _unpacked(archive: Path, folder: Path, beside: tuple[str, ...]) -> Path:
@@ -71,19 +81,34 @@ def _unpacked(archive: Path, folder: Path, beside: tuple[str, ...]) -> Path:
             for old in folder.parent.iterdir():
                 if old.is_dir():
                     shutil.rmtree(old, ignore_errors=True)
-            with atomic_folder(folder) as scratch:
+            with atomic_folder(folder, sync_each=False) as scratch:
                 _extract(archive, scratch)
                 for name in beside:
                     source = archive.with_name(name)
                     if not source.is_file():
                         raise UserError(f"{source}: missing; it belongs to {archive.name}")
-                    (scratch / name).symlink_to(source.absolute())
+                    # A relative link, so that results can be moved.
+                    (scratch / name).symlink_to(os.path.relpath(source, folder.resolve()))
     return folder
 
 
 def _extract(archive: Path, folder: Path) -> None:
     try:
+        _check_end(archive)
         with tarfile.open(archive, "r:") as opened:
             opened.extractall(folder, filter="data")
+            # The library takes a damaged or cut header for the end, which is two empty blocks.
+            opened.fileobj.seek(opened.offset)
+            if opened.fileobj.read(len(_END)) != _END:
+                raise tarfile.ReadError("it is cut off, or one of its headers is damaged")
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise UserError(f"{archive}: damaged archive ({error}); delete it and run again") from None
+
+
+def _check_end(archive: Path) -> None:
+    """ReadError unless two blocks of zeros end the archive: tarfile does not miss them."""
+    blocks = 2 * tarfile.BLOCKSIZE
+    with archive.open("rb") as opened:
+        opened.seek(max(0, archive.stat().st_size - blocks))
+        if opened.read() != bytes(blocks):
+            raise tarfile.ReadError("its end is missing")

@@ -10,11 +10,15 @@ from pathlib import Path
 
 
 @contextmanager
-def atomic_folder(target: Path) -> Iterator[Path]:
+def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
     """Yield a scratch folder that becomes `target` when the block ends without an error.
 
     An existing `target` is replaced. On an error the scratch folder is removed and `target`
-    stays as it was. What a process that was killed left here of its own is removed by the next.
+    stays as it was. Scratch folders of killed processes are removed first.
+
+    Args:
+        sync_each: write each file through to the disk by itself, which notices a full disk. Ten
+            thousand small files are synced sooner all at once.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -27,7 +31,12 @@ def atomic_folder(target: Path) -> Iterator[Path]:
         with suppress(OSError):
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield scratch
-        _sync(scratch)
+        for path in scratch.rglob("*") if sync_each else ():
+            if path.is_file():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+        if not sync_each:
+            os.sync()
         if target.exists():
             shutil.rmtree(target)
         os.replace(scratch, target)
@@ -37,9 +46,9 @@ def atomic_folder(target: Path) -> Iterator[Path]:
 
 
 def _remove_left_over(target: Path) -> None:
-    """Remove scratch folders whose lock is free: it ends with its process, on whatever machine.
+    """Remove scratch folders that no living process holds: a lock ends with its process.
 
-    They stay where folders cannot be locked, as over NFS.
+    Where folders cannot be locked, as over NFS, they stay.
     """
     for folder in target.parent.glob(f".{glob.escape(target.name)}.tmp-*"):
         with suppress(OSError):
@@ -62,10 +71,3 @@ def atomic_file(target: Path) -> Iterator[Path]:
         os.replace(scratch, target)
     finally:
         scratch.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as handle:
-                os.fsync(handle.fileno())

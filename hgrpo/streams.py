@@ -28,14 +28,14 @@ def generator(*parts: object) -> np.random.Generator:
 
 
 def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
-    """Element `counters[i]` of stream `keys[i]`, in [0, 1): a counter-based generator.
+    """Element `counters[i]` of stream `keys[i]`, float64 [n] in [0, 1).
+
+    The bits are those of SplitMix64 at that position: Steele, Lea and Flood 2014, "Fast Splittable
+    Pseudorandom Number Generators", https://doi.org/10.1145/2660193.2660195.
 
     Args:
         keys: uint64 [n], from `key`.
-        counters: integers [n], the position in each stream.
-
-    Returns:
-        float64 [n]. The bits are SplitMix64's (Steele, Lea, Flood 2014) at that position.
+        counters: integers [n].
     """
     with np.errstate(over="ignore"):
         z = keys.astype(np.uint64) + (counters.astype(np.uint64) + np.uint64(1)) * _GOLDEN

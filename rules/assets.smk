@@ -35,7 +35,7 @@ rule assets:
         **of.outputs("assets"),
     log:
         of.log("assets"),
-    cache: True
+    cache: SHARED
     threads: cores("assets")
     resources:
         **asks("assets"),
@@ -58,7 +58,7 @@ rule expert:
         **of.outputs("expert"),
     log:
         of.log("expert"),
-    cache: True
+    cache: SHARED
     threads: cores("expert")
     resources:
         **asks("expert"),

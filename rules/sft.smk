@@ -18,7 +18,7 @@ rule base:
         **of.outputs("base"),
     log:
         of.log("base"),
-    cache: True
+    cache: SHARED
     threads: cores("base")
     resources:
         **asks("base"),
@@ -42,7 +42,7 @@ rule sft:
         **of.outputs("sft"),
     log:
         of.log("sft"),
-    cache: True
+    cache: SHARED
     threads: cores("sft")
     resources:
         **asks("sft"),
@@ -50,8 +50,9 @@ rule sft:
         cfg=of.cfg("sft"),
         code=of.code("sft"),
         paths=of.paths("sft"),
+        scratch=f"{R}/scratch/sft",
     message:
         "Supervised fine-tuning"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sft --config {params.cfg:q}"
-        " {params.paths:q} --scratch {R:q}/scratch/sft > {log:q} 2>&1"
+        " {params.paths:q} --scratch {params.scratch:q} > {log:q} 2>&1"

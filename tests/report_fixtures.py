@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import yaml
 from places import PROJECT
-from stage_settings import stage_settings
+from stage_settings import run_stage, stage_settings
 
 from hgrpo.envs.alfworld.settings import TASK_TYPES as TYPES
 from hgrpo.envs.base import Task
@@ -71,10 +71,10 @@ def run_cli(stage: str, *arguments: object) -> subprocess.CompletedProcess:
 def build_report(
     study: FakeStudy, stages: tuple[str, ...] = ("merge", "figures", "report")
 ) -> Path:
-    """Run the stages as the pipeline does; return the page's path."""
+    """Run the stages in this process, as the pipeline does; return the page's path."""
     root, report = study.root, study.root / "report"
     logs = study.files("rl/*/*/*/train_log.json")
-    fits = study.files("turnrd/*/*/*/train_log.json")
+    fits = study.files("credit_fit/*/*/*/train_log.json")
     results = ["--episodes", report / "episodes.parquet", "--train-logs", *logs, "--fits", *fits]
     turns = study.files("rl/*/*/round_1/turns.parquet")
     arguments = {
@@ -95,8 +95,7 @@ def build_report(
         ],
     }
     for stage in stages:
-        done = run_cli(stage, "--config", json.dumps(study.config), *arguments[stage])
-        assert done.returncode == 0, done.stderr
+        run_stage(stage, "--config", json.dumps(study.config), *arguments[stage])
     return report / "report.html"
 
 
@@ -144,7 +143,7 @@ def write_study(
                     credit = arm["credit"]
                     _write_round(folder, method, seed, number, steps, gain, credit, rng)
                     if credit["kind"] == "turnrd" and number < rounds:
-                        folder = root / f"turnrd/{method}/seed_{seed}/round_{number}"
+                        folder = root / f"credit_fit/{method}/seed_{seed}/round_{number}"
                         folder.mkdir(parents=True)
                         _write_fit(folder, number, credit, rng)
     config = {
@@ -208,7 +207,7 @@ def write_merged_study(folder: Path, **options: object) -> FakeStudy:
 def inputs_of(study: FakeStudy):
     """What tables and figures are made from, for a merged study."""
     logs = study.files("rl/*/*/*/train_log.json")
-    fits = study.files("turnrd/*/*/*/train_log.json")
+    fits = study.files("credit_fit/*/*/*/train_log.json")
     return read_inputs(study.config, study.root / "episodes.parquet", logs, fits)
 
 

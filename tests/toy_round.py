@@ -10,12 +10,13 @@ from hgrpo.credit.base import Context
 from hgrpo.credit.make import make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.checkpoints import Checkpoints
-from hgrpo.learning.imitation import Example, ImitationSettings, imitate
+from hgrpo.learning.imitation import Example, imitate
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import sft_optimisers
 from hgrpo.learning.round import Round, RoundId
 from hgrpo.learning.settings import KlConfig, TrainingConfig
+from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.learning.update import Learner
 from hgrpo.policy.policy import Policy
 from hgrpo.rollout.collector import Collector
@@ -47,8 +48,15 @@ def imitate_random_doors(policy: Policy) -> None:
             spans.append((len(ids), len(ids) + len(reply)))
             ids = ids + reply + conversation.observation(f"The {door} is empty.")
         examples.append(Example(ids[: spans[-1][1]], spans))
-    settings = ImitationSettings(8.0, 16, 3, 4096, 0, None)
-    imitate(policy, sft_optimisers(policy.trainable, 0.02, 1e-2, 0.0, None), examples, [], settings)
+    settings = SftConfig(
+        epochs=8,
+        batch_trajectories=16,
+        matrix_lr=0.02,
+        lr=1e-2,
+        warmup_steps=3,
+        microbatch_tokens=4096,
+    )
+    imitate(policy, sft_optimisers(policy, settings), examples, [], settings)
 
 
 def make_round(policy: Policy, reference: Path, scratch: Path, index: int = 1) -> Round:

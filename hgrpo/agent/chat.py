@@ -112,7 +112,7 @@ class ChatConversation:
         return self.tokenizer.decode(list(ids))
 
     def _check(self, whole: list[int], rest: str) -> None:
-        """UserError unless the trial gives the same tokens turn by turn as it gives whole."""
+        """UserError unless the trial has the same tokens turn by turn as it has as a whole."""
         for token in self._controls:
             self._encode_uncached(token)
         asked, replied = _TRIAL

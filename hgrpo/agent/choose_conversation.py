@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 def conversation_for(base: Path, system: str | None = None) -> "Conversation | ChatConversation":
     """The plain format if the tokenizer has its special tokens; otherwise the chat template.
 
-    Args:
-        base: folder of the base model.
-        system: text of the system message; None leaves it to the template.
+    `system` is the text of the system message; None leaves it to the template.
 
     Raises:
         UserError: naming the file: there is no tokenizer, no chat template, or one that does more

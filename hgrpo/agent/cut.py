@@ -24,5 +24,5 @@ class Cut:
     goal_pieces: str = ""
 
 
-# Words, whole numbers and single marks, with the blank before them.
+# Words, whole numbers and single marks; a word or number takes the blank before it.
 PLAIN = Cut("plain", r" ?[A-Za-z']+| ?[0-9]+|.|\n")

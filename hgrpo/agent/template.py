@@ -8,6 +8,7 @@ equal the fixed texts and messages put together.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from jinja2 import TemplateError, nodes
@@ -15,7 +16,7 @@ from jinja2.exceptions import UndefinedError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 
 _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
 # Texts that no template contains: they mark where it puts the messages.
@@ -93,22 +94,20 @@ class ChatTemplate:
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
         )
-        environment.filters["tojson"] = _tojson
+        # jinja2's own filter would escape characters for HTML.
+        environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
         environment.globals["raise_exception"] = _refuse
         try:
             tree = environment.parse(self.source)
             self._template = environment.from_string(self.source)
         except _MISTAKES as error:
-            raise UserError(f"{self.path}: not a chat template ({_line(error)})") from None
+            raise UserError(f"{self.path}: not a chat template ({one_line(error)})") from None
         constants = {node.value for node in tree.find_all(nodes.Const)}
         texts = {node.data for node in tree.find_all(nodes.TemplateData)}
         self.literals = {text for text in constants | texts if isinstance(text, str)}
 
     def render(
-        self,
-        asked: Sequence[str],
-        replied: Sequence[str],
-        system: str | None = None,
+        self, asked: Sequence[str], replied: Sequence[str], system: str | None = None
     ) -> str:
         """A conversation as text; with one reply fewer than observations, it ends before the reply.
 
@@ -131,12 +130,12 @@ class ChatTemplate:
             )
         except UndefinedError as error:
             raise UserError(
-                f"{self.path}: the chat template uses something undefined here ({_line(error)})"
+                f"{self.path}: the chat template uses something undefined here ({one_line(error)})"
             ) from None
         except _MISTAKES as error:
             about = "" if system is None else " with a system text"
             raise UserError(
-                f"{self.path}: the chat template refuses a conversation{about} ({_line(error)})"
+                f"{self.path}: the chat template refuses a conversation{about} ({one_line(error)})"
             ) from None
 
     def pieces(self, system: str | None = None) -> Pieces:
@@ -237,23 +236,8 @@ def _json(path: Path) -> dict:
     return loaded if isinstance(loaded, dict) else {}
 
 
-def _tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False) -> str:
-    # jinja2's own filter would escape characters for HTML.
-    return json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
-    )
-
-
 def _refuse(message: str) -> None:
     raise TemplateError(message)
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def _difference(expected: str, found: str) -> str:

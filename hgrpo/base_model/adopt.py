@@ -15,12 +15,7 @@ from hgrpo.errors import UserError
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
-def adopt(
-    source: Path,
-    out: Path,
-    system: str | None = None,
-    check: Callable[[Path], None] | None = None,
-) -> None:
+def adopt(source: Path, out: Path, system: str | None, check: Callable[[Path], None]) -> None:
     """Put the model in the folder `source` into `out`, with all weights in `model.safetensors`.
 
     Weights in one file become a hard link if the file system allows it and the user owns the file,
@@ -45,9 +40,11 @@ def adopt(
                 "the hub"
             )
     parts = _weights(source)
-    _check_plain(source / "config.json")
-    if check is not None:
-        check(source)
+    if "quantization_config" in config_without_code(source / "config.json", "config.json"):
+        raise UserError(
+            "config.json: quantization_config: the weights are quantised; training needs plain ones"
+        )
+    check(source)
     conversation_for(source, system)
     check_base_weights(source, parts)
     for path in companions(source):
@@ -70,14 +67,6 @@ def _weights(source: Path) -> list[Path]:
             f"{WEIGHTS} is read, whole or with {INDEX}"
         )
     raise UserError(f"no {WEIGHTS} there, nor {INDEX}")
-
-
-def _check_plain(path: Path) -> None:
-    """UserError if a config asks for code of its own, or describes quantised weights."""
-    if "quantization_config" in config_without_code(path, path.name):
-        raise UserError(
-            "config.json: quantization_config: the weights are quantised; training needs plain ones"
-        )
 
 
 def _link(source: Path, target: Path) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from transformers import AutoConfig
 
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -23,8 +23,9 @@ def architecture(folder: Path) -> "PretrainedConfig":
             str(folder), local_files_only=True, trust_remote_code=False
         )
     except Exception as error:  # each model's config raises what it likes
-        reason = " ".join(str(error).split())
-        raise UserError(f"{folder / 'config.json'}: not a model's config ({reason})") from None
+        raise UserError(
+            f"{folder / 'config.json'}: not a model's config ({one_line(error)})"
+        ) from None
 
 
 def capped_architecture(folder: Path, max_length: int | None) -> "PretrainedConfig":

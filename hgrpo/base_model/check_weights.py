@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from hgrpo.agent.tokenizer import load_tokenizer
 from hgrpo.base_model.architecture import architecture
 from hgrpo.base_model.safetensors_file import INDEX, read_header
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -34,9 +34,11 @@ def check_base_weights(folder: Path, parts: list[Path]) -> None:
             model, is not finite, or should equal another tensor and differs; or naming the config
             that describes no causal language model, or the token without an embedding.
     """
+    from transformers.conversion_mapping import get_model_conversion_mapping
+
     model = _on_meta(folder)
     _check_vocabulary(folder, len(model.get_input_embeddings().weight))
-    if not _renamed(model):
+    if not get_model_conversion_mapping(model, add_legacy=False):
         _compare(folder, parts, model)
     for part in parts:
         _check_finite(part)
@@ -58,8 +60,7 @@ def _on_meta(folder: Path) -> "PreTrainedModel":
                 config, attn_implementation="eager", trust_remote_code=False
             )
     except Exception as error:  # each model raises what it likes
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path}: no model can be built from it ({reason})") from None
+        raise UserError(f"{path}: no model can be built from it ({one_line(error)})") from None
 
 
 def _check_vocabulary(folder: Path, rows: int) -> None:
@@ -70,12 +71,6 @@ def _check_vocabulary(folder: Path, rows: int) -> None:
                 f"{folder / 'tokenizer.json'}: {token!r} is token {number}, but the model has "
                 f"embeddings for {rows} (vocab_size in config.json)"
             )
-
-
-def _renamed(model: "PreTrainedModel") -> bool:
-    from transformers.conversion_mapping import get_model_conversion_mapping
-
-    return bool(get_model_conversion_mapping(model, add_legacy=False))
 
 
 def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:

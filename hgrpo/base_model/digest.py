@@ -26,12 +26,9 @@ def companions_digest(folder: Path) -> str:
 
 
 def write_summary(folder: Path, vocabulary: int, **more: object) -> dict:
-    """Describe the base in `folder` in its `summary.json`, and return the description.
+    """Write the `summary.json` of the base in `folder`, and return it.
 
-    Args:
-        folder: has the weights and their companions.
-        vocabulary: tokens of the tokenizer.
-        more: further entries.
+    `vocabulary` is the number of tokens that the tokenizer knows. `more` are further entries.
     """
     weights = folder / WEIGHTS
     beside = companions_digest(folder)
@@ -49,11 +46,11 @@ def write_summary(folder: Path, vocabulary: int, **more: object) -> dict:
 
 
 def base_digest(folder: Path) -> str:
-    """The digest (16 hex digits) of the base in `folder`, as its `summary.json` records it.
+    """The digest (16 hex digits) that the `summary.json` in `folder` records.
 
     Raises:
-        UserError: naming the file: the summary is missing or damaged, or the weights have another
-            size than it records.
+        UserError: naming the file: the summary is missing or damaged, or it records another size of
+            the weights than they have.
     """
     summary = _read_summary(folder)
     size = (folder / WEIGHTS).stat().st_size
@@ -66,14 +63,10 @@ def base_digest(folder: Path) -> str:
 
 
 def source_digest(path: str, base: Path) -> str:
-    """`companions_digest` of the user's model; of the adopted copy, if the user's model is gone.
+    """`companions_digest` of the user's model in `path`; of its adopted copy, if it is gone.
 
     It tells whether the user changed the model in place since it was adopted. Weights are not
     looked at: hashing them would take too long for every plan.
-
-    Args:
-        path: the model's folder, as its config has it.
-        base: folder of the adopted copy.
 
     Raises:
         UserError: naming the file: the model is gone, and the copy's summary is damaged.

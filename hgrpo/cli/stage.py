@@ -1,14 +1,15 @@
 """The command line of a stage, made of what its module declares."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields, replace
 from pathlib import Path
 from types import ModuleType
 
 from pydantic import BaseModel
 
-from hgrpo.cli.entry import arguments, read_config, run
+from hgrpo.cli.entry import arguments, read_config
+from hgrpo.command import run
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.stages.job import Job
@@ -29,17 +30,22 @@ def run_stage(stage: ModuleType, docstring: str | None) -> None:
         stage: a module of `hgrpo.stages`.
         docstring: help text of the command, with an example.
     """
-    run(lambda: _run(stage, docstring or ""))
+    run(lambda: parse_and_run(stage, docstring or ""))
 
 
-def _run(stage: ModuleType, docstring: str) -> None:
-    args = _parser(stage, docstring).parse_args()
+def parse_and_run(stage: ModuleType, docstring: str, given: Sequence[str] | None = None) -> None:
+    """Run a stage with these arguments, or with the process's own.
+
+    Raises:
+        UserError: `--config` has a mistake in it, or the stage fails.
+    """
+    args = _parser(stage, docstring).parse_args(given)
     job = Job(**{name: getattr(args, name) for name in stage.JOB})
     settings = read_settings(stage, read_config(args.config), job)
     name = stage.__name__.rpartition(".")[2]
     job = replace(job, code=code_of(name, settings.model_dump(mode="json")))
-    given = {field.name: getattr(args, field.name) for field in fields(stage.Paths)}
-    stage.run(settings, job, stage.Paths(**given))
+    paths = {field.name: getattr(args, field.name) for field in fields(stage.Paths)}
+    stage.run(settings, job, stage.Paths(**paths))
 
 
 def _parser(stage: ModuleType, docstring: str) -> argparse.ArgumentParser:

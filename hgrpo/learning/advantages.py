@@ -30,12 +30,9 @@ def standardise(values: np.ndarray, floor: float) -> np.ndarray:
 def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) -> np.ndarray:
     """A_traj [K] from the returns [K] of a group.
 
-    Args:
-        returns: of the K trajectories.
-        norm: `std` divides by the group's deviation, as GRPO does; `mean` only centres, as Liu et
-            al. 2025 do in "Understanding R1-Zero-Like Training: A Critical Perspective" (Dr. GRPO),
-            https://arxiv.org/abs/2503.20783.
-        floor: lower bound of the deviation.
+    `std` divides by the group's deviation, or by `floor` if that is larger, as GRPO does. `mean`
+    only centres, as Liu et al. 2025 do in "Understanding R1-Zero-Like Training: A Critical
+    Perspective" (Dr. GRPO), https://arxiv.org/abs/2503.20783.
 
     Raises:
         ValueError: `returns` is not one-dimensional.
@@ -49,14 +46,11 @@ def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) ->
 
 
 def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) -> list[np.ndarray]:
-    """A_turn, K arrays of shape [T_k], from the turns' credit.
+    """A_turn, K arrays of shape [T_k], from the turns' credit in the same shapes.
 
-    Args:
-        credit: K arrays of shape [T_k].
-        norm: `position` z-scores each turn over the trajectories that reached the same turn number
-            (H-GRPO's rule; a turn number reached by one trajectory only gets 0); `group` z-scores
-            over all turns of the group; `none` leaves the credit as it is.
-        floor: lower bound of the deviation.
+    `position` is H-GRPO's rule: it z-scores each turn over the trajectories that reached the same
+    turn number. If only one did, its turn gets 0. `group` z-scores over all turns of the group.
+    `none` leaves the credit as it is. `floor` bounds the deviation from below.
     """
     rows = [np.asarray(row, dtype=np.float64) for row in credit]
     if norm == "none":
@@ -74,18 +68,13 @@ def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) 
 
 
 def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """alpha * A_traj + (1 - alpha) * A_turn, K arrays of shape [T_k].
+    """alpha * A_traj [K] + (1 - alpha) * A_turn, K arrays of shape [T_k].
 
     Every token of a turn gets the turn's number. At alpha = 1 the result is A_traj to the bit,
     whatever the credit was.
 
-    Args:
-        alpha: in [0, 1].
-        trajectory: A_traj, [K].
-        turns: A_turn, K arrays of shape [T_k].
-
     Raises:
-        ValueError: alpha is outside [0, 1], or the two are not of one K.
+        ValueError: alpha is outside [0, 1], or the two differ in K.
     """
     if not 0.0 <= alpha <= 1.0:
         raise ValueError(f"alpha must lie in [0, 1], not {alpha}")
@@ -109,12 +98,9 @@ def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGro
 
 
 def takes_part(dead: bool, rule: DeadGroups, penalised: bool) -> bool:
-    """Whether the update uses a group.
+    """Whether the update uses a group; `dead` comes from `is_dead`.
 
-    Args:
-        dead: from `is_dead`.
-        rule: the method's `dead_groups`.
-        penalised: a KL penalty is on. The penalty acts on dead groups too, so `skip` then leaves
-            none out; `skip_equal_returns` still does, as H-GRPO did.
+    A KL penalty acts on dead groups too. If the update is `penalised` by one, `skip` leaves no
+    group out; `skip_equal_returns` still does, as in H-GRPO.
     """
     return not dead or rule == "keep" or (rule == "skip" and penalised)

@@ -8,12 +8,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.credit.base import Group
-from hgrpo.learning.advantages import (
-    blend,
-    is_dead,
-    trajectory_advantages,
-    turn_advantages,
-)
+from hgrpo.learning.advantages import blend, is_dead, trajectory_advantages, turn_advantages
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory
@@ -24,8 +19,7 @@ class TrainingSequence:
     """One trajectory as the trainer sees it.
 
     Attributes:
-        token_ids: the whole sequence.
-        spans: [start, end) of its sampled parts.
+        spans: [start, end) of the sampled parts.
         behaviour: float32 [N], the engine's log-prob of each sampled token.
         advantages: float32 [N].
         reference: float32 [N], log-probs of the reference policy; filled once per batch.
@@ -48,13 +42,11 @@ class GroupAdvantages:
     Attributes:
         trajectory: float64 [K].
         turns: K arrays of shape [T_k], before the blend.
-        blended: K arrays of shape [T_k], what the loss sees.
         dead: the group teaches nothing; see `advantages.is_dead`.
     """
 
     trajectory: np.ndarray
     turns: list[np.ndarray]
-    blended: list[np.ndarray]
     dead: bool
 
 
@@ -65,18 +57,9 @@ def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> fl
 
 
 def group_advantages(
-    group: Group,
-    credit: Sequence[np.ndarray],
-    method: MethodConfig,
-    training: TrainingConfig,
+    group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
-    """Turn credit into advantages, and note both on the group's turns.
-
-    Args:
-        group: K trajectories of T_k turns.
-        credit: K arrays of shape [T_k].
-        method: its alpha, norms and dead-group rule are read.
-        training: its penalty for inadmissible actions is read.
+    """Make advantages of credit, K arrays of shape [T_k], and note both on the group's turns.
 
     Raises:
         ValueError: credit is not one number per turn.
@@ -91,14 +74,14 @@ def group_advantages(
         for turn, given, advantage in zip(trajectory.turns, credits, advantages, strict=True):
             turn.credit, turn.advantage = float(given), float(advantage)
     dead = is_dead(blended, returns, method.dead_groups)
-    return GroupAdvantages(per_trajectory, per_turn, blended, dead)
+    return GroupAdvantages(per_trajectory, per_turn, dead)
 
 
 def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSequence]:
     """The trajectories' sequences, with each turn's advantage on all of its sampled tokens.
 
     Raises:
-        RuntimeError: a trajectory has not one log-prob per sampled token.
+        RuntimeError: a trajectory's log-probs are not as many as its sampled tokens.
     """
     sequences = []
     for trajectory in trajectories:

@@ -2,19 +2,17 @@
 
 import json
 import shutil
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Protocol
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.errors import UserError
-from hgrpo.learning.scratch import finished_steps, rows_file, step_folder, step_folders
+from hgrpo.learning.scratch import rows_file, step_folder, step_folders
 from hgrpo.learning.state_file import read_state, write_state
 
 _STATE = "learner.pt"
-# `every_s` for a run of many short steps, where saving each would take longer than the step.
-SHORT_STEPS_S = 30.0
 
 
 class Trained(Protocol):
@@ -39,28 +37,19 @@ class Checkpoints:
     """The newest finished step of a run, kept in a folder that `locked_scratch` holds.
 
     Args:
-        folder: the folder. A run may keep other files of its steps there too.
-        every_s: seconds that must pass between two saved steps. The outcome does not depend on
-            it: a resumed run repeats the steps since the last one that was saved.
-        clock: gives the time in seconds.
+        folder: also holds other files of the steps, such as a round's trajectories.
+        every_s: least time between two saved steps, in seconds. A resumed run repeats the steps
+            since the last saved one, so the outcome does not depend on it.
     """
 
-    def __init__(
-        self, folder: Path, every_s: float = 0.0, clock: Callable[[], float] = time.monotonic
-    ):
+    def __init__(self, folder: Path, every_s: float = 0.0):
         self.folder = Path(folder)
         self._every_s = every_s
-        self._clock = clock
-        self._saved_at = clock()
+        self._saved_at = monotonic()
 
     def save(self, trained: Trained, rows: Sequence[dict]) -> None:
-        """Keep the state after step len(rows) - 1, if enough time has passed.
-
-        Args:
-            trained: the learner.
-            rows: the log rows of all steps so far.
-        """
-        if self._clock() - self._saved_at < self._every_s:
+        """Keep the state after the last step in `rows`, if `every_s` seconds have passed."""
+        if monotonic() - self._saved_at < self._every_s:
             return
         newest = step_folder(self.folder, len(rows) - 1)
         with atomic_folder(newest) as scratch:
@@ -69,7 +58,7 @@ class Checkpoints:
         for folder in step_folders(self.folder):
             if folder != newest:
                 shutil.rmtree(folder, ignore_errors=True)
-        self._saved_at = self._clock()
+        self._saved_at = monotonic()
 
     def restore(self, trained: Trained) -> list[dict]:
         """Bring `trained` to the newest step that was kept; the log rows up to that step.
@@ -94,7 +83,7 @@ class Checkpoints:
     @property
     def finished(self) -> int:
         """Number of steps that need not be repeated."""
-        return finished_steps(self.folder)
+        return max((int(path.name[-5:]) + 1 for path in step_folders(self.folder)), default=0)
 
 
 def _read_rows(path: Path) -> list[dict]:

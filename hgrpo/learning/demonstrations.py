@@ -35,13 +35,9 @@ def texts(demonstrations: list[dict]) -> Iterator[str]:
 
 
 def as_example(row: dict, conversation: Conversation, whole_text: bool) -> Example:
-    """A trajectory as one sequence.
+    """A row of `read_demonstrations` as one sequence.
 
-    Args:
-        row: from `read_demonstrations`.
-        conversation: turns texts into tokens.
-        whole_text: compute the loss on every token but the first (pretraining); otherwise on the
-            actions only.
+    The loss is computed on the actions or, with `whole_text`, on every token but the first.
     """
     ids = conversation.opening(row["observations"][0])
     spans = []
@@ -56,10 +52,7 @@ def as_example(row: dict, conversation: Conversation, whole_text: bool) -> Examp
 
 
 def examples(
-    demonstrations: list[dict],
-    conversation: Conversation,
-    max_length: int,
-    whole_text: bool,
+    demonstrations: list[dict], conversation: Conversation, max_length: int, whole_text: bool
 ) -> tuple[list[Example], int]:
     """Examples of at most `max_length` tokens, and the number of longer ones that were left out."""
     made = [

@@ -10,13 +10,10 @@ from torch.optim import Optimizer
 
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.optimisers import clip_gradients, set_lr, warmup_linear
-from hgrpo.policy.logprobs import (
-    make_batch,
-    micro_batches,
-    sampled_logprobs,
-)
+from hgrpo.learning.sft_settings import SftConfig
+from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
-from hgrpo.policy.precision import cast
+from hgrpo.policy.precision import autocast_dtype, cast
 from hgrpo.streams import generator
 
 _MAX_GRAD_NORM = 1.0
@@ -24,29 +21,10 @@ _MAX_GRAD_NORM = 1.0
 
 @dataclass(frozen=True)
 class Example:
-    """A token sequence and its [start, end) parts that the loss is computed on; start >= 1."""
+    """A token sequence, and the [start, end) parts on which the loss is computed; start >= 1."""
 
     token_ids: list[int]
     spans: list[tuple[int, int]]
-
-
-@dataclass(frozen=True)
-class ImitationSettings:
-    """How long to imitate and in what pieces.
-
-    Attributes:
-        batch: trajectories of an optimiser step.
-        microbatch_tokens: padded tokens of one forward and backward pass.
-        seed: names the order of examples.
-        autocast: type of the passes; None is float32.
-    """
-
-    epochs: float
-    batch: int
-    warmup_steps: int
-    microbatch_tokens: int
-    seed: int
-    autocast: torch.dtype | None
 
 
 @dataclass
@@ -55,6 +33,7 @@ class _Imitator:
 
     policy: Policy
     optimisers: Sequence[Optimizer]
+    settings: SftConfig
 
     STATE = ("weights", "optimisers")
 
@@ -67,13 +46,49 @@ class _Imitator:
         for optimiser, own in zip(self.optimisers, state["optimisers"], strict=True):
             optimiser.load_state_dict(own)
 
+    def descend(self, batch: Sequence[Example], lr_factor: float) -> tuple[float, float]:
+        """Take one step of every optimiser; the loss, and the gradient's norm before clipping."""
+        set_lr(self.optimisers, lr_factor)
+        tokens = sum(end - start for example in batch for start, end in example.spans)
+        total = 0.0
+        for logprobs in self._logprobs(batch):
+            loss = -logprobs.sum() / tokens
+            loss.backward()
+            total += float(loss.detach())
+        norm = clip_gradients([p for _, p in self.policy.trainable], _MAX_GRAD_NORM)
+        for optimiser in self.optimisers:
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
+        return total, norm
+
+    @torch.no_grad()
+    def mean_loss(self, examples: Sequence[Example]) -> float:
+        """Mean cross-entropy per chosen token, in nats."""
+        total, tokens = 0.0, 0
+        for logprobs in self._logprobs(examples):
+            total -= float(logprobs.sum())
+            tokens += len(logprobs)
+        return total / tokens
+
+    def _logprobs(self, examples: Sequence[Example]) -> Iterator[torch.Tensor]:
+        """Log-probabilities [N] of the chosen tokens of one micro-batch after another."""
+        autocast = autocast_dtype(self.policy.config, self.policy.device)
+        lengths = [len(example.token_ids) for example in examples]
+        for part in micro_batches(lengths, self.settings.microbatch_tokens):
+            chosen = [examples[i] for i in part]
+            spans = [example.spans for example in chosen]
+            batch = make_batch([e.token_ids for e in chosen], spans, self.policy.device)
+            with cast(self.policy.device, autocast):
+                logprobs, _ = sampled_logprobs(self.policy.causal_lm, batch)
+            yield logprobs
+
 
 def imitate(
     policy: Policy,
     optimisers: Sequence[Optimizer],
     train: Sequence[Example],
     validation: Sequence[Example],
-    settings: ImitationSettings,
+    settings: SftConfig,
     on_step: Callable[[dict], None] = lambda row: None,
     evaluations: int = 5,
     checkpoints: Checkpoints | None = None,
@@ -94,9 +109,9 @@ def imitate(
         TrainingError: a gradient is not finite.
         UserError: a checkpoint is damaged.
     """
-    total = max(1, math.ceil(len(train) * settings.epochs / settings.batch))
+    total = max(1, math.ceil(len(train) * settings.epochs / settings.batch_trajectories))
     every = max(1, total // evaluations)
-    imitator = _Imitator(policy, optimisers)
+    imitator = _Imitator(policy, optimisers, settings)
     rows = checkpoints.restore(imitator) if checkpoints else []
     done = len(rows)
     for row in rows:
@@ -105,7 +120,7 @@ def imitate(
         if step < done:
             continue
         factor = warmup_linear(step, total, settings.warmup_steps)
-        loss, norm = _descend(policy, optimisers, [train[i] for i in chosen], factor, settings)
+        loss, norm = imitator.descend([train[i] for i in chosen], factor)
         checked = validation and (step == total - 1 or step % every == every - 1)
         rows.append(
             {
@@ -113,7 +128,7 @@ def imitate(
                 "loss": loss,
                 "lr_factor": factor,
                 "grad_norm": norm,
-                "validation_loss": mean_loss(policy, validation, settings) if checked else None,
+                "validation_loss": imitator.mean_loss(validation) if checked else None,
             }
         )
         if checkpoints:
@@ -122,63 +137,13 @@ def imitate(
     return rows
 
 
-def _batches(size: int, settings: ImitationSettings) -> Iterator[list[int]]:
+def _batches(size: int, settings: SftConfig) -> Iterator[list[int]]:
     """Indices of the examples of each step, epoch after epoch without end."""
     order: list[int] = []
     epoch = 0
     while True:
-        while len(order) < settings.batch:
+        while len(order) < settings.batch_trajectories:
             order.extend(generator("imitation", settings.seed, epoch).permutation(size))
             epoch += 1
-        yield order[: settings.batch]
-        order = order[settings.batch :]
-
-
-def _descend(
-    policy: Policy,
-    optimisers: Sequence[Optimizer],
-    batch: Sequence[Example],
-    lr_factor: float,
-    settings: ImitationSettings,
-) -> tuple[float, float]:
-    """Take one step of every optimiser; the loss, and the gradient's norm before clipping."""
-    set_lr(optimisers, lr_factor)
-    loss = _accumulate(policy, batch, settings)
-    norm = clip_gradients([parameter for _, parameter in policy.trainable], _MAX_GRAD_NORM)
-    for optimiser in optimisers:
-        optimiser.step()
-        optimiser.zero_grad(set_to_none=True)
-    return loss, norm
-
-
-@torch.no_grad()
-def mean_loss(policy: Policy, examples: Sequence[Example], settings: ImitationSettings) -> float:
-    """Mean cross-entropy per chosen token, in nats."""
-    total, tokens = 0.0, 0
-    for part in micro_batches([len(e.token_ids) for e in examples], settings.microbatch_tokens):
-        logprobs = _logprobs(policy, [examples[i] for i in part], settings.autocast)
-        total -= float(logprobs.sum())
-        tokens += len(logprobs)
-    return total / tokens
-
-
-def _accumulate(policy: Policy, batch: Sequence[Example], settings: ImitationSettings) -> float:
-    """Add the gradient of a batch's mean loss, micro-batch by micro-batch; return the loss."""
-    tokens = sum(end - start for example in batch for start, end in example.spans)
-    total = 0.0
-    for part in micro_batches([len(e.token_ids) for e in batch], settings.microbatch_tokens):
-        logprobs = _logprobs(policy, [batch[i] for i in part], settings.autocast)
-        loss = -logprobs.sum() / tokens
-        loss.backward()
-        total += float(loss.detach())
-    return total
-
-
-def _logprobs(
-    policy: Policy, examples: list[Example], autocast: torch.dtype | None
-) -> torch.Tensor:
-    """Log-probabilities [N] of the chosen tokens."""
-    spans = [e.spans for e in examples]
-    batch = make_batch([e.token_ids for e in examples], spans, policy.device)
-    with cast(policy.device, autocast):
-        return sampled_logprobs(policy.causal_lm, batch)[0]
+        yield order[: settings.batch_trajectories]
+        order = order[settings.batch_trajectories :]

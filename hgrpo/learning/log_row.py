@@ -38,9 +38,7 @@ def advantage_row(
 ) -> dict:
     """Dead groups, and mean absolute advantages by trajectory, by turn and by token.
 
-    Args:
-        groups: the step's trajectories, whose turns hold their advantages.
-        advantages: those of the groups, in the same order.
+    The turns of `groups` hold their blended advantages; `advantages` has the same order.
     """
     per_token = np.concatenate(
         [

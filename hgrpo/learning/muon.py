@@ -23,12 +23,7 @@ _SMALLEST_NORM = 1e-7
 def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
     """A matrix with the same singular vectors and singular values of about 1 (Newton-Schulz).
 
-    Args:
-        matrix: [rows, columns].
-        dtype: type of the computation and of the result.
-
-    Returns:
-        [rows, columns].
+    `dtype` is the type of the computation and of the result.
 
     Raises:
         ValueError: `matrix` is not two-dimensional.

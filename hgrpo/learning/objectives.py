@@ -14,11 +14,7 @@ Reduction = Literal["token", "sequence"]
 
 
 def ppo_clip(
-    logprobs: Tensor,
-    behaviour: Tensor,
-    advantages: Tensor,
-    clip_low: float,
-    clip_high: float,
+    logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip_low: float, clip_high: float
 ) -> Tensor:
     """-min(r A, clip(r, 1 - clip_low, 1 + clip_high) A) with r = exp(logprobs - behaviour).
 
@@ -26,9 +22,6 @@ def ppo_clip(
     https://arxiv.org/abs/1707.06347. clip_high > clip_low is the clip-higher of Yu et al. 2025,
     "DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
     https://arxiv.org/abs/2503.14476.
-
-    Returns:
-        Terms [N] of the loss, to be minimised.
 
     Raises:
         ValueError: the shapes differ.
@@ -42,11 +35,9 @@ def ppo_clip(
 def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     """exp(d) - 1 - d with d = reference - logprobs: the k3 estimate of KL(policy || reference).
 
-    It is at least 0, is 0 where the two agree, and is unbiased under samples of the policy.
+    In nats. It is at least 0, is 0 where the two agree, and is unbiased under samples of the
+    policy.
     Schulman 2020, "Approximating KL Divergence", http://joschu.net/blog/kl-approx.html.
-
-    Returns:
-        Terms [N], in nats.
 
     Raises:
         ValueError: the shapes differ.
@@ -63,13 +54,8 @@ def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
     al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
     https://fengyao.notion.site/off-policy-rl, use it between engine and trainer.
 
-    Args:
-        old: the trainer's log-probs under the weights that played.
-        behaviour: the engine's log-probs under the same weights.
-        cap: largest weight.
-
-    Returns:
-        Weights [N], without gradient.
+    `old` are the trainer's log-probs under the weights that played, `behaviour` the engine's. The
+    weights carry no gradient.
 
     Raises:
         ValueError: the shapes differ.
@@ -109,11 +95,7 @@ def token_weights(sequence_lengths: Tensor, reduction: Reduction) -> Tensor:
 
 
 def clip_fraction(
-    logprobs: Tensor,
-    behaviour: Tensor,
-    advantages: Tensor,
-    clip_low: float,
-    clip_high: float,
+    logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip_low: float, clip_high: float
 ) -> Tensor:
     """Share of tokens whose gradient the clip removes: a scalar; arguments as for `ppo_clip`."""
     _check_shapes(logprobs, behaviour, advantages)

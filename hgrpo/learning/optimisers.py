@@ -9,35 +9,27 @@ from torch.optim import AdamW, Optimizer
 
 from hgrpo.errors import TrainingError
 from hgrpo.learning.muon import Muon
+from hgrpo.learning.sft_settings import SftConfig
+from hgrpo.policy.policy import Policy
+from hgrpo.policy.precision import autocast_dtype
 
 
-def sft_optimisers(
-    trainable: Sequence[tuple[str, nn.Parameter]],
-    matrix_lr: float | None,
-    lr: float,
-    weight_decay: float,
-    autocast: torch.dtype | None,
-) -> list[Optimizer]:
-    """Muon for hidden matrices, if `matrix_lr` is given, and AdamW for everything else.
+def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
+    """Muon for hidden matrices under full tuning, and AdamW for everything else.
 
     AdamW is Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization",
     https://arxiv.org/abs/1711.05101. Embeddings and the head stay with it, as the authors of Muon
-    advise (https://kellerjordan.github.io/posts/muon/).
-
-    Args:
-        trainable: names and parameters.
-        matrix_lr: learning rate of Muon; None leaves everything to AdamW.
-        lr: learning rate of AdamW.
-        weight_decay: of both.
-        autocast: type of the training passes and of Muon's products; None is float32.
+    advise (https://kellerjordan.github.io/posts/muon/). Muon computes in the type of the training
+    passes.
     """
     hidden, rest = [], []
-    for name, parameter in trainable:
-        is_hidden = matrix_lr is not None and parameter.dim() == 2 and "embed" not in name
+    for name, parameter in policy.trainable:
+        is_hidden = not policy.lora and parameter.dim() == 2 and "embed" not in name
         (hidden if is_hidden and "lm_head" not in name else rest).append(parameter)
-    optimisers: list[Optimizer] = [AdamW(rest, lr=lr, weight_decay=weight_decay)]
+    optimisers: list[Optimizer] = [AdamW(rest, settings.lr, weight_decay=settings.weight_decay)]
     if hidden:
-        optimisers.append(Muon(hidden, matrix_lr, weight_decay, autocast or torch.float32))
+        dtype = autocast_dtype(policy.config, policy.device) or torch.float32
+        optimisers.append(Muon(hidden, settings.matrix_lr, settings.weight_decay, dtype))
     return optimisers
 
 

@@ -4,14 +4,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hgrpo.learning.demonstrations import examples
-from hgrpo.learning.imitation import ImitationSettings, imitate
+from hgrpo.learning.imitation import imitate
 from hgrpo.learning.optimisers import sft_optimisers
+from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.load import load_policy
-from hgrpo.policy.precision import autocast_dtype
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.streams import generator
 
-_BATCH, _WARMUP, _MATRIX_LR, _LR, _MICROBATCH = 32, 10, 0.012, 2e-3, 2048
+# Every value counts here, as the code hash leaves out the defaults of settings.
+_SETTINGS = SftConfig(
+    epochs=1.0,
+    batch_trajectories=32,
+    matrix_lr=0.012,
+    lr=2e-3,
+    warmup_steps=10,
+    weight_decay=0.0,
+    microbatch_tokens=2048,
+)
 
 
 def pretrain(
@@ -25,22 +34,16 @@ def pretrain(
 
     The stream ("pretrain", seed) chooses `tiny.pretrain_trajectories` of the demonstrations.
 
-    Args:
-        config: of the model; `tiny` is set.
-        demonstrations: rows of `read_demonstrations`.
-        seed: of the choice, and of the order of examples.
-        folder: of the model; `tiny.max_positions` bounds the length of an example.
-        on_step: called after each step with its row and the number of all steps.
+    It takes examples of at most `tiny.max_positions` tokens. `on_step` is called after each step
+    with its row and the number of all steps.
     """
     policy = load_policy(config.model_copy(update={"adapt": "full"}), folder)
     order = generator("pretrain", seed).permutation(len(demonstrations))
     chosen = [demonstrations[i] for i in order[: config.tiny.pretrain_trajectories]]
     train, _ = examples(chosen, policy.conversation, config.tiny.max_positions, whole_text=True)
-    settings = ImitationSettings(
-        1.0, _BATCH, _WARMUP, _MICROBATCH, seed, autocast_dtype(config, policy.device)
-    )
-    steps = -(-len(train) // _BATCH)
-    optimisers = sft_optimisers(policy.trainable, _MATRIX_LR, _LR, 0.0, settings.autocast)
+    settings = _SETTINGS.model_copy(update={"seed": seed})
+    steps = -(-len(train) // settings.batch_trajectories)
+    optimisers = sft_optimisers(policy, settings)
     rows = imitate(policy, optimisers, train, [], settings, on_step=lambda row: on_step(row, steps))
     policy.save_adapter(folder)
     return rows

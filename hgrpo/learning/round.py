@@ -55,14 +55,11 @@ class Round:
     rows: list[dict] = field(default_factory=list)
 
     def run(self, on_step: Callable[[dict], None], on_trajectory: Callable[[], None]) -> list[dict]:
-        """Play the steps that are left.
+        """Play the steps that are left; the log rows of all steps, earlier processes' included.
 
         Args:
             on_step: called with each new log row.
             on_trajectory: called when this process has finished a trajectory.
-
-        Returns:
-            The log rows of all steps, those of earlier processes included.
 
         Raises:
             TrainingError: training cannot go on; the finished steps are kept.
@@ -75,12 +72,16 @@ class Round:
 
     def _step(self, step: int, on_trajectory: Callable[[], None]) -> None:
         began = time.perf_counter()
-        tasks = self._tasks(step)
+        training = self.learner.training
+        tasks = tasks_of_step(self.panel, self.id.seed, self.id.index, step, training)
         synced = self._load_engine(tasks)
         groups = self._collect(tasks, step, on_trajectory)
         collected = time.perf_counter()
         credits, reported = self._credit(groups)
-        advantages = self._advantages(groups, credits)
+        advantages = [
+            group_advantages(group, credit, self.id.method, training)
+            for group, credit in zip(groups, credits, strict=True)
+        ]
         credited = time.perf_counter()
         diagnostics = self._update(groups, advantages, step)
         ended = time.perf_counter()
@@ -101,17 +102,6 @@ class Round:
             }
         )
         self._save(groups, step)
-
-    def _tasks(self, step: int) -> list[Task]:
-        training = self.learner.training
-        return tasks_of_step(
-            self.panel,
-            self.id.seed,
-            self.id.index,
-            step,
-            training.steps_per_round,
-            training.tasks_per_step,
-        )
 
     def _load_engine(self, tasks: Sequence[Task]) -> dict[str, float | None]:
         """Give the engine the policy's weights; the log's columns of the check that it has them."""
@@ -138,15 +128,6 @@ class Round:
             credits = assign_all(self.assigner, groups)
             found = credits, self.assigner.report()
         return ranks.broadcast(found)
-
-    def _advantages(
-        self, groups: Sequence[Group], credits: Sequence[Sequence[np.ndarray]]
-    ) -> list[GroupAdvantages]:
-        """The groups' advantages, which are also noted on their turns."""
-        return [
-            group_advantages(group, credit, self.id.method, self.learner.training)
-            for group, credit in zip(groups, credits, strict=True)
-        ]
 
     def _update(
         self, groups: Sequence[Group], advantages: Sequence[GroupAdvantages], step: int

@@ -11,14 +11,8 @@ from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.store import join_steps
 
 # Columns of the log whose sums over the round the summary tells.
-_COUNTS = (
-    "inadmissible",
-    "overlong",
-    "empty",
-    "dead_groups",
-    "truncated",
-    "context_overflow",
-)
+_COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "context_overflow")
+_TOTALS = ("groups", "trajectories", "turns", "action_tokens", "forward_tokens")
 
 
 def write_round(played: Round, config: Mapping, elapsed_s: float, folder: Path) -> None:
@@ -28,7 +22,7 @@ def write_round(played: Round, config: Mapping, elapsed_s: float, folder: Path) 
         played: a round whose steps are finished.
         config: the stage's settings, for the log.
         elapsed_s: seconds the round took in this process.
-        folder: exists and is empty.
+        folder: to fill.
     """
     learner, rows = played.learner, played.rows
     learner.policy.save_adapter(folder / "adapter")
@@ -49,12 +43,7 @@ def write_round(played: Round, config: Mapping, elapsed_s: float, folder: Path) 
 
 
 def totals(rows: Sequence[Mapping]) -> dict:
-    """Sums and means over a round's log rows.
-
-    Returns:
-        Sums, `mean_reward` of the first and of the last tenth of the steps, the mean norm of the
-        gradient (None if no step was taken), and under `counts` the sums of `_COUNTS`.
-    """
+    """Sums and means over a round's log rows; `mean_grad_norm` is None if no step was taken."""
     tenth = max(1, len(rows) // 10)
     norms = [row["grad_norm"] for row in rows if row["grad_norm"] is not None]
 
@@ -66,11 +55,7 @@ def totals(rows: Sequence[Mapping]) -> dict:
 
     return {
         "n_steps": len(rows),
-        "total_groups": total("n_groups"),
-        "total_trajectories": total("n_trajectories"),
-        "total_turns": total("n_turns"),
-        "total_action_tokens": total("n_action_tokens"),
-        "total_forward_tokens": total("n_forward_tokens"),
+        **{f"total_{name}": total(f"n_{name}") for name in _TOTALS},
         "mean_reward_first_10pct": mean(rows[:tenth]),
         "mean_reward_last_10pct": mean(rows[-tenth:]),
         "mean_grad_norm": sum(norms) / len(norms) if norms else None,

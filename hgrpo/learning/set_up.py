@@ -15,6 +15,7 @@ from hgrpo.envs.panels import read_panels
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.ranks import ALONE, Ranks
+from hgrpo.learning.resume_key import files_in
 from hgrpo.learning.round import Round, RoundId
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.state_file import read_state
@@ -47,9 +48,8 @@ class RoundInputs:
     """The folders that a round starts from.
 
     Attributes:
-        panels: the file of the tasks' panels.
+        panels: this one is a file.
         tasks: folder of the tasks' files.
-        base: the base model.
         sft: the SFT policy, which the KL penalty anchors to.
         policy: the policy to go on from; it may hold the state of the optimiser.
         fitted: what the fit after the previous round wrote; None without one.
@@ -65,10 +65,9 @@ class RoundInputs:
     cache: Path | None = None
 
     def files(self) -> list[Path]:
-        """The files that decide what the round does, for its resume key."""
-        folders = [self.base, self.sft, self.policy, self.fitted]
-        inside = [sorted(p for p in f.iterdir() if p.is_file()) for f in folders if f]
-        return [self.panels, *(path for paths in inside for path in paths)]
+        """The files that decide what the round does, beside those of the base."""
+        folders = [folder for folder in (self.sft, self.policy, self.fitted) if folder]
+        return [self.panels, *(path for folder in folders for path in files_in(folder))]
 
 
 def check_inputs(model: ModelConfig, inputs: RoundInputs) -> None:
@@ -96,14 +95,7 @@ def set_up(
     checkpoints: Checkpoints,
     ranks: Ranks = ALONE,
 ) -> Round:
-    """A round that is ready to run.
-
-    Args:
-        id: which round it is.
-        settings: of the study.
-        inputs: checked by `check_inputs`.
-        checkpoints: of this round; it resumes after the last finished step.
-        ranks: the processes that share the round.
+    """A round that is ready to run, from inputs that `check_inputs` has passed.
 
     Raises:
         UserError: the model cannot be loaded, or the engine cannot play it.
@@ -113,12 +105,7 @@ def set_up(
     learner = _learner(policy, settings, inputs, ranks)
     collector = _collector(policy, settings, inputs, id.method.credit.declared)
     context = Context(
-        settings.env.name,
-        policy,
-        policy.conversation,
-        collector,
-        inputs.cache,
-        inputs.fitted,
+        settings.env.name, policy, policy.conversation, collector, inputs.cache, inputs.fitted
     )
     assigner = make_assigner(id.method.credit, context)
     panel = read_panels(inputs.panels)["train"]

@@ -1,30 +1,19 @@
 """A file of training state: tensors and plain values under fixed keys, checked when read."""
 
 import io
-import pickle
 import struct
 import zipfile
-import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
 
 from hgrpo.errors import UserError
+from hgrpo.zip_errors import BROKEN_ZIP
 
 # What zipfile and torch raise when an archive is damaged.
-_DAMAGE = (
-    RuntimeError,
-    EOFError,
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    struct.error,
-    zlib.error,
-    pickle.UnpicklingError,
-    zipfile.BadZipFile,
-)
+_DAMAGE = (*BROKEN_ZIP, OSError, ValueError, LookupError, TypeError, struct.error, UnpicklingError)
 
 
 def write_state(state: Mapping[str, object], path: Path) -> None:
@@ -40,11 +29,7 @@ def write_state(state: Mapping[str, object], path: Path) -> None:
 
 
 def read_state(path: Path, keys: Collection[str]) -> dict:
-    """Read what `write_state` wrote. Only tensors and plain values are unpickled.
-
-    Args:
-        path: the file.
-        keys: the keys that the mapping must have, all of them and no other.
+    """Read what `write_state` wrote: a mapping with these keys, of tensors and plain values.
 
     Raises:
         UserError: the file is missing, holds something else, or has a damaged byte that matters.

@@ -1,9 +1,11 @@
 """One update of the policy from a batch of groups: minibatches, micro-batches, diagnostics."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -23,14 +25,12 @@ from hgrpo.learning.objectives import (
 from hgrpo.learning.optimisers import clip_gradients
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.settings import TrainingConfig
-from hgrpo.policy.logprobs import (
-    SequenceBatch,
-    make_batch,
-    micro_batches,
-    sampled_logprobs,
-)
+from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 # Without a penalty the KL is still measured, on every 8th trajectory of the batch: a forward pass
 # of the reference over all of them would take a fifth of the update's time.
@@ -54,27 +54,6 @@ _STEP_DIAGNOSTICS = (
 )
 # Diagnostics of a minibatch that are sums over its micro-batches.
 _SUMS = ("policy_loss", "kl_term", "entropy", "clip_fraction")
-
-
-@dataclass(frozen=True)
-class _Tokens:
-    """The sampled tokens of a micro-batch, in the order of its sequences.
-
-    Attributes:
-        sequences: the micro-batch.
-        weights: float32 [N], each token's weight in the loss of the whole minibatch.
-        behaviour, advantages: float32 [N].
-        start: float32 [N], denominator of the clipped ratio: the engine's log-probs, or the
-            trainer's from before the update where importance is corrected.
-        share: N over the tokens of the minibatch.
-    """
-
-    sequences: Sequence[TrainingSequence]
-    weights: Tensor
-    behaviour: Tensor
-    advantages: Tensor
-    start: Tensor
-    share: float
 
 
 @dataclass
@@ -138,22 +117,26 @@ class Learner:
     def _measure_kl(self, sequences: Sequence[TrainingSequence]) -> float:
         """Note the reference's log-probs; mean k3 per token of the policy that played to it."""
         watched = sequences if self.kl.coefficient else sequences[::_WATCHED]
-        self._score_reference(watched)
+        with self.policy.reference() as model:
+            for sequence, values in zip(watched, self._score(watched, model), strict=True):
+                sequence.reference = values
         behaviour = torch.cat([s.behaviour for s in watched])
         reference = torch.cat([s.reference for s in watched])
         return float(kl_k3(behaviour, reference).mean())
 
     def _correct_importance(self, sequences: Sequence[TrainingSequence]) -> dict[str, float]:
-        """With `importance_cap`, note the trainer's log-probs before the first step.
+        """If importance is corrected, note the trainer's log-probs before the first step.
 
         Returns:
-            Diagnostics of the importance weights and, if they were computed, of the mismatch
+            Diagnostics of the importance weights and, if importance is corrected, of the mismatch
             between engine and trainer.
         """
         cap = self.training.importance_cap
         if cap is None:
             return {"importance_mean": 1.0, "importance_truncated": 0.0}
-        self._score_old(sequences)
+        scored = self._score(sequences, self.policy.causal_lm)
+        for sequence, values in zip(sequences, scored, strict=True):
+            sequence.old = values
         old = torch.cat([s.old for s in sequences])
         behaviour = torch.cat([s.behaviour for s in sequences])
         return _mismatch(old - behaviour) | {
@@ -171,7 +154,7 @@ class Learner:
         steps: list[dict[str, float]] = []
         mismatch: dict[str, float] = {}
         for _ in range(self.training.epochs):
-            for part in _split(order, self.training.minibatches):
+            for part in np.array_split(order, min(len(order), self.training.minibatches)):
                 step, log_ratio = self._differentiate([sequences[i] for i in part])
                 if not steps:
                     # Before the first step engine and trainer hold the same weights: what
@@ -182,32 +165,15 @@ class Learner:
         return steps, mismatch
 
     @torch.no_grad()
-    def _score_old(self, sequences: Sequence[TrainingSequence]) -> None:
-        """Note the trainer's log-probs, before the first step, of what the engine sampled."""
-        scored = self._scored(sequences, lambda chosen: self._logprobs(chosen)[0])
-        for sequence, values in zip(sequences, scored, strict=True):
-            sequence.old = values
-
-    @torch.no_grad()
-    def _score_reference(self, sequences: Sequence[TrainingSequence]) -> None:
-        """Note the reference policy's log-probs of what the engine sampled."""
-
-        def score(chosen: Sequence[TrainingSequence]) -> Tensor:
-            batch = self._pad(chosen)
-            with self.policy.reference() as reference, self._cast():
-                return sampled_logprobs(reference, batch, self.training.temperature)[0].cpu()
-
-        for sequence, values in zip(sequences, self._scored(sequences, score), strict=True):
-            sequence.reference = values
-
-    def _scored(
-        self,
-        sequences: Sequence[TrainingSequence],
-        score: Callable[[Sequence[TrainingSequence]], Tensor],
+    def _score(
+        self, sequences: Sequence[TrainingSequence], model: "PreTrainedModel"
     ) -> list[Tensor]:
-        """For each sequence what `score` gives for its tokens; every rank scores a part of them."""
-        parts = self._micro(sequences)
-        mine = [score([sequences[i] for i in part]) for part in self.ranks.share(parts)]
+        """A model's log-probs of each sequence's sampled tokens; every rank scores a part."""
+        parts = self._micro_batches(sequences)
+        mine = [
+            self._logprobs(model, [sequences[i] for i in part])[0]
+            for part in self.ranks.share(parts)
+        ]
         found: dict[int, Tensor] = {}
         for part, values in zip(parts, self.ranks.join(mine), strict=True):
             rows = values.split([len(sequences[i].behaviour) for i in part])
@@ -226,65 +192,50 @@ class Learner:
         Raises:
             TrainingError: the loss is not finite.
         """
+        lengths = torch.tensor([len(s.behaviour) for s in minibatch])
+        weights = token_weights(lengths, self.training.loss_reduction).split(lengths.tolist())
         sums, ratios = dict.fromkeys(_SUMS, 0.0), []
-        for tokens in self._micro_batches(minibatch):
-            terms, log_ratio = self._backward(tokens)
+        for part in self.ranks.share(self._micro_batches(minibatch)):
+            chosen = [minibatch[i] for i in part]
+            share = int(lengths[part].sum()) / int(lengths.sum())
+            terms, log_ratio = self._backward(chosen, torch.cat([weights[i] for i in part]), share)
             sums = {name: sums[name] + terms[name] for name in sums}
             ratios.append(log_ratio)
         return self._joined(sums, ratios)
 
-    def _micro_batches(self, minibatch: Sequence[TrainingSequence]) -> list[_Tokens]:
-        """This rank's micro-batches. Token weights are those of the whole minibatch."""
-        lengths = torch.tensor([len(s.behaviour) for s in minibatch])
-        weights = token_weights(lengths, self.training.loss_reduction).split(lengths.tolist())
-        total = int(lengths.sum())
-        corrects = self.training.importance_cap is not None
-        found = []
-        for part in self.ranks.share(self._micro(minibatch)):
-            chosen = [minibatch[i] for i in part]
-            behaviour = torch.cat([s.behaviour for s in chosen])
-            found.append(
-                _Tokens(
-                    chosen,
-                    torch.cat([weights[i] for i in part]),
-                    behaviour,
-                    torch.cat([s.advantages for s in chosen]),
-                    torch.cat([s.old for s in chosen]) if corrects else behaviour,
-                    len(behaviour) / total,
-                )
-            )
-        return found
+    def _backward(
+        self, sequences: Sequence[TrainingSequence], weights: Tensor, share: float
+    ) -> tuple[dict[str, float], Tensor]:
+        """Add a micro-batch's gradient; its terms of the sums, and each token's log ratio [N].
 
-    def _backward(self, tokens: _Tokens) -> tuple[dict[str, float], Tensor]:
-        """Add a micro-batch's gradient; its terms of the sums, and each token's log ratio [N]."""
-        logprobs, entropy = self._logprobs(tokens.sequences)
-        policy_loss, kl_term = self._policy_loss(tokens, logprobs), self._kl_term(tokens, logprobs)
+        Args:
+            sequences: the micro-batch, with N sampled tokens.
+            weights: float32 [N], each token's weight in the loss of the whole minibatch.
+            share: N over the tokens of the minibatch.
+        """
+        logprobs, entropy = self._logprobs(self.policy.causal_lm, sequences, entropies=True)
+        behaviour = torch.cat([s.behaviour for s in sequences])
+        advantages = torch.cat([s.advantages for s in sequences])
+        cap, clip = self.training.importance_cap, (self.training.clip_low, self.training.clip_high)
+        # Denominator of the clipped ratio.
+        start = behaviour if cap is None else torch.cat([s.old for s in sequences])
+        objective = ppo_clip(logprobs, start, advantages, *clip)
+        if cap is not None:
+            objective = objective * importance_weights(start, behaviour, cap)
+        policy_loss = (weights * objective).sum()
+        kl_term = torch.zeros(())
+        if self.kl.coefficient:
+            penalty = kl_k3(logprobs, torch.cat([s.reference for s in sequences]))
+            kl_term = self.kl.coefficient * (weights * penalty).sum()
         (policy_loss + kl_term).backward()
-        clip = (self.training.clip_low, self.training.clip_high)
         with torch.no_grad():
-            clipped = clip_fraction(logprobs, tokens.start, tokens.advantages, *clip)
             terms = {
                 "policy_loss": float(policy_loss),
                 "kl_term": float(kl_term),
-                "entropy": float(entropy.mean() * tokens.share),
-                "clip_fraction": float(clipped * tokens.share),
+                "entropy": float(entropy.mean() * share),
+                "clip_fraction": float(clip_fraction(logprobs, start, advantages, *clip) * share),
             }
-            return terms, (logprobs - tokens.start).detach()
-
-    def _policy_loss(self, tokens: _Tokens, logprobs: Tensor) -> Tensor:
-        """The clipped objective, weighted: a scalar."""
-        cap, clip = self.training.importance_cap, (self.training.clip_low, self.training.clip_high)
-        terms = ppo_clip(logprobs, tokens.start, tokens.advantages, *clip)
-        if cap is not None:
-            terms = terms * importance_weights(tokens.start, tokens.behaviour, cap)
-        return (tokens.weights * terms).sum()
-
-    def _kl_term(self, tokens: _Tokens, logprobs: Tensor) -> Tensor:
-        """The KL penalty, weighted: a scalar, 0 if the penalty is off."""
-        if not self.kl.coefficient:
-            return torch.zeros(())
-        terms = kl_k3(logprobs, torch.cat([s.reference for s in tokens.sequences]))
-        return self.kl.coefficient * (tokens.weights * terms).sum()
+            return terms, (logprobs - start).detach()
 
     def _joined(
         self, sums: Mapping[str, float], ratios: list[Tensor]
@@ -324,27 +275,25 @@ class Learner:
                 f"differ by {mean:.3g} a token on average"
             )
 
-    def _micro(self, sequences: Sequence[TrainingSequence]) -> list[list[int]]:
+    def _micro_batches(self, sequences: Sequence[TrainingSequence]) -> list[list[int]]:
         return micro_batches([len(s.token_ids) for s in sequences], self.training.microbatch_tokens)
 
-    def _logprobs(self, chosen: Sequence[TrainingSequence]) -> tuple[Tensor, Tensor]:
+    def _logprobs(
+        self,
+        model: "PreTrainedModel",
+        sequences: Sequence[TrainingSequence],
+        entropies: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
         """Log-probabilities and entropies [N] on the CPU, where the objectives are computed."""
-        with self._cast():
-            logprobs, entropy = sampled_logprobs(
-                self.policy.causal_lm, self._pad(chosen), self.training.temperature, entropies=True
-            )
-        return logprobs.cpu(), entropy.cpu()
-
-    def _pad(self, sequences: Sequence[TrainingSequence]) -> SequenceBatch:
         spans = [s.spans for s in sequences]
-        return make_batch([s.token_ids for s in sequences], spans, self.policy.device)
-
-    def _cast(self) -> torch.autocast:
-        return cast(self.policy.device, self.autocast)
+        batch = make_batch([s.token_ids for s in sequences], spans, self.policy.device)
+        with cast(self.policy.device, self.autocast):
+            logprobs, entropy = sampled_logprobs(model, batch, self.training.temperature, entropies)
+        return logprobs.cpu(), entropy.cpu() if entropies else None
 
 
 def _over_steps(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Means over optimiser steps, but the largest `ratio_max` and the smallest `ess`."""
+    """Means over the optimiser steps; of `ratio_max` the largest, of `ess` the smallest."""
     row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
     row["ratio_max"] = max(step["ratio_max"] for step in steps)
     row["ess"] = min(step["ess"] for step in steps)
@@ -367,15 +316,3 @@ def _mismatch(difference: Tensor) -> dict[str, float]:
         "mismatch_max": float(difference.abs().max()),
         "mismatch_kl": float(kl_k3(torch.zeros_like(difference), difference).mean()),
     }
-
-
-def _split(order: Sequence[int], parts: int) -> list[Sequence[int]]:
-    """Cut into at most `parts` consecutive pieces of nearly equal length, none of them empty."""
-    size, extra = divmod(len(order), parts)
-    pieces, start = [], 0
-    for index in range(parts):
-        end = start + size + (index < extra)
-        if end > start:
-            pieces.append(order[start:end])
-        start = end
-    return pieces

@@ -83,7 +83,7 @@ def check_architecture(adapter: Path, base: Path, settings: ModelConfig) -> None
 
 
 def _flat(config: dict, prefix: str = "") -> dict[str, object]:
-    """Dotted names of a config's keys -> their values, without bookkeeping."""
+    """A nested config as {dotted key: value}, without the keys of `_BOOKKEEPING`."""
     flat: dict[str, object] = {}
     for key, value in config.items():
         if key in _BOOKKEEPING:

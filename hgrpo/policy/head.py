@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -70,9 +70,8 @@ def check_head(model: "PreTrainedModel") -> None:
         states, own = decode(model, tokens)
         found = own(states[0].float())
     except Exception as error:  # each model raises what it likes
-        reason = " ".join(str(error).split())
         raise UserError(
-            f"{kind}: training cannot make its logits from its last states ({reason})"
+            f"{kind}: training cannot make its logits from its last states ({one_line(error)})"
         ) from None
     apart, largest = (found - expected).abs().max(), expected.abs().max()
     if not apart <= largest * max(_TOLERANCE, _ROUNDINGS * torch.finfo(expected.dtype).eps):
@@ -103,7 +102,7 @@ class _Stand:
 
 
 class _Float32Linear:
-    """A linear layer's product in float32: rounding here goes straight into importance ratios."""
+    """A linear layer that multiplies in float32: its rounding would distort importance ratios."""
 
     def __init__(self, layer: nn.Linear):
         self.weight = layer.weight.float()

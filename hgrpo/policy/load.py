@@ -78,7 +78,7 @@ def load_policy(
 
 
 def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTrainedModel":
-    """The model whose weights training moves, or the base that LoRA adapts; all files checked."""
+    """The model to train or, for LoRA, the base to adapt. All files are checked first."""
     if config.adapt == "full":
         folder = Path(adapter or base)
         check_policy(config, base, folder)

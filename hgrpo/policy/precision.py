@@ -17,7 +17,7 @@ def base_dtype(config: ModelConfig) -> torch.dtype:
 def autocast_dtype(config: ModelConfig, device: torch.device) -> torch.dtype | None:
     """The autocast type of training passes on a device; None means plain float32.
 
-    With a bfloat16 base, `auto` means bfloat16: the base's products are in it anyway.
+    With a bfloat16 base, `auto` means bfloat16, as the base computes in it anyway.
     """
     wanted = config.train_dtype
     if wanted == "auto":

@@ -13,7 +13,7 @@ from transformers.utils import logging
 
 from hgrpo.base_model.architecture import capped_architecture
 from hgrpo.base_model.safetensors_file import WEIGHTS
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 from hgrpo.policy.compatible import policy_files
 from hgrpo.policy.precision import base_dtype
 from hgrpo.policy.settings import ModelConfig
@@ -69,8 +69,7 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
     except (ImportError, ValueError) as error:
         if settings.attention != "flash_attention_2":
             raise
-        reason = " ".join(str(error).split())
-        raise UserError(f"attention: {settings.attention!r}: {reason}") from None
+        raise UserError(f"attention: {settings.attention!r}: {one_line(error)}") from None
     _check_loaded(loaded, folder / WEIGHTS)
     return model
 

@@ -6,13 +6,14 @@ from torch import Tensor
 from hgrpo.errors import TrainingError
 from hgrpo.policy.logprobs import SequenceBatch, make_batch, sampled_logits, token_logprobs
 from hgrpo.policy.policy import Policy
+from hgrpo.policy.precision import base_dtype
 from hgrpo.rollout.engine import Request, RolloutEngine
 from hgrpo.streams import generator
 
 # Both sides compute in float32, so only the order of their sums differs.
 _TOLERANCE = 1e-3
 _PROBES, _PROBE_TOKENS = 4, 24
-# Least ratio of two distances that counts as nearer to the untrained policy.
+# An engine this many times nearer to the untrained policy than to the trainer was not updated.
 _NEARER = 2.0
 
 
@@ -43,8 +44,8 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
         with policy.untrained() as model:
             if model is not None:
                 base = token_logprobs(sampled_logits(model, batch), batch, temperature)
-    own = getattr(torch, policy.config.base_dtype)
-    coarser = max(engine.dtype, own, key=lambda dtype: torch.finfo(dtype).eps)
+    types = engine.dtype, base_dtype(policy.config)
+    coarser = max(types, key=lambda dtype: torch.finfo(dtype).eps)
     tolerance = sync_tolerance(coarser, float(logits.abs().max()) / temperature)
     difference = float((trainer - sampled).abs().max())
     if not difference <= tolerance:
@@ -87,13 +88,8 @@ def _probe(engine: RolloutEngine, policy: Policy, stream: object) -> tuple[Seque
         replies |= {reply.conversation: reply for reply in engine.step()}
     for name in prefixes:
         engine.release(name)
-    batch = make_batch(
-        [prefix + replies[name].token_ids for name, prefix in prefixes.items()],
-        [
-            [(len(prefix), len(prefix) + len(replies[name].token_ids))]
-            for name, prefix in prefixes.items()
-        ],
-        policy.device,
-    )
+    sequences = [prefix + replies[name].token_ids for name, prefix in prefixes.items()]
+    spans = [[(_PROBE_TOKENS, len(sequence))] for sequence in sequences]
+    batch = make_batch(sequences, spans, policy.device)
     logprobs = [value for name in prefixes for value in replies[name].logprobs]
     return batch, torch.tensor(logprobs, device=policy.device)

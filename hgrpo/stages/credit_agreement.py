@@ -144,12 +144,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the round, let every method credit it, compare, draw."""
-    from hgrpo.evaluation.shared_rollouts import (
-        SharedRollouts,
-        computations,
-        compute,
-        groups_for,
-    )
+    from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute, groups_for
     from hgrpo.report.credit_tables import write
     from hgrpo.trajectories.played_groups import read_groups
     from hgrpo.trajectories.replay import add_fingerprints

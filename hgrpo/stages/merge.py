@@ -1,12 +1,12 @@
 """Merge the episodes of every evaluation into one checked table."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgrpo.atomic import atomic_file
 from hgrpo.config.strict import Strict
-from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.stages import files
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import file
@@ -39,6 +39,12 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     return {"methods": list(study.methods)}
 
 
+def from_whole_study(given: Mapping, job: Job) -> dict:
+    """A resolved study maps the arms' names to their settings; the names alone matter."""
+    methods = given.get("methods")
+    return {**given, "methods": list(methods)} if isinstance(methods, Mapping) else dict(given)
+
+
 def inputs(study: "Study", job: Job) -> dict:
     """Every evaluation's episodes."""
     return {"episodes": files.episodes(study)}
@@ -46,6 +52,8 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read, check, write."""
+    from hgrpo.evaluation.merge import merge_episodes
+
     frame = merge_episodes(paths.episodes, settings.methods)
     with atomic_file(paths.out) as path:
         frame.to_parquet(path, compression="zstd", index=False)

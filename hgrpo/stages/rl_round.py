@@ -118,7 +118,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """
     from hgrpo.learning.checkpoints import Checkpoints
     from hgrpo.learning.ranks import become_ranks, joined_ranks
-    from hgrpo.learning.scratch import locked_scratch, resume_key
+    from hgrpo.learning.resume_key import resume_key
+    from hgrpo.learning.scratch import locked_scratch
     from hgrpo.learning.set_up import RoundInputs, check_inputs
 
     if paths.processes < 1:
@@ -138,7 +139,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     check_inputs(settings.model, inputs)
     ranks = joined_ranks()
     identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
-    key = resume_key(identity, inputs.files())
+    key = resume_key(identity, inputs.base, inputs.files())
     root = paths.scratch or paths.out.with_name(f"{paths.out.name}-scratch")
     # One process holds the round for all of them; each reads its checkpoints.
     with locked_scratch(root, key) if ranks.first else nullcontext(root / key) as scratch:

@@ -23,7 +23,7 @@ from hgrpo.stages.timing import TIMING, write_timing
 from hgrpo.streams import key
 
 if TYPE_CHECKING:
-    from hgrpo.learning.imitation import Example, ImitationSettings
+    from hgrpo.learning.imitation import Example
     from hgrpo.policy.policy import Policy
     from hgrpo.study.study import Study
 
@@ -75,29 +75,23 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.learning.checkpoints import Checkpoints
     from hgrpo.learning.imitation import imitate
     from hgrpo.learning.optimisers import sft_optimisers
-    from hgrpo.learning.scratch import locked_scratch, resume_key
+    from hgrpo.learning.resume_key import resume_key
+    from hgrpo.learning.scratch import locked_scratch
     from hgrpo.policy.load import load_policy
-    from hgrpo.policy.precision import dtype_name
+    from hgrpo.policy.precision import autocast_dtype, dtype_name
 
     model, sft = settings.model, settings.sft
     began = time.perf_counter()
     base = open_base(paths.base)
     policy = load_policy(model, base, seed=sft.seed)
     data = _examples(settings, paths, policy)
-    imitation = _imitation(settings, policy)
-    optimisers = sft_optimisers(
-        policy.trainable,
-        sft.matrix_lr if model.adapt == "full" else None,
-        sft.lr,
-        sft.weight_decay,
-        imitation.autocast,
-    )
+    optimisers = sft_optimisers(policy, sft)
     identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
-    inputs = [*sorted(base.iterdir()), paths.expert / "trajectories.parquet"]
+    resumes = resume_key(identity, base, [paths.expert / "trajectories.parquet"])
     root = paths.scratch or paths.out.with_name(f"{paths.out.name}-scratch")
     total = max(1, math.ceil(len(data.train) * sft.epochs / sft.batch_trajectories))
     with (
-        locked_scratch(root, resume_key(identity, inputs)) as scratch,
+        locked_scratch(root, resumes) as scratch,
         tqdm(total=total, desc="sft", unit="step") as bar,
     ):
 
@@ -113,7 +107,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             optimisers,
             data.train,
             data.validation,
-            imitation,
+            sft,
             show,
             checkpoints=checkpoints,
         )
@@ -125,7 +119,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "final_loss": rows[-1]["loss"],
             "validation_loss": rows[-1]["validation_loss"],
             "action_tokens": sum(end - start for each in data.train for start, end in each.spans),
-            "train_dtype": dtype_name(imitation.autocast),
+            "train_dtype": dtype_name(autocast_dtype(model, policy.device)),
         } | provenance(job.code)
         with atomic_folder(paths.out) as out:
             policy.save_adapter(out / "adapter")
@@ -184,18 +178,3 @@ def _examples(settings: Settings, paths: Paths, policy: "Policy") -> _Data:
             f"{paths.expert}: {len(demonstrations)} trajectories are too few to hold any out"
         )
     return _Data(train, validation, too_long)
-
-
-def _imitation(settings: Settings, policy: "Policy") -> "ImitationSettings":
-    from hgrpo.learning.imitation import ImitationSettings
-    from hgrpo.policy.precision import autocast_dtype
-
-    sft = settings.sft
-    return ImitationSettings(
-        sft.epochs,
-        sft.batch_trajectories,
-        sft.warmup_steps,
-        sft.microbatch_tokens,
-        sft.seed,
-        autocast_dtype(settings.model, policy.device),
-    )

@@ -98,32 +98,18 @@ def _trajectory(
     goal = store.unpacked(row["goal_embedding"], 1, where)
     return Trajectory(
         task=task,
-        rollout=row["rollout"],
-        goal=row["goal"],
         goal_embedding=None if goal is None else goal[0],
-        token_ids=row["token_ids"],
-        behaviour_logprobs=row["behaviour_logprobs"],
         turns=[
             Turn(
-                observation=turn["observation"],
-                action=turn["action"],
                 span=(span[0], span[1]),
-                env_reward=turn["env_reward"],
-                progress=turn["progress"],
-                admissible=turn["admissible"],
                 overlong=False,
-                state=turn["state"],
-                commands=turn["commands"],
                 embedding=None if embeddings is None else embeddings[index],
-                target=turn["target"],
-                credit=turn["credit"],
-                advantage=turn["advantage"],
+                **{name: turn[name] for name in store.OF_TURN},
             )
             for index, (turn, span) in enumerate(zip(turns, spans, strict=True))
         ],
-        success=row["success"],
-        truncated=row["truncated"],
         final=_final(row, where),
+        **{name: row[name] for name in store.OF_TRAJECTORY},
     )
 
 

@@ -13,38 +13,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 from hgrpo.trajectories.trajectory import Trajectory
 
 TURNS_FILE, SEQUENCES_FILE = "turns.parquet", "sequences.parquet"
 # The columns that name a trajectory.
 KEY = ("round", "step", "task_id", "rollout")
-TURNS = pa.schema(
-    [
-        ("round", pa.int32()),
-        ("step", pa.int32()),
-        ("task_id", pa.string()),
-        ("content_hash", pa.string()),
-        ("rollout", pa.int32()),
-        ("turn", pa.int32()),
-        ("observation", pa.string()),
-        ("action", pa.string()),
-        ("env_reward", pa.float64()),
-        ("progress", pa.float64()),
-        ("target", pa.float64()),
-        ("credit", pa.float64()),
-        ("advantage", pa.float64()),
-        ("admissible", pa.bool_()),
-        ("state", pa.string()),
-        ("commands", pa.string()),
-    ]
-)
+_TASK = [
+    ("round", pa.int32()),
+    ("step", pa.int32()),
+    ("task_id", pa.string()),
+    ("content_hash", pa.string()),
+]
+_TURN = [
+    ("observation", pa.string()),
+    ("action", pa.string()),
+    ("env_reward", pa.float64()),
+    ("progress", pa.float64()),
+    ("target", pa.float64()),
+    ("credit", pa.float64()),
+    ("advantage", pa.float64()),
+    ("admissible", pa.bool_()),
+    ("state", pa.string()),
+    ("commands", pa.string()),
+]
+TURNS = pa.schema([*_TASK, ("rollout", pa.int32()), ("turn", pa.int32()), *_TURN])
+# Columns that are attributes of `Turn` and of `Trajectory`.
+OF_TURN = tuple(name for name, _ in _TURN)
+OF_TRAJECTORY = ("rollout", "goal", "token_ids", "behaviour_logprobs", "success", "truncated")
 SEQUENCES = pa.schema(
     [
-        ("round", pa.int32()),
-        ("step", pa.int32()),
-        ("task_id", pa.string()),
-        ("content_hash", pa.string()),
+        *_TASK,
         ("task_type", pa.string()),
         ("rollout", pa.int32()),
         ("goal", pa.string()),
@@ -66,24 +65,9 @@ SEQUENCES = pa.schema(
 def turn_table(trajectories: Sequence[Trajectory], round_index: int, step: int) -> pa.Table:
     """One row per turn, in the order of the trajectories, with the columns of `TURNS`."""
     rows = [
-        {
-            "round": round_index,
-            "step": step,
-            "task_id": trajectory.task.task_id,
-            "content_hash": trajectory.task.content_hash,
-            "rollout": trajectory.rollout,
-            "turn": index,
-            "observation": turn.observation,
-            "action": turn.action,
-            "env_reward": turn.env_reward,
-            "progress": turn.progress,
-            "target": turn.target,
-            "credit": turn.credit,
-            "advantage": turn.advantage,
-            "admissible": turn.admissible,
-            "state": turn.state,
-            "commands": turn.commands,
-        }
+        _place(trajectory, round_index, step)
+        | {"turn": index, "rollout": trajectory.rollout}
+        | {name: vars(turn)[name] for name in OF_TURN}
         for trajectory in trajectories
         for index, turn in enumerate(trajectory.turns)
     ]
@@ -93,20 +77,12 @@ def turn_table(trajectories: Sequence[Trajectory], round_index: int, step: int) 
 def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: int) -> pa.Table:
     """One row per trajectory, with the columns of `SEQUENCES`: the sampled tokens and log-probs."""
     rows = [
-        {
-            "round": round_index,
-            "step": step,
-            "task_id": trajectory.task.task_id,
-            "content_hash": trajectory.task.content_hash,
+        _place(trajectory, round_index, step)
+        | {name: vars(trajectory)[name] for name in OF_TRAJECTORY}
+        | {
             "task_type": trajectory.task.task_type,
-            "rollout": trajectory.rollout,
-            "goal": trajectory.goal,
-            "token_ids": trajectory.token_ids,
             "spans": [list(turn.span) for turn in trajectory.turns],
-            "behaviour_logprobs": trajectory.behaviour_logprobs,
             "env_return": trajectory.env_return,
-            "success": trajectory.success,
-            "truncated": trajectory.truncated,
             "embeddings": _packed([turn.embedding for turn in trajectory.turns]),
             "goal_embedding": _packed([trajectory.goal_embedding]),
             "final_observation": trajectory.final and trajectory.final.observation,
@@ -116,6 +92,16 @@ def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: i
         for trajectory in trajectories
     ]
     return pa.Table.from_pylist(rows, schema=SEQUENCES)
+
+
+def _place(trajectory: Trajectory, round_index: int, step: int) -> dict[str, object]:
+    task = trajectory.task
+    return {
+        "round": round_index,
+        "step": step,
+        "task_id": task.task_id,
+        "content_hash": task.content_hash,
+    }
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -159,12 +145,7 @@ def concatenate(parts: Sequence[Path], target: Path) -> None:
 def read_turns(
     path: Path, columns: Sequence[str] = TURNS.names, step: int | None = None
 ) -> pa.Table:
-    """The columns asked for of a turns.parquet.
-
-    Args:
-        path: the file.
-        columns: names from `TURNS`; only these are loaded.
-        step: load only the rows of this step.
+    """The columns asked for of a turns.parquet; the rows of one step if `step` is given.
 
     Raises:
         UserError: the file is missing, cut off or not a table of turns.
@@ -187,8 +168,7 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
     except FileNotFoundError:
         raise UserError(f"{path}: missing") from None
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path}: not a table of a round ({reason})") from None
+        raise UserError(f"{path}: not a table of a round ({one_line(error)})") from None
 
 
 def _check_columns(path: Path, schema: pa.Schema, columns: Sequence[str]) -> None:
@@ -205,13 +185,8 @@ def _check_columns(path: Path, schema: pa.Schema, columns: Sequence[str]) -> Non
 def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
     """The vectors in a cell of `embeddings` or `goal_embedding`: float16 [rows, D], or None.
 
-    Args:
-        data: the cell.
-        rows: number of vectors in it.
-        where: file and trajectory, for the error.
-
     Raises:
-        UserError: the cell cannot hold that many vectors of equal width.
+        UserError: naming `where`: the cell cannot hold that many vectors of equal width.
     """
     if data is None:
         return None

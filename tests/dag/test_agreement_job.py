@@ -71,7 +71,7 @@ def test_a_learnt_assigner_is_fitted_on_its_first_round(compared, rounds, fits):
     planned = compared.planned("credit_agreement", "methods=flatGRPO,TurnRDV2", f"rounds={rounds}")
     fitted = {
         "TurnRDV2, seed 11: round 1",
-        "TurnRDV2, seed 11: TurnRD fit after round 1",
+        "TurnRDV2, seed 11: credit fit after round 1",
     }
     assert planned == AGREEMENT | (fitted if fits else set())
 

@@ -10,10 +10,10 @@ STAGES = ("assets", "expert", "base", "sft")
 FILES = (
     "assets/panels.json",
     "assets/manifest.json",
-    "assets/games/game",
+    "assets/tasks.tar",
     "expert/trajectories.parquet",
     "base/model.safetensors",
-    "base/tokenizer_config.json",
+    "base/companions.tar",
     "sft/adapter/model.safetensors",
     "sft/adapter/config.json",
 )
@@ -73,7 +73,7 @@ def test_an_edit_makes_its_own_entries(finished, tmp_path, cache):
         assert run_sft(second) == stages
         assert len(list(cache.iterdir())) > len(before)
         assert before == {path: path.stat().st_mtime_ns for path in before}
-    assert (first.root / "results/grid/assets/games/game").read_text()
+    assert (first.root / "results/grid/assets/tasks.tar").read_text()
 
 
 def test_a_study_of_the_users_own_files_is_refused(finished, tmp_path, cache):
@@ -84,7 +84,7 @@ def test_a_study_of_the_users_own_files_is_refused(finished, tmp_path, cache):
     done = checkout.snakemake("sft", "--cache")
     assert done.returncode != 0
     assert "error: --cache: a cached result would not tell one folder from another" in done.stderr
-    assert "env alfworld-official: a folder of games or products" in done.stderr
+    assert "(env alfworld-official: games.folder)" in done.stderr
     assert checkout.snakemake("-n").returncode == 0
 
 

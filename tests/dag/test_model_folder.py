@@ -6,6 +6,8 @@ import pytest
 import yaml
 from test_invalidation import MERGED, SFT
 
+from hgrpo.base_model.digest import companions_digest
+
 BASE = {"Base model"}
 PLAYED = SFT - {"SFTOnly, seed 23: evaluation of round 0"} | {
     "flatGRPO, seed 11: round 1",
@@ -36,6 +38,12 @@ def folder(checkout):
 @pytest.fixture
 def finished_study(checkout, folder, monkeypatch):
     monkeypatch.setenv("MODELS", str(folder.parent))
+    summary = checkout.root / "results/mine/base/summary.json"
+    done = checkout.snakemake("results/mine/base/summary.json", *STUDY)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # The stub of the stage copies no model; the real one records what it adopted.
+    adopted = {"digest": "", "companions": companions_digest(folder), "bytes": 7}
+    summary.write_text(json.dumps(adopted))
     done = checkout.snakemake(*STUDY)
     assert done.returncode == 0, done.stdout + done.stderr
     assert checkout.planned(*STUDY) == set()

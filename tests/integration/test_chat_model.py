@@ -10,6 +10,7 @@ from chat_models import START, chat_tokenizer, write_chat
 from small_study import make_study
 
 from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.base_model.folder import open_base
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
 from hgrpo.policy.settings import ModelConfig
@@ -76,7 +77,7 @@ def played(study):
 
 
 def test_a_trajectory_is_its_turns_by_the_template(study, played):
-    conversation = conversation_for(study.root / "base", SYSTEM)
+    conversation = conversation_for(open_base(study.root / "base"), SYSTEM)
     start = conversation.tokenizer.token_to_id(START)
     for row, turns in played:
         ids, spans = row["token_ids"], [*row["spans"], (len(row["token_ids"]), None)]
@@ -95,7 +96,7 @@ def test_a_trajectory_is_its_turns_by_the_template(study, played):
 
 def test_the_trainer_scores_what_was_sampled(study, played):
     model = ModelConfig(**study.configs["sft"]["model"])
-    policy = load_policy(model, study.root / "base", study.root / "sft/adapter")
+    policy = load_policy(model, open_base(study.root / "base"), study.root / "sft/adapter")
     # What the first step was sampled from.
     rows = [row for row, _ in played if row["step"] == 0]
     batch = make_batch([row["token_ids"] for row in rows], [row["spans"] for row in rows])

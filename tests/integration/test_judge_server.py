@@ -288,7 +288,7 @@ def test_it_refuses_what_its_rules_cannot_score(healthy):
     with pytest.raises(urllib.error.HTTPError) as caught:
         ask(healthy.url, replace(prompt, messages=chess))
     said = json.load(caught.value)["error"]["message"]
-    assert said.startswith("no environment 'chess'")
+    assert said.startswith("no environment 'chess'; known: alfworld")
 
 
 @pytest.mark.parametrize(

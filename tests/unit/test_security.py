@@ -21,8 +21,9 @@ from household import household
 from tiny_policy import make_policy
 
 from hgrpo.agent.choose_conversation import conversation_for
-from hgrpo.cli import base
-from hgrpo.cli.entry import read_config, run
+from hgrpo.base_model.folder import open_base
+from hgrpo.cli.entry import read_config
+from hgrpo.cli.stage import run_stage
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.turnrd.checkpoint import load_model, save_model
 from hgrpo.credit.turnrd.model import build_model
@@ -40,6 +41,7 @@ from hgrpo.policy.load import load_player, load_policy
 from hgrpo.report.figures.credit_correlation import gallery
 from hgrpo.report.style import save
 from hgrpo.report.svg import inline
+from hgrpo.stages import base
 from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import chosen_study
 
@@ -95,8 +97,8 @@ def model(tmp_path, monkeypatch):
         config = json.dumps({"model": {"name": "mine", "path": str(folder)}})
         given = ["--config", config, "--expert", str(tmp_path), "--out", str(tmp_path / "base")]
         monkeypatch.setattr(sys, "argv", ["base", *given])
-        run(base.main)
-        return tmp_path / "base"
+        run_stage(base, "")
+        return open_base(tmp_path / "base")
 
     return SimpleNamespace(folder=folder, take=take)
 
@@ -746,7 +748,8 @@ def unsafe(name: str, keys: dict[str, str]) -> bool:
     last = name.rpartition(".")[2]
     return (
         name in {"eval", "exec", "compile", "__import__", "os.system", "os.popen"}
-        or last in {"extractall", "literal_eval_unsafe", "unsafe_load", "full_load"}
+        or (last == "extractall" and keys.get("filter") != "'data'")
+        or last in {"literal_eval_unsafe", "unsafe_load", "full_load"}
         or name.startswith(("pickle.load", "joblib.load", "marshal.load", "shelve.", "dill."))
         or (name == "torch.load" and keys.get("weights_only") != "True")
         or (name in {"yaml.load", "yaml.load_all"} and keys.get("Loader") != "_UniqueKeys")

@@ -61,4 +61,5 @@ def goal_embedding(policy: Policy, conversation: Conversation, goal: str) -> np.
 
 def _hidden_states(policy: Policy, token_ids: torch.Tensor) -> torch.Tensor:
     """The last layer's, float32 [B, T, D]."""
-    return policy.causal_lm.model(input_ids=token_ids, use_cache=False).last_hidden_state.float()
+    decoded = policy.causal_lm.base_model(input_ids=token_ids, use_cache=False)
+    return decoded.last_hidden_state.float()

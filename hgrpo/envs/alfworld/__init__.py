@@ -1,7 +1,7 @@
 """ALFWorld: household games in text."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from hgrpo.envs.base import Task, TextEnv
 from hgrpo.envs.environment import Environment, UserFile
 
 if TYPE_CHECKING:
-    from hgrpo.credit.judge.text import JudgeText
+    from hgrpo.envs.judge_text import JudgeText
 
 _ENTITY = r"[a-z]+ [0-9]+"
 
@@ -47,13 +47,13 @@ class Alfworld(Environment):
         self,
         settings: AlfworldSettings,
         tasks: Path,
-        panel: list[Task],
+        panels: Mapping[str, list[Task]],
         seed: int,
         skipped: Counter[str],
     ) -> Iterator[dict]:
         from hgrpo.envs.alfworld.demonstrate import demonstrate
 
-        return demonstrate(settings, tasks, panel, seed, skipped)
+        return demonstrate(settings, tasks, panels["train"], seed, skipped)
 
     def ceiling(
         self, settings: AlfworldSettings, tasks: Path, panel: list[Task], seed: int
@@ -63,9 +63,11 @@ class Alfworld(Environment):
         return ceiling(settings, tasks, panel, seed)
 
     def task_data_files(self, settings: AlfworldSettings) -> list[dict]:
-        from hgrpo.envs.alfworld.assets import data_files
+        from hgrpo.config.user_path import user_path
+        from hgrpo.envs.alfworld.download import fetch_games
 
-        return data_files(settings)
+        games = settings.games
+        return fetch_games(user_path(games.folder, "games.folder")) if games.download else []
 
     def user_files(self, settings: AlfworldSettings) -> list[UserFile]:
         games = settings.games

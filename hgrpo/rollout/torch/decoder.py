@@ -55,11 +55,9 @@ class Decoder:
     """The model's weights as plain tensors, and a cache of `slots` rows of `max_length` positions.
 
     Args:
-        config: of the model.
         slots: number of cache rows.
         max_length: positions of a row.
-        device: where weights and cache are held.
-        dtype: type of weights and cache.
+        device, dtype: of weights and cache.
 
     Raises:
         UserError: the decoder does not run such models, or memory cannot hold the cache.
@@ -239,45 +237,34 @@ class Decoder:
         self, slots: list[int], tokens: list[list[int]], starts: list[int]
     ) -> list["_AttentionGroup"]:
         # Rows with similar numbers of new tokens go together: a group is padded to its longest.
-        buckets: dict[int, list[int]] = {}
-        offsets: list[int] = []
-        total = 0
-        for row, new in enumerate(tokens):
+        buckets: dict[int, list[tuple[int, int, int, int]]] = {}
+        offset = 0
+        for slot, new, start in zip(slots, tokens, starts, strict=True):
             width = len(new) if len(new) == 1 else max(_NARROW, len(new))
+            row = slot, offset, len(new), start
             buckets.setdefault((width - 1).bit_length(), []).append(row)
-            offsets.append(total)
-            total += len(new)
-        lengths = [len(new) for new in tokens]
-        return [
-            _AttentionGroup(
-                [slots[r] for r in rows],
-                [offsets[r] for r in rows],
-                [lengths[r] for r in rows],
-                [starts[r] for r in rows],
-                self.device,
-                self.dtype,
-            )
-            for rows in buckets.values()
-        ]
+            offset += len(new)
+        return [_AttentionGroup(rows, self.device, self.dtype) for rows in buckets.values()]
 
 
 class _AttentionGroup:
-    """Rows that attend together: their positions among the packed tokens and in the cache."""
+    """Rows that attend together: their positions among the packed tokens and in the cache.
+
+    Args:
+        rows: for each row its cache slot, the place of its first new token among the packed tokens,
+            its number of new tokens, and the position of the first of them.
+        device, dtype: of the cache.
+    """
 
     def __init__(
-        self,
-        slots: list[int],
-        offsets: list[int],
-        lengths: list[int],
-        starts: list[int],
-        device: torch.device,
-        dtype: torch.dtype,
+        self, rows: list[tuple[int, int, int, int]], device: torch.device, dtype: torch.dtype
     ):
+        slots, offsets, lengths, starts = zip(*rows, strict=True)
         low, high = min(slots), max(slots) + 1
         # Where at least half of a range's rows take part, attending over the whole range, idle rows
         # included, is cheaper than copying rows out of the cache.
         self.dense = len(slots) * 2 >= high - low
-        rows = high - low if self.dense else len(slots)
+        height = high - low if self.dense else len(slots)
         place = torch.tensor(slots) - low if self.dense else torch.arange(len(slots))
         self.cache_rows = (low, high) if self.dense else torch.tensor(slots, device=device)
         widest = max(lengths)
@@ -286,13 +273,13 @@ class _AttentionGroup:
         row_of = torch.repeat_interleave(torch.arange(len(slots)), lengths_t)
         within = torch.arange(len(row_of)) - (lengths_t.cumsum(0) - lengths_t)[row_of]
         padded = place[row_of] * widest + within
-        visible = torch.zeros(rows * widest, dtype=torch.long)
+        visible = torch.zeros(height * widest, dtype=torch.long)
         visible[padded] = starts_t[row_of] + within
-        self.shape = (rows, widest)
+        self.shape = (height, widest)
         self.packed = (torch.tensor(offsets)[row_of] + within).to(device)
         self.padded = padded.to(device)
         seen = torch.arange(self.span, device=device)
-        hidden = seen > visible.view(rows, widest, 1).to(device)
+        hidden = seen > visible.view(height, widest, 1).to(device)
         bias = torch.zeros(hidden.shape, device=device, dtype=dtype)
         self.bias = bias.masked_fill_(hidden, float("-inf"))[:, None]
 

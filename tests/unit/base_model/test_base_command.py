@@ -26,8 +26,9 @@ from hgrpo.agent.tokenizer import ACT, START, load_tokenizer
 from hgrpo.agent.tokenizer import END as PLAIN_END
 from hgrpo.base_model import gguf_package
 from hgrpo.base_model.digest import base_digest, companions_digest
-from hgrpo.cli import base
-from hgrpo.cli.entry import run
+from hgrpo.base_model.folder import ARCHIVE, open_base
+from hgrpo.cli.stage import run_stage
+from hgrpo.stages import base
 
 SIZES = {
     "vocab_size": 5,
@@ -91,13 +92,13 @@ def command(monkeypatch, tmp_path):
         config = json.dumps({"model": model, "engine": {"kind": engine}})
         given = ["--config", config, "--expert", str(tmp_path), "--out", str(tmp_path / "base")]
         monkeypatch.setattr(sys, "argv", ["base", *given])
-        run(base.main)
-        return tmp_path / "base"
+        run_stage(base, "")
+        return open_base(tmp_path / "base")
 
     return call
 
 
-def test_a_folder_with_the_tokens_is_adopted(command, source):
+def test_a_folder_with_the_tokens_is_adopted(command, source, tmp_path):
     (source / "README.md").write_text("about it")
     out = command(source)
     assert load_tokenizer(out).token_to_id(ACT) == 2
@@ -111,20 +112,19 @@ def test_a_folder_with_the_tokens_is_adopted(command, source):
         "companions": companions_digest(source),
         "digest": base_digest(out),
     }
-    assert sorted(path.name for path in out.iterdir()) == [
-        "config.json",
-        "model.safetensors",
-        "summary.json",
-        "tokenizer.json",
-    ]
+    beside = ["config.json", "model.safetensors", "summary.json", "tokenizer.json"]
+    assert sorted(path.name for path in out.iterdir()) == beside
+    written = {path.name for path in (tmp_path / "base").glob("[!.]*")}
+    assert written == {ARCHIVE, "model.safetensors", "summary.json", "timing.json"}
 
 
-def test_weights_in_one_file_are_linked_not_copied(command, source):
+def test_weights_in_one_file_are_linked_not_copied(command, source, tmp_path):
     # As the hub's cache keeps them.
     weights = source / "model.safetensors"
     blob = weights.rename(source / "blob")
     weights.symlink_to(blob)
-    out = command(source) / "model.safetensors"
+    command(source)
+    out = tmp_path / "base/model.safetensors"
     assert not out.is_symlink()
     assert out.samefile(blob)
 

@@ -9,13 +9,15 @@ import zipfile
 
 import pytest
 import torch
+from places import PROJECT
 from safetensors import safe_open
 from safetensors.torch import load_file, save, save_file
+from stage_settings import stage_settings
 from tiny_policy import make_policy
 
+from hgrpo.archive import pack
 from hgrpo.base_model.safetensors_file import check_checksum, read_header, write_with_checksum
-from hgrpo.cli import rl_round
-from hgrpo.cli.entry import run
+from hgrpo.cli.stage import run_stage
 from hgrpo.credit.turnrd.checkpoint import load_model, save_model
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
@@ -27,6 +29,8 @@ from hgrpo.learning.settings import KlConfig
 from hgrpo.learning.state_file import read_state, write_state
 from hgrpo.learning.update import Learner
 from hgrpo.policy.load import load_player, load_policy
+from hgrpo.stages import rl_round
+from hgrpo.study.study import load_study
 
 TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.tensor([1.5, -2.0], dtype=torch.bfloat16)}
 WEIGHTS = {"lora": "adapter_model.safetensors", "full": "model.safetensors"}
@@ -305,13 +309,18 @@ def test_a_round_with_a_damaged_input_keeps_its_steps(
         path.write_bytes(path.read_bytes()[:-100])
     else:
         flip(path, middle_of_a_tensor(path) if path.suffix == ".pt" else None)
-    config = json.dumps({"model": learner.policy.config.model_dump(mode="json")})
-    arguments = ["rl_round", "--config", config, "--seed", "1", "--round", "2"]
+    settings = stage_settings(
+        load_study(PROJECT / "configs/studies/smoke.yaml"), "rl_round", "flatGRPO"
+    )
+    settings["model"] = learner.policy.config.model_dump(mode="json")
+    (tmp_path / "assets").mkdir()
+    pack(tmp_path, [], tmp_path / "assets/tasks.tar")
+    arguments = ["rl_round", "--config", json.dumps(settings), "--seed", "1", "--round", "2"]
     for name in ("assets", "base", "sft", "policy", "scratch", "out"):
         arguments += [f"--{name}", str(tmp_path / name)]
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as stopped:
-        run(rl_round.main)
+        run_stage(rl_round, "")
     said = capsys.readouterr().err
     assert stopped.value.code == 2
     assert said.startswith(f"error: {path}: ") and said.count("\n") == 1

@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from hgrpo.agent.cut import PLAIN
 from hgrpo.agent.tokenizer import load_tokenizer
 from hgrpo.base_model.companions import COMPANIONS, companions
 from hgrpo.base_model.digest import base_digest, companions_digest, source_digest, write_summary
@@ -123,7 +124,7 @@ def test_a_tiny_model_is_built_with_its_summary(tmp_path):
     rows = [{"loss": 2.0}, {"loss": 1.0}]
     for name, seed, pretrain in (("a", 0, None), ("b", 0, lambda _: rows), ("c", 1, None)):
         (tmp_path / name).mkdir()
-        build(settings, ["go to desk 1"] * 3, "phrases", seed, tmp_path / name, pretrain)
+        build(settings, ["go to desk 1"] * 3, PLAIN, seed, tmp_path / name, pretrain)
     summary = json.loads((tmp_path / "b/summary.json").read_text())
     assert (summary["pretrain_steps"], summary["pretrain_loss"]) == (2, 1.0)
     vocabulary = load_tokenizer(tmp_path / "a").get_vocab_size()

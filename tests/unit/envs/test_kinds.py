@@ -159,7 +159,7 @@ def test_an_environment_without_text_for_a_judge_says_so():
         def make_tasks(self, settings, seed, out, skipped):
             raise NotImplementedError
 
-        def demonstrate(self, settings, tasks, panel, seed, skipped):
+        def demonstrate(self, settings, tasks, panels, seed, skipped):
             raise NotImplementedError
 
     Quiet.__module__ = "hgrpo.envs.quiet"

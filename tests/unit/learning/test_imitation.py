@@ -4,14 +4,23 @@ import pytest
 import torch
 from tiny_policy import make_policy
 
+from hgrpo.learning import checkpoints
 from hgrpo.learning.checkpoints import Checkpoints
-from hgrpo.learning.imitation import Example, ImitationSettings, imitate
+from hgrpo.learning.imitation import Example, imitate
 from hgrpo.learning.optimisers import sft_optimisers
+from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.load import load_policy
 from hgrpo.streams import generator
 
-SETTINGS = ImitationSettings(
-    epochs=2.5, batch=4, warmup_steps=2, microbatch_tokens=64, seed=3, autocast=None
+SETTINGS = SftConfig(
+    epochs=2.5,
+    batch_trajectories=4,
+    matrix_lr=0.02,
+    lr=1e-2,
+    warmup_steps=2,
+    weight_decay=0.01,
+    microbatch_tokens=64,
+    seed=3,
 )
 # ceil(14 examples * 2.5 epochs / 4 a batch); the third epoch ends inside a batch.
 STEPS = 9
@@ -35,13 +44,13 @@ def base(request, tmp_path_factory):
     return make_policy(folder, adapt=request.param).config, folder
 
 
-def train(base, checkpoints=None, on_step=lambda row: None):
+def train(base, kept=None, on_step=lambda row: None):
     """Rows, weights and the optimisers' states; with full tuning one of them is Muon."""
     policy = load_policy(*base)
-    matrix_lr = 0.02 if policy.config.adapt == "full" else None
-    optimisers = sft_optimisers(policy.trainable, matrix_lr, 1e-2, 0.01, None)
+    optimisers = sft_optimisers(policy, SETTINGS)
+    assert len(optimisers) == (1 if policy.lora else 2)
     data = examples(14, "train"), examples(3, "validation")
-    rows = imitate(policy, optimisers, *data, SETTINGS, on_step, 3, checkpoints)
+    rows = imitate(policy, optimisers, *data, SETTINGS, on_step, 3, kept)
     return rows, policy.trained_state(), [optimiser.state_dict() for optimiser in optimisers]
 
 
@@ -70,7 +79,7 @@ def test_killed_after_any_step_it_ends_the_same(base, tmp_path, last):
     assert [row["step"] for row in seen] == list(range(STEPS))
 
 
-def test_steps_since_the_last_saved_one_are_repeated(base, tmp_path):
+def test_steps_since_the_last_saved_one_are_repeated(base, tmp_path, monkeypatch):
     now = 0.0
 
     def pass_a_second(row):
@@ -79,9 +88,10 @@ def test_steps_since_the_last_saved_one_are_repeated(base, tmp_path):
         if row["step"] == 7:
             raise KillError
 
+    monkeypatch.setattr(checkpoints, "monotonic", lambda: now)
     # Every step takes a second; steps 3 and 6 end when three have passed since the last save.
     with pytest.raises(KillError):
-        train(base, Checkpoints(tmp_path, 3.0, lambda: now), pass_a_second)
+        train(base, Checkpoints(tmp_path, 3.0), pass_a_second)
     assert [path.name for path in tmp_path.iterdir()] == ["step_00006"]
     assert same(train(base, Checkpoints(tmp_path)), train(base))
 

@@ -1,29 +1,34 @@
 """What a run that resumes must have in common with the one that stopped."""
 
+import json
+
 import pytest
 
 from hgrpo.errors import UserError
-from hgrpo.learning.scratch import resume_key
+from hgrpo.learning.resume_key import resume_key
 from hgrpo.learning.set_up import RoundInputs
 
 
 @pytest.fixture
 def keyed(tmp_path):
-    """The key of a round whose inputs lie in tmp_path."""
+    """The key of a round whose inputs lie in tmp_path; its base has no summary."""
     for folder in ("assets", "base", "sft"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "model.safetensors").write_bytes(b"one")
+    (tmp_path / "base/config.json").write_text("{}")
     (tmp_path / "assets/panels.json").write_text("{}")
-    folders = [tmp_path / name for name in ("assets", "base", "sft", "sft")]
+    folders = [tmp_path / name for name in ("base", "sft", "sft")]
+    inputs = RoundInputs(tmp_path / "assets/panels.json", tmp_path / "assets", *folders)
 
     def key(**changes):
-        return resume_key({"seed": 11, "code": "c"} | changes, RoundInputs(*folders).files())
+        return resume_key({"seed": 11, "code": "c"} | changes, inputs.base, inputs.files())
 
     return key
 
 
 @pytest.mark.parametrize(
-    "name", ["base/model.safetensors", "sft/model.safetensors", "assets/panels.json"]
+    "name",
+    ["base/model.safetensors", "base/config.json", "sft/model.safetensors", "assets/panels.json"],
 )
 def test_another_input_is_another_round(keyed, tmp_path, name):
     before = keyed()
@@ -33,22 +38,28 @@ def test_another_input_is_another_round(keyed, tmp_path, name):
     assert keyed(seed=12) != keyed()
 
 
-def test_weights_with_their_hash_beside_them_are_not_read(keyed, tmp_path):
-    summary = tmp_path / "base/summary.json"
-    summary.write_text('{"bytes": 3, "sha256": "of one"}')
+def summarise(base, digest, size=3):
+    summary = {"digest": digest, "companions": "of beside", "bytes": size}
+    (base / "summary.json").write_text(json.dumps(summary))
+
+
+def test_a_base_with_a_summary_counts_by_its_digest_and_is_not_read(keyed, tmp_path):
+    summarise(tmp_path / "base", "of one")
     before = keyed()
     (tmp_path / "base/model.safetensors").write_bytes(b"two")
+    (tmp_path / "base/timing.json").write_text("12")
     assert keyed() == before
-    summary.write_text('{"bytes": 3, "sha256": "of two"}')
+    summarise(tmp_path / "base", "of two")
     assert keyed() != before
-    # A summary of other weights does not count: these are read.
-    (tmp_path / "base/model.safetensors").write_bytes(b"three")
-    three = keyed()
-    (tmp_path / "base/model.safetensors").write_bytes(b"seven")
-    assert keyed() != three
 
 
-@pytest.mark.parametrize("text", ['{"bytes": 3, "sha', "[" * 200_000, "null", '{"sha256": "a"}'])
+def test_weights_that_the_summary_does_not_describe_are_named(keyed, tmp_path):
+    summarise(tmp_path / "base", "of one", size=4)
+    with pytest.raises(UserError, match=r"base/model\.safetensors: 3 bytes, but summary\.json"):
+        keyed()
+
+
+@pytest.mark.parametrize("text", ['{"bytes": 3, "dig', "[" * 200_000, "null", '{"digest": "a"}'])
 def test_a_damaged_summary_is_named(keyed, tmp_path, text):
     summary = tmp_path / "base/summary.json"
     summary.write_text(text)

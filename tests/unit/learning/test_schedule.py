@@ -1,19 +1,24 @@
 import pytest
 
 from hgrpo.envs.base import Task
-from hgrpo.learning.schedule import task_offset, tasks_of_step
+from hgrpo.learning.schedule import tasks_of_step
+from hgrpo.learning.settings import TrainingConfig
+from hgrpo.streams import generator
 
 PANEL = [Task(f"t{i}", f"t{i}", f"h{i}", "x") for i in range(20)]
 
 
 def of(seed, round_index, step):
-    tasks = tasks_of_step(PANEL, seed, round_index, step, steps_per_round=2, tasks_per_step=4)
+    training = TrainingConfig(steps_per_round=2, tasks_per_step=4)
+    tasks = tasks_of_step(PANEL, seed, round_index, step, training)
     return [task.task_id for task in tasks]
 
 
-def test_offset_counts_tasks_of_earlier_rounds():
-    assert task_offset(1, 10, 32) == 0
-    assert task_offset(4, 10, 32) == 960
+def test_a_round_goes_on_where_the_round_before_it_ended():
+    order = [f"t{i}" for i in generator("task-order", 11, 0).permutation(20)]
+    # Round 1 takes the first two steps of four tasks each, so round 2 begins at the ninth task.
+    assert of(11, 1, 1) == order[4:8]
+    assert of(11, 2, 0) == order[8:12]
 
 
 def test_no_task_comes_twice_before_all_came_once():

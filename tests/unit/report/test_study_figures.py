@@ -68,7 +68,7 @@ def counterfactual(tmp_path_factory):
 
 
 def fits_of(study):
-    return read_fits(study.files("turnrd/*/*/*/train_log.json"))
+    return read_fits(study.files("credit_fit/*/*/*/train_log.json"))
 
 
 def drawn(study, folder):
@@ -201,7 +201,7 @@ def test_turnrd_weights_are_means_of_batches_and_seeds(counterfactual):
     assert sorted(table.xs(("alpha_var", "TurnRDV2CF")).reset_index()["round"]) == [2, 3]
     best = [
         min(json.loads(path.read_text())["rows"], key=lambda row: row["validation_loss"])
-        for path in counterfactual.files("turnrd/TurnRDV2CF/*/round_2/train_log.json")
+        for path in counterfactual.files("credit_fit/TurnRDV2CF/*/round_2/train_log.json")
     ]
     expected = sum(row["return_corr"] for row in best) / len(best)
     fit = table["return_corr", "TurnRDV2CF", 2]

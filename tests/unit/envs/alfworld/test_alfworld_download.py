@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 from pydantic import ValidationError
+from stage_settings import run_stage
 
-from hgrpo.cli import assets
+from hgrpo.archive import unpacked
 from hgrpo.envs.alfworld import download
 from hgrpo.envs.alfworld.download import ARCHIVES, RECEIPT, fetch_games
 from hgrpo.envs.alfworld.settings import GamesSettings
@@ -31,16 +32,14 @@ def games(tmp_path_factory):
     sizes = {"train": 6, "validation": 3, "test": 2}
     made = {"name": "alfworld", "games": {"generate": {}}, "panels": sizes, "grammar": "put"}
     run_assets(made, folder / "assets")
+    games = unpacked(folder / "assets/tasks.tar") / "games"
     for old, new in zip(("train", "validation", "test"), SIZES, strict=True):
-        (folder / "assets/games" / old).rename(folder / new)
+        (games / old).rename(folder / new)
     return folder
 
 
 def run_assets(config, out):
-    with pytest.MonkeyPatch.context() as patch:
-        arguments = ["assets", "--config", json.dumps({"env": config}), "--out", str(out)]
-        patch.setattr("sys.argv", arguments)
-        assets.main()
+    run_stage("assets", "--config", json.dumps({"env": config}), "--out", out)
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def shelf(games, tmp_path, monkeypatch):
         with zipfile.ZipFile(folder / archive, "w") as opened:
             for split in SIZES:
                 for path in sorted((games / split).glob(f"*/*/{kind}")):
-                    opened.write(path, f"json_2.1.1/{path.relative_to(games)}")
+                    opened.writestr(f"json_2.1.1/{path.relative_to(games)}", path.read_bytes())
     asked = []
 
     class Handler(SimpleHTTPRequestHandler):

@@ -1,20 +1,20 @@
 """The scripted searcher: sees only text, wins given time, and obeys its knobs."""
 
 import json
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stage_settings import run_stage
 
 from hgrpo import streams
-from hgrpo.cli import assets, expert
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.expert import Searcher, informed
 from hgrpo.envs.alfworld.generator import generate
-from hgrpo.envs.alfworld.house import House, Household, Mission
+from hgrpo.envs.alfworld.goals import Goal
+from hgrpo.envs.alfworld.house import House, Household
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.problem import game
 from hgrpo.envs.alfworld.settings import AlfworldSettings, GenerateSettings, SearcherSettings
@@ -80,7 +80,7 @@ KNOBS = st.floats(0, 1)
 
 def hiding(place: int) -> CompiledGame:
     house = House("kitchen", PLACES, (("Mug", place), ("Spoon", 3)))
-    mission = Mission("pick_cool_then_place_in_recep", "Mug", "CounterTop", "")
+    mission = Goal("pick_cool_then_place_in_recep", "Mug", "CounterTop", "")
     return CompiledGame(game(house, mission, GOAL, "move"))
 
 
@@ -169,7 +169,7 @@ def test_of_two_it_leaves_the_one_that_is_home():
     house = House(
         "bedroom", ("Desk", "Dresser", "SideTable"), (("Pen", 0), ("Pen", 2), ("Book", 1))
     )
-    mission = Mission("pick_two_obj_and_place", "Pen", "Desk", "")
+    mission = Goal("pick_two_obj_and_place", "Pen", "Desk", "")
     compiled = CompiledGame(game(house, mission, "put two pen in desk", "move"))
     commands, _, won = follow(compiled, "put two pen in desk", DIRECT)
     assert won
@@ -179,7 +179,7 @@ def test_of_two_it_leaves_the_one_that_is_home():
 
 def test_two_copies_split_between_two_goal_receptacles_are_brought_together():
     house = House("bedroom", ("Desk", "Shelf", "Shelf"), (("Pen", 1), ("Pen", 2), ("Book", 0)))
-    mission = Mission("pick_two_obj_and_place", "Pen", "Shelf", "")
+    mission = Goal("pick_two_obj_and_place", "Pen", "Shelf", "")
     compiled = CompiledGame(game(house, mission, "put two pen in shelf", "move"))
     assert follow(compiled, "put two pen in shelf", DIRECT)[2]
 
@@ -230,12 +230,7 @@ def test_knowing_the_habits_pays(games):
     assert within["informed"] > 0.7 * len(games) > 0.6 * len(games) > within["stranger"]
 
 
-def run_cli(module, monkeypatch, *argv) -> None:
-    monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, argv)])
-    module.main()
-
-
-def test_the_expert_stage(tmp_path, monkeypatch):
+def test_the_expert_stage(tmp_path):
     config = {
         "name": "alfworld",
         "games": {"generate": {}},
@@ -243,10 +238,10 @@ def test_the_expert_stage(tmp_path, monkeypatch):
         "expert": {"trajectories": 30, "walkthrough_share": 0.4},
     }
     given_config = json.dumps({"env": config})
-    run_cli(assets, monkeypatch, "--config", given_config, "--out", tmp_path / "assets")
+    run_stage("assets", "--config", given_config, "--out", tmp_path / "assets")
     for name in ("one", "two"):
         argv = ["--config", given_config, "--assets", tmp_path / "assets", "--seed", 7]
-        run_cli(expert, monkeypatch, *argv, "--out", tmp_path / name)
+        run_stage("expert", *argv, "--out", tmp_path / name)
     one, two = (tmp_path / name / "trajectories.parquet" for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
 
@@ -269,12 +264,10 @@ def test_the_expert_stage(tmp_path, monkeypatch):
     assert same_game.max() > 1  # repetitions of a game have streams of their own
 
 
-def test_an_unknown_key_is_one_line(tmp_path, monkeypatch):
+def test_an_unknown_key_is_one_line(tmp_path):
     config = json.dumps({"name": "alfworld", "games": {"generate": {}}, "expert": {"dawdel": 0.1}})
     with pytest.raises(UserError, match=r"expert\.dawdel: unknown key; did you mean 'dawdle'"):
-        run_cli(
-            expert, monkeypatch, "--config", config, "--assets", tmp_path, "--out", tmp_path / "o"
-        )
+        run_stage("expert", "--config", config, "--assets", tmp_path, "--out", tmp_path / "o")
 
 
 def test_the_laptop_study_has_headroom(project):

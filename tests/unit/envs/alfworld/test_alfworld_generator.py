@@ -1,18 +1,18 @@
 """Generated games: won by their walkthroughs, disjoint, stratified, and true to their habits."""
 
 import json
-import sys
 from collections import Counter
 
 import pytest
 from pydantic import BaseModel, ValidationError
+from stage_settings import run_stage
 
-from hgrpo.cli import assets
+from hgrpo.archive import unpacked
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.gamefile import content_hash
 from hgrpo.envs.alfworld.generator import generate
 from hgrpo.envs.alfworld.goals import KINDS, Goal, read, sentence
-from hgrpo.envs.alfworld.house import House, Household, Mission
+from hgrpo.envs.alfworld.house import House, Household
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.problem import game
 from hgrpo.envs.alfworld.settings import TASK_TYPES, AlfworldSettings, GenerateSettings
@@ -170,7 +170,7 @@ HOUSE = House(
     ("Cabinet", "Cabinet", "CounterTop", "SinkBasin"),
     (("Mug", 1), ("Apple", 2), ("Apple", 2)),
 )
-MISSION = Mission("pick_clean_then_place_in_recep", "Mug", "CounterTop", "")
+MISSION = Goal("pick_clean_then_place_in_recep", "Mug", "CounterTop", "")
 SCRIPT = [
     ("inventory", "You are not carrying anything."),
     ("go to cabinet 1", "You arrive at cabinet 1. The cabinet 1 is closed."),
@@ -234,7 +234,7 @@ def test_the_older_language_says_put_and_has_no_help():
 @pytest.mark.parametrize("kind", TASK_TYPES)
 def test_goal_sentences_are_read_back(kind):
     for template in KINDS[kind].sentences:
-        text = sentence(template, "SoapBar", "CounterTop", "DeskLamp")
+        text = sentence(template, Goal(kind, "SoapBar", "CounterTop", "DeskLamp"))
         recep = "countertop" if "{recep}" in template else ""
         toggle = "desklamp" if "{toggle}" in template else ""
         assert read(f"{text}.") == read(text) == Goal(kind, "soapbar", recep, toggle)
@@ -317,32 +317,32 @@ def test_shipped_vocabulary_is_coherent(project):
     assert 11 <= len(config.receptacle_types) <= 14
 
 
-def make_assets(config: dict, out, monkeypatch) -> None:
-    argv = ["assets", "--config", json.dumps(config), "--seed", "5", "--out", str(out)]
-    monkeypatch.setattr(sys, "argv", argv)
-    assets.main()
+def make_assets(config: dict, out):
+    """Run the assets stage; the folder that the games are unpacked into."""
+    run_stage("assets", "--config", json.dumps(config), "--seed", 5, "--out", out)
+    return unpacked(out / "tasks.tar")
 
 
-def test_the_assets_stage_writes_games_that_the_folder_source_takes_back(tmp_path, monkeypatch):
+def test_the_assets_stage_writes_games_that_the_folder_source_takes_back(tmp_path):
     config = {
         "name": "alfworld",
         "games": GAMES,
         "panels": {"train": 12, "validation": 6, "test": 7},
     }
-    make_assets(config, tmp_path / "a", monkeypatch)
+    made = make_assets(config, tmp_path / "a")
     panels = read_panels(tmp_path / "a/panels.json")
     for split, size in config["panels"].items():
         assert len(panels[split]) == size
         for task in panels[split]:
-            data = json.loads((tmp_path / "a" / task.path / "game.tw-pddl").read_text())
+            data = json.loads((made / task.path / "game.tw-pddl").read_text())
             assert content_hash(data) == task.content_hash
-    make_assets(config, tmp_path / "b", monkeypatch)
+    make_assets(config, tmp_path / "b")
     assert (tmp_path / "a/panels.json").read_bytes() == (tmp_path / "b/panels.json").read_bytes()
 
     splits = {split: split for split in config["panels"]}
-    folder = {"name": "alfworld", "games": {"folder": str(tmp_path / "a/games"), "splits": splits}}
+    folder = {"name": "alfworld", "games": {"folder": str(made / "games"), "splits": splits}}
     folder["panels"] = {"train": None, "validation": 5, "test": None}
-    make_assets(folder, tmp_path / "c", monkeypatch)
+    make_assets(folder, tmp_path / "c")
     again = read_panels(tmp_path / "c/panels.json")
     assert {t.content_hash for t in again["train"]} == {t.content_hash for t in panels["train"]}
     assert {task.task_type for task in again["test"][:6]} == set(TASK_TYPES)
@@ -352,24 +352,23 @@ def test_the_assets_stage_writes_games_that_the_folder_source_takes_back(tmp_pat
         make_assets(
             folder | {"panels": {"test": 8, "train": 1, "validation": 1}},
             tmp_path / "d",
-            monkeypatch,
         )
     with pytest.raises(UserError, match="env.grammar is 'put'"):
-        make_assets(folder | {"grammar": "put"}, tmp_path / "d", monkeypatch)
+        make_assets(folder | {"grammar": "put"}, tmp_path / "d")
     assert not (tmp_path / "d").exists()
 
 
-def test_games_won_at_reset_and_repeated_games_are_left_out(tmp_path, monkeypatch):
+def test_games_won_at_reset_and_repeated_games_are_left_out(tmp_path):
     config = {
         "name": "alfworld",
         "games": GAMES,
         "panels": {"train": 6, "validation": 6, "test": 6},
     }
-    make_assets(config, tmp_path / "a", monkeypatch)
-    games = tmp_path / "a/games"
+    made = make_assets(config, tmp_path / "a")
+    games = made / "games"
     tasks = read_panels(tmp_path / "a/panels.json")["train"]
     placed = next(task for task in tasks if task.task_type == "pick_and_place_simple")
-    path = tmp_path / "a" / placed.path / "game.tw-pddl"
+    path = made / placed.path / "game.tw-pddl"
     data = json.loads(path.read_text())
     goal = data["pddl_problem"].index(" (:goal")
     target = placed.task_id.split("-")[1]
@@ -381,7 +380,7 @@ def test_games_won_at_reset_and_repeated_games_are_left_out(tmp_path, monkeypatc
     other = next(task for task in tasks if task is not placed)
     twin = games / "test" / "twin" / "trial"
     twin.parent.mkdir()
-    (tmp_path / "a" / other.path).rename(games / "train/kept")
+    (made / other.path).rename(games / "train/kept")
     (games / "train/kept").rename(twin)
     for split in ("validation", "test"):
         copy = games / split / "twin" / "copy"
@@ -391,24 +390,24 @@ def test_games_won_at_reset_and_repeated_games_are_left_out(tmp_path, monkeypatc
     splits = {split: split for split in config["panels"]}
     folder = {"name": "alfworld", "games": {"folder": str(games), "splits": splits}}
     folder["panels"] = dict.fromkeys(splits)
-    make_assets(folder, tmp_path / "b", monkeypatch)
+    make_assets(folder, tmp_path / "b")
     panels = read_panels(tmp_path / "b/panels.json")
     assert [len(panels[split]) for split in ("train", "validation", "test")] == [4, 7, 6]
     manifest = json.loads((tmp_path / "b/manifest.json").read_text())
     assert manifest["skipped"] == {"same content as another game": 2, "won at reset": 1}
 
 
-def test_a_walkthrough_that_does_not_win_is_refused(tmp_path, monkeypatch):
+def test_a_walkthrough_that_does_not_win_is_refused(tmp_path):
     config = {
         "name": "alfworld",
         "games": GAMES,
         "panels": {"train": 1, "validation": 1, "test": 1},
     }
-    make_assets(config, tmp_path / "a", monkeypatch)
-    path = next((tmp_path / "a/games/test").rglob("game.tw-pddl"))
+    games = make_assets(config, tmp_path / "a") / "games"
+    path = next((games / "test").rglob("game.tw-pddl"))
     data = json.loads(path.read_text())
     path.write_text(json.dumps(data | {"walkthrough": data["walkthrough"][:-1]}))
     splits = {split: split for split in config["panels"]}
-    folder = {"name": "alfworld", "games": {"folder": str(tmp_path / "a/games"), "splits": splits}}
+    folder = {"name": "alfworld", "games": {"folder": str(games), "splits": splits}}
     with pytest.raises(UserError, match="test/.*: the stored walkthrough does not win"):
-        make_assets(config | folder, tmp_path / "b", monkeypatch)
+        make_assets(config | folder, tmp_path / "b")

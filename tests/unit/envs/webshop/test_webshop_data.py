@@ -8,8 +8,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from stage_settings import run_stage
 
-from hgrpo.cli import assets
 from hgrpo.envs.kinds import environment_settings
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.source import Source
@@ -76,10 +76,8 @@ def records(folder, names=NAMES) -> list[dict]:
     ]
 
 
-def make_assets(monkeypatch, env, out) -> dict:
-    words = ["assets", "--config", env.model_dump_json(), "--out", str(out)]
-    monkeypatch.setattr(sys, "argv", words)
-    assets.main()
+def make_assets(env, out) -> dict:
+    run_stage("assets", "--config", env.model_dump_json(), "--out", out)
     return json.loads((out / "manifest.json").read_text())
 
 
@@ -88,13 +86,13 @@ def test_missing_files_are_fetched_once_and_recorded(shelf, tmp_path, monkeypatc
     folder, asked = shelf
     kept = tmp_path / "kept"
     monkeypatch.setenv("WEBSHOP_DATA", str(kept))
-    manifest = make_assets(monkeypatch, config(download=True), tmp_path / "assets")
+    manifest = make_assets(config(download=True), tmp_path / "assets")
     assert sorted(asked) == [f"/{name}" for name in NAMES]
     assert manifest["data_files"] == records(folder)
     assert manifest["env"]["products"]["folder"] == "$WEBSHOP_DATA"
     assert sorted(path.name for path in kept.iterdir()) == NAMES
     assert len(read_panels(tmp_path / "assets/panels.json")["test"]) == 5
-    again = make_assets(monkeypatch, config(download=True), tmp_path / "again")
+    again = make_assets(config(download=True), tmp_path / "again")
     assert again["panels"] == manifest["panels"]
     assert len(asked) == len(NAMES)
 

@@ -1,18 +1,18 @@
 """People's trajectories as demonstrations: matched to goals, played again, or left out."""
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
+from stage_settings import run_stage
 from webshop_fixtures import GOAL_LIST, items, write_shop
 from webshop_logs import done, index, item, results, sub, write
 
+from hgrpo.archive import pack
 from hgrpo.envs.base import Task
-from hgrpo.envs.kinds import environment_settings
+from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.envs.panels import write_panels
 from hgrpo.envs.webshop.demonstrate import data_files, demonstrate
 from hgrpo.envs.webshop.env import GOALS, WebshopEnv
@@ -57,7 +57,7 @@ ACTIONS = [
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
-    """Assets with panels, and the tasks of the training panel."""
+    """Assets with their panels."""
     folder = tmp_path_factory.mktemp("shop") / "assets"
     write_shop(folder)
     write_goals(folder / GOALS, NUMBERED)
@@ -72,7 +72,8 @@ def shop(tmp_path_factory):
         "test": [tasks[1], tasks[7]],
     }
     write_panels(folder / "panels.json", panels)
-    return folder, panels["train"]
+    pack(folder, load("webshop").task_files, folder / "tasks.tar")
+    return folder, panels
 
 
 def asking(goal: str, rows: list[dict] = SHOPPING) -> list[dict]:
@@ -89,34 +90,28 @@ def config(recorded, **expert) -> dict:
 
 def played(shop, tmp_path, *sessions, **expert) -> tuple[list[dict], dict]:
     """Rows and counts of session logs, in their order."""
-    folder, panel = shop
+    folder, panels = shop
     logs = tmp_path / "logs"
     logs.mkdir()
     for number, rows in enumerate(sessions):
         write(logs / f"{number:03}.jsonl", rows)
     counts: Counter[str] = Counter()
     env = environment_settings(config(logs, **expert), "test")
-    return list(demonstrate(env, folder, panel, 0, counts)), dict(counts)
+    return list(demonstrate(env, folder, panels, 0, counts)), dict(counts)
 
 
 def test_a_log_becomes_rows_of_this_shop_s_pages(shop, tmp_path):
-    folder, panel = shop
+    folder, panels = shop
     log = write(tmp_path / "s1.jsonl", asking(RED.text.replace("30.00", "70.00")))
-    words = ["--config", json.dumps(config(log)), "--assets", str(folder)]
     out = tmp_path / "expert"
-    made = subprocess.run(
-        [sys.executable, "-m", "hgrpo.cli.expert", *words, "--out", str(out)],
-        capture_output=True,
-        text=True,
-    )
-    assert made.returncode == 0, made.stderr
+    run_stage("expert", "--config", json.dumps(config(log)), "--assets", folder, "--out", out)
     (row,) = pq.read_table(out / "trajectories.parquet").to_pylist()
     env = WebshopEnv(folder)
-    opening = env.reset(panel[0])
+    opening = env.reset(panels["train"][0])
     steps = [env.step(action) for action in ACTIONS]
     assert row == {
         "task_id": "goal-0",
-        "content_hash": panel[0].content_hash,
+        "content_hash": panels["train"][0].content_hash,
         "task_type": "kitchen",
         "source": "human",
         "goal": RED.text,
@@ -206,12 +201,12 @@ def test_trajectories_are_capped_and_filtered(shop, tmp_path):
 
 
 def test_the_imitation_file(shop, tmp_path):
-    folder, panel = shop
+    folder, panels = shop
     states = [f"WebShop\nInstruction: \n{RED.text.lower()}\n[button] Search [button_]\n", "", ""]
     actions = ["search[Travel [steel] Mug]", "click[b0mug]", "click[buy now]"]
     log = write(tmp_path / "il.jsonl", [{"states": states, "actions": actions}])
     env = environment_settings(config(log), "test")
-    (row,) = demonstrate(env, folder, panel, 0, Counter())
+    (row,) = demonstrate(env, folder, panels, 0, Counter())
     assert row["actions"] == ["search[travel steel mug]", "click[B0MUG]", "click[Buy Now]"]
     assert row["score"] == pytest.approx(0.6)
 
