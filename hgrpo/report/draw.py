@@ -36,7 +36,7 @@ def drawings(
         lambda: credit.credit_strips(credit.credit_table(turns, arms), arms),
         lambda: training.protocol_comparison(comparison, logs, arms),
         lambda: alpha.alpha_diagnostics(logs, arms, inputs.sweep),
-        lambda: turnrd.turnrd(logs, fits, arms, arms.with_figure("turnrd")),
+        lambda: turnrd.turnrd(logs, fits, arms),
         lambda: training.health(logs, arms),
     ]
     for make in makers:

@@ -107,6 +107,10 @@ def _results(comparison: Comparison, arms: Arms) -> list[dict]:
         "untrained": comparison.against_untrained,
     }
     limit = _limit([table for table in against.values() if len(table)])
+    compared = {
+        name: {row.method: _compared(row, arms, limit) for row in table.itertuples()}
+        for name, table in against.items()
+    }
     rows = []
     for row in comparison.methods.itertuples():
         entry = {
@@ -115,12 +119,8 @@ def _results(comparison: Comparison, arms: Arms) -> list[dict]:
             "row": row,
             "is_reference": row.method == arms.reference,
         }
-        for name, table in against.items():
-            mine = table[table["method"] == row.method] if len(table) else table
-            if len(mine) and row.temperature == 0:
-                entry[name] = _compared(next(mine.itertuples()), arms, limit)
-            else:
-                entry[name] = None
+        for name, of_method in compared.items():
+            entry[name] = of_method.get(row.method) if row.temperature == 0 else None
         rows.append(entry)
     return rows
 
@@ -145,19 +145,9 @@ def _families(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def _compared(row, arms: Arms, limit: float) -> dict:
-    return {
-        "arm": arms[row.method],
-        "row": row,
-        "verdict": row.verdict,
-        "whisker": whisker(
-            row.lower,
-            row.difference,
-            row.upper,
-            limit,
-            arms[row.method].colour,
-            row.verdict in DECIDED,
-        ),
-    }
+    arm, decided = arms[row.method], row.verdict in DECIDED
+    mark = whisker(row.lower, row.difference, row.upper, limit, arm.colour, decided)
+    return {"arm": arm, "row": row, "verdict": row.verdict, "whisker": mark}
 
 
 def _limit(tables: Sequence[pd.DataFrame]) -> float:
@@ -189,11 +179,10 @@ def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
     for (task_id, rollout), picture in table.groupby(TRAJECTORY, sort=False):
         shown = [name for name in arms.trained if name in set(picture["method"])]
         turns = picture.drop_duplicates("turn").sort_values("turn")
-        cells = {}
-        for kind in ("credit", "advantage"):
-            values = picture.pivot(index="turn", columns="method", values=kind)[shown].to_numpy()
-            cells[kind] = values, values / scale_of(values)
-        credit, advantage = cells["credit"], cells["advantage"]
+        credit, advantage = (
+            _cells(picture.pivot(index="turn", columns="method", values=kind)[shown].to_numpy())
+            for kind in ("credit", "advantage")
+        )
         pictures.append(
             {
                 "task_id": task_id,
@@ -207,8 +196,8 @@ def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
                         "action": turn.action or "(empty)",
                         "observation": _excerpt(turn.observation) if index else "",
                         "admissible": str(turn.admissible) == "True",
-                        "credit": _cells(credit, index),
-                        "advantage": _cells(advantage, index),
+                        "credit": credit[index],
+                        "advantage": advantage[index],
                     }
                     for index, turn in enumerate(turns.itertuples())
                 ],
@@ -217,11 +206,15 @@ def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
     return pictures
 
 
-def _cells(matrices: tuple[np.ndarray, np.ndarray], index: int) -> list[dict]:
-    values, shades = matrices
+def _cells(values: np.ndarray) -> list[list[dict]]:
+    """The cells of each turn, from values [turns, arms]."""
+    shades = np.round(0.6 * np.abs(values / scale_of(values)), 3)
     return [
-        {"text": _signed(value), "shade": round(0.6 * abs(float(shade)), 3), "up": value > 0}
-        for value, shade in zip(values[index], shades[index], strict=True)
+        [
+            {"text": _signed(value), "shade": float(shade), "up": value > 0}
+            for value, shade in zip(*row, strict=True)
+        ]
+        for row in zip(values, shades, strict=True)
     ]
 
 
@@ -238,6 +231,6 @@ def _excerpt(text: str) -> str:
 
 def _number(value: float, digits: int = 0) -> str:
     """A count with thin spaces between thousands; an en dash where it was not logged."""
-    if value is None or value != value:
-        return "\u2013"
+    if pd.isna(value):
+        return words.DASH
     return f"{value:,.{digits}f}".replace(",", "\u202f")

@@ -41,17 +41,14 @@ def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[st
     """
     rows = []
     for stage, found in snapshots.items():
-        facts: dict[str, list[str]] = {}
+        facts: dict[str, dict[str, None]] = {}  # fact -> its values, each once, in order
         for snapshot in found:
             stated = snapshot.get("provenance", snapshot)
             for key in STATED:
                 if stated.get(key) not in (None, {}, ""):
-                    values = facts.setdefault(key, [])
-                    text = _text(stated[key])
-                    if text not in values:
-                        values.append(text)
+                    facts.setdefault(key, {})[_text(stated[key])] = None
         if facts:
-            rows.append((stage, list(facts.items())))
+            rows.append((stage, [(key, list(values)) for key, values in facts.items()]))
     return rows
 
 

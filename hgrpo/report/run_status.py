@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 
@@ -20,13 +20,26 @@ _SHOWN = ("mean_reward", "success_rate", "observed_kl", "dead_groups", "n_groups
 
 
 @dataclass(frozen=True)
-class RunStatus:
-    """Where one run (an arm and a seed) stands.
+class RunPlan:
+    """A run (an arm and a seed) as the study plans it: `rounds` rounds of `steps` steps."""
+
+    method: str
+    seed: int
+    rounds: int
+    steps: int
+
+    @property
+    def home(self) -> Path:
+        """The run's folder, relative to a stage's folder."""
+        return Path(self.method) / f"seed_{self.seed}"
+
+
+@dataclass(frozen=True)
+class RunStatus(RunPlan):
+    """Where a run stands.
 
     Attributes:
-        rounds: number of rounds of the run.
         finished: number of finished rounds.
-        steps: number of steps of a round.
         step: finished steps of the current round; None if it has not begun.
         row: the newest log row; empty before the first.
         heard_s: seconds since that row was written; None before the first.
@@ -34,16 +47,12 @@ class RunStatus:
         test_success: greedy success on the test panel after the last evaluated round; None before.
     """
 
-    method: str
-    seed: int
-    rounds: int
     finished: int
-    steps: int
     step: int | None
-    row: dict = field(default_factory=dict)
-    heard_s: float | None = None
-    seconds: float | None = None
-    test_success: float | None = None
+    row: dict
+    heard_s: float | None
+    seconds: float | None
+    test_success: float | None
 
     @property
     def done(self) -> bool:
@@ -57,21 +66,6 @@ class RunStatus:
             return 0.0
         left = (self.rounds - self.finished) * self.steps - (self.step or 0)
         return None if self.seconds is None else left * self.seconds
-
-
-@dataclass(frozen=True)
-class RunPlan:
-    """A run (an arm and a seed) as the study plans it: `rounds` rounds of `steps` steps."""
-
-    method: str
-    seed: int
-    rounds: int
-    steps: int
-
-    @property
-    def home(self) -> Path:
-        """The run's folder, relative to a stage's folder."""
-        return Path(self.method) / f"seed_{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -171,17 +165,16 @@ def _status(results: Path, plan: RunPlan) -> RunStatus:
     log = run_log(results, plan)
     heard = time.time() - log.newest.stat().st_mtime if log.newest else None
     mean = sum(row[_ELAPSED] for row in log.rows) / len(log.rows) if log.rows else None
+    success = _test_success(results / "eval" / plan.home)
+    row = log.rows[-1] if log.rows else {}
     return RunStatus(
-        plan.method,
-        plan.seed,
-        plan.rounds,
-        log.finished,
-        plan.steps,
-        log.step,
-        log.rows[-1] if log.rows else {},
-        heard,
-        mean,
-        _test_success(results / "eval" / plan.home),
+        **vars(plan),
+        finished=log.finished,
+        step=log.step,
+        row=row,
+        heard_s=heard,
+        seconds=mean,
+        test_success=success,
     )
 
 
