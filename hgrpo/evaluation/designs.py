@@ -64,7 +64,7 @@ def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
     its credit assigner, because it is flat GRPO.
 
     Args:
-        methods: arm -> its settings, as the figures stage has them (`hgrpo.workflow.stage_config`).
+        methods: arm -> its settings, from `hgrpo.stages.comparison.comparison`.
     """
     arms = trained(methods)
     alphas = {name: float(arm["alpha"]) for name, arm in arms.items()}
@@ -84,7 +84,7 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
     follows the credit assigner, or tasks per step follows the group size.
 
     Args:
-        methods: arm -> its settings, as the figures stage has them.
+        methods: as for `alpha_sweep`.
         reference: the arm whose levels are the baseline.
     """
     arms = trained(methods)

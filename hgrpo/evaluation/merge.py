@@ -39,11 +39,7 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
 
 
 def read_episodes(path: Path) -> pd.DataFrame:
-    """Read one episodes file and drop columns that are not documented.
-
-    Raises:
-        UserError: the file is missing, is not Parquet, is empty or lacks a column.
-    """
+    """Read one episodes file without columns other than `COLUMNS`."""
     try:
         frame = pd.read_parquet(path)
     except FileNotFoundError:
@@ -61,11 +57,7 @@ def read_episodes(path: Path) -> pd.DataFrame:
 
 
 def check_episodes(frame: pd.DataFrame) -> None:
-    """Check that every evaluation of a panel played the same tasks, each once.
-
-    Raises:
-        UserError: it names the panel, the evaluations and the tasks.
-    """
+    """Raise a `UserError` unless every evaluation of a panel played the same tasks, each once."""
     twice = frame[frame.duplicated([*EVALUATION, "task_id"])]
     if len(twice):
         row = twice.iloc[0]

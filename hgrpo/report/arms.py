@@ -76,11 +76,7 @@ class Arms:
 
 
 def read_arms(config: Mapping) -> Arms:
-    """Read the arms from the report stage's settings.
-
-    Args:
-        config: has `methods` (name -> label, train, credit, ...), `reference`, and optionally
-            `order`, the names as the study's file orders them.
+    """Read the arms from the settings of `hgrpo.stages.comparison.comparison`.
 
     Raises:
         UserError: a key is missing, or more than one arm is untrained.

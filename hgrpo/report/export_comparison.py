@@ -28,13 +28,7 @@ from hgrpo.evaluation.outcomes import GREEDY, TEST
 def methods_comparison(
     comparison: Comparison, episodes: pd.DataFrame, labels: Mapping[str, str]
 ) -> dict[str, dict]:
-    """The content of methods_comparison.json: arm -> its fields.
-
-    Args:
-        comparison: names the arms, in display order.
-        episodes: the merged episodes, one row each.
-        labels: of every arm.
-    """
+    """The content of methods_comparison.json: arm -> its fields, in display order."""
     greedy = episodes[(episodes["panel"] == TEST) & (episodes["temperature"] == GREEDY)]
     manifest = {}
     for method in dict.fromkeys(comparison.methods["method"]):

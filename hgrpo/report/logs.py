@@ -93,7 +93,7 @@ def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
     """Logs of the fits between rounds: for each fit a row of its start and one per epoch.
 
     Raises:
-        UserError: a log is missing, is not a log, lacks a column or is given twice.
+        UserError: as `read_logs`.
     """
     table = _read_all(paths, FIT_REQUIRED, FIT_OPTIONAL)
     return table.sort_values(["method", "seed", "round", "epoch"], ignore_index=True)

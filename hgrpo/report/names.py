@@ -26,7 +26,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
     """Names of the study's figures, in drawing order.
 
     Args:
-        config: the figures stage's settings (`hgrpo.workflow.stage_config`).
+        config: from `hgrpo.stages.comparison.comparison`.
         rounds: number of rounds of the trained arms.
     """
     methods = config["methods"]
@@ -55,17 +55,12 @@ def run_figure(method: str, seed: int) -> str:
 
 
 def run_figures(config: Mapping, seeds: Iterable[int]) -> list[str]:
-    """Names of the figures of single runs, in drawing order.
-
-    Args:
-        config: as for `figure_names`.
-        seeds: seeds of the trained arms.
-    """
+    """Names of the figures of single runs, in drawing order; `config` as for `figure_names`."""
     names = sorted(trained(config["methods"]), key=lambda name: name != config["reference"])
     return [run_figure(method, seed) for method in names for seed in sorted(seeds)]
 
 
 def table_names(config: Mapping) -> list[str]:
-    """Names of all tables; `config` is as for `figure_names`."""
+    """Names of all tables; `config` as for `figure_names`."""
     design = factorial(config["methods"], config["reference"])
     return [*TABLES, *(["factorial"] if design else [])]

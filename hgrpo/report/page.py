@@ -15,6 +15,7 @@ from hgrpo.report import words
 from hgrpo.report.arms import Arms
 from hgrpo.report.draw import read_index
 from hgrpo.report.figures.credit import scale_of
+from hgrpo.report.inputs import Inputs
 from hgrpo.report.logs import TRAJECTORY
 from hgrpo.report.svg import inline, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, never_updated
@@ -28,21 +29,16 @@ class Page:
     """The content of the page.
 
     Attributes:
-        study, description: the study's name and its description in the config.
-        comparison, logs, arms: the results.
         figures: the folder that `draw_all` wrote.
         study_config: the resolved study, printed in full.
         provenance: rows from `provenance_rows`.
         scripted: rows from `scripted_players`, shown for scale.
-        left_out: (stage, reason, count) of items that earlier stages left out, or kept with a
-            note.
+        left_out: (stage, reason, count) of what earlier stages left out, or kept with a note.
     """
 
     study: str
     description: str
-    comparison: Comparison
-    logs: pd.DataFrame
-    arms: Arms
+    inputs: Inputs
     figures: Path
     study_config: Mapping
     provenance: Sequence[tuple[str, list]] = ()
@@ -67,20 +63,20 @@ def render(page: Page) -> str:
         "listing": words.listing,
         "temperature": words.temperature_name,
     }
-    comparison, arms = page.comparison, page.arms
-    spent = cost(page.logs, arms)
+    comparison, logs, arms = page.inputs.comparison, page.inputs.logs, page.inputs.arms
+    spent = cost(logs, arms)
     return environment.get_template("report.html.j2").render(
         page=page,
         arms=arms,
         comparison=comparison,
-        answer=words.answer(comparison, arms, never_updated(page.logs, arms)),
+        answer=words.answer(comparison, arms, never_updated(logs, arms)),
         results=_results(comparison, arms),
         scripted=page.scripted.to_dict("records"),
         families=_families(comparison, arms),
         figures=_figures(page.figures),
         credit=_credit_pictures(page.figures, arms),
         credit_remarks=_credit_remarks(arms),
-        counts=counts(comparison, page.logs, arms).to_dict("records"),
+        counts=counts(comparison, logs, arms).to_dict("records"),
         cost=spent.to_dict("records"),
         extras=logged_extras(spent),
         best=comparison.best_rounds.to_dict("records"),
@@ -208,10 +204,10 @@ def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
 
 def _cells(values: np.ndarray) -> list[list[dict]]:
     """The cells of each turn, from values [turns, arms]."""
-    shades = np.round(0.6 * np.abs(values / scale_of(values)), 3)
+    shades = 0.6 * np.abs(values / scale_of(values))
     return [
         [
-            {"text": _signed(value), "shade": float(shade), "up": value > 0}
+            {"text": _signed(value), "shade": round(float(shade), 3), "up": value > 0}
             for value, shade in zip(*row, strict=True)
         ]
         for row in zip(values, shades, strict=True)

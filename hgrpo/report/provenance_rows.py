@@ -32,12 +32,10 @@ def read_mapping(path: Path) -> dict:
 def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
     """One row per stage: its name and, for each fact, every distinct value.
 
+    Several values mean that the stage ran on several machines or versions.
+
     Args:
         snapshots: stage name -> its snapshots. Facts are at the top level or under "provenance".
-
-    Returns:
-        (stage, [(fact, [values])]). Several values mean that the stage ran on several machines or
-        versions.
     """
     rows = []
     for stage, found in snapshots.items():

@@ -74,8 +74,7 @@ class RunLog:
 
     Attributes:
         rows: the rows of all steps so far, the unfinished round's included.
-        finished: number of finished rounds.
-        step: finished steps of the current round; None if it has not begun.
+        finished, step: as in `RunStatus`.
         newest: the log file written last; None before the first step.
     """
 
@@ -86,10 +85,7 @@ class RunLog:
 
 
 def trained_runs(results: Path) -> list[RunPlan]:
-    """Every trained run of a study, the reference arm first.
-
-    Args:
-        results: the study's folder, with its config.yaml.
+    """Every trained run of a study, the reference arm first; `results` is the study's folder.
 
     Raises:
         UserError: the file is missing, is not a study's, or has something else for a number.
@@ -115,10 +111,7 @@ def trained_runs(results: Path) -> list[RunPlan]:
 
 
 def study_status(results: Path) -> list[RunStatus]:
-    """Where every trained run of a study stands.
-
-    Args:
-        results: the study's folder.
+    """Where every trained run of a study stands; `results` is the study's folder.
 
     Raises:
         UserError: the study's config.yaml, a log or an episodes file is missing or damaged.

@@ -60,11 +60,7 @@ def listing(names: list[str], last: str = "and") -> str:
 
 
 def answer(comparison: Comparison, arms: Arms, never_updated: Sequence[str] = ()) -> Answer:
-    """The study's findings, as strong as its intervals allow and no stronger.
-
-    Args:
-        never_updated: trained arms that never took an optimiser step.
-    """
+    """The study's findings; `never_updated` are arms that never took an optimiser step."""
     paragraphs = {}
     if len(comparison.against_reference):
         differs = f"Does any arm differ from {arms.label(arms.reference)}?"
@@ -93,12 +89,10 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
         ends = [f"{arms.label(row.method)} {points(row.difference)}" for row in table.itertuples()]
         return f"One seed, no verdict: {listing(ends)} points against {reference}."
     parts = []
-    if groups["better"]:
-        verb = "beats" if len(groups["better"]) == 1 else "beat"
-        parts.append(f"{_named(groups['better'])} {verb} {reference}")
-    if groups["worse"]:
-        verb = "does" if len(groups["worse"]) == 1 else "do"
-        parts.append(f"{_named(groups['worse'])} {verb} worse than {reference}")
+    verbs = {"better": ("beats", "beat"), "worse": ("does worse than", "do worse than")}
+    for verdict, (one, several) in verbs.items():
+        if names := groups[verdict]:
+            parts.append(f"{_named(names)} {one if len(names) == 1 else several} {reference}")
     if not parts:
         number = len(groups["inconclusive"])
         what = {

@@ -25,12 +25,7 @@ ALWAYS = ("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "validation
 
 
 def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw weights per round above fits per epoch, with a panel for each logged measure.
-
-    Args:
-        logs: from `read_logs`.
-        fits: from `read_fits`.
-    """
+    """Draw weights per round above fits per epoch, with a panel for each logged measure."""
     methods = arms.with_figure("turnrd")
     table = turnrd_table(logs, fits, methods)
     if table.empty:
