@@ -113,7 +113,7 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
         )
         best_temperature = _best_temperature(temperatures)
 
-    # The main table, and the outcomes of every arm at the temperatures that count.
+    # The main table, and the outcomes of every arm at the temperatures that are compared.
     rows, seeds, paired = [], [], {}
     for method in order:
         used = [GREEDY]
@@ -191,7 +191,7 @@ def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, in
 
 
 def _played(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
-    """What the main table says of an arm: `played` on the test panel, all panels in `chosen`."""
+    """Columns of the main table: `chosen` are episodes of an arm, `played` its test outcomes."""
     test = chosen[chosen["panel"] == TEST]
     rate = statistics.rate_interval(played.success, level)
     paid = statistics.mean_interval(played.returns, level)

@@ -30,7 +30,7 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
     """
     if not paths:
         raise UserError("no episodes: give at least one episodes.parquet")
-    frame = pd.concat([read_episodes(path) for path in paths], ignore_index=True)
+    frame = pd.concat([_read_episodes(path) for path in paths], ignore_index=True)
     absent = [name for name in methods or () if name not in set(frame["method"])]
     if absent:
         raise UserError(f"no episodes of {', '.join(absent)} in the {len(paths)} files given")
@@ -38,8 +38,8 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
     return frame.sort_values([*EVALUATION, "task_id"], ignore_index=True)
 
 
-def read_episodes(path: Path) -> pd.DataFrame:
-    """Read one episodes file without columns other than `COLUMNS`."""
+def _read_episodes(path: Path) -> pd.DataFrame:
+    """Read the columns `COLUMNS` of one file."""
     try:
         frame = pd.read_parquet(path)
     except FileNotFoundError:

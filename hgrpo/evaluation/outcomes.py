@@ -38,7 +38,11 @@ def select(
 
 
 def outcomes(chosen: pd.DataFrame, method: str, temperature: float) -> Outcomes:
-    """Build the tables from episodes that differ only in seed and task."""
+    """Build the tables from episodes that differ only in seed and task.
+
+    Raises:
+        UserError: there are no episodes.
+    """
     if chosen.empty:
         raise UserError(f"{method}: no episodes at temperature {temperature:g} to compare")
     success, returns = (

@@ -110,7 +110,7 @@ class Board:
 
 
 def scalars(row: dict) -> dict[str, float]:
-    """The measurements in a log row, without those that are None."""
+    """The numbers in a log row, without its step and round."""
     return {
         name: float(value)
         for name, value in row.items()

@@ -24,7 +24,7 @@ OPTIONAL = (
     *("judge_calls", "judge_cache_hits", "judge_fallbacks"),
     *("judge_input_tokens", "judge_output_tokens", "judge_dollars", "judge_dollars_unconfirmed"),
 )
-# Running sums of a run, each over the sum of some columns; `fit_s` is added by `read_logs`.
+# Running sums over a run: name -> the columns that are added up. `read_logs` adds `fit_s`.
 SUMS = {
     "trajectories": ("n_trajectories", "cf_branches"),
     "replies": ("n_turns", "cf_replies"),

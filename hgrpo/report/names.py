@@ -42,7 +42,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
         "credit": learns,
         "protocol_comparison": learns,
         "alpha_diagnostics": sweep,
-        # The first fit follows the first round, and the last round is followed by none.
+        # There is a fit after every round but the last.
         "turnrd": rounds > 1 and with_figure(methods, "turnrd"),
         "health": learns,
     }

@@ -241,7 +241,7 @@ def _test_success(folder: Path) -> float | None:
 
 
 def _with_durations(runs: Sequence[RunStatus]) -> list[RunStatus]:
-    """Runs, with the mean duration of the others' steps for those that have not begun."""
+    """Give runs without a timed step the mean duration of the other runs' steps."""
     known = [run.seconds for run in runs if run.seconds is not None]
     mean = sum(known) / len(known) if known else None
     return [run if run.seconds is not None else replace(run, seconds=mean) for run in runs]

@@ -26,7 +26,7 @@ from hgrpo.report.csv_file import write_csv
 
 # The page replaces these four by the colours of the reader's light or dark theme.
 INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
-WIDTH = 4.7  # inches: legible on an upright phone, two side by side on a desktop
+WIDTH = 4.7  # inches: legible on an upright phone; two fit side by side on a desktop
 # With more trained arms, one set of axes has no room for names, seeds and intervals.
 MANY = 8
 

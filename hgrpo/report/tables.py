@@ -119,7 +119,7 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
 
 
 def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
-    """Write each table as <name>.csv; an empty table becomes a single line end."""
+    """Write each table as <name>.csv. The file of an empty table is one empty line."""
     for name, table in tables.items():
         write_csv(table, folder / f"{name}.csv")
 

@@ -1,4 +1,4 @@
-"""Credit pictures: the same trajectories, turn by turn, as each arm credited them."""
+"""Credit pictures: the credit that every arm gave to each turn of the same trajectories."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import shorten
