@@ -36,7 +36,7 @@ class Protocol:
     Attributes:
         reference: the arm that the others are compared with.
         untrained: the supervised policy's arm, evaluated at several temperatures, or None.
-        methods: the arms in display order.
+        methods: in display order.
         level: confidence level of the intervals.
         replicates: number of draws of the two-level bootstrap.
     """
@@ -64,7 +64,6 @@ class Comparison:
         best_temperature: of the untrained arm, chosen on validation, or None.
         last_round: of each arm.
         n_test: number of tasks on the test panel.
-        n_episodes: number of episodes.
     """
 
     protocol: Protocol
@@ -114,7 +113,7 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
         )
         best_temperature = _best_temperature(temperatures)
 
-    # The main table, and the outcomes of every arm at the temperatures that count.
+    # The main table, and the outcomes of every arm at the temperatures that are compared.
     rows, seeds, paired = [], [], {}
     for method in order:
         used = [GREEDY]
@@ -163,11 +162,7 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
 
 
 def _arms(episodes: pd.DataFrame, protocol: Protocol) -> tuple[list[str], str | None]:
-    """The arms with episodes in display order, and the untrained one of them.
-
-    Raises:
-        UserError: there are trained arms, and the reference is not one of them.
-    """
+    """The arms with episodes in display order, and the untrained one of them."""
     found = list(dict.fromkeys(episodes["method"]))
     order = [name for name in protocol.methods if name in found]
     order += sorted(set(found) - set(order))
@@ -181,11 +176,7 @@ def _arms(episodes: pd.DataFrame, protocol: Protocol) -> tuple[list[str], str | 
 
 
 def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, int]:
-    """Last round of each trained arm.
-
-    Raises:
-        UserError: runs of one arm, or two arms, end at different rounds.
-    """
+    """Last round of each trained arm, which all must share."""
     last: dict[str, int] = {}
     for method in trained:
         ends = episodes[episodes["method"] == method].groupby("seed")["round"].max()
@@ -200,7 +191,7 @@ def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, in
 
 
 def _played(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
-    """What the main table says of an arm: `played` on the test panel, all panels in `chosen`."""
+    """Columns of the main table: `chosen` are episodes of an arm, `played` its test outcomes."""
     test = chosen[chosen["panel"] == TEST]
     rate = statistics.rate_interval(played.success, level)
     paid = statistics.mean_interval(played.returns, level)

@@ -64,9 +64,9 @@ def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
     its credit assigner, because it is flat GRPO.
 
     Args:
-        methods: arm -> its settings, as the figures stage has them (`hgrpo.workflow.stage_config`).
+        methods: arm -> its settings, from `hgrpo.stages.comparison.comparison`.
     """
-    arms = _trained(methods)
+    arms = trained(methods)
     alphas = {name: float(arm["alpha"]) for name, arm in arms.items()}
     blended = {_text(arm, WORDS | {"alpha"}) for name, arm in arms.items() if alphas[name] < 1}
     shared = {_text(arm, WORDS | {"alpha"} | OF_THE_TURN) for arm in arms.values()}
@@ -84,10 +84,10 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
     follows the credit assigner, or tasks per step follows the group size.
 
     Args:
-        methods: arm -> its settings, as the figures stage has them.
+        methods: as for `alpha_sweep`.
         reference: the arm whose levels are the baseline.
     """
-    arms = _trained(methods)
+    arms = trained(methods)
     if reference not in arms:
         return None
     factors = {}
@@ -109,12 +109,13 @@ def with_figure(methods: Mapping[str, Mapping], figure: str) -> list[str]:
     """Trained arms whose credit declares a figure of its own."""
     return [
         name
-        for name, arm in _trained(methods).items()
+        for name, arm in trained(methods).items()
         if figure in CreditConfig(**arm["credit"]).declared.figures
     ]
 
 
-def _trained(methods: Mapping[str, Mapping]) -> dict[str, Mapping]:
+def trained(methods: Mapping[str, Mapping]) -> dict[str, Mapping]:
+    """The arms with reinforcement learning."""
     return {name: arm for name, arm in methods.items() if arm["train"]}
 
 

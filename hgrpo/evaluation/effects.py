@@ -54,13 +54,9 @@ def effects(
     return statistics.with_verdicts(pd.DataFrame(rows), level)
 
 
-def cells(comparison_methods: pd.DataFrame, design: Factorial) -> pd.DataFrame:
-    """One row per cell, in the order of the levels: arm, levels and success.
-
-    Args:
-        comparison_methods: `Comparison.methods`.
-    """
-    greedy = comparison_methods[comparison_methods["temperature"] == GREEDY].set_index("method")
+def cells(methods: pd.DataFrame, design: Factorial) -> pd.DataFrame:
+    """One row per cell, in the order of the levels, with the rates of `Comparison.methods`."""
+    greedy = methods[methods["temperature"] == GREEDY].set_index("method")
     columns = ["n_seeds", "n_tasks", "success", "lower", "upper"]
 
     def place(arm: str) -> list[int]:

@@ -30,7 +30,7 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
     """
     if not paths:
         raise UserError("no episodes: give at least one episodes.parquet")
-    frame = pd.concat([read_episodes(path) for path in paths], ignore_index=True)
+    frame = pd.concat([_read_episodes(path) for path in paths], ignore_index=True)
     absent = [name for name in methods or () if name not in set(frame["method"])]
     if absent:
         raise UserError(f"no episodes of {', '.join(absent)} in the {len(paths)} files given")
@@ -38,12 +38,8 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
     return frame.sort_values([*EVALUATION, "task_id"], ignore_index=True)
 
 
-def read_episodes(path: Path) -> pd.DataFrame:
-    """Read one episodes file and drop columns that are not documented.
-
-    Raises:
-        UserError: the file is missing, is not Parquet, is empty or lacks a column.
-    """
+def _read_episodes(path: Path) -> pd.DataFrame:
+    """Read the columns `COLUMNS` of one file."""
     try:
         frame = pd.read_parquet(path)
     except FileNotFoundError:
@@ -61,11 +57,7 @@ def read_episodes(path: Path) -> pd.DataFrame:
 
 
 def check_episodes(frame: pd.DataFrame) -> None:
-    """Check that every evaluation of a panel played the same tasks, each once.
-
-    Raises:
-        UserError: it names the panel, the evaluations and the tasks.
-    """
+    """Raise a `UserError` unless every evaluation of a panel played the same tasks, each once."""
     twice = frame[frame.duplicated([*EVALUATION, "task_id"])]
     if len(twice):
         row = twice.iloc[0]

@@ -166,10 +166,7 @@ def wilson_interval(successes: float, trials: float, tails: float = ALPHA) -> tu
     """Wilson's score interval of a proportion; counts may be fractional (effective) numbers.
 
     Source: Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference"
-    (https://doi.org/10.1080/01621459.1927.10502953).
-
-    Args:
-        tails: total probability of both tails.
+    (https://doi.org/10.1080/01621459.1927.10502953). `tails` is the probability of both tails.
     """
     lower, upper = proportion_confint(successes, trials, alpha=tails, method="wilson")
     return max(0.0, float(lower)), min(1.0, float(upper))
@@ -285,12 +282,7 @@ def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) 
 
 
 def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Add `p_holm` and `verdict` to the differences of one family.
-
-    Args:
-        table: has columns difference, n_seeds and p_value.
-        level: confidence level.
-    """
+    """Add `p_holm` and `verdict` to a family's table of difference, n_seeds and p_value."""
     table = table.assign(p_holm=holm(table["p_value"].tolist()))
     found = zip(table["difference"], table["p_holm"], table["n_seeds"], strict=True)
     return table.assign(verdict=[verdict(*row, 1 - level) for row in found])

@@ -76,11 +76,7 @@ class Arms:
 
 
 def read_arms(config: Mapping) -> Arms:
-    """Read the arms from the report stage's settings.
-
-    Args:
-        config: has `methods` (name -> label, train, credit, ...), `reference`, and optionally
-            `order`, the names as the study's file orders them.
+    """Read the arms from the settings of `hgrpo.stages.comparison.comparison`.
 
     Raises:
         UserError: a key is missing, or more than one arm is untrained.
@@ -89,14 +85,15 @@ def read_arms(config: Mapping) -> Arms:
         if key not in config:
             raise UserError(f"--config: key {key!r} is missing")
     methods = {name: config["methods"][name] for name in config.get("order", config["methods"])}
-    sweep = alpha_sweep(methods)
+    reference, sweep = config["reference"], alpha_sweep(methods)
     arms, others = {}, 0
-    for name, method in sorted(methods.items(), key=lambda item: _rank(item, config)):
+    for name in sorted(methods, key=lambda name: (methods[name]["train"], name != reference)):
+        method = methods[name]
         trained = method["train"]
         line = "-"
         if not trained:
             colour, marker = UNTRAINED_COLOUR, "o"
-        elif name == config["reference"]:
+        elif name == reference:
             colour, marker = REFERENCE_COLOUR, "o"
         else:
             colour, marker, line = _look(others)
@@ -109,12 +106,7 @@ def read_arms(config: Mapping) -> Arms:
     untrained = [name for name, arm in arms.items() if not arm.trained]
     if len(untrained) > 1:
         raise UserError(f"--config: more than one untrained arm: {', '.join(untrained)}")
-    return Arms(arms, config["reference"])
-
-
-def _rank(item: tuple[str, Mapping], config: Mapping) -> int:
-    name, method = item
-    return 0 if not method["train"] else 1 if name == config["reference"] else 2
+    return Arms(arms, reference)
 
 
 def _look(index: int) -> tuple[str, str, str]:

@@ -6,25 +6,12 @@ unreachable dashboard cannot stop a run, and a study that has ended can still be
 
 import hashlib
 from pathlib import Path
-from typing import Protocol
 
 from hgrpo.errors import UserError
 from hgrpo.report.run_status import RunPlan, run_log, trained_runs
 
 # Columns that place a row; all others are measurements.
 _PLACES = ("step", "round")
-
-
-class Writer(Protocol):
-    """Receives the scalars of one run, step by step."""
-
-    def write(self, step: int, scalars: dict[str, float]) -> None:
-        """Add the scalars of a step; the count of steps continues over rounds."""
-        ...
-
-    def close(self) -> None:
-        """Write out what is still buffered."""
-        ...
 
 
 class TensorBoardRun:
@@ -34,19 +21,17 @@ class TensorBoardRun:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            raise UserError(
-                "--tensorboard: the package tensorboard is missing; install the extra `board`"
-            ) from None
+            raise _missing("tensorboard") from None
         self._writer = SummaryWriter(str(folder), purge_step=0)
 
     def write(self, step: int, scalars: dict[str, float]) -> None:
-        """See `Writer`."""
+        """Add the scalars of a step; the count of steps continues over rounds."""
         for name, value in scalars.items():
             self._writer.add_scalar(name, value, step)
         self._writer.flush()
 
     def close(self) -> None:
-        """See `Writer`."""
+        """Write out what is still buffered."""
         self._writer.close()
 
 
@@ -57,9 +42,7 @@ class WandbRun:
         try:
             import wandb
         except ImportError:
-            raise UserError(
-                "--wandb: the package wandb is missing; install the extra `board`"
-            ) from None
+            raise _missing("wandb") from None
         name = f"{plan.method}-seed_{plan.seed}"
         try:
             self._run = wandb.init(
@@ -75,11 +58,11 @@ class WandbRun:
             raise UserError(f"--wandb: {project}: {' '.join(str(error).split())}") from None
 
     def write(self, step: int, scalars: dict[str, float]) -> None:
-        """See `Writer`."""
+        """As `TensorBoardRun.write`."""
         self._run.log(scalars, step=step)
 
     def close(self) -> None:
-        """See `Writer`."""
+        """As `TensorBoardRun.close`."""
         self._run.finish()
 
 
@@ -91,7 +74,7 @@ class Board:
         self._tensorboard, self._wandb = tensorboard, wandb
         self._plans = trained_runs(results)
         self._identity = (results / "config.yaml").read_text()
-        self._writers: dict[Path, list[Writer]] = {}
+        self._writers: dict[Path, list[TensorBoardRun | WandbRun]] = {}
         self._written = {plan.home: 0 for plan in self._plans}
 
     def send(self) -> bool:
@@ -114,23 +97,26 @@ class Board:
                 writer.close()
         return sum(self._written.values())
 
-    def _of(self, plan: RunPlan) -> list[Writer]:
+    def _of(self, plan: RunPlan) -> list[TensorBoardRun | WandbRun]:
         """The run's writers, made when its first row arrives."""
         if plan.home not in self._writers:
             study = self._results.resolve().name
-            made: list[Writer] = []
+            made = self._writers[plan.home] = []
             if self._tensorboard is not None:
                 made.append(TensorBoardRun(self._tensorboard / study / plan.home))
             if self._wandb is not None:
                 made.append(WandbRun(self._wandb, study, plan, self._identity))
-            self._writers[plan.home] = made
         return self._writers[plan.home]
 
 
 def scalars(row: dict) -> dict[str, float]:
-    """The measurements in a log row, without those that are None."""
+    """The numbers in a log row, without its step and round."""
     return {
         name: float(value)
         for name, value in row.items()
         if name not in _PLACES and isinstance(value, int | float) and not isinstance(value, bool)
     }
+
+
+def _missing(package: str) -> UserError:
+    return UserError(f"--{package}: the package {package} is missing; install the extra `board`")

@@ -17,13 +17,7 @@ INDEX = "index.json"
 def drawings(
     inputs: Inputs, turns: Mapping[str, pd.DataFrame], fits: pd.DataFrame
 ) -> Iterator[Drawing]:
-    """Draw the figures one after another, so that only one is open; skip those without data.
-
-    Args:
-        inputs: from `read_inputs`.
-        turns: from `read_first_turns`.
-        fits: from `read_fits`.
-    """
+    """Draw the figures one after another, so that only one is open; skip those without data."""
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
     makers = [
         lambda: outcome.forest(comparison, arms),
@@ -36,7 +30,7 @@ def drawings(
         lambda: credit.credit_strips(credit.credit_table(turns, arms), arms),
         lambda: training.protocol_comparison(comparison, logs, arms),
         lambda: alpha.alpha_diagnostics(logs, arms, inputs.sweep),
-        lambda: turnrd.turnrd(logs, fits, arms, arms.with_figure("turnrd")),
+        lambda: turnrd.turnrd(logs, fits, arms),
         lambda: training.health(logs, arms),
     ]
     for make in makers:

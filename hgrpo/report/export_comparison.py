@@ -28,13 +28,7 @@ from hgrpo.evaluation.outcomes import GREEDY, TEST
 def methods_comparison(
     comparison: Comparison, episodes: pd.DataFrame, labels: Mapping[str, str]
 ) -> dict[str, dict]:
-    """The content of methods_comparison.json: arm -> its fields.
-
-    Args:
-        comparison: names the arms, in display order.
-        episodes: the merged episodes, one row each.
-        labels: of every arm.
-    """
+    """The content of methods_comparison.json: arm -> its fields, in display order."""
     greedy = episodes[(episodes["panel"] == TEST) & (episodes["temperature"] == GREEDY)]
     manifest = {}
     for method in dict.fromkeys(comparison.methods["method"]):
@@ -61,14 +55,9 @@ def _summary(episodes: pd.DataFrame) -> dict:
         for number, group in episodes.groupby("round", sort=True)
     ]
     best = max(rounds, key=lambda row: (row["avg_R"], row["pct_success"]))
-    return {
-        "n_rounds": len(rounds),
-        "best_eval_return": best["avg_R"],
-        "last_eval_return": rounds[-1]["avg_R"],
-        "mean_eval_return": float(np.mean([row["avg_R"] for row in rounds])),
-        "best_pct_success": best["pct_success"],
-        "last_pct_success": rounds[-1]["pct_success"],
-        "mean_pct_success": float(np.mean([row["pct_success"] for row in rounds])),
-        "total_eval_episodes": sum(row["n_ok"] for row in rounds),
-        "_per_round_eval": rounds,
-    }
+    summary = {"n_rounds": len(rounds)}
+    for name, column in (("eval_return", "avg_R"), ("pct_success", "pct_success")):
+        summary[f"best_{name}"] = best[column]
+        summary[f"last_{name}"] = rounds[-1][column]
+        summary[f"mean_{name}"] = float(np.mean([row[column] for row in rounds]))
+    return summary | {"total_eval_episodes": len(episodes), "_per_round_eval": rounds}

@@ -39,13 +39,12 @@ def read_inputs(
     """Read a study's results and compare its arms.
 
     Args:
-        config: the report stage's settings (`hgrpo.workflow.stage_config`).
-        episodes: the merged episodes.
+        config: from `hgrpo.stages.comparison.comparison`.
         train_logs: train_log.json of every round of every run.
         fits: train_log.json of every fit.
 
     Raises:
-        UserError: see `read_arms`, `merge_episodes`, `read_logs` and `compare`.
+        UserError: as `read_arms`, `merge_episodes`, `read_logs` and `compare`.
     """
     arms = read_arms(config)
     merged = merge_episodes([episodes], arms.names)

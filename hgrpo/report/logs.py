@@ -14,46 +14,17 @@ RUN = re.compile(r"(?P<method>[^/]+)/seed_(?P<seed>\d+)/round_(?P<round>\d+)/[^/
 # A log must have these columns; any other is optional and shows as missing.
 REQUIRED = ("step", "mean_reward", "std_reward", "n_trajectories", "elapsed_s")
 OPTIONAL = (
-    "success_rate",
-    "n_groups",
-    "dead_groups",
-    "n_turns",
-    "n_forward_tokens",
-    "n_action_tokens",
-    "inadmissible",
-    "overlong",
-    "empty",
-    "truncated",
-    "context_overflow",
-    "observed_kl",
-    "kl_coef",
-    "grad_norm",
-    "entropy",
-    "clip_fraction",
-    "ess",
-    "mismatch_max",
-    "mean_abs_turn_adv",
-    "mean_abs_token_adv",
-    "collect_s",
-    "credit_s",
-    "update_s",
+    *("success_rate", "n_groups", "dead_groups", "n_turns", "n_forward_tokens", "n_action_tokens"),
+    *("inadmissible", "overlong", "empty", "truncated", "context_overflow"),
+    *("observed_kl", "kl_coef", "grad_norm", "entropy", "clip_fraction", "ess", "mismatch_max"),
+    *("mean_abs_turn_adv", "mean_abs_token_adv", "collect_s", "credit_s", "update_s"),
     # What a credit assigner reports: TurnRD's weights, continuations it played, calls to a judge.
-    "alpha_var",
-    "alpha_entropy_ratio",
-    "alpha_progress_corr",
-    "cls_query_norm",
-    "cf_branches",
-    "cf_replies",
-    "cf_tokens",
-    "judge_calls",
-    "judge_cache_hits",
-    "judge_fallbacks",
-    "judge_input_tokens",
-    "judge_output_tokens",
-    "judge_dollars",
-    "judge_dollars_unconfirmed",
+    *("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "cls_query_norm"),
+    *("cf_branches", "cf_replies", "cf_tokens"),
+    *("judge_calls", "judge_cache_hits", "judge_fallbacks"),
+    *("judge_input_tokens", "judge_output_tokens", "judge_dollars", "judge_dollars_unconfirmed"),
 )
-# Running sums of a run, each over the sum of some columns; `fit_s` is added by `read_logs`.
+# Running sums over a run: name -> the columns that are added up. `read_logs` adds `fit_s`.
 SUMS = {
     "trajectories": ("n_trajectories", "cf_branches"),
     "replies": ("n_turns", "cf_replies"),
@@ -98,19 +69,17 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
         UserError: a log is missing, is not a log, lacks a column or is given twice; or the log of
             an earlier round of the run is missing.
     """
-    tables = _read_all(paths, REQUIRED, OPTIONAL)
-    if not tables:
-        return pd.DataFrame(
-            columns=["method", "seed", "round", "batch", "fit_s", *REQUIRED, *OPTIONAL, *SUMS]
-        )
-    for method, seed, number in tables:
-        if number > 1 and (method, seed, number - 1) not in tables:
+    runs = {run_of(path) for path in paths}
+    for method, seed, number in sorted(runs):
+        if number > 1 and (method, seed, number - 1) not in runs:
             raise UserError(f"{method} seed {seed}: no train log of round {number - 1}")
-    table = pd.concat(tables.values(), ignore_index=True)
+    table = _read_all(paths, REQUIRED, OPTIONAL)
+    if table.empty:
+        return table.reindex(columns=[*table.columns, "batch", "fit_s", *SUMS])
     table = table.sort_values(["method", "seed", "round", "step"], ignore_index=True)
     runs = table.groupby(["method", "seed"])
     table["batch"] = runs.cumcount() + 1
-    fitted = {run_of(path): _seconds(path) for path in fits}
+    fitted = {run_of(path): _entry(path, "elapsed_s", float) for path in fits}
     before = zip(table["method"], table["seed"], table["round"] - 1, strict=True)
     spent = pd.Series([fitted.get(run, float("nan")) for run in before], dtype=float)
     table["fit_s"] = spent.where(table["step"] == table["step"].min())
@@ -124,12 +93,9 @@ def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
     """Logs of the fits between rounds: for each fit a row of its start and one per epoch.
 
     Raises:
-        UserError: a log is missing, is not a log, lacks a column or is given twice.
+        UserError: as `read_logs`.
     """
-    tables = _read_all(paths, FIT_REQUIRED, FIT_OPTIONAL)
-    if not tables:
-        return pd.DataFrame(columns=["method", "seed", "round", *FIT_REQUIRED, *FIT_OPTIONAL])
-    table = pd.concat(tables.values(), ignore_index=True)
+    table = _read_all(paths, FIT_REQUIRED, FIT_OPTIONAL)
     return table.sort_values(["method", "seed", "round", "epoch"], ignore_index=True)
 
 
@@ -152,18 +118,12 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
     if not runs:
         return {}
     first = min(number for _, _, number in runs)
-    runs = {
-        (method, seed): path for (method, seed, number), path in runs.items() if number == first
-    }
-    methods = list(dict.fromkeys(method for method, _ in runs))
-    seeds = [
-        seed
-        for seed in sorted({seed for _, seed in runs})
-        if all((method, seed) in runs for method in methods)
-    ]
-    if not seeds:
-        raise UserError(f"turns: no seed has a round {first} of all of {', '.join(methods)}")
-    return {method: _first_batch(runs[method, seeds[0]]) for method in methods}
+    methods = list(dict.fromkeys(method for method, _, number in runs if number == first))
+    for seed in sorted({seed for _, seed, _ in runs}):
+        shared = {method: runs.get((method, seed, first)) for method in methods}
+        if None not in shared.values():
+            return {method: _first_batch(path) for method, path in shared.items()}
+    raise UserError(f"turns: no seed has a round {first} of all of {', '.join(methods)}")
 
 
 def _first_batch(path: Path) -> pd.DataFrame:
@@ -178,27 +138,24 @@ def _first_batch(path: Path) -> pd.DataFrame:
 
 def _read_all(
     paths: Sequence[Path], required: Sequence[str], optional: Sequence[str]
-) -> dict[tuple[str, int, int], pd.DataFrame]:
-    """(method, seed, round) -> its log, with these three added as columns."""
-    tables: dict[tuple[str, int, int], pd.DataFrame] = {}
-    seen: dict[tuple, Path] = {}
+) -> pd.DataFrame:
+    """All logs as one table, with the columns method, seed and round added."""
+    tables = []
+    seen: dict[tuple[str, int, int], Path] = {}
     for path in paths:
-        run = run_of(path)
+        run = method, seed, number = run_of(path)
         if run in seen:
             raise UserError(f"{path}: the same round as {seen[run]}")
         seen[run] = path
         table = _read_log(path, required, optional)
-        tables[run] = table.assign(method=run[0], seed=run[1], round=run[2])
-    return tables
+        tables.append(table.assign(method=method, seed=seed, round=number))
+    if not tables:
+        return pd.DataFrame(columns=["method", "seed", "round", *required, *optional])
+    return pd.concat(tables, ignore_index=True)
 
 
 def _read_log(path: Path, required: Sequence[str], optional: Sequence[str]) -> pd.DataFrame:
-    try:
-        rows = json.loads(Path(path).read_text())["rows"]
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such train log") from None
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not a train log ({error})") from None
+    rows = _entry(path, "rows", list)
     table = pd.DataFrame(rows, columns=None if rows else list(required))
     lacking = [name for name in required if name not in table.columns]
     if lacking:
@@ -207,15 +164,11 @@ def _read_log(path: Path, required: Sequence[str], optional: Sequence[str]) -> p
     return table.apply(pd.to_numeric)
 
 
-def _seconds(path: Path) -> float:
-    """Seconds that a fit took.
-
-    Raises:
-        UserError: the file is missing, is not a fit's log or lacks `elapsed_s`.
-    """
+def _entry(path: Path, key: str, kind: type[list] | type[float]) -> list | float:
+    """One entry of a train log."""
     try:
-        return float(json.loads(Path(path).read_text())["elapsed_s"])
+        return kind(json.loads(Path(path).read_text())[key])
     except FileNotFoundError:
         raise UserError(f"{path}: no such train log") from None
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path}: not a fit's train log, or without elapsed_s ({error})") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: not a train log with the key {key!r} ({error})") from None

@@ -29,39 +29,23 @@ def results(tables: Tables) -> str:
     labels = methods.drop_duplicates("method").set_index("method")["label"]
     ours = reference["baseline"].iloc[0]
     rival = untrained.iloc[0]
+    against = f"against {labels[rival.baseline]} at T = {rival.baseline_temperature:g}, points"
     # If an episode can pay a part, the score says more than success.
     partial = pays_in_part(methods)
-    lines = [
-        ["arm", "test success", *(["score"] if partial else [])]
-        + [f"against {labels[ours]}, points"]
-        + [f"against {labels[rival.baseline]} at T = {rival.baseline_temperature:g}, points"]
-    ]
+    title = ["score"] if partial else []
+    lines = [["arm", "test success", *title, f"against {labels[ours]}, points", against]]
     for row in methods.itertuples():
         name = row.label
         if row.method == rival.baseline:
             best = f", T = {row.temperature:g} (best on validation)"
             name += best if row.temperature else ", greedy"
-        lines.append(
-            [
-                name,
-                rate(row),
-                *([_score(row)] if partial else []),
-                "reference" if row.method == ours else _difference(reference, row.method),
-                _difference(untrained, row.method),
-            ]
-        )
-    if "scripted" in tables:
-        for row in tables["scripted"].itertuples():
-            where = "training" if row.panel == "train" else row.panel
-            lines.append(
-                [
-                    f"{row.label}, {where} tasks",
-                    percent(row.success),
-                    *([f"{100 * row.score:.1f}"] if partial else []),
-                    "",
-                    "",
-                ]
-            )
+        gain = "reference" if row.method == ours else _difference(reference, row.method)
+        score = [_score(row)] if partial else []
+        lines.append([name, rate(row), *score, gain, _difference(untrained, row.method)])
+    for row in tables["scripted"].itertuples() if "scripted" in tables else ():
+        name = f"{row.label}, {'training' if row.panel == 'train' else row.panel} tasks"
+        score = [f"{100 * row.score:.1f}"] if partial else []
+        lines.append([name, percent(row.success), *score, "", ""])
     return _table(lines)
 
 

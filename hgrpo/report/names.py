@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from hgrpo.evaluation.designs import alpha_sweep, factorial, with_figure
+from hgrpo.evaluation.designs import alpha_sweep, factorial, trained, with_figure
 
 TABLES = (
     "methods",
@@ -26,27 +26,27 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
     """Names of the study's figures, in drawing order.
 
     Args:
-        config: the figures stage's settings (`hgrpo.workflow.stage_config`).
+        config: from `hgrpo.stages.comparison.comparison`.
         rounds: number of rounds of the trained arms.
     """
     methods = config["methods"]
-    trained = _trained(config)
-    untrained = len(trained) < len(methods)
-    sweep = bool(alpha_sweep(methods))
-    # The first fit follows the first round, and the last round is followed by none.
-    fitted = rounds > 1 and bool(with_figure(methods, "turnrd"))
-    return [
-        *(["forest"] if len(methods) > 1 else []),
-        *(["alpha"] if sweep else []),
-        *(["factorial"] if factorial(methods, config["reference"]) else []),
-        *(["sft_temperatures"] if untrained else []),
-        "task_types",
-        *(["learning_curves", "equal_budget", "credit"] if trained else []),
-        *(["protocol_comparison"] if trained else []),
-        *(["alpha_diagnostics"] if sweep else []),
-        *(["turnrd"] if fitted else []),
-        *(["health"] if trained else []),
-    ]
+    learns, sweep = bool(trained(methods)), bool(alpha_sweep(methods))
+    drawn = {
+        "forest": len(methods) > 1,
+        "alpha": sweep,
+        "factorial": factorial(methods, config["reference"]),
+        "sft_temperatures": len(trained(methods)) < len(methods),
+        "task_types": True,
+        "learning_curves": learns,
+        "equal_budget": learns,
+        "credit": learns,
+        "protocol_comparison": learns,
+        "alpha_diagnostics": sweep,
+        # There is a fit after every round but the last.
+        "turnrd": rounds > 1 and with_figure(methods, "turnrd"),
+        "health": learns,
+    }
+    return [name for name, is_drawn in drawn.items() if is_drawn]
 
 
 def run_figure(method: str, seed: int) -> str:
@@ -55,21 +55,12 @@ def run_figure(method: str, seed: int) -> str:
 
 
 def run_figures(config: Mapping, seeds: Iterable[int]) -> list[str]:
-    """Names of the figures of single runs, in drawing order.
-
-    Args:
-        config: as for `figure_names`.
-        seeds: seeds of the trained arms.
-    """
-    return [run_figure(method, seed) for method in _trained(config) for seed in sorted(seeds)]
+    """Names of the figures of single runs, in drawing order; `config` as for `figure_names`."""
+    names = sorted(trained(config["methods"]), key=lambda name: name != config["reference"])
+    return [run_figure(method, seed) for method in names for seed in sorted(seeds)]
 
 
 def table_names(config: Mapping) -> list[str]:
-    """Names of all tables; `config` is as for `figure_names`."""
+    """Names of all tables; `config` as for `figure_names`."""
     design = factorial(config["methods"], config["reference"])
     return [*TABLES, *(["factorial"] if design else [])]
-
-
-def _trained(config: Mapping) -> list[str]:
-    names = [name for name, arm in config["methods"].items() if arm.get("train", True)]
-    return sorted(names, key=lambda name: name != config["reference"])

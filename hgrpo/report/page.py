@@ -15,6 +15,7 @@ from hgrpo.report import words
 from hgrpo.report.arms import Arms
 from hgrpo.report.draw import read_index
 from hgrpo.report.figures.credit import scale_of
+from hgrpo.report.inputs import Inputs
 from hgrpo.report.logs import TRAJECTORY
 from hgrpo.report.svg import inline, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, never_updated
@@ -28,21 +29,16 @@ class Page:
     """The content of the page.
 
     Attributes:
-        study, description: the study's name and its description in the config.
-        comparison, logs, arms: the results.
         figures: the folder that `draw_all` wrote.
         study_config: the resolved study, printed in full.
         provenance: rows from `provenance_rows`.
         scripted: rows from `scripted_players`, shown for scale.
-        left_out: (stage, reason, count) of items that earlier stages left out, or kept with a
-            note.
+        left_out: (stage, reason, count) of what earlier stages left out, or kept with a note.
     """
 
     study: str
     description: str
-    comparison: Comparison
-    logs: pd.DataFrame
-    arms: Arms
+    inputs: Inputs
     figures: Path
     study_config: Mapping
     provenance: Sequence[tuple[str, list]] = ()
@@ -67,20 +63,20 @@ def render(page: Page) -> str:
         "listing": words.listing,
         "temperature": words.temperature_name,
     }
-    comparison, arms = page.comparison, page.arms
-    spent = cost(page.logs, arms)
+    comparison, logs, arms = page.inputs.comparison, page.inputs.logs, page.inputs.arms
+    spent = cost(logs, arms)
     return environment.get_template("report.html.j2").render(
         page=page,
         arms=arms,
         comparison=comparison,
-        answer=words.answer(comparison, arms, never_updated(page.logs, arms)),
+        answer=words.answer(comparison, arms, never_updated(logs, arms)),
         results=_results(comparison, arms),
         scripted=page.scripted.to_dict("records"),
         families=_families(comparison, arms),
         figures=_figures(page.figures),
         credit=_credit_pictures(page.figures, arms),
         credit_remarks=_credit_remarks(arms),
-        counts=counts(comparison, page.logs, arms).to_dict("records"),
+        counts=counts(comparison, logs, arms).to_dict("records"),
         cost=spent.to_dict("records"),
         extras=logged_extras(spent),
         best=comparison.best_rounds.to_dict("records"),
@@ -107,6 +103,10 @@ def _results(comparison: Comparison, arms: Arms) -> list[dict]:
         "untrained": comparison.against_untrained,
     }
     limit = _limit([table for table in against.values() if len(table)])
+    compared = {
+        name: {row.method: _compared(row, arms, limit) for row in table.itertuples()}
+        for name, table in against.items()
+    }
     rows = []
     for row in comparison.methods.itertuples():
         entry = {
@@ -115,12 +115,8 @@ def _results(comparison: Comparison, arms: Arms) -> list[dict]:
             "row": row,
             "is_reference": row.method == arms.reference,
         }
-        for name, table in against.items():
-            mine = table[table["method"] == row.method] if len(table) else table
-            if len(mine) and row.temperature == 0:
-                entry[name] = _compared(next(mine.itertuples()), arms, limit)
-            else:
-                entry[name] = None
+        for name, of_method in compared.items():
+            entry[name] = of_method.get(row.method) if row.temperature == 0 else None
         rows.append(entry)
     return rows
 
@@ -145,19 +141,9 @@ def _families(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def _compared(row, arms: Arms, limit: float) -> dict:
-    return {
-        "arm": arms[row.method],
-        "row": row,
-        "verdict": row.verdict,
-        "whisker": whisker(
-            row.lower,
-            row.difference,
-            row.upper,
-            limit,
-            arms[row.method].colour,
-            row.verdict in DECIDED,
-        ),
-    }
+    arm, decided = arms[row.method], row.verdict in DECIDED
+    mark = whisker(row.lower, row.difference, row.upper, limit, arm.colour, decided)
+    return {"arm": arm, "row": row, "verdict": row.verdict, "whisker": mark}
 
 
 def _limit(tables: Sequence[pd.DataFrame]) -> float:
@@ -189,11 +175,10 @@ def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
     for (task_id, rollout), picture in table.groupby(TRAJECTORY, sort=False):
         shown = [name for name in arms.trained if name in set(picture["method"])]
         turns = picture.drop_duplicates("turn").sort_values("turn")
-        cells = {}
-        for kind in ("credit", "advantage"):
-            values = picture.pivot(index="turn", columns="method", values=kind)[shown].to_numpy()
-            cells[kind] = values, values / scale_of(values)
-        credit, advantage = cells["credit"], cells["advantage"]
+        credit, advantage = (
+            _cells(picture.pivot(index="turn", columns="method", values=kind)[shown].to_numpy())
+            for kind in ("credit", "advantage")
+        )
         pictures.append(
             {
                 "task_id": task_id,
@@ -207,8 +192,8 @@ def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
                         "action": turn.action or "(empty)",
                         "observation": _excerpt(turn.observation) if index else "",
                         "admissible": str(turn.admissible) == "True",
-                        "credit": _cells(credit, index),
-                        "advantage": _cells(advantage, index),
+                        "credit": credit[index],
+                        "advantage": advantage[index],
                     }
                     for index, turn in enumerate(turns.itertuples())
                 ],
@@ -217,11 +202,15 @@ def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
     return pictures
 
 
-def _cells(matrices: tuple[np.ndarray, np.ndarray], index: int) -> list[dict]:
-    values, shades = matrices
+def _cells(values: np.ndarray) -> list[list[dict]]:
+    """The cells of each turn, from values [turns, arms]."""
+    shades = 0.6 * np.abs(values / scale_of(values))
     return [
-        {"text": _signed(value), "shade": round(0.6 * abs(float(shade)), 3), "up": value > 0}
-        for value, shade in zip(values[index], shades[index], strict=True)
+        [
+            {"text": _signed(value), "shade": round(float(shade), 3), "up": value > 0}
+            for value, shade in zip(*row, strict=True)
+        ]
+        for row in zip(values, shades, strict=True)
     ]
 
 
@@ -238,6 +227,6 @@ def _excerpt(text: str) -> str:
 
 def _number(value: float, digits: int = 0) -> str:
     """A count with thin spaces between thousands; an en dash where it was not logged."""
-    if value is None or value != value:
-        return "\u2013"
+    if pd.isna(value):
+        return words.DASH
     return f"{value:,.{digits}f}".replace(",", "\u202f")

@@ -32,26 +32,21 @@ def read_mapping(path: Path) -> dict:
 def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
     """One row per stage: its name and, for each fact, every distinct value.
 
+    Several values mean that the stage ran on several machines or versions.
+
     Args:
         snapshots: stage name -> its snapshots. Facts are at the top level or under "provenance".
-
-    Returns:
-        (stage, [(fact, [values])]). Several values mean that the stage ran on several machines or
-        versions.
     """
     rows = []
     for stage, found in snapshots.items():
-        facts: dict[str, list[str]] = {}
+        facts: dict[str, dict[str, None]] = {}  # fact -> its values, each once, in order
         for snapshot in found:
             stated = snapshot.get("provenance", snapshot)
             for key in STATED:
                 if stated.get(key) not in (None, {}, ""):
-                    values = facts.setdefault(key, [])
-                    text = _text(stated[key])
-                    if text not in values:
-                        values.append(text)
+                    facts.setdefault(key, {})[_text(stated[key])] = None
         if facts:
-            rows.append((stage, list(facts.items())))
+            rows.append((stage, [(key, list(values)) for key, values in facts.items()]))
     return rows
 
 

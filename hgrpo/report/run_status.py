@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 
@@ -17,46 +17,6 @@ from hgrpo.learning.scratch import rows_file, step_folders
 # Columns of a log row that are read, all numbers. Only the first is required.
 _ELAPSED = "elapsed_s"
 _SHOWN = ("mean_reward", "success_rate", "observed_kl", "dead_groups", "n_groups")
-
-
-@dataclass(frozen=True)
-class RunStatus:
-    """Where one run (an arm and a seed) stands.
-
-    Attributes:
-        rounds: number of rounds of the run.
-        finished: number of finished rounds.
-        steps: number of steps of a round.
-        step: finished steps of the current round; None if it has not begun.
-        row: the newest log row; empty before the first.
-        heard_s: seconds since that row was written; None before the first.
-        seconds: mean duration of a step so far; None before the first.
-        test_success: greedy success on the test panel after the last evaluated round; None before.
-    """
-
-    method: str
-    seed: int
-    rounds: int
-    finished: int
-    steps: int
-    step: int | None
-    row: dict = field(default_factory=dict)
-    heard_s: float | None = None
-    seconds: float | None = None
-    test_success: float | None = None
-
-    @property
-    def done(self) -> bool:
-        """Whether every round is finished."""
-        return self.finished == self.rounds
-
-    @property
-    def left_s(self) -> float | None:
-        """Seconds that the remaining steps will take; None if no step has been timed."""
-        if self.done:
-            return 0.0
-        left = (self.rounds - self.finished) * self.steps - (self.step or 0)
-        return None if self.seconds is None else left * self.seconds
 
 
 @dataclass(frozen=True)
@@ -75,13 +35,46 @@ class RunPlan:
 
 
 @dataclass(frozen=True)
+class RunStatus(RunPlan):
+    """Where a run stands.
+
+    Attributes:
+        finished: number of finished rounds.
+        step: finished steps of the current round; None if it has not begun.
+        row: the newest log row; empty before the first.
+        heard_s: seconds since that row was written; None before the first.
+        seconds: mean duration of a step so far; None before the first.
+        test_success: greedy success on the test panel after the last evaluated round; None before.
+    """
+
+    finished: int
+    step: int | None
+    row: dict
+    heard_s: float | None
+    seconds: float | None
+    test_success: float | None
+
+    @property
+    def done(self) -> bool:
+        """Whether every round is finished."""
+        return self.finished == self.rounds
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds that the remaining steps will take; None if no step has been timed."""
+        if self.done:
+            return 0.0
+        left = (self.rounds - self.finished) * self.steps - (self.step or 0)
+        return None if self.seconds is None else left * self.seconds
+
+
+@dataclass(frozen=True)
 class RunLog:
     """What one run has logged.
 
     Attributes:
         rows: the rows of all steps so far, the unfinished round's included.
-        finished: number of finished rounds.
-        step: finished steps of the current round; None if it has not begun.
+        finished, step: as in `RunStatus`.
         newest: the log file written last; None before the first step.
     """
 
@@ -92,10 +85,7 @@ class RunLog:
 
 
 def trained_runs(results: Path) -> list[RunPlan]:
-    """Every trained run of a study, the reference arm first.
-
-    Args:
-        results: the study's folder, with its config.yaml.
+    """Every trained run of a study, the reference arm first; `results` is the study's folder.
 
     Raises:
         UserError: the file is missing, is not a study's, or has something else for a number.
@@ -121,10 +111,7 @@ def trained_runs(results: Path) -> list[RunPlan]:
 
 
 def study_status(results: Path) -> list[RunStatus]:
-    """Where every trained run of a study stands.
-
-    Args:
-        results: the study's folder.
+    """Where every trained run of a study stands; `results` is the study's folder.
 
     Raises:
         UserError: the study's config.yaml, a log or an episodes file is missing or damaged.
@@ -171,17 +158,16 @@ def _status(results: Path, plan: RunPlan) -> RunStatus:
     log = run_log(results, plan)
     heard = time.time() - log.newest.stat().st_mtime if log.newest else None
     mean = sum(row[_ELAPSED] for row in log.rows) / len(log.rows) if log.rows else None
+    success = _test_success(results / "eval" / plan.home)
+    row = log.rows[-1] if log.rows else {}
     return RunStatus(
-        plan.method,
-        plan.seed,
-        plan.rounds,
-        log.finished,
-        plan.steps,
-        log.step,
-        log.rows[-1] if log.rows else {},
-        heard,
-        mean,
-        _test_success(results / "eval" / plan.home),
+        **vars(plan),
+        finished=log.finished,
+        step=log.step,
+        row=row,
+        heard_s=heard,
+        seconds=mean,
+        test_success=success,
     )
 
 
@@ -255,7 +241,7 @@ def _test_success(folder: Path) -> float | None:
 
 
 def _with_durations(runs: Sequence[RunStatus]) -> list[RunStatus]:
-    """Runs, with the mean duration of the others' steps for those that have not begun."""
+    """Give runs without a timed step the mean duration of the other runs' steps."""
     known = [run.seconds for run in runs if run.seconds is not None]
     mean = sum(known) / len(known) if known else None
     return [run if run.seconds is not None else replace(run, seconds=mean) for run in runs]

@@ -12,10 +12,7 @@ def scripted_players(expert: Mapping) -> pd.DataFrame:
     """One row per scripted player that the expert stage recorded, with `COLUMNS`.
 
     Success counts only within the policies' turn cap. Score is the mean reward of whole
-    trajectories.
-
-    Args:
-        expert: summary.json of the expert stage.
+    trajectories. `expert` is summary.json of the expert stage.
     """
     players = {
         "success": (IMITATED, "train"),

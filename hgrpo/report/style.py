@@ -26,7 +26,7 @@ from hgrpo.report.csv_file import write_csv
 
 # The page replaces these four by the colours of the reader's light or dark theme.
 INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
-WIDTH = 4.7  # inches: legible on an upright phone, two side by side on a desktop
+WIDTH = 4.7  # inches: legible on an upright phone; two fit side by side on a desktop
 # With more trained arms, one set of axes has no room for names, seeds and intervals.
 MANY = 8
 
@@ -68,8 +68,8 @@ class Drawing:
     """A figure with its numbers.
 
     Attributes:
-        name: name of its files, without suffix.
-        section: section of the page.
+        name: of its files, without suffix.
+        section: of the page.
         title, caption: for readers who see the figure.
         alt: for readers who do not.
         figure: the drawn figure.
@@ -93,7 +93,6 @@ def canvas(
     Args:
         height: in inches.
         grid: the axis with grid lines, "x" or "y"; "" draws none.
-        options: for `matplotlib.pyplot.subplots`.
     """
     sns.set_theme(style="ticks", rc=RC)
     figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, **options)
@@ -147,7 +146,6 @@ def interval_dots(
         places: where the dots stand on the other axis.
         table: has columns success, lower and upper.
         across: draw success along the horizontal axis.
-        look: for `Axes.errorbar`.
     """
     success = table["success"].to_numpy()
     ends = np.abs(table[["lower", "upper"]].to_numpy().T - success)
@@ -171,8 +169,7 @@ def difference_intervals(
 
     Args:
         table: has columns difference, lower, upper (fractions, drawn as points) and verdict.
-        labels: left of each row.
-        said: text at the right edge of each row.
+        labels, said: text at the left and at the right of each row.
         looks: colour and marker of each row.
     """
     ax.axvline(0, color=INK, linewidth=1)
@@ -183,14 +180,8 @@ def difference_intervals(
         fill = colour if decided else "none"
         ax.plot([100 * row.lower, 100 * row.upper], [y, y], color=colour, linewidth=2)
         ax.plot(100 * row.difference, y, marker, color=colour, markersize=7, markerfacecolor=fill)
-        _beside(
-            ax,
-            text,
-            y,
-            ("axes fraction", "data"),
-            color=INK if decided else MUTED,
-            fontweight="bold" if decided else "normal",
-        )
+        look = {"color": INK, "fontweight": "bold"} if decided else {"color": MUTED}
+        _beside(ax, text, y, ("axes fraction", "data"), **look)
     ax.set_yticks(np.arange(len(labels)), labels)
     ax.set_ylim(len(labels) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)

@@ -22,7 +22,6 @@ def inline(svg: str, name: str, alt: str) -> Markup:
     """Prepare a figure's SVG for HTML: themed, with unique ids, with an alternative text.
 
     Args:
-        svg: text of an SVG file from `style.save`.
         name: unique on the page; the prefix of every id.
         alt: text for readers who do not see the figure.
     """

@@ -33,9 +33,7 @@ def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFra
     """
     rows = []
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
-    for name in arms.names:
-        if name not in greedy.index:
-            continue
+    for name in [name for name in arms.names if name in greedy.index]:
         mine, played = logs[logs["method"] == name], greedy.loc[name]
         trained = {
             f"train_{column}": _total(mine, column)
@@ -47,9 +45,10 @@ def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFra
                 "method": name,
                 **trained,
                 "test_episodes": episodes,
-                "test_inadmissible": int(played["inadmissible"]),
-                "test_overlong": int(played["overlong"]),
-                "test_empty": int(played["empty"]),
+                **{
+                    f"test_{name}": int(played[name])
+                    for name in ("inadmissible", "overlong", "empty")
+                },
                 "test_truncated": round(played["truncated_share"] * episodes),
             }
         )
@@ -97,11 +96,7 @@ def logged_extras(table: pd.DataFrame) -> dict[str, str]:
 
 
 def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Name -> table, with the names of `names.table_names`.
-
-    Args:
-        scripted: rows from `scripted_players`.
-    """
+    """Name -> table, with the names of `names.table_names`."""
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
     tables = {
         "methods": comparison.methods,
@@ -124,7 +119,7 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
 
 
 def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
-    """Write each table as <name>.csv; an empty table becomes a single line end."""
+    """Write each table as <name>.csv. The file of an empty table is one empty line."""
     for name, table in tables.items():
         write_csv(table, folder / f"{name}.csv")
 

@@ -1,6 +1,5 @@
 """The report's headline, its first paragraphs, and numbers as text."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,12 +22,12 @@ class Answer:
 
 def percent(share: float, digits: int = 1) -> str:
     """A fraction as percent, with a non-breaking space."""
-    return DASH if _missing(share) else f"{100 * share:.{digits}f}{SPACE}%"
+    return DASH if pd.isna(share) else f"{100 * share:.{digits}f}{SPACE}%"
 
 
 def points(difference: float, digits: int = 1) -> str:
     """A difference of fractions in percentage points, always signed."""
-    if _missing(difference):
+    if pd.isna(difference):
         return DASH
     value = round(100 * difference, digits)
     sign = "+" if value > 0 else MINUS if value < 0 else "±"
@@ -37,7 +36,7 @@ def points(difference: float, digits: int = 1) -> str:
 
 def p_value(value: float) -> str:
     """A p-value to two places, or as an upper bound."""
-    if _missing(value):
+    if pd.isna(value):
         return DASH
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
@@ -61,32 +60,20 @@ def listing(names: list[str], last: str = "and") -> str:
 
 
 def answer(comparison: Comparison, arms: Arms, never_updated: Sequence[str] = ()) -> Answer:
-    """The study's findings, as strong as its intervals allow and no stronger.
-
-    Args:
-        never_updated: trained arms that never took an optimiser step.
-    """
-    paragraphs = []
+    """The study's findings; `never_updated` are arms that never took an optimiser step."""
+    paragraphs = {}
     if len(comparison.against_reference):
-        paragraphs.append(
-            (
-                f"Does any arm differ from {arms.label(arms.reference)}?",
-                _against_reference(comparison, arms),
-            )
-        )
+        differs = f"Does any arm differ from {arms.label(arms.reference)}?"
+        paragraphs[differs] = _against_reference(comparison, arms)
     if len(comparison.against_untrained):
-        paragraphs.append(
-            (
-                "Did training teach more than a better sampling temperature would?",
-                _learning(comparison, arms),
-            )
-        )
+        taught = "Did training teach more than a better sampling temperature would?"
+        paragraphs[taught] = _learning(comparison, arms)
     limits = _untouched(arms, never_updated) + _limits(comparison, arms)
     if limits:
-        paragraphs.append(("What this study cannot say", limits))
+        paragraphs["What this study cannot say"] = limits
     return Answer(
         _capital(_headline(comparison, arms)),
-        [(heading, [_capital(text) for text in texts]) for heading, texts in paragraphs],
+        [(heading, [_capital(text) for text in texts]) for heading, texts in paragraphs.items()],
     )
 
 
@@ -102,12 +89,10 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
         ends = [f"{arms.label(row.method)} {points(row.difference)}" for row in table.itertuples()]
         return f"One seed, no verdict: {listing(ends)} points against {reference}."
     parts = []
-    if groups["better"]:
-        verb = "beats" if len(groups["better"]) == 1 else "beat"
-        parts.append(f"{_named(groups['better'])} {verb} {reference}")
-    if groups["worse"]:
-        verb = "does" if len(groups["worse"]) == 1 else "do"
-        parts.append(f"{_named(groups['worse'])} {verb} worse than {reference}")
+    verbs = {"better": ("beats", "beat"), "worse": ("does worse than", "do worse than")}
+    for verdict, (one, several) in verbs.items():
+        if names := groups[verdict]:
+            parts.append(f"{_named(names)} {one if len(names) == 1 else several} {reference}")
     if not parts:
         number = len(groups["inconclusive"])
         what = {
@@ -126,12 +111,13 @@ def _named(names: list[str], rest: str = "arms") -> str:
 
 def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
     table, reference = comparison.against_reference, arms.label(arms.reference)
+    level = percent(comparison.protocol.level, 0)
     sentences = []
     for row in table[table["verdict"] != "inconclusive"].itertuples():
         sentences.append(
             f"{arms.label(row.method)} solves {percent(row.success)} of the {row.n_tasks} test "
             f"tasks greedily against {percent(row.baseline_success)} for {reference}: "
-            f"{points(row.difference)} points ({_interval(comparison, row)}), {row.verdict}."
+            f"{points(row.difference)} points ({level} interval {_bounds(row)}), {row.verdict}."
         )
     open_rows = table[table["verdict"] == "inconclusive"]
     if len(open_rows):
@@ -182,29 +168,22 @@ def _learning(comparison: Comparison, arms: Arms) -> list[str]:
             "decided without learning anything new.",
         ),
     ):
-        mine = table[table["verdict"] == verdict]
-        if len(mine):
-            sentences.append(
-                text.format(
-                    arms=listing(
-                        [
-                            f"{arms.label(row.method)} {points(row.difference)} ({_bounds(row)})"
-                            for row in mine.itertuples()
-                        ]
-                    )
-                )
-            )
+        gains = [
+            f"{arms.label(row.method)} {points(row.difference)} ({_bounds(row)})"
+            for row in table[table["verdict"] == verdict].itertuples()
+        ]
+        if gains:
+            sentences.append(text.format(arms=listing(gains)))
     return sentences + _corrected(table[table["verdict"] == "inconclusive"], arms)
 
 
 def _untouched(arms: Arms, never_updated: Sequence[str]) -> list[str]:
     if not never_updated:
         return []
-    one = len(never_updated) == 1
+    were, their = ("was", "its") if len(never_updated) == 1 else ("were", "their")
     return [
-        f"{listing([arms.label(name) for name in never_updated])} "
-        f"{'was' if one else 'were'} never updated: all groups of {'its' if one else 'their'} "
-        f"rollouts were dead, so {'its' if one else 'their'} policy is still the supervised policy."
+        f"{listing([arms.label(name) for name in never_updated])} {were} never updated: all groups "
+        f"of {their} rollouts were dead, so {their} policy is still the supervised policy."
     ]
 
 
@@ -238,10 +217,6 @@ def _limits(comparison: Comparison, arms: Arms) -> list[str]:
     return sentences
 
 
-def _interval(comparison: Comparison, row) -> str:
-    return f"{percent(comparison.protocol.level, 0)} interval {_bounds(row)}"
-
-
 def _bounds(row) -> str:
     return f"{points(row.lower)} to {points(row.upper)}"
 
@@ -263,7 +238,3 @@ def _count(number: int) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _missing(value: float | None) -> bool:
-    return value is None or math.isnan(value)

@@ -101,9 +101,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     page = Page(
         study=settings.study or study.get("name", ""),
         description=settings.description,
-        comparison=inputs.comparison,
-        logs=inputs.logs,
-        arms=inputs.arms,
+        inputs=inputs,
         figures=paths.figures,
         study_config=study,
         provenance=provenance_rows(snapshots),

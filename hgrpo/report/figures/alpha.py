@@ -38,8 +38,7 @@ def alpha(
 ) -> Drawing | None:
     """Draw success, dead groups and advantage size against alpha, and success by round.
 
-    Args:
-        sweep: arm -> alpha, from `designs.alpha_sweep`; empty if the study is no sweep.
+    None if `sweep`, from `designs.alpha_sweep`, is empty.
     """
     if not sweep or logs.empty:
         return None

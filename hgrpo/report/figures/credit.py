@@ -1,4 +1,4 @@
-"""Credit pictures: the same trajectories, turn by turn, as each arm credited them."""
+"""Credit pictures: the credit that every arm gave to each turn of the same trajectories."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import shorten
@@ -34,10 +34,6 @@ def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
 
     Args:
         turns: arm -> turns of the first batch of the first round (`logs.read_first_turns`).
-
-    Returns:
-        Columns task_id, rollout, goal, env_return, turn, observation, action, admissible,
-        method, credit, advantage. Empty if there are no turns.
     """
     named = [name for name in arms.trained if name in turns and len(turns[name])]
     if not named:
@@ -61,7 +57,7 @@ def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
         return None
     arms_shown = [name for name in arms.trained if name in set(table["method"])]
     pictures = [
-        picture.assign(shade=picture["credit"] / picture["method"].map(_scales(picture)))
+        picture.assign(shade=shades(picture))
         for _, picture in table.groupby(TRAJECTORY, sort=False)
     ]
     titles = [f"{p['goal'].iloc[0]} ({p['env_return'].iloc[0]:g} paid)" for p in pictures]
@@ -86,7 +82,7 @@ def strips(
     Args:
         pictures: one trajectory each, with columns turn, action, method, credit (written into the
             cells if there are few methods) and shade (-1 to 1; NaN leaves a cell blank).
-        titles: one per picture.
+        titles: one for each picture.
         labels: method -> its label, in the order of the columns.
     """
     lengths = [picture["turn"].nunique() for picture in pictures]
@@ -138,10 +134,10 @@ def write_in_cell(ax: Axes, place: tuple[int, int], text: str, **look: object) -
     ax.text(column + 0.5, row + 0.5, text, ha="center", va="center", **look)
 
 
-def _scales(picture: pd.DataFrame) -> dict[str, float]:
-    """Method -> its largest absolute credit in this picture, which its credit is divided by."""
-    credit = picture.pivot(index="turn", columns="method", values="credit")
-    return dict(zip(credit.columns, scale_of(credit.to_numpy()), strict=True))
+def shades(table: pd.DataFrame) -> pd.Series:
+    """Credit over its method's largest absolute credit in the table."""
+    largest = table["credit"].abs().groupby(table["method"]).transform("max")
+    return table["credit"] / largest.where(largest > 0, 1.0)
 
 
 def scale_of(credit: np.ndarray) -> np.ndarray:
@@ -151,14 +147,13 @@ def scale_of(credit: np.ndarray) -> np.ndarray:
 
 
 def best_and_worst(rollouts: pd.DataFrame, group: str) -> list:
-    """Index of the best-paid and the worst-paid row of the first group with two returns.
+    """Index of the best-paid and the worst-paid row of the first group with different returns.
+
+    Empty if there is no such group.
 
     Args:
-        rollouts: one row each, with `paid`, its return.
+        rollouts: one row each; `paid` is its return.
         group: column or index level that names the group.
-
-    Returns:
-        Empty if no group has two different returns.
     """
     for _, members in rollouts.groupby(group):
         if members["paid"].nunique() > 1:

@@ -15,7 +15,7 @@ from hgrpo.report.figures.credit import (
     LONGEST,
     best_and_worst,
     draw_cells,
-    scale_of,
+    shades,
     strips,
     write_in_cell,
 )
@@ -32,7 +32,7 @@ def heat_map(
     """Draw the correlations of all pairs of methods: pooled above the diagonal, within below it.
 
     Args:
-        correlations: from `evaluation.agreement.correlations`.
+        correlations: from `evaluation.credit_correlation.correlations`.
         labels: method -> label, in order, for the methods to show.
         left_out: sentences about the methods that are not shown.
     """
@@ -115,10 +115,6 @@ def gallery_table(
         picked: from `pick`.
         trajectories, steps: all trajectories, and the step in which each was played.
         credits: method -> credit of all turns of all trajectories, one after another.
-
-    Returns:
-        Columns picture, step, task_id, goal, rollout, env_return, turn, observation, action,
-        admissible, method, credit, and shade: credit over the method's largest in the gallery.
     """
     starts = np.cumsum([0, *(len(trajectory.turns) for trajectory in trajectories)])
     rows = [
@@ -143,20 +139,11 @@ def gallery_table(
     columns = ["picture", "step", "task_id", "goal", "rollout", "env_return", "turn"]
     columns += ["observation", "action", "admissible", "method", "credit"]
     table = pd.DataFrame(rows, columns=columns)
-    scales = {
-        method: float(scale_of(part["credit"].to_numpy()[:, None])[0])
-        for method, part in table.groupby("method")
-    }
-    return table.assign(shade=table["credit"] / table["method"].map(scales))
+    return table.assign(shade=shades(table))
 
 
 def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
-    """Draw a few trajectories, with turns coloured by each method's credit.
-
-    Args:
-        table: from `gallery_table`.
-        labels: method -> label, in the order of the columns.
-    """
+    """Draw the trajectories of a `gallery_table`, with turns coloured by each method's credit."""
     pictures = [picture for _, picture in table.groupby("picture", sort=False)]
     titles = [
         f"{p['picture'].iloc[0]}, {p['env_return'].iloc[0]:g} paid: {p['goal'].iloc[0]}"

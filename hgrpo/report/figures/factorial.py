@@ -22,12 +22,7 @@ LOOK = ("#3a86c8", "o")  # colour and marker of every effect
 def factorial(
     comparison: Comparison, effects: pd.DataFrame, design: Factorial | None
 ) -> Drawing | None:
-    """Draw main effects above interactions with the credit assigner, each with its interval.
-
-    Args:
-        effects: from `effects.effects`.
-        design: None if the study is no factorial.
-    """
+    """Draw main effects above interactions with the credit assigner; None without a factorial."""
     if design is None:
         return None
     table = effects.assign(label=[effect_label(effect, design) for effect in effects["effect"]])

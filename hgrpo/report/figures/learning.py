@@ -56,11 +56,10 @@ def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
     table = _with_start(comparison, arms)
     many = len(arms.trained) > MANY
     measures = [SUCCESS, *([SCORE] if comparison.partial and not many else [])]
-    figure = (
-        _panel_each(table, comparison, arms)
-        if many
-        else _together(table, comparison, arms, measures)
-    )
+    if many:
+        figure = _panel_each(table, comparison, arms)
+    else:
+        figure = _together(table, comparison, arms, measures)
     apart = f" {arms.label(arms.reference)} is drawn thin in every panel." if many else ""
     score = " The score is 100 times the mean return." if SCORE in measures else ""
     return Drawing(
@@ -135,13 +134,10 @@ def _draw_arm(
     shift: float,
     markersize: float,
 ) -> pd.Series:
-    """Draw an arm by round, thin lines for several seeds, and the interval of the last round.
+    """Draw an arm by round and its seeds as thin lines; return the row of its last round.
 
     Args:
-        shift: how far the interval stands beside the last dot, in rounds.
-
-    Returns:
-        The last row of the arm.
+        shift: distance of the last round's interval from its dot, in rounds.
     """
     mine = table[table["method"] == arm.name]
     runs = comparison.rounds_by_seed

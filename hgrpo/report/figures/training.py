@@ -90,11 +90,8 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
     reward, evaluation, dead, advantage = axes[:, 0]
     means = mean_over_seeds(logs, arms)
     drawn = means.assign(dead_share=means["dead_groups"] / means["n_groups"])
-    for ax, column in (
-        (reward, "mean_reward"),
-        (dead, "dead_share"),
-        (advantage, "mean_abs_turn_adv"),
-    ):
+    shown = {reward: "mean_reward", dead: "dead_share", advantage: "mean_abs_turn_adv"}
+    for ax, column in shown.items():
         draw_lines(ax, drawn, column, arms)
         ax.set_xlabel("batch")
         whole_numbers(ax.xaxis)

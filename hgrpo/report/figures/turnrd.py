@@ -24,17 +24,9 @@ EPOCHS = {
 ALWAYS = ("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "validation_loss")
 
 
-def turnrd(
-    logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms, methods: Sequence[str]
-) -> Drawing | None:
-    """Draw weights per round above fits per epoch, with a panel for each logged measure.
-
-    Args:
-        logs: from `read_logs`.
-        fits: from `read_fits`.
-        methods: the arms that use TurnRD.
-    """
-    methods = [name for name in arms.trained if name in methods]
+def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None:
+    """Draw weights per round above fits per epoch, with a panel for each logged measure."""
+    methods = arms.with_figure("turnrd")
     table = turnrd_table(logs, fits, methods)
     if table.empty:
         return None

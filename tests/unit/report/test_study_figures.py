@@ -384,5 +384,5 @@ def test_a_fit_that_does_not_say_what_it_took_is_named(counterfactual, tmp_path)
     path = tmp_path / "TurnRDV1/seed_11/round_1/train_log.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"rows": []}))
-    with pytest.raises(UserError, match=r"round_1/train_log.json: not a fit's .*elapsed_s"):
+    with pytest.raises(UserError, match=r"round_1/train_log.json: not a train log .*elapsed_s"):
         read_logs(counterfactual.files("rl/*/*/*/train_log.json"), [path])

@@ -59,7 +59,7 @@ def test_a_seed_whose_fit_stopped_stays_in_the_mean(logs, fits):
 
 
 def test_a_fit_is_drawn_from_its_round_to_the_next(logs, fits):
-    drawing = turnrd(logs, fits, ARMS, ["A"])
+    drawing = turnrd(logs, fits, ARMS)
     ax = drawing.figure.axes[ALWAYS.index("validation_loss")]
     drawn = [line.get_xdata().tolist() for line in ax.lines if len(line.get_xdata())]
     assert drawn == [[1, 1.5, 2], [2, 3]]
@@ -67,7 +67,7 @@ def test_a_fit_is_drawn_from_its_round_to_the_next(logs, fits):
 
 
 def test_a_fit_that_logged_its_start_alone_is_no_round(logs, fits):
-    drawing = turnrd(logs, fits[fits["epoch"] < 1], ARMS, ["A"])
+    drawing = turnrd(logs, fits[fits["epoch"] < 1], ARMS)
     ax = drawing.figure.axes[ALWAYS.index("validation_loss")]
     assert [line.get_xdata().tolist() for line in ax.lines[:2]] == [[1, 2], [2, 3]]
     plt.close(drawing.figure)
