@@ -518,7 +518,8 @@ def test_a_pickled_table_is_not_read(tmp_path, marker):
 
     path = tmp_path / "rows.npy"
     np.save(path, np.array([Bomb(marker)], dtype=object), allow_pickle=True)
-    with pytest.raises(UserError, match=r"rows\.npy: not a table of rows"):
+    # `Shop` turns this into one line that names the file, as test_webshop_bad_input.py checks.
+    with pytest.raises(ValueError, match="Array can't be memory-mapped"):
         index.mapped(path, np.int32)
 
 
