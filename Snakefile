@@ -6,15 +6,18 @@
     snakemake smoke_wave --config study=alpha_sweep    its first arms alone
     snakemake results/bakeoff/rl/Progressive/seed_11/round_3/summary.json
 
-Each rule is a stage: a module of hgrpo/stages says what it reads, writes and asks of the machine, and
-`python -m hgrpo.cli.<stage>` runs it. `cfg` is the part of the study that the stage depends on, `code`
-the hash of the modules that it runs; nothing else makes it rerun.
+Each rule is a stage. Its module in hgrpo/stages says what it reads, what it writes and what it asks of
+the machine; `python -m hgrpo.cli.<stage>` runs it. A stage reruns if an input file changes, or its
+`cfg` (the part of the study that it depends on), or its `code` (the hash of the modules that it runs).
 OUTPUTS: results/<study>/, listed at the head of each rules file.
 """
 
 from snakemake.utils import min_version
 
 min_version("9.0")
+
+
+report: "rules/captions/study.rst"
 
 
 include: "rules/common.smk"
@@ -32,18 +35,12 @@ onstart:
         check_needs()
 
 
-localrules:
-    all,
-    evaluations,
-    smoke_wave,
-    rest_wave,
-
-
 rule all:
-    """The report of the study with its figures and tables, and its resolved configuration."""
+    """The study's report with its figures and tables, and its resolved configuration."""
     default_target: True
     input:
         of.everything(),
+    localrule: True
 
 
 rule:
@@ -56,7 +53,7 @@ rule:
 
 
 rule unknown_target:
-    """A name that is no target ends snakemake with one line."""
+    """Ends snakemake with one line if a target is unknown."""
     input:
         no_such_target,
     output:
@@ -64,21 +61,3 @@ rule unknown_target:
     wildcard_constraints:
         target=r"[A-Za-z_]\w*",
     localrule: True
-
-
-rule evaluations:
-    """Every evaluation, without merge, statistics and report."""
-    input:
-        evaluations(),
-
-
-rule smoke_wave:
-    """Every evaluation of the methods in `smoke_wave`, or of the reference."""
-    input:
-        evaluations(smoke_methods()),
-
-
-rule rest_wave:
-    """Every evaluation of the other methods."""
-    input:
-        evaluations([method for method in study.methods if method not in smoke_methods()]),

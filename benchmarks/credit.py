@@ -36,8 +36,7 @@ from hgrpo.credit.turnrd.checkpoint import save_model
 from hgrpo.credit.turnrd.embed import turn_embeddings
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import Settings
-from hgrpo.envs.kinds import load
-from hgrpo.evaluation.shared_rollouts import computations, compute, name_groups
+from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig
@@ -93,8 +92,7 @@ def measure(laptop: Laptop, scratch: Path) -> dict:
     }
     flat = [trajectory for group in steps.groups for trajectory in group.trajectories]
     embedding, _ = _timed(_embed, policy, steps.groups)
-    make_env = load(laptop.env.name).factory(laptop.env, laptop.folder / "assets")
-    situations, _ = _timed(add_fingerprints, _without_situations(flat), make_env)
+    situations, _ = _timed(add_fingerprints, _without_situations(flat), laptop.make_env())
     cached, trajectories = _cached(flat, laptop, methods, fitted, context, scratch)
     return {
         "step_s": step,
@@ -227,10 +225,10 @@ def _cached(
             parts.append(scratch / f"{name}_{step}.parquet")
             write_table(table(flat[: CACHED - first], 1, step), parts[-1])
         concatenate(parts, scratch / f"{name}.parquet")
-    credit = {name: arm.credit.model_dump(mode="json") for name, arm in methods.items()}
+    credit = {name: arm.credit for name, arm in methods.items()}
 
     def work() -> list[PlayedGroup]:
-        rollouts = name_groups(read_groups(scratch, laptop.tasks), 0, 0)
+        rollouts = SharedRollouts(read_groups(scratch, laptop.tasks), 0, 0)
         for computed in computations(credit, fitted):
             compute(computed, rollouts.named, rollouts, context)
             if computed.values is None:

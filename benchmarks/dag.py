@@ -1,4 +1,9 @@
-"""Seconds that `snakemake -n` takes for a study of about 10,000 jobs.
+"""Time of `snakemake -n` for a study of about 10,000 jobs, against a trivial Snakefile.
+
+The trivial Snakefile has the same jobs with the same input files, output files and number of
+params, as literals and one-line lambdas. It has no logs, benchmarks, messages or resources. Both
+are planned in turn in the same run. Times are CPU seconds, because other work on the machine
+changes them less than wall time; Snakemake plans on one core.
 
 Example:
     python benchmarks/dag.py --jobs 10000
@@ -10,54 +15,115 @@ import os
 import re
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+
+from hgrpo.stages.order import STAGES, belongs_to_an_arm
+from hgrpo.study.study import Study, load_study
+from hgrpo.workflow.rules import StudyRules
 
 PROJECT = Path(__file__).resolve().parent.parent
 METHODS = ["SFTOnly", "flatGRPO", "Progressive", "RandomCredit"]
 ROUNDS = 10
 JOBS_PER_SEED = 1 + 3 * ROUNDS * 2
+# The job whose files the trivial Snakefile generalises.
+_SAMPLE = {"method": "flatGRPO", "seed": "0", "round": "2"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished command: its CPU seconds, its peak memory and what it printed."""
+
+    seconds: float
+    megabytes: float
+    output: str
 
 
 def main() -> None:
-    """Print jobs, seconds and peak memory."""
+    """Print jobs, seconds of both and their ratio as JSON."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--jobs", type=int, default=10_000)
-    jobs, seconds, megabytes = measure(parser.parse_args().jobs)
-    print(json.dumps({"jobs": jobs, "seconds": seconds, "megabytes": megabytes}))
+    parser.add_argument("--pairs", type=int, default=1, help="dry runs of each, taken in turn")
+    args = parser.parse_args()
+    print(json.dumps(measure(args.jobs, args.pairs)))
 
 
-def measure(jobs: int) -> tuple[int, float, float]:
-    """(jobs in the DAG, seconds, peak MB) of a dry run of a study with about `jobs` jobs."""
+def measure(jobs: int, pairs: int = 1) -> dict:
+    """Jobs, CPU seconds of both dry runs, their ratio, and the peak of our memory.
+
+    Seconds and ratio are medians over the pairs.
+
+    Raises:
+        ValueError: the two DAGs differ in their number of jobs.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        seeds = large_study(root, jobs)
-        command = [sys.executable, "-m", "snakemake", "-n", "-q", "all", "rules"]
-        command += ["--config", "study=large"]
-        began = time.perf_counter()
-        done = subprocess.run(
-            command,
-            cwd=root,
-            env=os.environ | {"PYTHONPATH": str(PROJECT)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        seconds = time.perf_counter() - began
-    found = re.search(r"^total\s+(\d+)", done.stdout + done.stderr, re.MULTILINE)
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    return int(found.group(1)) if found else len(seeds) * JOBS_PER_SEED, seconds, peak
+        ours, trivial = both_workflows(Path(folder), jobs)
+        dry_run = ("-m", "snakemake", "-n", "-q", "all", "rules", "--cores", "2")
+        found = [
+            (run(ours, *dry_run, "--config", "study=large"), run(trivial, *dry_run))
+            for _ in range(pairs)
+        ]
+    counts = [_jobs(one.output) for one in found[0]]
+    if len(set(counts)) > 1:
+        raise ValueError(f"{counts[0]} jobs against {counts[1]}")
+    return {"jobs": counts[0], "megabytes": found[0][0].megabytes} | compared(found)
 
 
-def large_study(root: Path, jobs: int) -> list[int]:
-    """Copy the workflow to a folder, with a study `large` of about `jobs` jobs; its seeds."""
+def compared(found: Sequence[tuple[Run, Run]]) -> dict[str, float]:
+    """Medians over pairs of runs: seconds of ours, seconds of the trivial one, and their ratio."""
+    return {
+        "seconds": statistics.median(ours.seconds for ours, _ in found),
+        "trivial_seconds": statistics.median(trivial.seconds for _, trivial in found),
+        "ratio": statistics.median(ours.seconds / trivial.seconds for ours, trivial in found),
+    }
+
+
+def run(folder: Path, *arguments: str) -> Run:
+    """Run Python with these arguments in a folder.
+
+    Raises:
+        subprocess.CalledProcessError: it fails.
+    """
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Run(seconds, after.ru_maxrss / 1024, done.stdout + done.stderr)
+
+
+def _jobs(printed: str) -> int:
+    return int(re.search(r"^total\s+(\d+)", printed, re.MULTILINE).group(1))
+
+
+def both_workflows(root: Path, jobs: int) -> tuple[Path, Path]:
+    """Folders of our workflow with the study `large`, and of the trivial Snakefile like it."""
+    ours, trivial = root / "ours", root / "trivial"
+    ours.mkdir()
+    trivial.mkdir()
+    large_study(ours, jobs)
+    study = load_study(ours / "configs/studies/large.yaml")
+    (trivial / "Snakefile").write_text(trivial_snakefile(study))
+    return ours, trivial
+
+
+def large_study(root: Path, jobs: int) -> None:
+    """Copy the workflow to a folder, with a study `large` of about `jobs` jobs."""
     shutil.copy(PROJECT / "Snakefile", root)
     for part in ("rules", "profiles", "configs"):
         shutil.copytree(PROJECT / part, root / part, symlinks=True)
@@ -65,7 +131,69 @@ def large_study(root: Path, jobs: int) -> list[int]:
     study = yaml.safe_load((root / "configs/studies/bakeoff.yaml").read_text())
     study |= {"name": "large", "seeds": seeds, "rounds": ROUNDS, "methods": METHODS}
     (root / "configs/studies/large.yaml").write_text(yaml.safe_dump(study))
-    return seeds
+
+
+def trivial_snakefile(study: Study) -> str:
+    """A Snakefile with the jobs and files of a study, and nothing else."""
+    of = StudyRules(study, f"results/{study.config.name}")
+    parts = [f"rule all:\n    input: {of.everything()!r}\n"]
+    for stage in STAGES:
+        # Nobody asks for the agreement, and no arm of the study has a fit.
+        if stage not in ("credit_agreement", "credit_fit"):
+            parts.append(_trivial_rule(of, stage))
+    return "\n\n".join(parts)
+
+
+def _trivial_rule(of: StudyRules, stage: str) -> str:
+    in_arm = belongs_to_an_arm(stage)
+    needed = _flat(of.inputs(stage)(_SAMPLE if in_arm else {}))
+    made = _flat(of.outputs(stage))
+    lines = [f"rule {stage}:", "    input:"]
+    if in_arm:
+        fixed = [path for path in needed if "/round_" not in path]
+        moving = [path for path in needed if "/round_" in path]
+        lines += [f"        {path!r}," for path in fixed]
+        lines += [f"        lambda w: {_generalised(path)}," for path in moving]
+    else:
+        lines += [f"        {needed!r},"]
+    lines += ["    output:", f"        {made!r}"]
+    method = _SAMPLE["method"] if in_arm else None
+    lines += [
+        "    params:",
+        f"        cfg={of.cfg(stage, method)!r},",
+        "        code='0123456789',",
+    ]
+    lines += ["        paths=lambda w, input, output: [str(input[0]) if input else '', output[0]],"]
+    lines += ["        scratch='scratch',"] if stage in ("rl_round", "sft") else []
+    lines += ["        cache='cache',"] if stage == "rl_round" else []
+    if in_arm:
+        first = r"[1-9]\d*" if stage == "rl_round" else r"\d+"
+        lines += [
+            "    wildcard_constraints:",
+            f"        round=r'{first}',",
+            "        seed=r'\\d+',",
+            f"        method={'|'.join(METHODS)!r},",
+        ]
+    lines += ["    shell: 'true'"]
+    return "\n".join(lines)
+
+
+def _generalised(path: str) -> str:
+    """The expression for a sample job's input; a policy of round 0 is the SFT policy."""
+    number = re.search(r"/round_(\d+)", path).group(1)
+    step = int(number) - int(_SAMPLE["round"])
+    text = path.replace(_SAMPLE["method"], "{w.method}").replace("seed_0", "seed_{w.seed}")
+    text = text.replace(f"round_{number}", f"round_{{int(w.round) + {step}}}")
+    name = path.rpartition("/")[2]
+    sft = f"results/large/sft/adapter/{name}" if name != "trainer_state.pt" else []
+    first = "w.method == 'SFTOnly'" if step == 0 else "w.round == '1'"
+    return f"{sft!r} if {first} else f{text!r}"
+
+
+def _flat(files: dict) -> list[str]:
+    return [
+        path for given in files.values() for path in ([given] if isinstance(given, str) else given)
+    ]
 
 
 if __name__ == "__main__":

@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.agent.conversation import Conversation
+from hgrpo.archive import unpacked
+from hgrpo.base_model.folder import open_base
 from hgrpo.credit.settings import CreditSettings, NoSettings
 from hgrpo.envs.alfworld.settings import AlfworldSettings
-from hgrpo.envs.base import Task
+from hgrpo.envs.base import Task, TextEnv
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
 from hgrpo.policy.load import load_policy
@@ -37,7 +40,13 @@ class Laptop:
 
     def policy(self) -> Policy:
         """The SFT policy."""
-        return load_policy(self.model, self.folder / "base", self.folder / "sft" / "adapter")
+        base = open_base(self.folder / "base")
+        return load_policy(self.model, base, self.folder / "sft" / "adapter")
+
+    def make_env(self) -> Callable[[], TextEnv]:
+        """A function that makes one game."""
+        tasks = unpacked(self.folder / "assets" / "tasks.tar")
+        return load(self.env.name).factory(self.env, tasks)
 
     def collector(
         self,
@@ -59,7 +68,7 @@ class Laptop:
         engine = make_engine(
             config, policy, capacity, sampling, conversation.end_id, needs.reads_embeddings
         )
-        make_env = load(self.env.name).factory(self.env, self.folder / "assets")
+        make_env = self.make_env()
         return Collector(engine, conversation, make_env, turns, reply, needs.reads_situations)
 
 

@@ -1,7 +1,9 @@
-"""Seconds that `make plan` takes for a study of about 10,000 jobs, all of them to run.
+"""Time of `make plan` for a study of about 10,000 jobs, all to run, against a trivial Snakefile.
 
-Durations and sizes come from as many benchmark files as the study has jobs. The files belong to
-another study with the same model and engine, so that the plan uses all of them.
+Estimates come from as many benchmark files as the study has jobs. The files belong to another study
+with the same model and engine, so that the plan uses all of them. The trivial Snakefile of
+`benchmarks/dag.py` is asked for `snakemake --summary`, the table from which `make plan` reads. Both
+take turns in the same run, and times are CPU seconds.
 
 Example:
     python benchmarks/plan.py --jobs 10000
@@ -9,15 +11,12 @@ Example:
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import yaml
-from dag import METHODS, PROJECT, ROUNDS, large_study
+from dag import METHODS, ROUNDS, both_workflows, compared, run
 
 from hgrpo.study.study import load_study
 
@@ -25,38 +24,35 @@ STAGES = ("rl_round", "evaluate")
 
 
 def main() -> None:
-    """Print jobs, seconds and benchmark files read."""
+    """Print jobs, benchmark files read, seconds of both and their ratio as JSON."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--jobs", type=int, default=10_000)
-    jobs, files, seconds = measure(parser.parse_args().jobs)
-    print(json.dumps({"jobs": jobs, "files": files, "seconds": seconds}))
+    parser.add_argument("--pairs", type=int, default=1, help="plans of each, taken in turn")
+    args = parser.parse_args()
+    print(json.dumps(measure(args.jobs, args.pairs)))
 
 
-def measure(jobs: int) -> tuple[int, int, float]:
-    """(jobs planned, benchmark files of past jobs, seconds) of a study with about `jobs` jobs."""
+def measure(jobs: int, pairs: int = 1) -> dict:
+    """Jobs planned, benchmark files of past jobs, CPU seconds of both, and their ratio."""
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        seeds = large_study(root, jobs)
-        past = root / "results" / "past"
-        files = _past_jobs(past / "benchmarks", seeds)
-        resolved = load_study(root / "configs/studies/large.yaml").resolved()
-        (past / "config.yaml").write_text(yaml.safe_dump(resolved, sort_keys=False))
-        command = [sys.executable, "-m", "hgrpo.cli.plan", "study=large"]
-        began = time.perf_counter()
-        subprocess.run(
-            command,
-            cwd=root,
-            env=os.environ | {"PYTHONPATH": str(PROJECT)},
-            stdout=subprocess.DEVNULL,
-            check=True,
-        )
-        seconds = time.perf_counter() - began
-        plan = json.loads((root / "results/large/plan.json").read_text())
+        ours, trivial = both_workflows(Path(folder), jobs)
+        past = ours / "results" / "past"
+        study = load_study(ours / "configs/studies/large.yaml")
+        files = _past_jobs(past / "benchmarks", study.config.seeds)
+        (past / "config.yaml").write_text(yaml.safe_dump(study.resolved(), sort_keys=False))
+        found = [
+            (
+                run(ours, "-m", "hgrpo.cli.plan", "study=large"),
+                run(trivial, "-m", "snakemake", "--summary"),
+            )
+            for _ in range(pairs)
+        ]
+        plan = json.loads((ours / "results/large/plan.json").read_text())
     if any(job["seconds"] is None for job in plan["jobs"] if job["stage"] in STAGES):
         sys.exit("error: the benchmark files of past jobs were not counted")
-    return len(plan["jobs"]), files, seconds
+    return {"jobs": len(plan["jobs"]), "files": files} | compared(found)
 
 
 def _past_jobs(folder: Path, seeds: list[int]) -> int:

@@ -21,7 +21,6 @@ from laptop import Laptop, prepare
 from transformers.utils import logging
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.envs.kinds import load
 from hgrpo.policy.policy import Policy
 from hgrpo.rollout.engine import Sampling
 
@@ -57,7 +56,7 @@ class GenerateLoop:
     def __init__(self, laptop: Laptop, policy: Policy):
         self._tasks, self._policy = laptop.tasks, policy
         self._conversation = Conversation(policy.tokenizer)
-        make_env = load(laptop.env.name).factory(laptop.env, laptop.folder / "assets")
+        make_env = laptop.make_env()
         self._envs = [make_env() for _ in range(EPISODES)]
 
     def play(self, rollouts: int) -> tuple[int, int]:

@@ -25,13 +25,14 @@ import numpy as np
 import yaml
 from webshop import ROOT, RandomShopper, Spent, play, resident
 
+from hgrpo.archive import unpacked
 from hgrpo.envs.panels import read_panels
-from hgrpo.envs.webshop.env import WebshopEnv, open_goals
+from hgrpo.envs.webshop.env import GOALS, WebshopEnv, open_goals
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop
 from hgrpo.workflow.rules import as_json
 
 SESSIONS, QUERIES = 100, 500
-_PARTS = {"data_files": "data", "catalogue": CATALOGUE, "index": "index", "goals": "goals.arrow"}
+_PARTS = {"catalogue": CATALOGUE, "index": "index", "goals": GOALS}
 
 
 def main() -> None:
@@ -62,24 +63,26 @@ def made(products: int, folder: Path) -> dict:
     _run([*command, "--out", str(folder)])
     seconds = time.perf_counter() - began
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    tasks = unpacked(folder / "tasks.tar")
     return {
         "seconds": seconds,
         "process_seconds": used.ru_utime + used.ru_stime,
         "peak_bytes": 1024 * used.ru_maxrss,
-        "bytes": {name: _size(folder / part) for name, part in _PARTS.items()},
+        "bytes": {name: _size(tasks / part) for name, part in _PARTS.items()},
     }
 
 
 def opened(folder: Path) -> dict:
     """Memory of a process that plays in the shop, and the time of its searches."""
     panel = read_panels(folder / "panels.json")["train"]
+    tasks = unpacked(folder / "tasks.tar")
     rng = random.Random(0)
     before = resident()
     steps, resets = Spent(), Spent()
     for task in rng.sample(panel, SESSIONS):
-        play(WebshopEnv(folder), task, rng, steps, resets)
+        play(WebshopEnv(tasks), task, rng, steps, resets)
     after = resident()
-    shop, goals = Shop(folder), open_goals(folder)
+    shop, goals = Shop(tasks), open_goals(tasks)
     texts = [goals.goal(int(task.path)).text for task in rng.sample(panel, QUERIES)]
     return {
         "before_bytes": before,

@@ -81,7 +81,7 @@ def _unpacked(archive: Path, folder: Path, beside: tuple[str, ...]) -> Path:
             for old in folder.parent.iterdir():
                 if old.is_dir():
                     shutil.rmtree(old, ignore_errors=True)
-            with atomic_folder(folder) as scratch:
+            with atomic_folder(folder, sync_each=False) as scratch:
                 _extract(archive, scratch)
                 for name in beside:
                     source = archive.with_name(name)
@@ -94,6 +94,7 @@ def _unpacked(archive: Path, folder: Path, beside: tuple[str, ...]) -> Path:
 
 def _extract(archive: Path, folder: Path) -> None:
     try:
+        _check_end(archive)
         with tarfile.open(archive, "r:") as opened:
             opened.extractall(folder, filter="data")
             # The library takes a damaged or cut header for the end, which is two empty blocks.
@@ -102,3 +103,12 @@ def _extract(archive: Path, folder: Path) -> None:
                 raise tarfile.ReadError("it is cut off, or one of its headers is damaged")
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise UserError(f"{archive}: damaged archive ({error}); delete it and run again") from None
+
+
+def _check_end(archive: Path) -> None:
+    """ReadError unless two blocks of zeros end the archive: tarfile does not miss them."""
+    blocks = 2 * tarfile.BLOCKSIZE
+    with archive.open("rb") as opened:
+        opened.seek(max(0, archive.stat().st_size - blocks))
+        if opened.read() != bytes(blocks):
+            raise tarfile.ReadError("its end is missing")

@@ -1,4 +1,4 @@
-"""The study in hand, and what every rule asks of it: paths, settings, code hashes, resources."""
+"""The chosen study, and what the rules ask of it: paths, settings, code hashes, resources."""
 
 import os
 import shlex
@@ -12,13 +12,13 @@ from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.preflight import check_jobs, check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder
 
-# With --cache and SNAKEMAKE_OUTPUT_CACHE, checkouts share the stages up to SFT.
+# Checkouts share the stages up to SFT if snakemake is given --cache and SNAKEMAKE_OUTPUT_CACHE.
 SHARED = workflow.workflow_settings.cache is not None
 STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
 
 
 def read_study():
-    """The study in hand; a mistake in it ends snakemake with one line."""
+    """The chosen study; a mistake in it ends snakemake with one line."""
     overrides = {key: value for key, value in config.items() if key != "study"}
     try:
         name = chosen_study(STUDIES, config.get("study"), sys.argv[1:], os.environ)
@@ -31,13 +31,13 @@ def read_study():
 
 
 study = read_study()
-# A job on another machine does not see the targets: it finds the study in its environment.
+# A job on another machine cannot see the targets. It reads the study's name from its environment.
 os.environ[STUDY_VARIABLE] = study.config.name
 R = str(results_folder(study))
 of = StudyRules(study, R)
 
-# A job runs with the Python that runs snakemake, in an active environment or not. Its progress bar
-# goes to a log, where a line every ten seconds says enough.
+# A job runs with the Python that runs snakemake, even if its environment is not active. Progress bars
+# go to logs, where one line every ten seconds is enough.
 BIN = shlex.quote(os.path.dirname(sys.executable))
 shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=10; ")
 
@@ -49,12 +49,13 @@ wildcard_constraints:
 
 
 def check_needs():
-    """End snakemake with one line if the jobs to run would miss something.
+    """End snakemake with one line if the jobs to run need something that is missing.
 
-    Before it submits a job, Snakemake deletes what that job made last time.
+    Snakemake deletes a job's old outputs before it submits the job, so a job that fails at once
+    would still cost them.
     """
     jobs = [(job.rule.name, job.wildcards.get("method")) for job in workflow.dag.needrun_jobs()]
-    # Where results go to a store, jobs run on machines on which other things are installed.
+    # With a storage provider, jobs run on machines with other packages and files.
     elsewhere = workflow.storage_settings.default_storage_provider is not None
     try:
         check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)
@@ -63,7 +64,7 @@ def check_needs():
 
 
 def no_such_target(wildcards):
-    """Input of no job: names the studies and the other targets."""
+    """Stop with one line that suggests the nearest study or target."""
     studies = [name.removesuffix(".yaml") for name in sorted(os.listdir(STUDIES))]
     targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
     name = wildcards.target
@@ -71,23 +72,23 @@ def no_such_target(wildcards):
 
 
 def evaluations(methods=None):
-    """Episodes of every evaluation, or of those of some methods."""
+    """Episode files of all methods, or of some."""
     return [f"{R}/{path}" for path in episodes(study, methods)]
 
 
 def smoke_methods():
-    """The methods that a study plays first, to see whether all is well."""
+    """The methods that a study evaluates first, as a check that it works."""
     return study.config.smoke_wave or [study.config.reference]
 
 
 def asks(stage):
-    """Resources of one job of a stage; where a profile has retries, each asks for more."""
+    """Resources of one job of a stage; each retry asks for more memory and time."""
     needs = of.resources(stage)
     resources = {
         "mem_mb": lambda wildcards, attempt: needs.mem_mb * attempt,
         "runtime": lambda wildcards, attempt: needs.runtime * attempt,
     }
-    # Kubernetes' executor takes `gpu=0` for a GPU job that says too little.
+    # Kubernetes' executor reads `gpu=0` as an incomplete request for a GPU.
     return resources | ({"gpu": needs.gpu} if needs.gpu else {})
 
 
@@ -97,17 +98,21 @@ def cores(stage):
 
 
 def gpus(stage):
-    """GPUs of a job of a stage: the study's, or what `--set-resources` says in their place."""
+    """GPUs of one job of a stage; `--set-resources` overrides the study."""
     instead = workflow.resource_settings.overwrite_resources.get(stage, {}).get("gpu")
     return of.resources(stage).gpu if instead is None else instead.value
 
 
-def shown(files, category):
-    """Files that `snakemake --report` holds."""
-    return [report(path, category=category, labels=labels(path)) for path in files]
+def shown(files, category, caption):
+    """The same files, marked for `snakemake --report`; figures of single runs stand apart."""
+    marked = []
+    for path in files:
+        where = f"{category} of single runs" if "/runs/" in path else category
+        marked.append(report(path, caption=caption, category=where, labels=labels(path)))
+    return marked
 
 
 def labels(path):
-    """What a file is called in Snakemake's report."""
+    """A file's name and format in Snakemake's report."""
     name, kind = os.path.splitext(os.path.basename(path))
     return {"name": name.replace("_", " "), "format": kind.removeprefix(".")}

@@ -29,3 +29,24 @@ rule evaluate:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.evaluate --config {params.cfg:q}"
         " --method {wildcards.method} --seed {wildcards.seed} --round {wildcards.round}"
         " {params.paths:q} > {log:q} 2>&1"
+
+
+rule evaluations:
+    """Every evaluation, without merge, statistics and report."""
+    input:
+        evaluations(),
+    localrule: True
+
+
+rule smoke_wave:
+    """Every evaluation of the methods in `smoke_wave`, or of the reference."""
+    input:
+        evaluations(smoke_methods()),
+    localrule: True
+
+
+rule rest_wave:
+    """Every evaluation of the other methods."""
+    input:
+        evaluations([method for method in study.methods if method not in smoke_methods()]),
+    localrule: True

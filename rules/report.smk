@@ -36,7 +36,7 @@ rule figures:
         unpack(of.inputs("figures")),
     output:
         index=of.outputs("figures")["index"],
-        figures=shown(of.outputs("figures")["figures"], "Figures"),
+        figures=shown(of.outputs("figures")["figures"], "Figures", "captions/figure.rst"),
     log:
         of.log("figures"),
     benchmark:
@@ -58,9 +58,9 @@ rule report:
     input:
         unpack(of.inputs("report")),
     output:
-        page=shown([of.outputs("report")["page"]], "Page"),
+        page=shown([of.outputs("report")["page"]], "Page", "captions/page.rst"),
         comparison=of.outputs("report")["comparison"],
-        tables=shown(of.outputs("report")["tables"], "Tables"),
+        tables=shown(of.outputs("report")["tables"], "Tables", "captions/table.rst"),
     log:
         of.log("report"),
     benchmark:

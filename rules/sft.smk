@@ -50,8 +50,9 @@ rule sft:
         cfg=of.cfg("sft"),
         code=of.code("sft"),
         paths=of.paths("sft"),
+        scratch=f"{R}/scratch/sft",
     message:
         "Supervised fine-tuning"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sft --config {params.cfg:q}"
-        " {params.paths:q} --scratch {R:q}/scratch/sft > {log:q} 2>&1"
+        " {params.paths:q} --scratch {params.scratch:q} > {log:q} 2>&1"

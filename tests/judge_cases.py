@@ -9,7 +9,6 @@ from hgrpo.credit.judge import Settings
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.database import Database
 from hgrpo.credit.judge.prompts import prompt
-from hgrpo.credit.judge.spend import Spend
 from hgrpo.envs.base import Task
 from hgrpo.envs.kinds import load
 from hgrpo.trajectories.trajectory import Trajectory, Turn
@@ -98,7 +97,7 @@ def settings(**changes):
 def account_of(folder, **changes):
     """An account on the study's file in `folder`, for settings with these changes."""
     chosen = settings(**changes)
-    return Account(chosen, Spend(Database(folder / "judge.sqlite"), chosen))
+    return Account(chosen, Database(folder / "judge.sqlite"))
 
 
 def counted(judge):

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import yaml
 from places import PROJECT
-from stage_settings import stage_settings
+from stage_settings import run_stage, stage_settings
 
 from hgrpo.envs.alfworld.settings import TASK_TYPES as TYPES
 from hgrpo.envs.base import Task
@@ -71,7 +71,7 @@ def run_cli(stage: str, *arguments: object) -> subprocess.CompletedProcess:
 def build_report(
     study: FakeStudy, stages: tuple[str, ...] = ("merge", "figures", "report")
 ) -> Path:
-    """Run the stages as the pipeline does; return the page's path."""
+    """Run the stages in this process, as the pipeline does; return the page's path."""
     root, report = study.root, study.root / "report"
     logs = study.files("rl/*/*/*/train_log.json")
     fits = study.files("credit_fit/*/*/*/train_log.json")
@@ -95,8 +95,7 @@ def build_report(
         ],
     }
     for stage in stages:
-        done = run_cli(stage, "--config", json.dumps(study.config), *arguments[stage])
-        assert done.returncode == 0, done.stderr
+        run_stage(stage, "--config", json.dumps(study.config), *arguments[stage])
     return report / "report.html"
 
 

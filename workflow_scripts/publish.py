@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from hgrpo.cli.entry import run
+from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.report import markdown
 

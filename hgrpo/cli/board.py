@@ -1,7 +1,8 @@
 """Send a study's training logs to TensorBoard or Weights & Biases, while it runs or afterwards.
 
-It reads results/<study> and changes nothing there. Steps count on over the rounds of a run. W&B is
-asked by its own settings: `WANDB_MODE=offline` writes to a folder, WANDB_API_KEY names an account.
+It reads results/<study> and changes nothing there. Step numbers continue from one round of a run to
+the next. W&B reads its own variables: `WANDB_MODE=offline` writes to a folder, and WANDB_API_KEY
+names an account.
 
 Examples:
   python -m hgrpo.cli.board results/bakeoff --tensorboard boards && tensorboard --logdir boards
@@ -12,14 +13,14 @@ import argparse
 import time
 from pathlib import Path
 
-from hgrpo.cli.entry import run
 from hgrpo.cli.pause import pause
+from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.report.board import Board
 
 
 def main() -> None:
-    """Parse the arguments and send."""
+    """Parse the arguments and send the logs."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -27,7 +28,10 @@ def main() -> None:
     parser.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="write event files here")
     parser.add_argument("--wandb", metavar="PROJECT", help="send to this project")
     parser.add_argument(
-        "--follow", type=pause, metavar="SECONDS", help="look again until every run is done"
+        "--follow",
+        type=pause,
+        metavar="SECONDS",
+        help="check for new steps at this interval until every run is done",
     )
     args = parser.parse_args()
     if args.tensorboard is None and args.wandb is None:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import yaml
 
-from hgrpo.cli.entry import read_config, run
+from hgrpo.cli.entry import read_config
 from hgrpo.cli.stage import read_settings
+from hgrpo.command import run
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
 from hgrpo.stages import study_config

@@ -1,63 +1,21 @@
-"""What every command line shares: reading --config, one-line user errors, exit codes."""
+"""Shared by all commands: their arguments and the reading of --config."""
 
 import argparse
-import errno
-import gc
 import json
-import os
 import pkgutil
-import signal
-import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import yaml
 
-from hgrpo.config.read import Model, validate
-from hgrpo.envs.environment import EnvSettings
-from hgrpo.envs.kinds import environment_settings
+from hgrpo.command import run
 from hgrpo.errors import UserError
-from hgrpo.rollout.settings import EngineConfig
-
-USER_ERROR = 2
-INTERRUPTED = 130
-
-
-def run(main: Callable[[], None]) -> None:
-    """Call `main`; a UserError or a Ctrl-C becomes one line on stderr and a non-zero exit."""
-    # Both, since a shell starts its background jobs with SIGINT ignored.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # A stage makes millions of small objects and hardly any cycles. At the default threshold the
-    # collector takes a tenth of its time.
-    gc.set_threshold(100_000, 50, 1000)
-    try:
-        main()
-        # The interpreter's last collection would walk all that is left, for seconds.
-        gc.freeze()
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(USER_ERROR)
-    except KeyboardInterrupt:
-        print(
-            "interrupted: no output was written; run the same command again",
-            file=sys.stderr,
-        )
-        sys.exit(INTERRUPTED)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        full = not where and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        # The system says at a write that a disk is full, and not which.
-        which = f" (the output's, or that of {os.environ.get('TMPDIR', '/tmp')})" if full else ""
-        print(f"error: {where}{error.strerror or error}{which}", file=sys.stderr)
-        sys.exit(USER_ERROR)
 
 
 def read_config(value: str) -> dict:
     """The mapping in `value`: a JSON object as text, or the path of a JSON or YAML file.
 
     Raises:
-        UserError: neither, naming what was wrong.
+        UserError: the value is neither; the message says what is wrong.
     """
     text, name = value, "--config"
     if not value.lstrip().startswith("{"):
@@ -72,37 +30,6 @@ def read_config(value: str) -> dict:
     if not isinstance(loaded, dict):
         raise UserError(f"{name}: a mapping was expected, not {type(loaded).__name__}")
     return loaded
-
-
-def section(config: Mapping, key: str, model: type[Model]) -> Model:
-    """The part of a stage's settings under `key`.
-
-    Raises:
-        UserError: it is missing, or has a mistake in it.
-    """
-    if key not in config:
-        raise UserError(f"--config: key {key!r} is missing")
-    return validate(model, config[key], f"--config: {key}")
-
-
-def env_section(config: Mapping) -> EnvSettings:
-    """The environment of a stage's settings, under `env`.
-
-    Raises:
-        UserError: it is missing, or has a mistake in it.
-    """
-    if "env" not in config:
-        raise UserError("--config: key 'env' is missing")
-    return environment_settings(config["env"], "--config: env")
-
-
-def engine_section(config: Mapping) -> EngineConfig:
-    """The rollout engine of a stage's settings, under `engine`; the default where it is left out.
-
-    Raises:
-        UserError: there is a mistake in it.
-    """
-    return validate(EngineConfig, config.get("engine", {}), "--config: engine")
 
 
 def arguments(docstring: str) -> argparse.ArgumentParser:

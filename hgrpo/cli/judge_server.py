@@ -11,8 +11,7 @@ drills. A method asks the server with
   api_key_env: null
 
 The cache keys scores by address, so choose the same port every time. When the server is ready it
-prints one line with its address. It serves POST /v1/chat/completions and GET /v1/models as OpenAI
-does, and
+prints one line with its address. It serves POST /v1/chat/completions as OpenAI does, and
 
   GET /stats        counts to compare with a drill's train_log.json: requests, answered, refused,
                     one for each fault, input_tokens and output_tokens
@@ -35,7 +34,7 @@ Examples:
 
 import argparse
 
-from hgrpo.cli.entry import run
+from hgrpo.command import run
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.faults import FAULTS, FaultPlan
 from hgrpo.credit.judge.server import JudgeServer
@@ -53,7 +52,6 @@ def main() -> None:
     except KeyboardInterrupt:
         pass  # the way to end it
     finally:
-        server.stopping.set()
         server.server_close()
 
 

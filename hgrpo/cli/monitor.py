@@ -1,9 +1,9 @@
-"""Show where every run of a study stands: round, step, reward, KL, success, time left.
+"""Show the progress of every run of a study: round, step, reward, KL, success, time left.
 
-It reads what the rounds write after every step, on any machine that sees the results folder, and
-writes nothing. Reward, success, KL and dead groups are those of the newest training step, `test` is
-greedy success on the test panel after the last round evaluated, and time left is that of the run's
-own steps to come, without evaluations.
+The command reads what the rounds write after every step, on any machine that sees the results
+folder. It writes nothing. Reward, success, KL and dead groups belong to the newest training step.
+`test` is greedy success on the test panel after the last evaluated round. Time left covers the
+run's remaining training steps, without evaluations.
 
 Examples:
   python -m hgrpo.cli.monitor results/bakeoff              # until every run is done, or Ctrl-C
@@ -20,19 +20,19 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from hgrpo.cli.entry import run
 from hgrpo.cli.pause import pause
+from hgrpo.command import run
 from hgrpo.report.run_status import RunStatus, study_status
 
 _COLUMNS = (
     *("arm", "seed", "round", "step", "reward", "success", "KL", "dead", "test"),
     *("last step", "time left"),
 )
-_WIDTH = 120  # of a table that is written to a file
+_WIDTH = 120  # characters of a line if the output is not a terminal
 
 
 def main() -> None:
-    """Parse the arguments and show the table, again and again."""
+    """Parse the arguments and show the table until every run is done."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def table(runs: Sequence[RunStatus]) -> Group:
-    """The runs as a table, and a line that sums them up."""
+    """A table of the runs, and a line with the totals."""
     shown = Table(*_COLUMNS, box=None, pad_edge=False, header_style="bold")
     for column in shown.columns:
         column.no_wrap = True
@@ -68,7 +68,7 @@ def table(runs: Sequence[RunStatus]) -> Group:
     total = sum(found.rounds for found in runs)
     left = [found.left_s for found in runs]
     known = all(seconds is not None for seconds in left)
-    work = f", {duration(sum(left))} of steps to come" if known and done < total else ""
+    work = f", {duration(sum(left))} of training left" if known and done < total else ""
     return Group(shown, Text(f"{done} of {total} rounds finished{work}"))
 
 

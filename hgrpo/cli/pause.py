@@ -1,4 +1,4 @@
-"""The pause between two looks at results that grow, as an option of commands that watch them."""
+"""The interval at which a command checks growing results, as a command-line option."""
 
 import argparse
 import math
@@ -7,10 +7,10 @@ _DAY = 86_400.0
 
 
 def pause(text: str) -> float:
-    """Seconds between two looks, for argparse.
+    """Seconds between two checks, as a type for argparse.
 
     Raises:
-        argparse.ArgumentTypeError: not a positive number, or more than a day.
+        argparse.ArgumentTypeError: the text is not a positive number of at most a day.
     """
     try:
         seconds = float(text)

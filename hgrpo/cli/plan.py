@@ -1,13 +1,13 @@
 """Print what a run would do: jobs, hours, money and disk, by stage and by arm.
 
-Seconds and bytes are those of past jobs of the same stage and arm. Where this study has none yet
-they are taken from its other arms, or from other studies whatever their size, and marked; of stages
-that run a model, only from studies of the same model and kind of engine. Money needs prices:
-`prices.yaml` in the profile's folder. Of a judge that is not the offline rubric it says how many
-calls the rounds to run will want at most.
+Estimates of seconds and bytes are means over past jobs of the same stage and arm. If this study has
+none yet, they come from its other arms or from other studies of any size, and are marked. For
+stages that run a model, only studies with the same model and kind of engine count. Money needs
+prices: `prices.yaml` in the profile's folder. For a judge behind an endpoint, the plan gives the
+largest number of calls that the rounds to run can make.
 
-The plan is kept as results/<study>/plan.json; `--check` holds it against what its jobs took, if it
-was made for the same settings.
+The command saves the plan as results/<study>/plan.json. `--check` compares it with what its jobs
+took, if the settings are still the same.
 
 Examples:
     python -m hgrpo.cli.plan study=bakeoff seeds=11,23 rounds=7
@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from hgrpo.cli.entry import run
+from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
 from hgrpo.study.study import NAME, Study, load_study
@@ -38,15 +38,15 @@ from hgrpo.workflow.planning.forecast import (
     unknown_stages,
 )
 from hgrpo.workflow.planning.jobs import SHARED, Job, read_jobs, snakemake_summary
-from hgrpo.workflow.planning.past import Past, Player
+from hgrpo.workflow.planning.past_jobs import PastJobs, Player
 from hgrpo.workflow.planning.profile import Profile, read_profile
 from hgrpo.workflow.planning.tables import footnotes, lost_lines, price_lines, table, wall_line
 from hgrpo.workflow.preflight import missing_variables
 
 RESULTS = Path("results")
 _NOTHING_KNOWN = (
-    "no job has ended here yet that could tell what one takes, of this study or one of its model:",
-    "`make bakeoff STUDY=smoke` runs every stage, with the model `tiny`, in a few minutes",
+    "no estimates: no job of this study, or of a study with its model, has finished here yet;",
+    "`make bakeoff STUDY=smoke` runs every stage with the model `tiny` in a few minutes",
 )
 
 
@@ -66,7 +66,7 @@ def main() -> None:
         "--cores", type=int, help="cores of this machine that run jobs (default: the profile's)"
     )
     parser.add_argument(
-        "--check", action="store_true", help="only say how true the study's last plan was"
+        "--check", action="store_true", help="only compare the study's last plan with its jobs"
     )
     args = parser.parse_args()
     config = dict(setting.split("=", 1) for setting in args.settings if "=" in setting)
@@ -79,14 +79,14 @@ def main() -> None:
         if not re.match(NAME, name):
             raise UserError(f"study: not a study's name: {name!r}")
         if not (RESULTS / name / PLAN).is_file():
-            raise UserError(f"there is no plan of the study {name} yet: without --check it is made")
+            raise UserError(f"study {name} has no plan yet; run this command without --check")
         check = check_plan(RESULTS / name, settings_of(_study(name, config)))
         _print(check_lines(check) if check else ())
         return
     profile = read_profile(args.profile, args.cores)
     study = _study(name, config)
     jobs = read_jobs(snakemake_summary(args.settings, args.profile))
-    past = Past(RESULTS, name, Player(study.model.name, study.config.engine.kind))
+    past = PastJobs(RESULTS, name, Player(study.model.name, study.config.engine.kind))
     expected = forecasts(jobs, past, study.config.resources, profile.cores)
     _print(report(study, expected, profile, os.environ))
     to_run = any(job.to_run for job in jobs)
@@ -103,7 +103,7 @@ def _study(name: str, overrides: Mapping[str, str]) -> Study:
 
 
 def settings_of(study: Study) -> dict[str, object]:
-    """What a study's jobs are named by and mostly cost by, as JSON types."""
+    """The settings that decide a study's jobs and most of their cost, as JSON types."""
     config = study.config
     return {
         "env": config.env,
@@ -118,20 +118,20 @@ def settings_of(study: Study) -> dict[str, object]:
 def report(
     study: Study, expected: list[Forecast], profile: Profile, environment: Mapping[str, str]
 ) -> list[str]:
-    """Both tables and what is to be said about them, as lines.
+    """Both tables with their notes, as lines.
 
     Args:
-        study: in hand.
-        expected: what is expected of each of its jobs.
-        profile: that a run would use.
-        environment: of the process, which may hold a judge's key.
+        study: the study to plan.
+        expected: a forecast for each of its jobs.
+        profile: the profile that a run would use.
+        environment: variables of the process, which may hold a judge's key.
     """
     prices = profile.prices
     currency = prices.currency if prices else None
     by_stage = rows(expected, stage_of, STAGES, prices)
     by_arm = rows(expected, arm_of, [SHARED, *study.methods], prices)
     everything = total("all", expected, prices)
-    outside = outside_lines(study, [one.job for one in expected], environment)
+    calls = service_call_lines(study, [one.job for one in expected], environment)
     unknown = unknown_stages(expected)
     minutes = least_minutes(expected, study, profile)
     lines = [*table("stage", by_stage, currency, each=True), ""]
@@ -141,8 +141,8 @@ def report(
         if everything.seconds_each is None:
             lines += _NOTHING_KNOWN
         lines += footnotes(by_arm)
-        lines += price_lines(everything, profile, bool(outside))
-    return lines + lost_lines(one.job for one in expected) + outside
+        lines += price_lines(everything, profile, bool(calls))
+    return lines + lost_lines(one.job for one in expected) + calls
 
 
 def _print(lines: Iterable[str]) -> None:
@@ -150,13 +150,15 @@ def _print(lines: Iterable[str]) -> None:
         print(line)
 
 
-def outside_lines(study: Study, jobs: Iterable[Job], environment: Mapping[str, str]) -> list[str]:
-    """What the rounds to run may ask of outside services, such as a judge: a line for each arm.
+def service_call_lines(
+    study: Study, jobs: Iterable[Job], environment: Mapping[str, str]
+) -> list[str]:
+    """For each arm whose rounds call an outside service, such as a judge: one line about the calls.
 
     Args:
-        study: in hand.
+        study: the study to plan.
         jobs: from `read_jobs`.
-        environment: of the process, which may hold the service's key.
+        environment: variables of the process, which may hold the service's key.
     """
     to_run = Counter(job.arm for job in jobs if job.stage == "rl_round" and job.to_run)
     lines = []

@@ -1,4 +1,4 @@
-"""Write the JSON Schemas of the config files, which editors check them with.
+"""Write the JSON Schemas with which editors check the config files.
 
 Example:
     python -m hgrpo.cli.schema configs/schema
@@ -12,7 +12,7 @@ from typing import Annotated, Union
 from pydantic import Field, TypeAdapter
 
 from hgrpo.atomic import atomic_file
-from hgrpo.cli.entry import run
+from hgrpo.command import run
 from hgrpo.envs.kinds import known, load
 from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig

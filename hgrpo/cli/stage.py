@@ -8,7 +8,8 @@ from types import ModuleType
 
 from pydantic import BaseModel
 
-from hgrpo.cli.entry import arguments, read_config, run
+from hgrpo.cli.entry import arguments, read_config
+from hgrpo.command import run
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.stages.job import Job

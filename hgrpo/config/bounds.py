@@ -13,10 +13,10 @@ def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
 
 
 def distinct(names: tuple | None) -> tuple | None:
-    """The names, if there are any and none stands twice; None passes.
+    """Return the names unchanged; None is allowed.
 
     Raises:
-        ValueError: otherwise.
+        ValueError: the list is empty, or a name stands twice.
     """
     if names is not None and (not names or len(set(names)) != len(names)):
         raise ValueError("a list of distinct names with at least one entry was expected")

@@ -18,11 +18,6 @@ class KindSection(BaseModel):
     kind: str
 
     @classmethod
-    def kinds(cls) -> list[str]:
-        """Names of all plug-ins that `kind` may name."""
-        raise NotImplementedError
-
-    @classmethod
     def settings_model(cls, kind: str) -> type[Strict]:
         """Model of a plug-in's settings.
 

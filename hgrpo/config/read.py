@@ -62,7 +62,7 @@ def read_yaml(path: Path) -> dict:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UserError(f"{path}{line}: {error.problem}") from None
     except (yaml.YAMLError, ValueError) as error:
-        # A ValueError is of bytes that are not UTF-8, or of a date that there is not.
+        # ValueError: bytes that are not UTF-8, or an impossible date such as 2024-02-30.
         reason = " ".join(str(error).split())
         raise UserError(f"{path}: not a YAML file ({reason})") from None
     if not isinstance(loaded, dict):
@@ -113,7 +113,7 @@ def _lines(model: type[BaseModel], details: Mapping) -> list[str]:
 def _render(
     model: type[BaseModel], details: Mapping, place: tuple = (), also: Iterable[str] = ()
 ) -> str:
-    """One mistake in a section that stands at `place` and knows the keys `also` beside its own."""
+    """The line for one mistake in a section at `place`; `also` are keys that its model lacks."""
     location = details["loc"]
     key = ".".join(map(str, (*place, *location)))
     if details["type"] == "extra_forbidden":

@@ -11,6 +11,8 @@ says nothing about it; `verdicts` tells the two apart. With the full horizon the
 unbiased. A shorter horizon counts rewards beyond it as 0.
 """
 
+from collections import Counter
+
 import numpy as np
 from pydantic import Field
 
@@ -18,6 +20,8 @@ from hgrpo.credit.base import Context, CreditAssigner, Group
 from hgrpo.credit.settings import CreditSettings, StoredCredit
 from hgrpo.rollout.collector import Collector, Start
 from hgrpo.streams import generator, key
+
+_COUNTS = ("cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens")
 
 
 class Settings(CreditSettings):
@@ -49,9 +53,7 @@ class CounterfactualCredit(CreditAssigner):
 
     def __init__(self, settings: Settings, collector: Collector):
         self._settings, self._collector = settings, collector
-        self._counts = dict.fromkeys(
-            ("cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens"), 0
-        )
+        self._counts = Counter(dict.fromkeys(_COUNTS, 0))
 
     def assign(self, group: Group) -> list[np.ndarray]:
         """Return minus mean return of the alternatives at chosen turns, else 0; K arrays [T_k].
@@ -68,27 +70,26 @@ class CounterfactualCredit(CreditAssigner):
             ReplayError: the environment answered a turn that was played again differently.
         """
         chosen = [(k, t) for k, _ in enumerate(group.trajectories) for t in self._turns(group, k)]
-        played = self._collector.play(
-            [self._start(group, k, t, n) for k, t in chosen for n in self._range()]
-        )
-        returns = np.array([t.env_return for t in played]).reshape(-1, self._settings.alternatives)
+        each = self._settings.alternatives
+        starts = [self._start(group, k, t, n) for k, t in chosen for n in range(each)]
+        played = self._collector.play(starts)
+        returns = np.array([t.env_return for t in played]).reshape(-1, each)
         found = [np.full(len(t.turns), np.nan) for t in group.trajectories]
         for (k, t), alternatives in zip(chosen, returns, strict=True):
             found[k][t] = group.trajectories[k].env_return - alternatives.mean()
-        self._counts["cf_branches"] += len(played)
-        replayed = [t for _, t in chosen for _ in self._range()]
-        self._counts["cf_replayed_turns"] += sum(replayed)
-        self._counts["cf_replies"] += sum(len(t.turns) for t in played) - sum(replayed)
-        self._counts["cf_tokens"] += sum(len(t.token_ids) for t in played)
+        replayed = each * sum(t for _, t in chosen)
+        self._counts.update(
+            cf_branches=len(played),
+            cf_replies=sum(len(t.turns) for t in played) - replayed,
+            cf_replayed_turns=replayed,
+            cf_tokens=sum(len(t.token_ids) for t in played),
+        )
         return found
 
     def report(self) -> dict[str, float]:
         """Counts of alternatives, of new replies and replayed turns in them, and their tokens."""
-        counts, self._counts = self._counts, dict.fromkeys(self._counts, 0)
-        return counts
-
-    def _range(self) -> range:
-        return range(self._settings.alternatives)
+        counts, self._counts = self._counts, Counter(dict.fromkeys(_COUNTS, 0))
+        return dict(counts)
 
     def _turns(self, group: Group, k: int) -> list[int]:
         trajectory = group.trajectories[k]

@@ -49,7 +49,7 @@ def settings_of(kind: str) -> type[CreditSettings]:
     """The model of an assigner's settings.
 
     Raises:
-        ValueError: no assigner has that name, or its `Settings` declare nothing of it.
+        ValueError: no assigner has that name, or its `Settings` is no `CreditSettings`.
     """
     model = vars(load(kind)).get("Settings", NoSettings)
     if not issubclass(model, CreditSettings):

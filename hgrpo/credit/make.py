@@ -9,10 +9,6 @@ from hgrpo.errors import UserError
 def make_assigner(config: CreditConfig, context: Context) -> CreditAssigner:
     """The assigner with its settings.
 
-    Args:
-        config: a method's `credit` section.
-        context: what the assigner may use beside the trajectories.
-
     Raises:
         UserError: what the kind's `make` returned is not a `CreditAssigner`.
     """

@@ -17,11 +17,6 @@ class CreditConfig(KindSection):
         return f"{label} {self.declared.label_remark}".strip()
 
     @classmethod
-    def kinds(cls) -> list[str]:
-        """See `KindSection`."""
-        return kinds.known()
-
-    @classmethod
     def settings_model(cls, kind: str) -> type[CreditSettings]:
         """See `KindSection`."""
         return kinds.settings_of(kind)

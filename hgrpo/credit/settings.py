@@ -48,7 +48,7 @@ class CreditSettings(Strict):
         uses: capabilities of the environment that it calls, such as "judge_text".
         environment_variables: variables that must be set: name -> what to say if one is not.
         may_be_unreachable: it asks a service. A comparison of credit leaves it out if that fails.
-        groups_at_once: groups that it would rather see together.
+        groups_at_once: number of groups that it is best given together.
         fallback_column: key in its report that counts trajectories with a stand-in for credit.
     """
 

@@ -12,7 +12,7 @@ class Task:
 
     Attributes:
         task_id: unique inside its environment, stable between machines.
-        path: where the task is, in the environment's own terms: a folder below the assets, say.
+        path: where the task is; the environment decides what that means.
         content_hash: SHA-256 (hex) of what defines the task.
         task_type: stratum used by panels and tables.
     """
@@ -23,11 +23,10 @@ class Task:
     task_type: str
 
     def check_content(self, found: str, what: str) -> None:
-        """Raise UserError unless the content that lies on disk is this task's.
+        """Raise UserError unless `found`, the hash of the content on disk, is this task's.
 
         Args:
-            found: content hash of what lies there.
-            what: its path and kind, such as "/games/x: the game".
+            what: path and kind of the content, such as "/games/x: the game".
         """
         if found != self.content_hash:
             raise UserError(
@@ -38,11 +37,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Observation:
-    """What the agent sees.
-
-    Attributes:
-        goal: the goal sentence alone; a reset's `text` contains it too.
-    """
+    """What the agent sees. `goal` is the goal sentence; a reset's `text` contains it too."""
 
     goal: str
     text: str
@@ -52,8 +47,8 @@ class Observation:
 class Step:
     """The environment's answer to one action.
 
-    `progress` is the difference of a potential in [0, 1] caused by this action; it may be
-    negative, and sums over an episode to the final minus the initial potential.
+    `progress` is the change of a potential in [0, 1]. It may be negative. Over an episode it sums
+    to the final minus the initial potential.
     """
 
     observation: Observation
@@ -83,6 +78,6 @@ class TextEnv(Protocol):
     def situation(self) -> tuple[str, str]:
         """Two fingerprints: of what the agent can know of the state, and of the commands it admits.
 
-        Two moments have equal fingerprints exactly if these are equal. Computed on call.
+        Equal fingerprints mean equal moments. Computed on call.
         """
         ...

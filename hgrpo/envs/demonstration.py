@@ -8,13 +8,7 @@ from hgrpo.envs.base import Observation, Task, TextEnv
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One episode.
-
-    Attributes:
-        row: the episode as a row of trajectories.parquet; `score` is the sum of rewards.
-        progress: sum over the turns.
-        refused: actions that were not admissible.
-    """
+    """One episode: its row, the sum of its progress, and how many actions were not admissible."""
 
     row: dict
     progress: float
@@ -29,14 +23,11 @@ def play(
     player: Callable[[str | None], str | None],
     turn_cap: int,
 ) -> Played:
-    """Play an episode that `env.reset(task)` has opened.
+    """Play an episode that `env.reset(task)` has opened; `source` says who plays.
 
     Args:
-        opening: what the reset returned.
-        source: who plays, for the row.
-        player: given the text that answered its last action (None at first), it returns the next
-            action, or None to stop.
-        turn_cap: turns after which the episode ends.
+        player: maps the text that answered its last action (None at first) to the next action, or
+            to None to stop.
     """
     observations, actions = [opening.text], []
     score = progress = 0.0
@@ -68,15 +59,15 @@ def play(
 
 
 def replayed(actions: Iterable[str]) -> Callable[[str | None], str | None]:
-    """A player that plays these actions, whatever answers them."""
+    """A player that plays these actions, whatever the answers."""
     left = iter(actions)
     return lambda answer: next(left, None)
 
 
 def shared_out(trajectories: int, panel: list[Task]) -> Iterator[tuple[Task, int]]:
-    """Tasks in panel order, each as often as its share; with the number of the repetition.
+    """Tasks in panel order, each as often as its share, with the number of the repetition.
 
-    The first tasks are played once more where the panel does not divide `trajectories`.
+    The first tasks are played once more if the panel does not divide `trajectories`.
     """
     each, rest = divmod(trajectories, len(panel))
     for index, task in enumerate(panel):

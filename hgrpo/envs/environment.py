@@ -1,7 +1,7 @@
 """What an environment brings: one class per environment, in `hgrpo/envs/<name>/__init__.py`.
 
-Every method imports what it needs inside itself. Reading a study then imports no game engine, and
-the code hash of a stage can follow the methods that this stage calls, and no others.
+Every method imports what it needs inside itself. So reading a study imports no game engine, and a
+stage's code hash covers only the methods that the stage calls.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ from hgrpo.envs.base import Task, TextEnv
 from hgrpo.errors import UserError
 
 if TYPE_CHECKING:
-    from hgrpo.credit.judge.text import JudgeText
+    from hgrpo.envs.judge_text import JudgeText
 
 
 class PanelSizes(Strict):
@@ -38,7 +38,7 @@ class ExpertSettings(Strict):
 
 
 class EnvSettings(Strict):
-    """Settings that every environment has; a subclass gives `name` as the literal folder name."""
+    """Settings that every environment has; a subclass gives `name` as its folder's name."""
 
     name: str = Field(description="which environment")
     turn_cap: int = Field(gt=0, description="turns of an episode in training and evaluation")
@@ -47,7 +47,7 @@ class EnvSettings(Strict):
 
     @property
     def source(self) -> str:
-        """Where the tasks come from: "generated", or "folder" for files of the user's."""
+        """Where the tasks come from: "generated", or "folder" for the user's files."""
         return "generated"
 
 
@@ -93,11 +93,7 @@ class Environment(ABC):
 
     @abstractmethod
     def factory(self, settings: EnvSettings, tasks: Path) -> Callable[[], TextEnv]:
-        """A function that makes one game.
-
-        Args:
-            tasks: the folder that `Task.path` is relative to.
-        """
+        """A function that makes one game; `tasks` is the folder that `Task.path` is relative to."""
 
     @abstractmethod
     def make_tasks(
@@ -106,7 +102,7 @@ class Environment(ABC):
         """Write the tasks below `out`, and yield each with its split, in panel order.
 
         Args:
-            skipped: reason -> tasks left out, or odd but kept; counted up here.
+            skipped: reason -> tasks left out, or kept but odd; counted up here.
 
         Raises:
             UserError: a file of the user's is missing or malformed, or there are too few tasks.
@@ -125,17 +121,13 @@ class Environment(ABC):
 
         Args:
             panels: split -> tasks. The expert plays those of "train".
-            skipped: reason -> trajectories left out, or odd but kept; counted up here.
+            skipped: as in `make_tasks`, for trajectories.
         """
 
     def ceiling(
         self, settings: EnvSettings, tasks: Path, panel: list[Task], seed: int
     ) -> list[dict] | None:
-        """Rows of a player that knows more than an agent can; None where there is no such player.
-
-        Args:
-            panel: test tasks.
-        """
+        """Rows of a player on the test panel who knows more than an agent can; None without one."""
         return None
 
     def task_data_files(self, settings: EnvSettings) -> list[dict]:

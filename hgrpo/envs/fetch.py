@@ -6,63 +6,43 @@ A web page that a server sends in place of a file is refused.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 import requests
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception_type,
-    stop_after_attempt,
-    stop_any,
-    wait_exponential,
-    wait_random,
-)
+import tenacity
 from tqdm import tqdm
 
 from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
 
+ATTEMPTS = 8
+# After so many requests without any answer, there is no network.
+ATTEMPTS_WITHOUT_NETWORK = 3
+# The pause between requests doubles from the first to the longest, with jitter: dropped connections
+# come back in minutes.
+FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+# How long a server may be silent.
+_TIMEOUT_S = 60.0
 # Bytes; a dropped connection loses at most one chunk.
 _CHUNK = 1 << 16
-_LONGEST_PAUSE_S = 60.0
-# A dropped connection comes back in minutes. If nothing ever answered, there is no network.
-_ATTEMPTS_WITHOUT_NETWORK = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The file on disk; `size` in bytes, `sha256` in hex."""
+    """What lies on disk; `size` in bytes, `sha256` in hex."""
 
-    path: Path
-    url: str
     size: int
     sha256: str
 
 
-def fetch(
-    source: Source,
-    destination: Path,
-    *,
-    attempts: int = 8,
-    pause_s: float = 1.0,
-    timeout_s: float = 60.0,
-) -> Receipt:
+def fetch(source: Source, destination: Path) -> Receipt:
     """Download a file completely, or leave nothing at `destination`.
 
     A file that exists already is only checked. An unfinished download lies beside the destination,
     as `.part`. This call and later ones resume it if the rest is sure to fit: the server gave an
     ETag or a date to ask by, or a checksum will show a mismatch.
-
-    Args:
-        source: address, with size and checksum where they are known.
-        destination: the file to write; its folder is created.
-        attempts: most requests; at most 3 while nothing has answered and nothing has arrived.
-            The pause between requests doubles from `pause_s`, with jitter.
-        timeout_s: how long the server may be silent.
 
     Raises:
         UserError: there is no network, the server refuses or sends a web page, the file differs
@@ -73,15 +53,21 @@ def fetch(
     if destination.exists():
         return _receipt(destination, destination, source, "remove it to fetch it again")
     part = _Part(destination)
-    retrying = Retrying(
-        stop=stop_any(stop_after_attempt(attempts), _without_network(part)),
-        retry=retry_if_exception_type(_PassingError),
-        wait=wait_exponential(pause_s, max=_LONGEST_PAUSE_S) + wait_random(0, pause_s),
+
+    def without_network(state: tenacity.RetryCallState) -> bool:
+        unreachable = state.outcome.exception().unreachable
+        return unreachable and not part.size and state.attempt_number >= ATTEMPTS_WITHOUT_NETWORK
+
+    pause = tenacity.wait_exponential(FIRST_PAUSE_S, max=_LONGEST_PAUSE_S)
+    retrying = tenacity.Retrying(
+        stop=tenacity.stop_any(tenacity.stop_after_attempt(ATTEMPTS), without_network),
+        retry=tenacity.retry_if_exception_type(_PassingError),
+        wait=pause + tenacity.wait_random(0, FIRST_PAUSE_S),
         reraise=True,
     )
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
-        retrying(_request, source, part, timeout_s)
+        retrying(_request, source, part)
     except _PassingError as error:
         if part.size and part.fits(source):
             rest = f"; run it again to go on after byte {part.size:,}"
@@ -99,7 +85,8 @@ def fetch(
     except UserError:
         part.discard()
         raise
-    part.become(destination)
+    part.path.replace(destination)
+    part.discard()
     return receipt
 
 
@@ -109,16 +96,6 @@ class _PassingError(Exception):
     def __init__(self, message: str, unreachable: bool = False):
         super().__init__(message)
         self.unreachable = unreachable
-
-
-def _without_network(part: "_Part") -> Callable[[RetryCallState], bool]:
-    """A stop rule for downloads that have never reached a server."""
-
-    def stop(state: RetryCallState) -> bool:
-        unreachable = state.outcome.exception().unreachable
-        return unreachable and not part.size and state.attempt_number >= _ATTEMPTS_WITHOUT_NETWORK
-
-    return stop
 
 
 class _Part:
@@ -133,7 +110,7 @@ class _Part:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def validator(self, source: Source) -> str | None:
-        """The server's name of this version; None if it gave none or the address has changed."""
+        """The server's mark of the version that came; None without one or at another address."""
         try:
             note = json.loads(self._note.read_text())
             return note["validator"] if note["url"] == source.url else None
@@ -145,27 +122,21 @@ class _Part:
         return self.validator(source) is not None or source.sha256 is not None
 
     def begin(self, source: Source, validator: str | None) -> None:
-        """Start this version of the file anew, from byte 0."""
         self.path.write_bytes(b"")
         self._note.write_text(json.dumps({"url": source.url, "validator": validator}))
-
-    def become(self, destination: Path) -> None:
-        self.path.replace(destination)
-        self._note.unlink(missing_ok=True)
 
     def discard(self) -> None:
         self.path.unlink(missing_ok=True)
         self._note.unlink(missing_ok=True)
 
 
-def _request(source: Source, part: _Part, timeout_s: float) -> None:
+def _request(source: Source, part: _Part) -> None:
     """Ask once for the missing bytes, and write those that arrive.
 
     Raises:
         _PassingError: there is no answer, a temporary error, or less data than announced.
-        UserError: another request would fail too.
     """
-    # Compressed bytes can be neither counted nor resumed.
+    # To resume, the file's own bytes must be counted, not compressed ones.
     headers = {"Accept-Encoding": "identity"}
     if part.size and part.fits(source):
         headers["Range"] = f"bytes={part.size}-"
@@ -173,15 +144,11 @@ def _request(source: Source, part: _Part, timeout_s: float) -> None:
             # If the file has changed, the server then sends all of it, with status 200.
             headers["If-Range"] = part.validator(source)
     try:
-        with requests.get(source.url, headers=headers, stream=True, timeout=timeout_s) as response:
-            _receive(response, source, part)
-    except (
-        requests.exceptions.InvalidURL,
-        requests.exceptions.InvalidSchema,
-        requests.exceptions.MissingSchema,
-    ) as error:
-        raise UserError(f"{source.url}: not an address ({error})") from None
+        with requests.get(source.url, headers=headers, stream=True, timeout=_TIMEOUT_S) as answer:
+            _receive(answer, source, part)
     except requests.exceptions.RequestException as error:
+        if isinstance(error, ValueError):  # raised for malformed addresses
+            raise UserError(f"{source.url}: not an address ({error})") from None
         unreachable = isinstance(error, requests.exceptions.ConnectionError)
         raise _PassingError(type(error).__name__, unreachable) from None
 
@@ -189,8 +156,10 @@ def _request(source: Source, part: _Part, timeout_s: float) -> None:
 def _receive(response: requests.Response, source: Source, part: _Part) -> None:
     status = response.status_code
     if status == 416 and part.size:
-        _no_such_range(response, part)
-        return
+        if response.headers.get("Content-Range", "") == f"bytes */{part.size}":
+            return  # everything came before
+        part.discard()
+        raise _PassingError("the server's file is shorter than what came of it before")
     if status in (408, 429) or status >= 500:
         raise _PassingError(f"HTTP {status}")
     chunks = response.iter_content(_CHUNK)
@@ -215,34 +184,16 @@ def _receive(response: requests.Response, source: Source, part: _Part) -> None:
     elif start != part.size:
         part.discard()
         raise _PassingError(f"the server went on at byte {start}, not {part.size}")
-    _write(chain([head], chunks), part, total)
+    with (
+        part.path.open("ab") as file,
+        tqdm.wrapattr(
+            file, "write", total, part.path.stem, initial=part.size, mininterval=1, disable=None
+        ) as counted,
+    ):
+        for chunk in chain([head], chunks):
+            counted.write(chunk)
     if total is not None and part.size != total:
         raise _PassingError(f"{part.size} of {total} bytes came")
-
-
-def _write(chunks: Iterator[bytes], part: _Part, total: int | None) -> None:
-    with (
-        part.path.open("ab") as handle,
-        tqdm(
-            desc=part.path.stem,
-            total=total,
-            initial=part.size,
-            unit="B",
-            unit_scale=True,
-            mininterval=1,
-            disable=None,
-        ) as bar,
-    ):
-        for chunk in chunks:
-            handle.write(chunk)
-            bar.update(len(chunk))
-
-
-def _no_such_range(response: requests.Response, part: _Part) -> None:
-    """Return if the part is complete already (`Content-Range: bytes */size`), else start anew."""
-    if response.headers.get("Content-Range", "").rpartition("/")[2] != str(part.size):
-        part.discard()
-        raise _PassingError("the server's file is shorter than what came of it before")
 
 
 def _extent(response: requests.Response) -> tuple[int, int | None]:
@@ -273,7 +224,7 @@ def _page_title(response: requests.Response, head: bytes) -> str | None:
 
 
 def _receipt(file: Path, destination: Path, source: Source, remedy: str) -> Receipt:
-    """Check `file`, which will be moved to `destination`."""
+    """Check `file`; errors name `destination`, where it belongs."""
     size = file.stat().st_size
     if source.size not in (None, size):
         raise UserError(f"{destination}: {size} bytes, {source.size} were expected; {remedy}")
@@ -283,4 +234,4 @@ def _receipt(file: Path, destination: Path, source: Source, remedy: str) -> Rece
         raise UserError(
             f"{destination}: the SHA-256 is {digest}, {source.sha256} was expected; {remedy}"
         )
-    return Receipt(destination, source.url, size, digest)
+    return Receipt(size, digest)

@@ -3,10 +3,8 @@
 import hashlib
 from collections.abc import Iterable
 
-_DIGEST_BYTES = 8
-
 
 def fingerprint(parts: Iterable[object]) -> str:
     """16 hex digits; equal parts in equal order give equal digits."""
     text = "\n".join(map(str, parts))
-    return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

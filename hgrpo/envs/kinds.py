@@ -35,7 +35,7 @@ def environment_settings(data: Mapping[str, object], source: str) -> EnvSettings
     """The settings in `data`, checked by the environment that `data` names.
 
     Args:
-        data: of a file in configs/envs.
+        data: content of a file in configs/envs.
         source: that file's path, for messages.
 
     Raises:

@@ -11,11 +11,7 @@ SPLITS = ("train", "validation", "test")
 
 
 def write_panels(path: Path, panels: dict[str, list[Task]]) -> None:
-    """Write the panels file after checking it.
-
-    Raises:
-        UserError: a panel is empty, or two tasks have the same content hash.
-    """
+    """Write the panels file, or raise UserError as `check_disjoint`."""
     check_disjoint(panels)
     rows = {split: [task.__dict__ for task in tasks] for split, tasks in panels.items()}
     path.write_text(json.dumps(rows, indent=1) + "\n")
@@ -25,7 +21,7 @@ def read_panels(path: Path) -> dict[str, list[Task]]:
     """Read a panels file, in panel order.
 
     Raises:
-        UserError: the file is missing, is not a panels file, or its panels are not disjoint.
+        UserError: the file is missing or not a panels file, or as `check_disjoint`.
     """
     try:
         rows = json.loads(path.read_text())
@@ -54,14 +50,11 @@ def check_disjoint(panels: dict[str, list[Task]]) -> None:
 
 
 def check_sizes(panels: Mapping[str, list[Task]], loaded: Mapping) -> None:
-    """Refuse panels with fewer tasks than the evaluation wants.
+    """Raise UserError if a panel has fewer tasks than the evaluation wants.
 
     Args:
         panels: split -> tasks.
         loaded: a stage's settings; `evaluation`, if present, gives the wanted numbers.
-
-    Raises:
-        UserError: naming the study's file, the key and both numbers.
     """
     source = f"configs/studies/{loaded['study']}.yaml" if "study" in loaded else "--config"
     for panel in ("validation", "test"):

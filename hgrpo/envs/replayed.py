@@ -6,11 +6,11 @@ from hgrpo.envs.base import Task, TextEnv
 class PickledByReplay:
     """Base of an environment that pickles as its arguments, its task and the actions so far.
 
-    Neither an engine nor its data is pickled. A subclass sets these three attributes.
+    Neither an engine nor its data is pickled. A subclass sets the attributes.
 
     Attributes:
-        _arguments: of its constructor.
-        _task: that is played; None before the first reset.
+        _arguments: the constructor's arguments.
+        _task: the task in play; None before the first reset.
         _played: actions since the reset.
     """
 

@@ -20,13 +20,11 @@ def temperature_table(
             {
                 "panel": panel,
                 "temperature": temperature,
-                "success": rate.mean,
-                "lower": rate.lower,
-                "upper": rate.upper,
+                **rate.columns("success"),
                 "n_seeds": rate.n_seeds,
                 "n_tasks": rate.n_tasks,
                 "mean_return": group["env_return"].mean(),
-                "inadmissible_share": group["n_inadmissible"].sum() / group["n_turns"].sum(),
+                "inadmissible_share": _inadmissible_share(group),
             }
         )
     return pd.DataFrame(rows)
@@ -47,29 +45,24 @@ def rounds(episodes: pd.DataFrame, order: Sequence[str], level: float) -> pd.Dat
     """Greedy success of every arm over its seeds, after every round, on each panel."""
     greedy = episodes[episodes["temperature"] == GREEDY]
     rows = []
-    for (method, round_index, panel), group in greedy.groupby(["method", "round", "panel"]):
-        played = outcomes(group, method, GREEDY)
-        rate = statistics.rate_interval(played.success, level)
-        paid = statistics.mean_interval(played.returns, level)
-        rows.append(
-            {
-                "method": method,
-                "round": round_index,
-                "panel": panel,
-                "success": rate.mean,
-                "lower": rate.lower,
-                "upper": rate.upper,
-                "mean_return": paid.mean,
-                "return_lower": paid.lower,
-                "return_upper": paid.upper,
-                "mean_turns": group["n_turns"].mean(),
-                "inadmissible_share": group["n_inadmissible"].sum() / group["n_turns"].sum(),
-            }
-        )
-    table = pd.DataFrame(rows)
-    table["method"] = pd.Categorical(table["method"], categories=list(order), ordered=True)
-    table = table.sort_values(["method", "panel", "round"], ignore_index=True)
-    return table.astype({"method": str})
+    for method in order:
+        mine = greedy[greedy["method"] == method]
+        for (panel, round_index), group in mine.groupby(["panel", "round"]):
+            played = outcomes(group, method, GREEDY)
+            rate = statistics.rate_interval(played.success, level)
+            paid = statistics.mean_interval(played.returns, level)
+            rows.append(
+                {
+                    "method": method,
+                    "round": round_index,
+                    "panel": panel,
+                    **rate.columns("success"),
+                    **paid.columns("mean_return", "return_"),
+                    "mean_turns": group["n_turns"].mean(),
+                    "inadmissible_share": _inadmissible_share(group),
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 def best_rounds(rounds: pd.DataFrame, order: Sequence[str], last: dict[str, int]) -> pd.DataFrame:
@@ -120,3 +113,7 @@ def task_types(
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _inadmissible_share(episodes: pd.DataFrame) -> float:
+    return episodes["n_inadmissible"].sum() / episodes["n_turns"].sum()

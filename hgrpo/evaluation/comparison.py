@@ -14,7 +14,7 @@ round is computed because other papers print it. No verdict uses it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
@@ -23,14 +23,7 @@ from hgrpo import streams
 from hgrpo.errors import UserError
 from hgrpo.evaluation import breakdowns, statistics
 from hgrpo.evaluation.merge import check_episodes
-from hgrpo.evaluation.outcomes import (
-    GREEDY,
-    TEST,
-    VALIDATION,
-    Outcomes,
-    outcomes,
-    select,
-)
+from hgrpo.evaluation.outcomes import GREEDY, TEST, VALIDATION, Outcomes, outcomes, select
 
 # Smaller than any real difference of means.
 _ROUNDING = 1e-9
@@ -132,8 +125,12 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
             test = chosen[chosen["panel"] == TEST]
             played = outcomes(test, method, temperature)
             paired[method, temperature] = played
-            rows.append(_method_row(chosen, method, last[method], temperature, protocol.level))
-            seeds += _seed_rows(test, played, method, temperature)
+            head = {"method": method, "temperature": temperature}
+            shown = {**head, "round": last[method]}
+            rows.append(shown | _played(chosen, played, protocol.level))
+            runs = test.groupby("seed", as_index=False)
+            means = runs.agg(success=("success", "mean"), mean_return=("env_return", "mean"))
+            seeds += [head | run for run in means.to_dict("records")]
 
     # The two families of comparisons.
     against_reference, against_untrained, mcnemar_rows = pd.DataFrame(), pd.DataFrame(), []
@@ -202,46 +199,19 @@ def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, in
     return last
 
 
-def _seed_rows(test: pd.DataFrame, played: Outcomes, method: str, temperature: float) -> list[dict]:
-    returns = test.groupby("seed")["env_return"].mean()
-    return [
-        {
-            "method": method,
-            "temperature": temperature,
-            "seed": seed,
-            "success": rate,
-            "mean_return": returns[seed],
-        }
-        for seed, rate in zip(played.seeds, played.success.mean(axis=1), strict=True)
-    ]
-
-
-def _method_row(
-    chosen: pd.DataFrame,
-    method: str,
-    round_index: int,
-    temperature: float,
-    level: float,
-) -> dict:
+def _played(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
+    """What the main table says of an arm: `played` on the test panel, all panels in `chosen`."""
     test = chosen[chosen["panel"] == TEST]
-    played = outcomes(test, method, temperature)
     rate = statistics.rate_interval(played.success, level)
     paid = statistics.mean_interval(played.returns, level)
     validation = chosen[chosen["panel"] == VALIDATION]["success"]
     turns = test["n_turns"].sum()
     return {
-        "method": method,
-        "temperature": temperature,
-        "round": round_index,
         "n_seeds": rate.n_seeds,
         "n_tasks": rate.n_tasks,
-        "success": rate.mean,
-        "lower": rate.lower,
-        "upper": rate.upper,
+        **rate.columns("success"),
         "validation_success": validation.mean() if len(validation) else np.nan,
-        "mean_return": paid.mean,
-        "return_lower": paid.lower,
-        "return_upper": paid.upper,
+        **paid.columns("mean_return", "return_"),
         "paid_share": paid_share(test),
         "mean_progress": test["final_progress"].mean(),
         "mean_turns": test["n_turns"].mean(),
@@ -270,6 +240,7 @@ def _family(
     theirs, rows = paired[baseline], []
     for method in methods:
         mine = paired[method, GREEDY]
+        pair = {"method": method, "baseline": baseline[0], "baseline_temperature": baseline[1]}
         _check_pairs(method, mine, baseline[0], theirs)
         estimate = statistics.difference_interval(mine.success, theirs.success, protocol.level)
         paid = statistics.mean_interval(mine.returns - theirs.returns, protocol.level)
@@ -278,17 +249,13 @@ def _family(
             mine.success - theirs.success, rng, protocol.replicates, protocol.level
         )
         rows.append(
-            {
-                "method": method,
-                "baseline": baseline[0],
-                "baseline_temperature": baseline[1],
+            pair
+            | {
                 "n_seeds": estimate.n_seeds,
                 "n_tasks": estimate.n_tasks,
                 "success": mine.success.mean(),
                 "baseline_success": theirs.success.mean(),
-                "difference": estimate.mean,
-                "lower": estimate.lower,
-                "upper": estimate.upper,
+                **estimate.columns("difference"),
                 "standard_error": estimate.standard_error,
                 "degrees_of_freedom": estimate.degrees_of_freedom,
                 "bootstrap_lower": lower,
@@ -300,41 +267,20 @@ def _family(
                 "minimum_detectable_effect": statistics.minimum_detectable_effect(
                     estimate, len(methods), level=protocol.level
                 ),
-                "return_difference": paid.mean,
-                "return_lower": paid.lower,
-                "return_upper": paid.upper,
+                **paid.columns("return_difference", "return_"),
             }
         )
         for seed, ours, other in zip(mine.seeds, mine.success, theirs.success, strict=True):
             test = statistics.mcnemar(ours, other)
-            mcnemar_rows.append(
-                {
-                    "method": method,
-                    "baseline": baseline[0],
-                    "baseline_temperature": baseline[1],
-                    "seed": seed,
-                    "only_method": test.only_method,
-                    "only_baseline": test.only_baseline,
-                    "p_value": test.p_value,
-                }
-            )
-    table = pd.DataFrame(rows)
-    table["p_holm"] = statistics.holm(table["p_value"].tolist())
-    alpha = 1 - protocol.level
-    table["verdict"] = [
-        statistics.verdict(row.difference, row.p_holm, row.n_seeds, alpha)
-        for row in table.itertuples()
-    ]
-    return table
+            mcnemar_rows.append(pair | {"seed": seed} | asdict(test))
+    return statistics.with_verdicts(pd.DataFrame(rows), protocol.level)
 
 
 def _check_pairs(method: str, mine: Outcomes, baseline: str, theirs: Outcomes) -> None:
     """Check that both arms have the same seeds; `check_episodes` has checked the tasks."""
-    only_mine = sorted(set(mine.seeds) - set(theirs.seeds))
-    only_theirs = sorted(set(theirs.seeds) - set(mine.seeds))
-    if only_mine or only_theirs:
-        missing = [f"{baseline} seed {seed}" for seed in only_mine]
-        missing += [f"{method} seed {seed}" for seed in only_theirs]
+    missing = [f"{baseline} seed {seed}" for seed in mine.seeds if seed not in theirs.seeds]
+    missing += [f"{method} seed {seed}" for seed in theirs.seeds if seed not in mine.seeds]
+    if missing:
         raise UserError(
             f"{method} against {baseline}: no test episodes of {', '.join(missing)} to pair with"
         )

@@ -118,7 +118,7 @@ def _trained(methods: Mapping[str, Mapping]) -> dict[str, Mapping]:
     return {name: arm for name, arm in methods.items() if arm["train"]}
 
 
-def _text(arm: Mapping, without: set[str] = frozenset()) -> str:
+def _text(arm: Mapping, without: set[str]) -> str:
     return json.dumps({key: arm[key] for key in sorted(arm) if key not in without}, sort_keys=True)
 
 

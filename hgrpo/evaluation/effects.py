@@ -9,20 +9,6 @@ from hgrpo.evaluation import statistics
 from hgrpo.evaluation.designs import Factorial
 from hgrpo.evaluation.outcomes import GREEDY, TEST, outcomes, select
 
-COLUMNS = (
-    "effect",
-    "kind",
-    "n_seeds",
-    "n_tasks",
-    "difference",
-    "lower",
-    "upper",
-    "standard_error",
-    "p_value",
-    "p_holm",
-    "verdict",
-)
-
 
 def effects(
     episodes: pd.DataFrame, design: Factorial, last_round: Mapping[str, int], level: float
@@ -60,20 +46,12 @@ def effects(
                 "kind": "main" if len(factors) == 1 else "interaction",
                 "n_seeds": estimate.n_seeds,
                 "n_tasks": estimate.n_tasks,
-                "difference": estimate.mean,
-                "lower": estimate.lower,
-                "upper": estimate.upper,
+                **estimate.columns("difference"),
                 "standard_error": estimate.standard_error,
                 "p_value": estimate.p_value,
             }
         )
-    table = pd.DataFrame(rows)
-    table["p_holm"] = statistics.holm(table["p_value"].tolist())
-    table["verdict"] = [
-        statistics.verdict(row.difference, row.p_holm, row.n_seeds, 1 - level)
-        for row in table.itertuples()
-    ]
-    return table[list(COLUMNS)]
+    return statistics.with_verdicts(pd.DataFrame(rows), level)
 
 
 def cells(comparison_methods: pd.DataFrame, design: Factorial) -> pd.DataFrame:

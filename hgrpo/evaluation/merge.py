@@ -7,26 +7,13 @@ import pandas as pd
 
 from hgrpo.errors import UserError
 
-COLUMNS = (
-    "method",
-    "seed",
-    "round",
-    "panel",
-    "temperature",
-    "task_id",
-    "content_hash",
-    "task_type",
-    "success",
-    "env_return",
-    "final_progress",
-    "n_turns",
-    "n_inadmissible",
-    "n_overlong",
-    "n_empty",
-    "truncated",
-    "n_action_tokens",
-)
 EVALUATION = ["method", "seed", "round", "panel", "temperature"]
+COLUMNS = (
+    *EVALUATION,
+    *("task_id", "content_hash", "task_type"),
+    *("success", "env_return", "final_progress"),
+    *("n_turns", "n_inadmissible", "n_overlong", "n_empty", "truncated", "n_action_tokens"),
+)
 NAMED = 3  # an error message names at most this many missing tasks
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hgrpo.credit.base import Context, CreditAssigner, Group, assign_all
+from hgrpo.credit.base import Context, Group, assign_all
 from hgrpo.credit.make import make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.settings import CreditSettings, SumsTo
@@ -64,14 +64,30 @@ class SharedRollouts:
 
     Attributes:
         stored: groups as they were read.
-        named: the same groups with the names of their random streams.
+        seed: of the run that played them.
+        own_stream: the `stream` of that run's method.
         add_states: adds the fingerprints of states to trajectories without them; called before an
             assigner that reads those is asked.
     """
 
     stored: list[PlayedGroup]
-    named: list[Group]
+    seed: int
+    own_stream: int
     add_states: Callable[[Sequence[Trajectory]], object] = lambda trajectories: None
+
+    @cached_property
+    def named(self) -> list[Group]:
+        """The groups with the names that their random streams had in the run that played them."""
+        return [
+            Group(
+                group.trajectories,
+                (
+                    *training_step(self.seed, group.round, group.step, self.own_stream),
+                    group.trajectories[0].task.task_id,
+                ),
+            )
+            for group in self.stored
+        ]
 
     @cached_property
     def trajectories(self) -> list[Trajectory]:
@@ -101,43 +117,16 @@ class SharedRollouts:
         return np.array([sum(turn.progress for turn in t.turns) for t in self.trajectories])
 
 
-def name_groups(
-    stored: Sequence[PlayedGroup],
-    seed: int,
-    own_stream: int,
-    add_states: Callable[[Sequence[Trajectory]], object] = lambda trajectories: None,
-) -> SharedRollouts:
-    """The groups with the names their random streams had in the run that played them.
-
-    Args:
-        stored: from `read_groups`.
-        seed: of that run.
-        own_stream: the `stream` of its method.
-        add_states: see `SharedRollouts`.
-    """
-    named = [
-        Group(
-            group.trajectories,
-            (
-                *training_step(seed, group.round, group.step, own_stream),
-                group.trajectories[0].task.task_id,
-            ),
-        )
-        for group in stored
-    ]
-    return SharedRollouts(list(stored), named, add_states)
-
-
-def computations(credit: Mapping[str, Mapping], fitted: Mapping[str, Path]) -> list[Computation]:
+def computations(
+    credit: Mapping[str, CreditConfig], fitted: Mapping[str, Path]
+) -> list[Computation]:
     """The computations that all methods need; methods whose credit cannot differ share one.
 
-    Args:
-        credit: method -> its `credit` settings.
-        fitted: method -> folder of its fitted model.
+    `fitted` names the folder of a method's fitted model.
     """
     found: dict[str, Computation] = {}
-    for name, settings in credit.items():
-        config, model = CreditConfig(**settings), fitted.get(name)
+    for name, config in credit.items():
+        model = fitted.get(name)
         how = config.declared.on_stored_rollouts(model is not None)
         given = CreditConfig(kind=config.kind, **how.settings.model_dump(mode="json"))
         key = json.dumps([given.model_dump(mode="json"), str(model)], sort_keys=True)
@@ -160,10 +149,12 @@ def compute(
 ) -> None:
     """Fill in the credit of one computation.
 
+    If it asks a service that cannot be reached, only its note is filled in.
+
     Args:
-        computation: filled in. If it asks a service that cannot be reached, only its note is.
-        groups: from `groups_for`.
-        rollouts: the groups are the first ones of these.
+        computation: filled in.
+        groups: from `groups_for`, the first ones of `rollouts`.
+        rollouts: all of them.
         context: what assigners may use.
         on_done: called with the number of trajectories whenever some are done.
 
@@ -182,9 +173,13 @@ def compute(
         if declared.reads_situations:
             rollouts.add_states(rollouts.trajectories)
         began = time.perf_counter()
-        credit = _assign(assigner, groups, declared.groups_at_once, on_done)
+        rows = []
+        for first in range(0, len(groups), declared.groups_at_once):
+            part = groups[first : first + declared.groups_at_once]
+            rows += [row for group in assign_all(assigner, part) for row in group]
+            on_done(sum(len(group.trajectories) for group in part))
     except UserError as error:
-        # The other methods can still be compared without a service that cannot be reached.
+        # If the service cannot be reached, the other methods can still be compared.
         if not declared.may_be_unreachable:
             raise
         computation.note = f"left out: {error}"
@@ -195,19 +190,5 @@ def compute(
     if computation.stand_in:
         computation.fallbacks = sum(len(group.trajectories) for group in groups)
     computation.values = np.full(rollouts.lengths.sum(), np.nan)
+    credit = np.concatenate(rows)
     computation.values[: len(credit)] = credit
-
-
-def _assign(
-    assigner: CreditAssigner,
-    groups: Sequence[Group],
-    at_once: int,
-    on_done: Callable[[int], object],
-) -> np.ndarray:
-    """Credit of all turns of the groups, one group after another, float64 [turns]."""
-    rows = []
-    for first in range(0, len(groups), at_once):
-        part = groups[first : first + at_once]
-        rows += [row for group in assign_all(assigner, part) for row in group]
-        on_done(sum(len(group.trajectories) for group in part))
-    return np.concatenate(rows)

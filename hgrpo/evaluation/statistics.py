@@ -22,6 +22,7 @@ another seed.
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
@@ -30,6 +31,8 @@ from statsmodels.stats.proportion import proportion_confint
 LEVEL = 0.95
 ALPHA = 0.05
 POWER = 0.8
+# Verdicts that tell methods apart.
+DECIDED = ("better", "worse")
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,10 @@ class Estimate:
         """Two-sided p-value for the hypothesis that the true mean is zero."""
         t_value = abs(self.mean) / self.standard_error
         return float(2 * stats.t.sf(t_value, self.degrees_of_freedom))
+
+    def columns(self, mean: str, prefix: str = "") -> dict[str, float]:
+        """The mean, under this name, and `lower` and `upper` as columns of a table."""
+        return {mean: self.mean, f"{prefix}lower": self.lower, f"{prefix}upper": self.upper}
 
 
 @dataclass(frozen=True)
@@ -107,15 +114,8 @@ def difference_interval(method: np.ndarray, baseline: np.ndarray, level: float =
     error, freedom = two_level_variance(np.hstack([difference, pseudo]))
     half = error * stats.t.ppf((1 + level) / 2, freedom)
     mean = float(difference.mean())
-    return Estimate(
-        mean,
-        max(-1.0, mean - half),
-        min(1.0, mean + half),
-        error,
-        freedom,
-        seeds,
-        tasks,
-    )
+    lower, upper = max(-1.0, mean - half), min(1.0, mean + half)
+    return Estimate(mean, lower, upper, error, freedom, seeds, tasks)
 
 
 def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
@@ -175,9 +175,7 @@ def wilson_interval(successes: float, trials: float, tails: float = ALPHA) -> tu
     return max(0.0, float(lower)), min(1.0, float(upper))
 
 
-def bootstrap_means(
-    values: np.ndarray, rng: np.random.Generator, replicates: int = 2000
-) -> np.ndarray:
+def bootstrap_means(values: np.ndarray, rng: np.random.Generator, replicates: int) -> np.ndarray:
     """Two-level bootstrap means [replicates] of a crossed table [seeds, tasks].
 
     Seeds and tasks are resampled independently. All seeds use the same resampled tasks, because
@@ -191,10 +189,7 @@ def bootstrap_means(
 
 
 def bootstrap_interval(
-    values: np.ndarray,
-    rng: np.random.Generator,
-    replicates: int = 2000,
-    level: float = LEVEL,
+    values: np.ndarray, rng: np.random.Generator, replicates: int, level: float = LEVEL
 ) -> tuple[float, float]:
     """Plain percentile interval of the two-level bootstrap; too narrow with few seeds."""
     means = bootstrap_means(values, rng, replicates)
@@ -259,12 +254,10 @@ def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> floa
     return float(statistic / pairs)
 
 
-def minimum_detectable_effect(
-    estimate: Estimate, family: int = 1, power: float = POWER, level: float = LEVEL
-) -> float:
-    """Smallest true difference, as a fraction, that a repeat would detect with the given power.
+def minimum_detectable_effect(estimate: Estimate, family: int = 1, level: float = LEVEL) -> float:
+    """Smallest true difference, as a fraction, that a repeat would detect with power `POWER`.
 
-    It is (t_{1 - alpha/(2m)} + t_{power}) * se, with the observed discordance between the two
+    It is (t_{1 - alpha/(2m)} + t_{POWER}) * se, with the observed discordance between the two
     methods and the observed spread between seeds. alpha / m is the first step of Holm's correction
     over m comparisons; if only one arm of the family differs, it must pass this step. Source:
     Bloom 1995, "Minimum Detectable Effects" (https://doi.org/10.1177/0193841X9501900504).
@@ -274,7 +267,7 @@ def minimum_detectable_effect(
     """
     freedom = estimate.degrees_of_freedom
     tail = (1 - level) / 2 / family
-    multiple = stats.t.isf(tail, freedom) + stats.t.ppf(power, freedom)
+    multiple = stats.t.isf(tail, freedom) + stats.t.ppf(POWER, freedom)
     return float(multiple * estimate.standard_error)
 
 
@@ -289,6 +282,18 @@ def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) 
     if adjusted_p >= alpha or mean == 0:
         return "inconclusive"
     return "better" if mean > 0 else "worse"
+
+
+def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Add `p_holm` and `verdict` to the differences of one family.
+
+    Args:
+        table: has columns difference, n_seeds and p_value.
+        level: confidence level.
+    """
+    table = table.assign(p_holm=holm(table["p_value"].tolist()))
+    found = zip(table["difference"], table["p_holm"], table["n_seeds"], strict=True)
+    return table.assign(verdict=[verdict(*row, 1 - level) for row in found])
 
 
 def _table(values: np.ndarray) -> np.ndarray:

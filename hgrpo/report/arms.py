@@ -35,6 +35,11 @@ class Arm:
     marker: str
     line: str = "-"
 
+    @property
+    def look(self) -> dict[str, str]:
+        """Keywords of `Axes.plot`."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": self.line}
+
 
 @dataclass(frozen=True)
 class Arms:

@@ -1,7 +1,6 @@
 """Writes a comparison of credit assigners: credits, checks, correlations and two figures."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +33,7 @@ def write(
 ) -> None:
     """Write the tables and figures into `folder`; equal credit gives equal bytes.
 
-    Args:
-        plan: computations that are done.
-        rollouts: which they credited.
-        labels: method -> what people read, in the order they are shown.
-        folder: an existing folder.
+    `plan` holds the finished computations. Methods appear in the order of `labels`.
     """
     by_method = {name: c.values for c in plan for name in c.methods if c.values is not None}
     ordered = {name: by_method[name] for name in labels if name in by_method}
@@ -57,21 +52,17 @@ def write(
 
 def credit_table(credits: Mapping[str, np.ndarray], rollouts: SharedRollouts) -> pa.Table:
     """One row per method and turn that it credited, with the columns of `CREDITS`."""
-    lengths = rollouts.lengths
-    owner = np.repeat(np.arange(len(lengths)), lengths)
-    turn = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    step = np.array(rollouts.steps)[owner]
-    task = np.array([t.task.task_id for t in rollouts.trajectories])[owner]
-    rollout = np.array([t.rollout for t in rollouts.trajectories])[owner]
+    lengths, trajectories = rollouts.lengths, rollouts.trajectories
+    turns = {
+        "step": np.repeat(rollouts.steps, lengths),
+        "task_id": np.repeat([t.task.task_id for t in trajectories], lengths),
+        "rollout": np.repeat([t.rollout for t in trajectories], lengths),
+        "turn": np.concatenate([np.arange(length) for length in lengths]),
+    }
     parts = []
     for name, credit in credits.items():
-        known = np.isfinite(credit)
-        columns = [step, task, rollout, turn, np.full(len(credit), name), credit]
-        arrays = [
-            pa.array(column[known], type=field.type)
-            for column, field in zip(columns, CREDITS, strict=True)
-        ]
-        parts.append(pa.Table.from_arrays(arrays, schema=CREDITS))
+        rows = pa.table({**turns, "method": [name] * len(credit), "credit": credit})
+        parts.append(rows.cast(CREDITS).filter(np.isfinite(credit)))
     return pa.concat_tables(parts) if parts else CREDITS.empty_table()
 
 
@@ -127,10 +118,9 @@ def _gallery(
     known = np.ones(rollouts.lengths.sum(), dtype=bool)
     for credit in credits.values():
         known &= np.isfinite(credit)
-    edges = np.cumsum([0, *rollouts.lengths])
-    complete = [bool(known[a:b].all()) for a, b in pairwise(edges)]
-    picked = figures.pick(
-        rollouts.lengths.tolist(), rollouts.sums("return"), rollouts.groups, complete
-    )
+    parts = np.split(known, np.cumsum(rollouts.lengths)[:-1])
+    complete = [bool(part.all()) for part in parts]
+    returns = rollouts.sums("return")
+    picked = figures.pick(rollouts.lengths.tolist(), returns, rollouts.groups, complete)
     table = figures.gallery_table(picked, rollouts.trajectories, rollouts.steps, credits)
     return figures.gallery(table, {name: labels[name] for name in credits})

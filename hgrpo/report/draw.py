@@ -61,15 +61,8 @@ def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
     index = []
     for drawing in drawn:
         save(drawing, folder)
-        index.append(
-            {
-                "name": drawing.name,
-                "section": drawing.section,
-                "title": drawing.title,
-                "caption": drawing.caption,
-                "alt": drawing.alt,
-            }
-        )
+        texts = {key: text for key, text in vars(drawing).items() if isinstance(text, str)}
+        index.append(texts)
     (folder / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n")
     return index
 

@@ -10,6 +10,7 @@ import pandas as pd
 import yaml
 
 from hgrpo.evaluation.comparison import Comparison
+from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report import words
 from hgrpo.report.arms import Arms
 from hgrpo.report.draw import read_index
@@ -131,9 +132,7 @@ def _families(comparison: Comparison, arms: Arms) -> list[dict]:
         if not len(table):
             continue
         first = table.iloc[0]
-        baseline = arms.label(first["baseline"])
-        if first["baseline"] == arms.untrained:
-            baseline += f", {words.temperature_name(first['baseline_temperature'])}"
+        baseline = words.opponent(arms, first["baseline"], first["baseline_temperature"])
         tests = comparison.mcnemar
         tests = tests[tests["baseline"] == first["baseline"]]
         rows = [
@@ -156,7 +155,7 @@ def _compared(row, arms: Arms, limit: float) -> dict:
             row.upper,
             limit,
             arms[row.method].colour,
-            row.verdict in words.DECIDED,
+            row.verdict in DECIDED,
         ),
     }
 

@@ -1,7 +1,7 @@
 """The look of every figure, and writing it as SVG with the same bytes every time."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
+from scipy.optimize import isotonic_regression
 
+from hgrpo.evaluation.statistics import DECIDED
+from hgrpo.report.arms import Arm
 from hgrpo.report.csv_file import write_csv
 
 # The page replaces these four by the colours of the reader's light or dark theme.
@@ -52,6 +55,8 @@ RC = {
     "ytick.labelcolor": INK,
     "grid.color": GRID,
     "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
     "figure.facecolor": PAPER,
     "lines.linewidth": 1.6,
     "figure.constrained_layout.use": True,
@@ -81,13 +86,19 @@ class Drawing:
 
 
 def canvas(
-    rows: int = 1, columns: int = 1, height: float = 3.2, **options: object
+    rows: int = 1, columns: int = 1, height: float = 3.2, grid: str = "y", **options: object
 ) -> tuple[Figure, np.ndarray]:
-    """A figure in this style, and its axes [rows, columns]; `height` is in inches."""
+    """A figure in this style, and its axes [rows, columns].
+
+    Args:
+        height: in inches.
+        grid: the axis with grid lines, "x" or "y"; "" draws none.
+        options: for `matplotlib.pyplot.subplots`.
+    """
     sns.set_theme(style="ticks", rc=RC)
     figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, **options)
-    for ax in axes.flat:
-        ax.grid(axis="y", linewidth=0.7)
+    for ax in axes.flat if grid else ():
+        ax.grid(axis=grid, linewidth=0.7)
         ax.set_axisbelow(True)
     return figure, axes
 
@@ -122,56 +133,76 @@ def whole_numbers(axis: matplotlib.axis.Axis) -> None:
     axis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
 
 
-def difference_rows(ax: Axes, labels: Sequence[str], title: str) -> None:
-    """Prepare axes for one horizontal interval per label, the first on top; zero is a line."""
-    ax.grid(False)
-    ax.grid(axis="x", linewidth=0.7)
+def interval_dots(
+    ax: Axes,
+    places: Sequence[float],
+    table: pd.DataFrame,
+    arm: Arm,
+    across: bool = False,
+    **look: object,
+) -> None:
+    """Draw an arm's success as dots with intervals.
+
+    Args:
+        places: where the dots stand on the other axis.
+        table: has columns success, lower and upper.
+        across: draw success along the horizontal axis.
+        look: for `Axes.errorbar`.
+    """
+    success = table["success"].to_numpy()
+    ends = np.abs(table[["lower", "upper"]].to_numpy().T - success)
+    look = {"fmt": arm.marker, "color": arm.colour, "markersize": 5, "elinewidth": 1} | look
+    if across:
+        ax.errorbar(success, places, xerr=ends, **look)
+    else:
+        ax.errorbar(places, success, yerr=ends, **look)
+
+
+def difference_intervals(
+    ax: Axes,
+    table: pd.DataFrame,
+    labels: Sequence[str],
+    said: Iterable[str],
+    looks: Iterable[tuple[str, str]],
+) -> None:
+    """Draw a horizontal interval for each row of a table, the first on top; zero is a line.
+
+    A decided verdict gives a filled point and bold text, any other a hollow point and grey text.
+
+    Args:
+        table: has columns difference, lower, upper (fractions, drawn as points) and verdict.
+        labels: left of each row.
+        said: text at the right edge of each row.
+        looks: colour and marker of each row.
+    """
     ax.axvline(0, color=INK, linewidth=1)
-    ax.set_title(title)
+    for y, (row, text, (colour, marker)) in enumerate(
+        zip(table.itertuples(), said, looks, strict=True)
+    ):
+        decided = row.verdict in DECIDED
+        fill = colour if decided else "none"
+        ax.plot([100 * row.lower, 100 * row.upper], [y, y], color=colour, linewidth=2)
+        ax.plot(100 * row.difference, y, marker, color=colour, markersize=7, markerfacecolor=fill)
+        _beside(
+            ax,
+            text,
+            y,
+            ("axes fraction", "data"),
+            color=INK if decided else MUTED,
+            fontweight="bold" if decided else "normal",
+        )
     ax.set_yticks(np.arange(len(labels)), labels)
     ax.set_ylim(len(labels) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.spines["left"].set_visible(False)
 
 
-def difference_interval(
-    ax: Axes,
-    y: int,
-    interval: tuple[float, float, float],
-    said: str,
-    decided: bool,
-    colour: str,
-    marker: str = "o",
-) -> None:
-    """Draw a difference with its interval in row `y`, and text at the right edge.
-
-    Args:
-        interval: lower end, difference and upper end, in points.
-        said: the text at the right edge.
-        decided: draw a filled point and bold text; otherwise a hollow point and grey text.
-    """
-    lower, difference, upper = interval
-    ax.plot([lower, upper], [y, y], color=colour, linewidth=2)
-    ax.plot(
-        difference,
-        y,
-        marker,
-        color=colour,
-        markersize=7,
-        markerfacecolor=colour if decided else "none",
-    )
-    ax.annotate(
-        said,
-        (1.0, y),
-        xycoords=("axes fraction", "data"),
-        xytext=(5, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=9,
-        fontweight="bold" if decided else "normal",
-        color=INK if decided else MUTED,
-        annotation_clip=False,
-    )
+def cell_rows(ax: Axes, labels: Sequence[str], fontsize: float) -> None:
+    """Prepare axes for a row of unit cells per label, the first on top, without ticks or frame."""
+    ax.set_yticks(np.arange(len(labels)) + 0.5, labels, fontsize=fontsize)
+    ax.set_ylim(len(labels), 0)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
 
 
 def wrap(label: str, width: int = 16) -> str:
@@ -233,40 +264,33 @@ def label_ends(
     wanted = sorted(ends, key=lambda end: end[2])
     heights = np.array([(y - low) / (high - low) for _, _, y, _ in wanted])
     sizes = gap * np.array([text.count("\n") + 1 for text, _, _, _ in wanted])
-    placed = _spread(heights, sizes)
-    for (text, _, _, colour), height in zip(wanted, placed, strict=True):
-        ax.annotate(
-            text,
-            (1.0, height),
-            xycoords="axes fraction",
-            xytext=(offset, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour,
-            fontsize=9,
-            annotation_clip=False,
-        )
+    for (text, _, _, colour), height in zip(wanted, _spread(heights, sizes), strict=True):
+        _beside(ax, text, height, "axes fraction", offset, color=colour)
 
 
-def _spread(heights: np.ndarray, sizes: np.ndarray | float) -> np.ndarray:
-    """Move sorted heights as little as possible so that boxes of these sizes do not overlap.
-
-    Touching boxes form a cluster, which stays centred on the wanted heights of its members.
-    """
-    sizes = np.broadcast_to(sizes, heights.shape)
-    clusters = [[height, size, [size]] for height, size in zip(heights, sizes, strict=True)]
-    merged = True
-    while merged:
-        merged = False
-        for i in range(len(clusters) - 1):
-            (low, m, lower), (high, n, upper) = clusters[i], clusters[i + 1]
-            if high - low < (m + n) / 2 - 1e-12:
-                clusters[i : i + 2] = [[(low * m + high * n) / (m + n), m + n, lower + upper]]
-                merged = True
-                break
-    return np.concatenate(
-        [
-            centre - total / 2 + np.cumsum(members) - np.array(members) / 2
-            for centre, total, members in clusters
-        ]
+def _beside(
+    ax: Axes,
+    text: str,
+    y: float,
+    coordinates: str | tuple[str, str],
+    offset: float = 5,
+    **look: object,
+) -> None:
+    """Write text at the right edge of the axes, `offset` points away from it."""
+    ax.annotate(
+        text,
+        (1.0, y),
+        xycoords=coordinates,
+        xytext=(offset, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=9,
+        annotation_clip=False,
+        **look,
     )
+
+
+def _spread(heights: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Move sorted heights as little as possible so that boxes of these sizes do not overlap."""
+    stacked = np.cumsum(sizes) - sizes / 2
+    return isotonic_regression(heights - stacked, weights=sizes).x + stacked

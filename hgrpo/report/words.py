@@ -12,9 +12,6 @@ from hgrpo.report.arms import Arms
 MINUS, SPACE, DASH = "\u2212", "\u00a0", "\u2013"
 MOST_NAMED = 5  # A headline names at most this many arms; the paragraphs name all.
 
-# Verdicts that tell methods apart.
-DECIDED = ("better", "worse")
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -48,6 +45,12 @@ def p_value(value: float) -> str:
 def temperature_name(temperature: float) -> str:
     """`greedy` or `T = 0.5`."""
     return "greedy" if temperature == 0 else f"T{SPACE}={SPACE}{temperature:g}"
+
+
+def opponent(arms: Arms, name: str, temperature: float) -> str:
+    """The label of a comparison's baseline: `flat GRPO`, or `SFT only, T = 0.5`."""
+    played = "" if arms[name].trained else f", {temperature_name(temperature)}"
+    return arms.label(name) + played
 
 
 def listing(names: list[str], last: str = "and") -> str:

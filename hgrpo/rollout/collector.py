@@ -3,14 +3,17 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hgrpo.agent.conversation import Conversation
 from hgrpo.envs.base import Observation, Task, TextEnv
 from hgrpo.errors import UserError
 from hgrpo.rollout.engine import Completion, Request, RolloutEngine
 from hgrpo.streams import key
 from hgrpo.trajectories.replay import play_again
 from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
+
+if TYPE_CHECKING:
+    from hgrpo.agent.conversation import Conversation
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Collector:
     def __init__(
         self,
         engine: RolloutEngine,
-        conversation: Conversation,
+        conversation: "Conversation",
         make_env: Callable[[], TextEnv],
         turn_cap: int,
         max_reply_tokens: int,

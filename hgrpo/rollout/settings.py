@@ -25,11 +25,6 @@ class EngineConfig(KindSection):
         return kinds.load(self.kind)
 
     @classmethod
-    def kinds(cls) -> list[str]:
-        """See `KindSection`."""
-        return kinds.known()
-
-    @classmethod
     def settings_model(cls, kind: str) -> type[Strict]:
         """See `KindSection`."""
         return kinds.load(kind).Settings
@@ -63,7 +58,7 @@ class EngineConfig(KindSection):
         section = handler.resolve_ref_schema(found)
         kind = section["properties"]["kind"]
         alternatives = []
-        for name in cls.kinds():
+        for name in kinds.known():
             own = handler.resolve_ref_schema(
                 handler(cls.settings_model(name).__pydantic_core_schema__)
             )

@@ -1,6 +1,7 @@
 """Build the tiny base model (tokenizer, weights, pretraining), or adopt a pretrained one."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,6 +64,12 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     if study.model.tiny is not None:
         return {"model": model, "env": study.env.model_dump(mode="json", include={"name"})}
     return {"model": model, "engine": {"kind": study.config.engine.kind}}
+
+
+def from_whole_study(given: Mapping, job: Job) -> dict:
+    """The settings in a resolved study, of whose environment only the name is read."""
+    env = given.get("env")
+    return {**given, "env": {"name": env.get("name")}} if isinstance(env, Mapping) else dict(given)
 
 
 def inputs(study: "Study", job: Job) -> dict:

@@ -144,7 +144,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the round, let every method credit it, compare, draw."""
-    from hgrpo.evaluation.shared_rollouts import computations, compute, groups_for, name_groups
+    from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute, groups_for
     from hgrpo.report.credit_tables import write
     from hgrpo.trajectories.played_groups import read_groups
     from hgrpo.trajectories.replay import add_fingerprints
@@ -161,7 +161,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         add_fingerprints(tqdm(trajectories, desc="states", unit="traj"), make_env)
 
     stored = read_groups(paths.rollouts, panel)
-    rollouts = name_groups(stored, job.seed, settings.stream, fingerprint)
+    rollouts = SharedRollouts(stored, job.seed, settings.stream, fingerprint)
     needs_policy = any(computed.declared.needs_policy for computed in plan)
     context = _context(settings, paths, make_env, needs_policy)
     for computed in plan:

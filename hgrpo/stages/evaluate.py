@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
 from tqdm import tqdm
 
 from hgrpo.archive import unpacked
@@ -29,6 +28,8 @@ from hgrpo.stages.sections import Env
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pandas as pd
 
     from hgrpo.agent.chat import ChatConversation
     from hgrpo.agent.conversation import Conversation
@@ -156,8 +157,10 @@ def _play(
     job: Job,
     paths: Paths,
     plan: "Sequence[tuple[str, Sequence[Task], float]]",
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     """One row per episode of each (panel, tasks, temperature) in `plan`."""
+    import pandas as pd
+
     from hgrpo.evaluation.evaluator import episode_row, play_panel
 
     env = settings.env

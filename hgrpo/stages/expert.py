@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from hgrpo.archive import unpacked
@@ -19,7 +17,6 @@ from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
-from hgrpo.evaluation.potential_and_reward import progress_and_reward
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import PANELS, TASKS
 from hgrpo.stages.job import Job
@@ -41,22 +38,6 @@ RESOURCES: dict[str, int] = {}
 ENV_USES = ("factory", "demonstrate", "demonstration_data_files", "ceiling", "informed")
 # A ceiling is compared with what the arms learn, so it is played where they are tested.
 _CEILING_PANEL, _CEILING_TASKS = "test", 1000
-
-
-_SCHEMA = pa.schema(
-    [
-        ("task_id", pa.string()),
-        ("content_hash", pa.string()),
-        ("task_type", pa.string()),
-        ("source", pa.string()),
-        ("goal", pa.string()),
-        ("observations", pa.list_(pa.string())),
-        ("actions", pa.list_(pa.string())),
-        ("success", pa.bool_()),
-        ("score", pa.float64()),
-        ("n_turns", pa.int32()),
-    ]
-)
 
 
 class Settings(Strict):
@@ -90,6 +71,8 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Play, and write the trajectories and a summary of how well they went."""
+    from hgrpo.evaluation.potential_and_reward import progress_and_reward
+
     began = time.perf_counter()
     env, environment = settings.env, load(settings.env.name)
     data_files = environment.demonstration_data_files(env)
@@ -124,8 +107,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         "skipped": dict(sorted(skipped.items())),
     } | provenance(job.code)
     with atomic_folder(paths.out) as out:
-        table = pa.Table.from_pylist(rows, schema=_SCHEMA)
-        pq.write_table(table, out / "trajectories.parquet", compression="zstd")
+        _write(rows, out / "trajectories.parquet")
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
         write_timing(out, began)
     _show_success("expert", summary["success"], env)
@@ -134,6 +116,28 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     _show_progress(summary["progress"])
     for reason, count in summary["skipped"].items():
         print(f"left out or noted: {count} ({reason})")
+
+
+def _write(rows: list[dict], path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(
+        [
+            ("task_id", pa.string()),
+            ("content_hash", pa.string()),
+            ("task_type", pa.string()),
+            ("source", pa.string()),
+            ("goal", pa.string()),
+            ("observations", pa.list_(pa.string())),
+            ("actions", pa.list_(pa.string())),
+            ("success", pa.bool_()),
+            ("score", pa.float64()),
+            ("n_turns", pa.int32()),
+        ]
+    )
+    table = pa.Table.from_pylist(rows, schema=schema)
+    pq.write_table(table, path, compression="zstd")
 
 
 def success(rows: list[dict], turn_cap: int) -> dict[str, dict]:

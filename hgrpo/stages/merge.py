@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from hgrpo.atomic import atomic_file
 from hgrpo.config.strict import Strict
-from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.stages import files
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import file
@@ -53,6 +52,8 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read, check, write."""
+    from hgrpo.evaluation.merge import merge_episodes
+
     frame = merge_episodes(paths.episodes, settings.methods)
     with atomic_file(paths.out) as path:
         frame.to_parquet(path, compression="zstd", index=False)

@@ -15,17 +15,17 @@ def chosen_study(
     arguments: Sequence[str],
     environment: Mapping[str, str],
 ) -> str:
-    """Name of the study that a command line asks for.
+    """The name of the study that a command line asks for.
 
     Args:
-        folder: of the studies' files.
-        configured: what `--config study=` says.
-        arguments: of the command; a target that is a study's name, or a file in its results,
-            chooses it.
-        environment: of the process; a job on another machine finds the study there.
+        folder: the folder of study files.
+        configured: the value of `--config study=`; None if it was not given.
+        arguments: of the command. A target chooses a study if it is the study's name or a file
+            among its results.
+        environment: of the process. A job on another machine reads the study's name from it.
 
     Raises:
-        UserError: two different studies are asked for.
+        UserError: the command asks for two studies.
     """
     known = {path.stem for path in Path(folder).glob("*.yaml")}
     asked = {

@@ -1,14 +1,14 @@
-"""The hash of the code that a job of a study really runs.
+"""The hash of the code that a job runs.
 
-Snakemake sees a stage as a shell command and knows nothing of the modules behind it. This hash
-covers the stage's module, the environment, engine and credit assigners that the study names, every
-hgrpo module that these import (also inside functions), and the data files of their packages.
+Snakemake sees only a stage's shell command, so it cannot notice an edit in a Python module. This
+hash covers the stage's module, the environment, engine and credit assigners that the study names,
+every hgrpo module that these import (also inside functions), and the data files in their packages.
 
 It leaves out what cannot change a result: comments, docstrings, formatting, imports for type
-checking, descriptions of settings, texts of errors, the functions that only plan a stage, and the
-capabilities of a plug-in that the stage does not use. Defaults in modules whose name ends in
-`settings` do not count either: a job gets every value with its settings, which are a param of their
-own.
+checking, descriptions of settings, texts of errors, functions that only plan a stage, and
+capabilities of a plug-in that the stage does not use. It also leaves out the defaults in modules
+whose name ends in `settings`: every value reaches the job in its settings, which Snakemake compares
+by themselves.
 """
 
 import ast
@@ -21,7 +21,7 @@ from hgrpo.credit import kinds as credit_kinds
 from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
-# What a stage's module says for planning. It reaches a job through its params and inputs.
+# Names in a stage's module that only plan. Their effect reaches a job as its params and inputs.
 _PLANS = {"from_study", "from_whole_study", "inputs", "outputs", "Paths"} | {
     "RESOURCES",
     "ENV_USES",
@@ -40,18 +40,18 @@ def code_version(
 
     Args:
         stage: one of `hgrpo.stages.order.STAGES`.
-        env: name of the environment; None if the stage does not use one.
-        engine: kind of the rollout engine; None likewise.
+        env: name of the environment; None if the stage uses none.
+        engine: kind of the rollout engine; None if the stage uses none.
         credit: kinds of the credit assigners that the job loads.
     """
     return _code_version(stage, env, engine, tuple(sorted(set(credit))))
 
 
 def code_of(stage: str, settings: Mapping) -> str:
-    """`code_version` for a stage's settings, as its --config holds them.
+    """`code_version` for a stage's settings, in the form in which --config holds them.
 
-    A section `env` names the environment and `engine` the engine. In the settings of a stage that
-    loads credit assigners, every section `credit` names one.
+    The section `env` names the environment, and `engine` names the engine. If the stage loads
+    credit assigners, every section `credit` names one.
     """
     env, engine = settings.get("env") or {}, settings.get("engine") or {}
     credit = _credit_kinds(settings) if "LOADS_CREDIT" in vars(load(stage)) else ()
@@ -80,7 +80,7 @@ def _code_version(stage: str, env: str | None, engine: str | None, credit: tuple
 def plug_ins(
     stage: str, env: str | None, engine: str | None, credit: Iterable[str]
 ) -> tuple[list[str], frozenset[str]]:
-    """The modules that a job starts from, and the capabilities that it uses of its plug-ins."""
+    """The modules that a job starts from, and the capabilities of plug-ins that it uses."""
     module = load(stage)
     env_uses, engine_uses = vars(module).get("ENV_USES", ()), vars(module).get("ENGINE_USES", ())
     for kind in credit:
@@ -96,15 +96,15 @@ def plug_ins(
 def contents(
     roots: Iterable[str], uses: frozenset[str] = frozenset(), package: Path = PACKAGE
 ) -> dict[str, bytes]:
-    """Module name or data file (relative to the package's parent) -> what of it counts.
+    """Module name or data file (relative to the package's parent) -> its content that counts.
 
     Args:
         roots: dotted names of the modules that a job starts from.
-        uses: capabilities that count of the plug-ins among the modules.
+        uses: capabilities of plug-ins that count; all others are left out.
         package: folder of the package.
     """
     modules = imported_modules(roots, uses, package)
-    found = {name: _content(name, uses, package) for name in modules}
+    found = {name: _content(name, _read_uses(name, uses, package), package) for name in modules}
     for name in modules:
         source = _source(name, package)
         if source.name == "__init__.py":
@@ -119,11 +119,11 @@ def imported_modules(
     package: Path = PACKAGE,
     lazy: bool = True,
 ) -> frozenset[str]:
-    """Modules of the package that a job runs: the roots, their parents and what they import.
+    """Modules of the package that a job runs: the roots, their parents and all they import.
 
     Args:
         roots, uses, package: as for `contents`.
-        lazy: follow imports written inside functions too.
+        lazy: also follow imports inside functions.
 
     Raises:
         FileNotFoundError: a module does not exist.
@@ -138,18 +138,33 @@ def imported_modules(
         found.add(name)
         if "." in name:
             waiting.append(name.rpartition(".")[0])
-        waiting += _imports(name, uses, package, lazy)
+        waiting += _imports(name, _read_uses(name, uses, package), package, lazy)
     return frozenset(found)
 
 
+@functools.cache
 def _source(module: str, package: Path) -> Path:
     folder = package.parent.joinpath(*module.split("."))
     return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
 
 
 @functools.cache
+def _may_hold_plug_in(module: str, package: Path) -> bool:
+    source = _source(module, package).read_bytes()
+    return any(base.encode() in source for base in _PLUGINS)
+
+
+def _read_uses(module: str, uses: frozenset[str], package: Path) -> frozenset[str]:
+    """The capabilities if the module may hold a plug-in; none otherwise.
+
+    Modules without a plug-in count alike for all stages, so each is parsed once.
+    """
+    return uses if _may_hold_plug_in(module, package) else frozenset()
+
+
+@functools.cache
 def _tree(module: str, uses: frozenset[str], package: Path) -> ast.Module:
-    """The syntax tree of a module without what does not count."""
+    """A module's syntax tree, reduced to what counts."""
     source = _source(module, package)
     tree = ast.parse(source.read_bytes(), filename=str(source))
     is_stage = module.startswith(f"{package.name}.stages.")
@@ -163,7 +178,7 @@ def _content(module: str, uses: frozenset[str], package: Path) -> bytes:
 
 
 class _Counted(ast.NodeTransformer):
-    """Takes out of a syntax tree what cannot change a result."""
+    """Removes from a syntax tree what cannot change a result."""
 
     def __init__(self, uses: frozenset[str], plans: set[str], holds_settings: bool):
         self._uses, self._plans, self._holds_settings = uses, plans, holds_settings
@@ -197,7 +212,7 @@ class _Counted(ast.NodeTransformer):
         return _WithoutText().visit(node)
 
     def _counts(self, item: ast.stmt) -> bool:
-        """Whether a statement of a plug-in's class is a capability in use, or private."""
+        """Whether a statement in a plug-in's class is private or a capability in use."""
         public = {name for name in _names(item) if not name.startswith("_")}
         return not public or bool(public & self._uses)
 
@@ -207,7 +222,7 @@ class _Counted(ast.NodeTransformer):
 
 
 def _without_default(item: ast.stmt) -> ast.stmt:
-    """A setting's declaration without its default; bounds and other checks stay."""
+    """A setting's declaration without its default; its bounds and checks stay."""
     if not isinstance(item, ast.AnnAssign) or "ClassVar" in ast.dump(item.annotation):
         return item
     if isinstance(item.value, ast.Call) and _called(item.value) == "Field":
@@ -225,7 +240,7 @@ def _called(call: ast.Call) -> str:
 
 
 class _WithoutText(ast.NodeTransformer):
-    """Empties the texts in a statement."""
+    """Empties every text in a statement."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         return ast.Constant("") if isinstance(node.value, str) else node
@@ -263,7 +278,7 @@ def _imports(module: str, uses: frozenset[str], package: Path, lazy: bool) -> li
 
 
 def _statements(tree: ast.AST, lazy: bool):
-    """Every node; without `lazy`, none of those inside functions."""
+    """Every node; without `lazy`, only nodes outside functions."""
     if lazy:
         yield from ast.walk(tree)
         return
@@ -274,19 +289,22 @@ def _statements(tree: ast.AST, lazy: bool):
         yield from _statements(child, lazy)
 
 
-def _data_files(folder: Path):
-    """Files of a package that are not Python, those of its subpackages left out."""
+@functools.cache
+def _data_files(folder: Path) -> list[Path]:
+    """Files of a package, without Python files and without its subpackages."""
+    found = []
     for path in sorted(folder.iterdir()):
         if path.is_dir() and path.name != "__pycache__" and not (path / "__init__.py").exists():
-            yield from _data_files(path)
+            found += _data_files(path)
         elif path.is_file() and path.suffix not in {".py", ".pyc"}:
-            yield path
+            found.append(path)
+    return found
 
 
 def _meaning(node: object) -> str:
     """A syntax tree as text, without positions and empty fields.
 
-    `ast.dump` would do, but its text differs between Python versions, and results outlive those.
+    The text of `ast.dump` differs between Python versions, and an upgrade should not rerun a study.
     """
     if isinstance(node, list):
         return "[" + ",".join(map(_meaning, node)) + "]"

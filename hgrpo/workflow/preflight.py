@@ -1,4 +1,4 @@
-"""What Snakemake can know to be missing before the first job runs."""
+"""Checks before the first job: the variables, packages, files and Slurm that jobs will need."""
 
 import subprocess
 from collections.abc import Collection, Iterable, Mapping
@@ -18,13 +18,13 @@ def check_jobs(
     elsewhere: bool,
     executor: str,
 ) -> None:
-    """Refuse to start jobs that would stop because something is missing.
+    """Refuse to start if a job would fail because something is missing.
 
     Args:
-        study: in hand.
+        study: the study to run.
         jobs: (stage, method or None) of each job to run.
         environment: variables of the process.
-        elsewhere: jobs run on machines with other files and packages, so neither is looked for.
+        elsewhere: jobs run on other machines, so files and packages here are not checked.
         executor: name of Snakemake's executor.
 
     Raises:
@@ -42,7 +42,7 @@ def check_jobs(
 
 
 def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables that a method's credit needs and that are not set -> what to say about each."""
+    """Unset variable that a method's credit needs -> the message about it."""
     if not method.train:
         return {}
     needed = method.credit.declared.environment_variables
@@ -50,7 +50,7 @@ def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> d
 
 
 def check_variables(methods: Iterable[MethodConfig], environment: Mapping[str, str]) -> None:
-    """Refuse to start rounds whose credit needs a variable that is not set, such as a judge's key.
+    """Refuse to start if credit needs a variable that is not set, such as a judge's key.
 
     Raises:
         UserError: naming method and variable.
@@ -62,15 +62,15 @@ def check_variables(methods: Iterable[MethodConfig], environment: Mapping[str, s
 
 @dataclass(frozen=True)
 class _UserPath:
-    """A path of the user's that a stage reads.
+    """A user's path that a stage reads.
 
     Attributes:
         stage: the stage.
-        key: the setting that gives the path.
-        path: as the setting gives it.
-        made: the stage makes what is missing, so that only its variables must be set.
-        holds: a file that must lie in the folder; "" if the path itself is enough.
-        hint: what else to say if nothing is there.
+        key: name of the setting with the path.
+        path: the setting's value.
+        made: the stage makes a missing file, so only the variables in the path are checked.
+        holds: a file that the folder must hold; "" to check only the path itself.
+        hint: what the message adds if the path does not exist.
     """
 
     stage: str
@@ -82,10 +82,11 @@ class _UserPath:
 
 
 def check_user_files(study: Study, stages: Collection[str]) -> None:
-    """Refuse to start stages that would not find the user's own files.
+    """Refuse to start if a stage would not find the user's own files.
 
     Raises:
-        UserError: naming config, key and path: a variable in it is not set, or nothing is there.
+        UserError: naming config, key and path: the path does not exist, or a variable in it is
+            not set.
     """
     for file in _user_paths(study):
         if file.stage in stages:
@@ -103,7 +104,7 @@ def _user_paths(study: Study) -> list[_UserPath]:
     model, name = study.model, f"model {study.config.model}"
     if model.path is not None:
         hint = "the folder of a Hugging Face model was expected, not a name on the hub"
-        # An empty folder would otherwise be noticed only after the old base is deleted.
+        # Without this check, an empty folder would only fail after the old base is deleted.
         paths.append(_UserPath("base", f"{name}: path", model.path, holds="config.json", hint=hint))
     if model.package is not None and model.package.wheel is not None:
         paths.append(_UserPath("base", f"{name}: wheel", model.package.wheel))
@@ -113,11 +114,11 @@ def _user_paths(study: Study) -> list[_UserPath]:
 def check_shareable(study: Study) -> None:
     """Refuse Snakemake's cache for a study that reads the user's own files.
 
-    The key of a cached result is made of commands, params and inputs. It does not see the content
-    of a folder outside the results.
+    Snakemake finds a cached result by its command, params and inputs, so it would not notice that
+    the user's files changed.
 
     Raises:
-        UserError: naming the setting that leads there.
+        UserError: naming the setting with the path.
     """
     files = environments.load(study.env.name).user_files(study.env)
     keys = [f"env {study.config.env}: {file.key}" for file in files]
@@ -128,13 +129,13 @@ def check_shareable(study: Study) -> None:
 
 
 def check_slurm(command: str = "sinfo") -> None:
-    """Refuse to submit jobs to a Slurm that does not answer.
+    """Refuse to submit jobs if Slurm does not answer.
 
     Args:
-        command: of Slurm, one that asks the controller.
+        command: a Slurm command that asks the controller.
 
     Raises:
-        UserError: with what it said.
+        UserError: with Slurm's message.
     """
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What the rules ask of the study in hand: settings, code hashes, files and resources."""
+"""What the rules ask of a study: settings, code hashes, files and resources."""
 
 import functools
 import hashlib
@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hgrpo.base_model.digest import source_digest
 from hgrpo.stages.files import episodes, fit_logs, round_files
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import load, resources_key
@@ -22,7 +21,7 @@ def as_json(settings: dict) -> str:
 
 
 class StudyRules:
-    """The rules' view of a study; every path lies below `root`, its folder of results."""
+    """The rules' view of a study; all paths start with `root`, the study's results folder."""
 
     def __init__(self, study: Study, root: str):
         self.study, self.root = study, root
@@ -30,7 +29,7 @@ class StudyRules:
         self.code = functools.cache(self._code)
 
     def _cfg(self, stage: str, method: str | None = None) -> str:
-        """A stage's settings as JSON: what it depends on, and nothing else."""
+        """A stage's settings as JSON: the part of the study that it depends on."""
         return as_json(load(stage).from_study(self.study, method))
 
     def _code(self, stage: str, method: str | None = None) -> str:
@@ -61,10 +60,10 @@ class StudyRules:
         return given
 
     def everything(self) -> list[str]:
-        """What a finished study has: a job that fails loses its files, however old the page is.
+        """Files of a finished study that its target asks for, from every stage.
 
-        Snakemake deletes a failed job's outputs. A newer report would hide that from it if the
-        target were the report alone.
+        Snakemake deletes the outputs of a failed job. If the target were the report alone, a report
+        that is newer than the job would hide the loss.
         """
         study = self.study
         single = ("study_config", "assets", "expert", "base", "sft", "merge", "figures", "report")
@@ -73,29 +72,34 @@ class StudyRules:
         return files + [f"{self.root}/{path}" for path in arms]
 
     def model_folder_digest(self) -> str | None:
-        """Digest of the user's model folder, so that another model in it is noticed.
+        """Digest of the user's model folder, so that a change of the model reruns the base stage.
 
-        None where the study builds its model or takes it out of a package.
+        None if the study builds its model or takes it from a package.
         """
         path = self.study.model.path
-        return source_digest(path, Path(self.root, "base")) if path is not None else None
+        if path is None:
+            return None
+        # Imported here: planning other studies does not need the packages that read weights.
+        from hgrpo.base_model.digest import source_digest
+
+        return source_digest(path, Path(self.root, "base"))
 
     def log(self, stage: str) -> str:
         """The log of a job."""
         return f"{self.root}/logs/{self._file(stage)}.log"
 
     def benchmark(self, stage: str) -> str:
-        """The benchmark of a job: its seconds and memory."""
+        """The benchmark file of a job, which holds its seconds and memory."""
         return f"{self.root}/benchmarks/{self._file(stage)}.jsonl"
 
     def _file(self, stage: str) -> str:
         return f"{stage}/{job_name(stage)}"
 
     def scratch(self, stage: str) -> Callable[[Mapping[str, str]], str]:
-        """A param function: where an unfinished job keeps its checkpoints.
+        """A param function: the folder for the checkpoints of an unfinished job.
 
-        It is no output, so that it survives a failure. Its name changes with settings and code, so
-        that an edited job cannot go on from it.
+        It is no output, because Snakemake would delete it when the job fails. Its name depends on
+        settings and code, so an edited job does not resume from old checkpoints.
         """
         folder = load(stage).FOLDER.removeprefix("rl/")
 
@@ -108,7 +112,7 @@ class StudyRules:
         return named
 
     def resources(self, stage: str) -> StageResources:
-        """What a job of the stage asks of the machine."""
+        """Memory, minutes, threads and GPUs of a job of the stage."""
         return self.study.config.resources.of(resources_key(stage))
 
     def _below_root(
@@ -128,17 +132,17 @@ def _flat(files: Mapping[str, str | list[str]]) -> list[str]:
 
 
 def job_name(stage: str) -> str:
-    """Name of a job's log and benchmark, with the wildcards of its folder."""
+    """Name of a job's log and benchmark; an arm's job has its wildcards in it."""
     folder = load(stage).FOLDER
     return ".".join(folder.split("/")[1:]) if "{" in folder else stage
 
 
 def results_folder(study: Study) -> Path:
-    """Folder of a study's results, from the project's folder."""
+    """A study's results folder, relative to the project."""
     return Path("results", study.config.name)
 
 
 def _job(wildcards: Mapping[str, str]) -> Job:
-    """The job that wildcards name; those that a stage does not have keep their defaults."""
+    """The job that wildcards name; absent wildcards keep the defaults of `Job`."""
     given = dict(wildcards.items())
     return Job(given.get("method", ""), int(given.get("seed", 0)), int(given.get("round", 0)))

@@ -83,7 +83,7 @@ def test_a_killed_snakemake_leaves_its_job_and_no_second_one_trains_beside_it(lo
     careless = checkout.snakemake(target, "--retries=0", "--set-resources=rl_round:gpu=0")
     printed = careless.stdout + careless.stderr
     assert careless.returncode != 0
-    assert "another process is running this round" in printed
+    assert "another process is running this job" in printed
     assert states(run_id(printed)) == ["FAILED"]
     assert states(killed) == ["RUNNING"]
     assert not (checkout.root / target).exists()

@@ -47,7 +47,7 @@ def test_a_judge_without_its_key_is_found_before_the_first_job(checkout, monkeyp
     before = {path: path.stat().st_mtime_ns for path in (checkout.root / "results").rglob("*")}
     done = checkout.snakemake(judged)
     assert done.returncode != 0
-    assert done.stderr.splitlines()[-1].startswith("error: LLMJudge: the key of its judge")
+    assert done.stderr.splitlines()[-1].startswith("error: LLMJudge: the key of the judge")
     assert {p: p.stat().st_mtime_ns for p in (checkout.root / "results").rglob("*")} == before
     # What needs no judge runs without a key, in the same study.
     summary = "results/grid/eval/flatGRPO/seed_11/round_1/summary.json"

@@ -54,7 +54,7 @@ def test_a_plan_names_what_an_edit_makes_run_and_is_held_against_it(checkout, pl
 
     done = checkout.snakemake()
     assert done.returncode == 0, done.stdout + done.stderr
-    assert plan("--check")[0].endswith("11 of the 11 jobs that it named have run")
+    assert plan("--check")[0].endswith("11 of its 11 jobs have run")
 
 
 LOST = "results/grid/rl/flatGRPO/seed_11/round_1/adapter/model.safetensors"
@@ -84,7 +84,7 @@ def test_mistakes_on_the_command_line_are_named(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for arguments, said in (
         (["--cores", "0"], "--cores: at least 1 was expected, not 0"),
-        (["--check", "study=nope"], "there is no plan of the study nope yet"),
+        (["--check", "study=nope"], "study nope has no plan yet"),
         (["--check", "study=../nope"], "study: not a study's name: '../nope'"),
     ):
         monkeypatch.setattr("sys.argv", ["plan", *arguments])

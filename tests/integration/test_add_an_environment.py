@@ -112,3 +112,66 @@ def test_the_report_shows_it(results):
     assert "A game of our own" in page
     assert "flat GRPO" in page and "GiGPO" in page
     assert "doors" in page
+
+
+LEARNT = '''
+"""Credit of a position: the mean progress of the turns at it, learnt between the rounds."""
+
+import json
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from hgrpo.credit.base import CreditAssigner
+from hgrpo.credit.settings import CreditSettings
+from hgrpo.trajectories.store import read_turns
+
+
+class Settings(CreditSettings):
+    fits = True
+
+
+class PositionCredit(CreditAssigner):
+    def __init__(self, means):
+        self.means = means
+
+    def assign(self, group):
+        return [np.resize(self.means, len(t.turns)) for t in group.trajectories]
+
+
+def make(settings, context):
+    if context.fitted is None:
+        return PositionCredit(np.zeros(1))
+    return PositionCredit(load_file(context.fitted / "model.safetensors")["means"])
+
+
+def fit(settings, rounds, previous, seed, round, out, show):
+    tables = [read_turns(folder / "turns.parquet", ["turn", "progress"]) for folder in rounds]
+    turns = np.concatenate([table["turn"].to_numpy() for table in tables])
+    progress = np.concatenate([table["progress"].to_numpy() for table in tables])
+    means = np.array([progress[turns == t].mean() for t in range(turns.max() + 1)])
+    save_file({"means": means}, out / "model.safetensors")
+    (out / "model.json").write_text(json.dumps({"rounds": len(rounds)}))
+    row = {"epoch": 0, "validation_loss": 0.0}
+    (out / "train_log.json").write_text(json.dumps({"rows": [row], "elapsed_s": 0.0}))
+    return f"{len(means)} positions"
+'''
+METHOD = """
+name: Position
+credit: {kind: position}
+alpha: 0.5
+turn_norm: group
+"""
+
+
+def test_a_method_with_a_fit_between_rounds_is_one_file_and_one_config(checkout, results):
+    (checkout / "hgrpo/credit/position.py").write_text(LEARNT)
+    (checkout / "configs/methods/Position.yaml").write_text(METHOD)
+    chosen = ("study=doors", "methods=SFTOnly,flatGRPO,Position", "rounds=2")
+    run(checkout, "-m", "snakemake", "--cores", "2", "--quiet", "all", "--config", *chosen)
+    rounds = [results / f"rl/Position/seed_11/round_{number}" for number in (1, 2)]
+    first, second = (pd.read_parquet(folder / "turns.parquet") for folder in rounds)
+    assert (first["credit"] == 0).all()
+    learnt = first.groupby("turn")["progress"].mean()
+    assert second["credit"].tolist() == learnt[second["turn"] % len(learnt)].tolist()
+    assert "Position" in (results / "report/report.html").read_text()

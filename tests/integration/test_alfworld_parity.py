@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,11 @@ from places import SHARED
 
 from hgrpo.envs.alfworld.gamefile import list_games, load_compiled, native_potential, read_game
 from hgrpo.envs.alfworld.generator import generate, write
-from hgrpo.envs.alfworld.grammar import Each, Listing, RuleCall, parse_symbols
+from hgrpo.envs.alfworld.grammar import Each, RuleCall, parse_symbols
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.parity import (
+    GameReport,
     Mismatch,
-    Tally,
     check_games,
     compare_walk,
     older_language,
@@ -40,8 +41,8 @@ def need(folder: Path) -> Path:
 def check(folders: list[Path], steps: int) -> None:
     compared = 0
     for report in check_games(folders, steps, stock_steps=0, seed=1, workers=2):
-        assert report.tally.mismatches == []
-        compared += report.tally.steps
+        assert report.mismatches == []
+        compared += report.steps
     # Each game is played in both languages.
     assert compared >= 2 * steps * len(folders)
 
@@ -116,26 +117,26 @@ VARIANTS = {
 }  # fmt: skip
 
 
-def walk(data: dict, seeds=(1, 2), steps=150) -> Tally:
+def walk(data: dict, seeds=(1, 2), steps=150) -> GameReport:
     from hgrpo.envs.alfworld.oracle import memoised
     from hgrpo.envs.alfworld.textworld_engine import OfficialGame
 
-    tally = Tally()
+    report = GameReport("game")
     native = NativeGame(CompiledGame(data))
     with memoised():
         official = OfficialGame(data)
         for seed in seeds:
             commands = random_walk(native, random.Random(seed), steps)
-            compare_walk("game", f"seed {seed}", commands, official, native, tally)
-    return tally
+            compare_walk(f"seed {seed}", commands, official, native, report)
+    return report
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_unusual_grammars_and_domains(games, name):
     kind, *change = VARIANTS[name]
-    tally = walk(edited(games[kind], *change))
-    assert tally.mismatches == []
-    assert tally.steps == 300
+    report = walk(edited(games[kind], *change))
+    assert report.mismatches == []
+    assert report.steps == 300
 
 
 @pytest.mark.parametrize("facts", ["shared spots", "things in two places", "two spots"])
@@ -161,7 +162,7 @@ def test_the_memoised_engine_is_the_untouched_one(games):
     from hgrpo.envs.alfworld.textworld_engine import OfficialGame
 
     data = games["light"]
-    stock, tally = OfficialGame(data), Tally()
+    stock, report = OfficialGame(data), GameReport("game")
     with memoised():
         quick = OfficialGame(data)
     commands = list(data["walkthrough"])
@@ -171,20 +172,20 @@ def test_the_memoised_engine_is_the_untouched_one(games):
         found = [(quick.reset(), quick.admissible_commands())]
         found += [(quick.step(c), quick.admissible_commands()) for c in commands]
         native = NativeGame(CompiledGame(data))
-        compare_walk("game", "walkthrough", iter(commands), quick, native, tally)
+        compare_walk("walkthrough", commands, quick, native, report)
     assert found == expected
     assert stock.won and quick.won
-    assert (tally.steps, tally.mismatches) == (len(commands), [])
+    assert (report.steps, report.mismatches) == (len(commands), [])
 
 
 def test_a_difference_is_found_and_ends_the_walk(games):
     data = games["cool"]
     other = edited(data, "grammar", "You are not carrying", "You do not carry")
     one, two = NativeGame(CompiledGame(data)), NativeGame(CompiledGame(other))
-    tally = Tally()
-    compare_walk("game", "walk", iter(["look", "inventory", "look"]), one, two, tally)
-    assert tally.steps == 2
-    assert tally.mismatches == [
+    report = GameReport("game")
+    compare_walk("walk", ["look", "inventory", "look"], one, two, report)
+    assert report.steps == 2
+    assert report.mismatches == [
         Mismatch(
             "game",
             "walk",
@@ -252,9 +253,9 @@ def test_right_hand_sides_are_split_as_the_official_parser_does():
             return symbol
         if isinstance(symbol, RuleCall):
             return ("rule", symbol.name)
-        if isinstance(symbol, Listing):
-            return ("list", ours(symbol.each))
         assert isinstance(symbol, Each)
+        if symbol.listed:
+            return ("list", ours(replace(symbol, listed=False)))
         inner = symbol.expression
         text = ours(inner) if isinstance(inner, RuleCall) else "o.name"
         return ("each", text, max(len(symbol.query), 1))

@@ -11,6 +11,7 @@ import yaml
 from small_study import environment
 
 from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.base_model.folder import open_base
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.engine import Request, Sampling
@@ -47,22 +48,28 @@ def base(model, fetched, tmp_path_factory):
     return root / "base"
 
 
-def test_the_base_is_plain(base):
-    summary = json.loads((base / "summary.json").read_text())
+@pytest.fixture(scope="module")
+def opened(base):
+    """The base with its companions unpacked, as models are loaded from it."""
+    return open_base(base)
+
+
+def test_the_base_is_plain(opened):
+    summary = json.loads((opened / "summary.json").read_text())
     assert summary["parameters"] == 134_515_008
     assert summary["vocabulary"] == 49_152
     assert summary["bytes"] < 2 * summary["parameters"] + 100_000
-    config = json.loads((base / "config.json").read_text())
+    config = json.loads((opened / "config.json").read_text())
     assert config["model_type"] == "llama"
     assert "quantization_config" not in config
 
 
 @pytest.mark.parametrize("system", [None, "One command.\n", "12  34"])
-def test_turn_by_turn_is_what_transformers_makes_of_the_whole(base, system):
+def test_turn_by_turn_is_what_transformers_makes_of_the_whole(opened, system):
     from transformers import AutoTokenizer
 
-    whole = AutoTokenizer.from_pretrained(base, local_files_only=True)
-    conversation = conversation_for(base, system)
+    whole = AutoTokenizer.from_pretrained(opened, local_files_only=True)
+    conversation = conversation_for(opened, system)
     said = [] if system is None else [{"role": "system", "content": system}]
     ids = []
     for observation, reply in MESSAGES:
@@ -76,13 +83,13 @@ def test_turn_by_turn_is_what_transformers_makes_of_the_whole(base, system):
     assert ids + line_end == whole.apply_chat_template(said, return_dict=False)
 
 
-def test_digits_are_tokens_of_their_own(base):
-    tokenizer = conversation_for(base).tokenizer
+def test_digits_are_tokens_of_their_own(opened):
+    tokenizer = conversation_for(opened).tokenizer
     assert tokenizer.encode("door  12").tokens == ["door", "ĠĠ", "1", "2"]
 
 
-def test_it_knows_what_it_was_taught(base, model):
-    policy = load_policy(ModelConfig(**(model | {"system": None})), base)
+def test_it_knows_what_it_was_taught(opened, model):
+    policy = load_policy(ModelConfig(**(model | {"system": None})), opened)
     conversation = policy.conversation
     engine = TorchEngine(policy, 1, Sampling(0.0, 12), conversation.end_id)
     engine.load_weights(policy)

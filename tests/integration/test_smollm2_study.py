@@ -15,6 +15,7 @@ import yaml
 from project_copy import copy_project
 from safetensors.torch import load_file
 
+from hgrpo.base_model.folder import open_base
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
 from hgrpo.policy.settings import ModelConfig
@@ -66,7 +67,8 @@ def score(project, root):
 
     def of(which: str, rows: list[dict]) -> tuple[torch.Tensor, float]:
         """Log-probs of what was sampled in `rows`, and the largest logit."""
-        policy = load_policy(ModelConfig(**model), root / STUDY / "base", adapters[which])
+        base = open_base(root / STUDY / "base")
+        policy = load_policy(ModelConfig(**model), base, adapters[which])
         batch = make_batch([row["token_ids"] for row in rows], [row["spans"] for row in rows])
         with torch.no_grad():
             logits = sampled_logits(policy.causal_lm, batch)

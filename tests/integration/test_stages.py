@@ -15,13 +15,16 @@ import pytest
 from safetensors.torch import load_file, save_file
 from small_study import TRAINING, environment, make_study
 
+from hgrpo.archive import pack, unpacked
+from hgrpo.base_model.folder import open_base
+from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.learning.scratch import locked_scratch
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.trajectories.store import SEQUENCES, TURNS
 
-TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "total_elapsed_s"}
+TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "total_elapsed_s", "s"}
 
 
 @pytest.fixture(scope="module")
@@ -139,14 +142,18 @@ def test_kill_9_and_rerun_is_byte_identical(study, played, tmp_path, when):
 
 # The command with a checkpoint at every step: by default one is kept every 30 s.
 SFT_SAVING_EVERY_STEP = """
-from hgrpo.cli import entry, sft
-sft.SHORT_STEPS_S = 0.0
-entry.run(sft.main)
+from hgrpo.cli.stage import run_stage
+from hgrpo.stages import sft
+sft._SAVE_EVERY_S = 0.0
+run_stage(sft, "")
 """
 
 
 def test_kill_9_of_sft_and_rerun_is_byte_identical(study, tmp_path):
-    options = {"base": study.root / "base", "expert": study.root / "expert"}
+    sft = study.configs["sft"] | {"sft": study.configs["sft"]["sft"] | {"epochs": 0.2}}
+    options = {"config": sft, "base": study.root / "base", "expert": study.root / "expert"}
+    done = study.run("sft", **options, out=tmp_path / "whole")
+    assert done.returncode == 0, done.stderr
     options |= {"scratch": tmp_path / "scratch", "out": tmp_path / "sft"}
     words = study.command("sft", **options)
     words[1:3] = ["-c", SFT_SAVING_EVERY_STEP]
@@ -161,7 +168,7 @@ def test_kill_9_of_sft_and_rerun_is_byte_identical(study, tmp_path):
     assert not (tmp_path / "sft").exists()
     done = study.run("sft", **options)
     assert done.returncode == 0, done.stderr
-    assert outputs(tmp_path / "sft") == outputs(study.root / "sft")
+    assert outputs(tmp_path / "sft") == outputs(tmp_path / "whole")
     assert not any((tmp_path / "scratch").glob("*/*"))
 
 
@@ -277,7 +284,7 @@ def test_a_corrupted_adapter_is_named(study, tmp_path, damage):
         save_file(tensors, weights, metadata={"format": "pt"})
     model = ModelConfig(**study.configs["sft"]["model"])
     with pytest.raises(UserError, match=culprit):
-        load_policy(model, study.root / "base", adapter)
+        load_policy(model, open_base(study.root / "base"), adapter)
 
 
 @pytest.mark.parametrize("stage", ["rl_round", "evaluate"])
@@ -329,11 +336,14 @@ def test_a_changed_game_is_refused(study, tmp_path):
     assets = tmp_path / "assets"
     shutil.copytree(study.root / "assets", assets)
     panel = json.loads((assets / "panels.json").read_text())["validation"]
-    game = assets / panel[0]["path"] / "game.tw-pddl"
+    made = tmp_path / "made"
+    shutil.copytree(unpacked(assets / "tasks.tar"), made)
+    game = made / panel[0]["path"] / "game.tw-pddl"
     data = json.loads(game.read_text())
     place = re.search(r"\(inReceptacle \S+ \S+\)", data["pddl_problem"]).group()
     data["pddl_problem"] = data["pddl_problem"].replace(place, "")
     game.write_text(json.dumps(data))
+    pack(made, load("alfworld").task_files, assets / "tasks.tar")
     done = study.run("evaluate", **study.evaluation_options(tmp_path / "x", assets=assets))
     assert panel[0]["path"].split("/")[-1] in one_line_error(done)
 
@@ -342,9 +352,10 @@ def test_lora_on_a_pretrained_base(study, tmp_path):
     """The same stages with an adapter in PEFT's format; the tuned policy serves as the base."""
     base = tmp_path / "base"
     shutil.copytree(study.root / "sft/adapter", base)
-    shutil.copy(study.root / "base/tokenizer.json", base)
+    shutil.copy(open_base(study.root / "base") / "tokenizer.json", base)
     model = study.configs["sft"]["model"] | {"adapt": "lora"}
     sft = study.configs["sft"] | {"model": model}
+    sft["sft"] = sft["sft"] | {"epochs": 0.5}
     done = study.run(
         "sft",
         config=sft,
@@ -372,7 +383,7 @@ def test_a_second_process_on_the_same_round_is_refused(study, tmp_path):
 
 def test_demonstrations_that_the_model_cannot_read_are_refused(study, tmp_path):
     base = tmp_path / "base"
-    shutil.copytree(study.root / "base", base)
+    shutil.copytree(open_base(study.root / "base"), base)
     settings = json.loads((base / "config.json").read_text())
     (base / "config.json").write_text(json.dumps(settings | {"max_position_embeddings": 60}))
     out = tmp_path / "sft"

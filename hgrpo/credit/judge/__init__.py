@@ -1,16 +1,21 @@
 """LLMJudge: a language model, or the offline rubric, says which turns earned the return."""
 
+import os
 from typing import TYPE_CHECKING
 
 from hgrpo.credit.base import Context
-from hgrpo.credit.judge.settings import Settings
+from hgrpo.credit.judge import rubric
+from hgrpo.credit.judge.settings import SERVICE, Settings
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 
 if TYPE_CHECKING:
     from hgrpo.credit.judge.assigner import JudgeCredit
+    from hgrpo.credit.judge.protocol import Judge
 
 __all__ = ["Settings", "make"]
+
+CACHE_NAME = "judge.sqlite"
 
 
 def make(settings: Settings, context: Context) -> "JudgeCredit":
@@ -18,22 +23,51 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
 
     Packages that only judging needs are imported here, so that reading a study needs none.
 
-    Args:
-        settings: the method's `credit:` section without `kind`.
-        context: `cache_dir` (folder of judge.sqlite, shared by the study's jobs) and
-            `environment` (its name) are used.
+    It uses the context's `environment` and `cache_dir`, where judge.sqlite lies.
 
     Raises:
-        UserError: a package, the key, the environment's text or the cache's folder is missing,
-            or the cache cannot be opened.
+        UserError: a package, the key, the environment's text or rubric, or the cache's folder is
+            missing, or the cache cannot be opened.
     """
+    name, text = context.environment, load(context.environment).judge_text()
+    if settings.model == rubric.MODEL and text.score is None:
+        raise UserError(
+            f"environment {name!r} has no offline rubric: add `score` to JUDGE_TEXT in "
+            f"hgrpo/envs/{name}/judge.py, or name a language model in credit.model"
+        )
+    if context.cache_dir is None:
+        raise UserError("the judge needs a folder for its answers: --cache")
+    key = _key(settings)
     try:
-        from hgrpo.credit.judge.build import build_judge
+        from hgrpo.credit.judge.accounting import Account
+        from hgrpo.credit.judge.assigner import JudgeCredit
+        from hgrpo.credit.judge.cache import ScoreCache
+        from hgrpo.credit.judge.database import Database
 
-        return build_judge(settings, context, load(context.environment).judge_text())
+        database = Database(context.cache_dir / CACHE_NAME)
+        account = Account(settings, database)
+        if settings.base_url == SERVICE:
+            from hgrpo.credit.judge.rubric_judge import RubricJudge
+
+            judge: Judge = RubricJudge(text, account)
+        else:
+            from hgrpo.credit.judge.endpoint import EndpointJudge
+
+            judge = EndpointJudge(settings, key, account)
     except ModuleNotFoundError as error:
         if error.name not in {"openai", "tenacity"}:
             raise
         raise UserError(
             f"credit kind 'judge' needs the package {error.name!r}: pip install -e '.[judge]'"
         ) from None
+    return JudgeCredit(settings, name, text, ScoreCache(database), judge, account)
+
+
+def _key(settings: Settings) -> str:
+    """The key that the environment variable holds; "" if the judge needs none."""
+    key = ""
+    for name, complaint in settings.environment_variables.items():
+        key = os.environ.get(name, "").strip()
+        if not key:
+            raise UserError(complaint)
+    return key

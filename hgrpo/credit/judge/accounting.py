@@ -1,32 +1,29 @@
-"""Calls, tokens, dollars and failures of one process."""
+"""What a judge was asked and what that cost: counts of one process, and the study's caps."""
 
 import threading
-from collections import Counter
 from dataclasses import dataclass
 
+from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.failures import CALL_FAILURES, FALLBACKS, CallError
 from hgrpo.credit.judge.prompts import Prompt
 from hgrpo.credit.judge.settings import Settings
-from hgrpo.credit.judge.spend import Spend
 
-# Why a call failed. `rejected`: no retry would help (a prompt that is too long, for example).
-CALL_FAILURES = (
-    "rate_limit",
-    "quota",
-    "timeout",
-    "connection",
-    "server",
-    "rejected",
-    "malformed",
-    "wrong_length",
-    "out_of_range",
+_COUNTS = (
+    *("judged", "cache_hits", "calls", "retries", "input_tokens", "output_tokens"),
+    *("dollars", "dollars_unconfirmed", "fallbacks", "fallback_share"),
+    *(f"failed_{reason}" for reason in CALL_FAILURES),
+    *(f"fallback_{reason}" for reason in FALLBACKS),
 )
-# Why a trajectory got uniform credit: the failure of its last call, or a cap.
-FALLBACKS = (*CALL_FAILURES, "call_cap", "dollar_cap")
 
 # High estimates: English has more than 4 bytes a token, an entry of the answer about 12 tokens.
 _BYTES_PER_TOKEN = 3
 _TOKENS_PER_ENTRY = 32
 _TOKENS_AROUND = 64
+
+_HERE = "endpoint = :endpoint AND model = :model"
+_SET_ASIDE = f"""UPDATE spend SET calls = calls + 1, dollars = dollars + :aside WHERE {_HERE}
+  AND (:max_calls IS NULL OR calls < :max_calls)
+  AND (:max_dollars IS NULL OR dollars + :aside <= :max_dollars) RETURNING calls"""
 
 
 @dataclass(frozen=True)
@@ -43,94 +40,99 @@ def output_limit(prompt: Prompt, settings: Settings) -> int:
 
 
 class Account:
-    """Counts of one process; safe to use from several threads.
+    """Counts of one process, and the caps of one model at one address; safe for several threads.
 
     A call sets dollars aside before it starts, at a high estimate: 3 bytes a token of the prompt,
     and the longest answer. Its answer says what it cost, and replaces the estimate. A call without
     an answer may have been billed, so its estimate stays counted, as `dollars_unconfirmed`.
 
-    Args:
-        settings: the prices.
-        spend: of the whole study; holds the caps.
+    The caps hold for all jobs of a study. One statement checks them and changes the study's counts,
+    so parallel jobs cannot pass a cap together. What a killed job had set aside stays counted.
+
+    Raises:
+        UserError: the file cannot be used. The methods raise it too.
     """
 
-    def __init__(self, settings: Settings, spend: Spend):
+    def __init__(self, settings: Settings, database: Database):
         self._settings = settings
-        self._spend = spend
+        self._database = database
+        self._judge = {"endpoint": settings.base_url, "model": settings.model}
         self._lock = threading.Lock()
-        self.calls = 0
-        self.retries = 0
-        self.judged = 0
-        self.cache_hits = 0
-        self.tokens = Usage(0, 0)
-        self.dollars = 0.0
-        self.dollars_unconfirmed = 0.0
-        self.failures: Counter[str] = Counter()
-        self.fallbacks: Counter[str] = Counter()
+        self._counts: dict[str, float] = dict.fromkeys(_COUNTS, 0)
+        self._counts |= {"dollars": 0.0, "dollars_unconfirmed": 0.0}
+        database.execute(
+            "INSERT INTO spend VALUES (:endpoint, :model, 0, 0) ON CONFLICT DO NOTHING", self._judge
+        )
 
     def begin(self, prompt: Prompt, retry: bool) -> float:
         """Count a call before it starts, and return the dollars set aside for it.
 
         Raises:
-            CapError: the call would pass a cap of the study; it is not counted.
+            CallError: as `set_aside`.
         """
-        aside = self._estimate(prompt)
-        self._spend.set_aside(aside)
-        with self._lock:
-            self.calls += 1
-            self.retries += retry
+        size = sum(len(message["content"].encode()) for message in prompt.messages)
+        longest = Usage(size // _BYTES_PER_TOKEN, output_limit(prompt, self._settings))
+        aside = self._cost(longest)
+        self.set_aside(aside)
+        self.count(calls=1, retries=retry)
         return aside
 
     def answered(self, aside: float, usage: Usage | None) -> None:
         """Replace the estimate by the cost; without usage the estimate stays."""
         if usage is None:
-            with self._lock:
-                self.dollars_unconfirmed += aside
+            self.count(dollars_unconfirmed=aside)
             return
         dollars = self._cost(usage)
-        self._spend.settle(aside, dollars)
+        self.settle(aside, dollars)
+        self.count(
+            dollars=dollars, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens
+        )
+
+    def count(self, **amounts: float) -> None:
+        """Add to counts by their names in the report."""
         with self._lock:
-            self.dollars += dollars
-            self.tokens = Usage(
-                self.tokens.input_tokens + usage.input_tokens,
-                self.tokens.output_tokens + usage.output_tokens,
-            )
-
-    def refused(self, aside: float) -> None:
-        """Take the estimate back: a call that the server refuses costs nothing."""
-        self._spend.settle(aside, 0.0)
-
-    def failed(self, reason: str) -> None:
-        """Count a call without a judgement."""
-        with self._lock:
-            self.failures[reason] += 1
-
-    @property
-    def fallback_share(self) -> float:
-        """Share of the judged trajectories that got uniform credit; 0 if none was judged."""
-        return self.fallbacks.total() / self.judged if self.judged else 0.0
+            for name, amount in amounts.items():
+                self._counts[name] += amount
 
     def report(self) -> dict[str, float]:
         """All counts; the keys are the same every time."""
         with self._lock:
-            return {
-                "judged": self.judged,
-                "cache_hits": self.cache_hits,
-                "calls": self.calls,
-                "retries": self.retries,
-                "input_tokens": self.tokens.input_tokens,
-                "output_tokens": self.tokens.output_tokens,
-                "dollars": self.dollars,
-                "dollars_unconfirmed": self.dollars_unconfirmed,
-                "fallbacks": self.fallbacks.total(),
-                "fallback_share": self.fallback_share,
-                **{f"failed_{reason}": self.failures[reason] for reason in CALL_FAILURES},
-                **{f"fallback_{reason}": self.fallbacks[reason] for reason in FALLBACKS},
-            }
+            counts = dict(self._counts)
+        counts["fallback_share"] = counts["fallbacks"] / max(1, counts["judged"])
+        return counts
 
-    def _estimate(self, prompt: Prompt) -> float:
-        size = sum(len(message["content"].encode()) for message in prompt.messages)
-        return self._cost(Usage(size // _BYTES_PER_TOKEN, output_limit(prompt, self._settings)))
+    def set_aside(self, dollars: float) -> None:
+        """Count a call and an estimate of its price for the study.
+
+        Raises:
+            CallError: the call would pass a cap (`call_cap` or `dollar_cap`); it is not counted.
+        """
+        caps = {"max_calls": self._settings.max_calls, "max_dollars": self._settings.max_dollars}
+        if self._database.execute(_SET_ASIDE, {"aside": dollars} | self._judge | caps):
+            return
+        calls, spent = self.so_far()
+        full = caps["max_calls"] is not None and calls >= caps["max_calls"]
+        reason, cap = ("call_cap", "max_calls") if full else ("dollar_cap", "max_dollars")
+        raise CallError(
+            reason,
+            f"credit.{cap} {caps[cap]:g} leaves no room for another call: the study has made "
+            f"{calls} for {spent:.2f} dollars ({self._database.path}, table spend)",
+        )
+
+    def settle(self, aside: float, dollars: float) -> None:
+        """Replace the dollars set aside for a call by its cost; a refused call costs 0."""
+        if dollars != aside:
+            self._database.execute(
+                f"UPDATE spend SET dollars = dollars + (:dollars - :aside) WHERE {_HERE}",
+                {"dollars": dollars, "aside": aside} | self._judge,
+            )
+
+    def so_far(self) -> tuple[int, float]:
+        """The study's number of calls, and its dollars spent or set aside."""
+        (row,) = self._database.execute(
+            f"SELECT calls, dollars FROM spend WHERE {_HERE}", self._judge
+        )
+        return row
 
     def _cost(self, usage: Usage) -> float:
         prices = self._settings

@@ -8,13 +8,14 @@ import numpy as np
 
 from hgrpo.credit.base import CreditAssigner, Group
 from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.accounting import FALLBACKS, Account
+from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.cache import Question, ScoreCache
-from hgrpo.credit.judge.prompts import PROMPT_VERSION, Prompt, prompt
-from hgrpo.credit.judge.protocol import CallError, Judge, Judgement
+from hgrpo.credit.judge.failures import FALLBACKS, CallError
+from hgrpo.credit.judge.prompts import PROMPT_VERSION, prompt
+from hgrpo.credit.judge.protocol import Judge, Judgement
 from hgrpo.credit.judge.scores import credit
 from hgrpo.credit.judge.settings import Settings
-from hgrpo.credit.judge.text import JudgeText
+from hgrpo.envs.judge_text import JudgeText
 from hgrpo.errors import UserError
 
 
@@ -22,15 +23,8 @@ class JudgeCredit(CreditAssigner):
     """Turn credit from a judge's scores.
 
     Trajectories without turns are not judged. A trajectory without a judgement gets uniform credit
-    (see `scores.credit`), counted by reason.
-
-    Args:
-        settings: the model to ask, and how scores become credit.
-        environment: its name.
-        text: what a judge must know about the environment.
-        cache: asked first; keeps every new judgement.
-        judge: asked for what the cache does not hold.
-        account: counts calls, tokens, dollars and fallbacks.
+    (see `scores.credit`), counted by reason. The judge is asked only for what the cache does not
+    hold, and the cache keeps every new judgement.
     """
 
     def __init__(
@@ -55,7 +49,7 @@ class JudgeCredit(CreditAssigner):
             self._version += f"+rubric-{text.rubric_version}"
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Credit of every turn: K float64 arrays of [T_k].
+        """Credit of every turn: K float64 arrays [T_k].
 
         Raises:
             UserError: too many trajectories got no judgement, the server refuses the key or does
@@ -112,65 +106,51 @@ class JudgeCredit(CreditAssigner):
         ]
 
     def _answers(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
-        """Key -> answer. Equal questions are asked once; everything is counted."""
-        answers: dict[str, Judgement | CallError] = {}
-        unknown: dict[str, Question] = {}
-        for question in {question.key: question for question in questions}.values():
-            known = self._cache.get(question)
-            if known is None:
-                unknown[question.key] = question
-            else:
-                answers[question.key] = known
-        prompts = {key: self._prompt(question) for key, question in unknown.items()}
+        """Answers by the key of their question. Equal questions are asked once; all are counted."""
+        distinct = {question.key: question for question in questions}
+        known = {key: self._cache.get(question) for key, question in distinct.items()}
+        unknown = {key: distinct[key] for key, answer in known.items() if answer is None}
+        answers: dict[str, Judgement | CallError] = {**known}
+        prompts = {
+            key: prompt(self._environment, self._text.primer, asked.trajectories, asked.variant)
+            for key, asked in unknown.items()
+        }
         with closing(self._judge.ask_all(prompts)) as arriving:
             for key, answer in arriving:
                 if isinstance(answer, Judgement):
                     # Saved at once: a later crash must not lose what was paid for.
                     answer = self._cache.put(unknown[key], answer)
                 answers[key] = answer
-        self._check_limit(*self._count(questions, answers, set(unknown)))
+        self._count(questions, answers, set(unknown))
         return answers
-
-    def _prompt(self, question: Question) -> Prompt:
-        trajectories, variant = question.trajectories, question.variant
-        return prompt(self._environment, self._text.primer, trajectories, variant)
 
     def _count(
         self, questions: list[Question], answers: dict[str, Judgement | CallError], asked: set[str]
-    ) -> tuple[int, Counter[str]]:
+    ) -> None:
         """Count the answers.
 
-        Returns:
-            Number of trajectories to judge, and of those without a judgement by reason.
+        Raises:
+            UserError: the share of trajectories without a judgement, among all these, is above
+                `fallback_limit`.
         """
-        account, failed, judged = self._account, Counter(), 0
+        failed: Counter[str] = Counter()
+        judged = hits = 0
         for question in questions:
             answer, size = answers[question.key], len(question.trajectories)
             judged += size
             if isinstance(answer, CallError):
                 failed[answer.reason] += size
-                continue
-            if question.key in asked:
+            elif question.key in asked:
                 asked.remove(question.key)
             else:
-                account.cache_hits += size
-        account.judged += judged
-        account.fallbacks += failed
-        return judged, failed
-
-    def _check_limit(self, judged: int, failed: Counter[str]) -> None:
-        """Check the share of fallbacks among the trajectories that were asked about together.
-
-        Raises:
-            UserError: the share is above `fallback_limit`.
-        """
+                hits += size
+        fallbacks = {f"fallback_{reason}": count for reason, count in failed.items()}
+        self._account.count(judged=judged, cache_hits=hits, fallbacks=failed.total(), **fallbacks)
         limit = self._settings.fallback_limit
-        if failed.total() <= limit * judged:
-            return
-        counts = [(reason, failed[reason]) for reason in FALLBACKS]
-        reasons = ", ".join(f"{reason} {count}" for reason, count in counts if count)
-        raise UserError(
-            f"judge {self._settings.model} at {self._settings.base_url}: {failed.total()} of "
-            f"{judged} trajectories got no judgement ({reasons}): more than credit.fallback_limit "
-            f"{limit:g} allows"
-        )
+        if failed.total() > limit * judged:
+            reasons = ", ".join(f"{name} {failed[name]}" for name in FALLBACKS if failed[name])
+            raise UserError(
+                f"judge {self._settings.model} at {self._settings.base_url}: {failed.total()} of "
+                f"{judged} trajectories got no judgement ({reasons}): more than "
+                f"credit.fallback_limit {limit:g} allows"
+            )

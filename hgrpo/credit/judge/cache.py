@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.failures import CallError
 from hgrpo.credit.judge.protocol import Judgement
-from hgrpo.credit.judge.scores import ScoresError, check
+from hgrpo.credit.judge.scores import check
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.errors import UserError
 from hgrpo.trajectories.trajectory import Trajectory
@@ -43,18 +44,16 @@ class Question:
         """Number of turns of each trajectory."""
         return tuple(len(trajectory.turns) for trajectory in self.trajectories)
 
+    @property
+    def judge(self) -> tuple[object, ...]:
+        """Every field but the trajectories."""
+        name, variant, version = self.environment, self.variant, self.version
+        return name, variant, version, self.endpoint, self.model, float(self.temperature)
+
     @cached_property
     def key(self) -> str:
         """SHA-256 (hex) over every field, trajectories in full and in order."""
-        content = [
-            self.environment,
-            self.variant,
-            self.version,
-            self.endpoint,
-            self.model,
-            float(self.temperature),
-            [_content(trajectory) for trajectory in self.trajectories],
-        ]
+        content = [*self.judge, [_content(trajectory) for trajectory in self.trajectories]]
         return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()
 
 
@@ -75,7 +74,7 @@ class ScoreCache:
         try:
             scores = json.loads(text)
             check(scores, question.turns)
-        except (ValueError, TypeError, ScoresError):
+        except (ValueError, TypeError, CallError):
             raise UserError(
                 f"{self._database.path}: the row with key {question.key} holds no judgement; "
                 "delete it"
@@ -86,22 +85,12 @@ class ScoreCache:
         """Keep a judgement, and return the one in the cache: the first job's, if two jobs asked.
 
         Raises:
-            ScoresError: the scores do not fit the turns; nothing is kept.
+            CallError: the scores do not fit the turns; nothing is kept.
         """
         check(judgement.scores, question.turns)
-        values = (
-            question.key,
-            question.environment,
-            question.variant,
-            question.version,
-            question.endpoint,
-            question.model,
-            float(question.temperature),
-            judgement.answered_by,
-            json.dumps(judgement.scores),
-        )
         self._database.execute(
-            "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", values
+            "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (question.key, *question.judge, judgement.answered_by, json.dumps(judgement.scores)),
         )
         return self.get(question) or judgement
 

@@ -87,5 +87,5 @@ class Database:
 
 def _is_busy(error: BaseException) -> bool:
     busy = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-    # The low byte is the primary code; the rest refines it.
+    # An extended error code holds the primary code in its low byte.
     return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in busy

@@ -24,24 +24,16 @@ from tenacity import (
 )
 
 from hgrpo.credit.judge.accounting import Account, Usage, output_limit
+from hgrpo.credit.judge.failures import CALL_FAILURES, CallError
 from hgrpo.credit.judge.prompts import Prompt
-from hgrpo.credit.judge.protocol import Answers, CallError, Judgement
-from hgrpo.credit.judge.scores import ScoresError, parse
+from hgrpo.credit.judge.protocol import Answers, Judgement
+from hgrpo.credit.judge.scores import parse
 from hgrpo.credit.judge.settings import Settings
-from hgrpo.credit.judge.spend import CapError
 from hgrpo.errors import UserError
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_PAUSE_S = 60.0
-_RETRIED = {
-    "rate_limit",
-    "timeout",
-    "connection",
-    "server",
-    "malformed",
-    "wrong_length",
-    "out_of_range",
-}
+_RETRIED = {*CALL_FAILURES} - {"quota", "rejected"}
 _MISTAKES = {
     401: "the key was refused",
     403: "the key may not do this",
@@ -50,13 +42,7 @@ _MISTAKES = {
 
 
 class EndpointJudge:
-    """Sends prompts to one address and reads the scores in the answers; see `protocol.Judge`.
-
-    Args:
-        settings: model, address, time-out, retries, concurrency.
-        key: the API key; "" if the server needs none.
-        account: counts the calls and holds the study's caps.
-    """
+    """Sends prompts to one address and reads the scores in the answers; see `protocol.Judge`."""
 
     def __init__(self, settings: Settings, key: str, account: Account):
         self._settings = settings
@@ -99,12 +85,7 @@ class EndpointJudge:
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, prompt: Prompt) -> Judgement:
-        """The judgement of one prompt, after retries.
-
-        Raises:
-            CallError: a final refusal, a cap, or the failure of the last attempt.
-            UserError: the server refuses the key, or has no such model.
-        """
+        """The judgement of one prompt, after retries; raises the failure of the last attempt."""
         attempts = Retrying(
             stop=stop_after_attempt(self._settings.retries + 1),
             retry=retry_if_exception(_is_retried),
@@ -119,21 +100,16 @@ class EndpointJudge:
             raise CallError("connection", "the run is stopping")
         try:
             aside = self._account.begin(prompt, retry)
-        except CapError as cap:
-            failure = CallError(cap.reason, str(cap))
-            self._warn(failure)
-            raise failure from None
+        except CallError as cap:
+            self._warn(cap)
+            raise
         try:
-            completion = self._send(prompt, aside)
-            content = _content(completion)
-            return Judgement(parse(content, prompt.turns, prompt.variant), _model(completion))
-        except ScoresError as error:
-            failure = CallError(error.reason, str(error))
-        except CallError as error:
-            failure = error
-        self._account.failed(failure.reason)
-        self._warn(failure)
-        raise failure
+            content, model = _content_and_model(self._send(prompt, aside))
+            return Judgement(parse(content, prompt.turns, prompt.variant), model)
+        except CallError as failure:
+            self._account.count(**{f"failed_{failure.reason}": 1})
+            self._warn(failure)
+            raise
 
     def _send(self, prompt: Prompt, aside: float) -> object:
         """The server's answer, with its cost counted. Raises CallError or UserError."""
@@ -146,7 +122,7 @@ class EndpointJudge:
                 max_completion_tokens=output_limit(prompt, self._settings),
             )
         except openai.APIStatusError as error:
-            self._account.refused(aside)
+            self._account.settle(aside, 0.0)
             failure = self._refusal(error)
         except openai.APITimeoutError:
             self._account.answered(aside, None)
@@ -167,7 +143,7 @@ class EndpointJudge:
     def _refusal(self, error: openai.APIStatusError) -> CallError | UserError:
         status = error.status_code
         if status in _MISTAKES:
-            self._account.failed("rejected")
+            self._account.count(failed_rejected=1)
             return UserError(f"{self._judge}: {_MISTAKES[status]} (HTTP {status})")
         if status == 429:
             reason = "quota" if error.code == "insufficient_quota" else "rate_limit"
@@ -214,14 +190,16 @@ def _retry_after(error: openai.APIStatusError) -> float:
 
 
 # The client does not validate answers, and returns a string if the body was not JSON.
-def _content(completion: object) -> str:
+def _content_and_model(completion: object) -> tuple[str, str]:
     try:
-        content = completion.choices[0].message.content
+        content, model = completion.choices[0].message.content, completion.model
     except (AttributeError, IndexError, TypeError):
-        content = None
+        content = model = None
     if not isinstance(content, str):
-        raise ScoresError("malformed", "the answer has no text")
-    return content
+        raise CallError("malformed", "the answer has no text")
+    if not isinstance(model, str) or not model:
+        raise CallError("malformed", "the answer does not say which model gave it")
+    return content, model
 
 
 def _usage(completion: object) -> Usage | None:
@@ -230,13 +208,3 @@ def _usage(completion: object) -> Usage | None:
     except AttributeError:
         return None
     return Usage(*tokens) if all(type(n) is int and n >= 0 for n in tokens) else None
-
-
-def _model(completion: object) -> str:
-    try:
-        name = completion.model
-    except AttributeError:
-        name = None
-    if not isinstance(name, str) or not name:
-        raise ScoresError("malformed", "the answer does not say which model gave it")
-    return name

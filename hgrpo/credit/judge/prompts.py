@@ -34,14 +34,7 @@ _SCALE = (
 
 @dataclass(frozen=True)
 class Prompt:
-    """One call.
-
-    Attributes:
-        messages: what is sent, in OpenAI's form.
-        response_format: the form of the answer.
-        turns: number of turns of each trajectory shown.
-        variant: what the call shows.
-    """
+    """One call in OpenAI's form; `turns` are the numbers of turns of the trajectories shown."""
 
     messages: list[dict[str, str]]
     response_format: dict
@@ -57,14 +50,7 @@ class Prompt:
 def prompt(
     environment: str, primer: str, trajectories: Sequence[Trajectory], variant: Variant
 ) -> Prompt:
-    """The call that asks for the scores of trajectories of one task.
-
-    Args:
-        environment: its name.
-        primer: what the prompt says about the environment (`JudgeText.primer`).
-        trajectories: one, or all of a group; each with at least one turn.
-        variant: `trajectory` or `group`.
-    """
+    """The call that asks for the scores of trajectories of one task; each has a turn or more."""
     turns = tuple(len(trajectory.turns) for trajectory in trajectories)
     lines = [primer]
     if variant == "group":

@@ -4,6 +4,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from hgrpo.credit.judge.failures import CallError
 from hgrpo.credit.judge.prompts import Prompt
 from hgrpo.credit.judge.scores import Scores
 
@@ -14,20 +15,6 @@ class Judgement:
 
     scores: Scores
     answered_by: str
-
-
-class CallError(Exception):
-    """A call without a judgement.
-
-    Attributes:
-        reason: one of `accounting.FALLBACKS`.
-        retry_after: seconds the server asked to wait, or 0.
-    """
-
-    def __init__(self, reason: str, message: str = "", retry_after: float = 0.0):
-        super().__init__(message or reason)
-        self.reason = reason
-        self.retry_after = retry_after
 
 
 Answers = Generator[tuple[str, Judgement | CallError], None, None]

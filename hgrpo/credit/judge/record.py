@@ -3,9 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
-
-class RubricError(Exception):
-    """A prompt that the rubric cannot score."""
+from hgrpo.errors import UserError
 
 
 @dataclass
@@ -20,7 +18,7 @@ def read(message: str) -> tuple[str, str, list[Record]]:
     """Environment, goal and trajectories in a prompt's user message.
 
     Raises:
-        RubricError: the lines of JSON are not those that `prompts.prompt` writes.
+        UserError: the lines of JSON are not those that `prompts.prompt` writes.
     """
     try:
         lines = [json.loads(line) for line in message.split("\n") if line.startswith("{")]
@@ -37,7 +35,7 @@ def read(message: str) -> tuple[str, str, list[Record]]:
         if not isinstance(environment, str) or not isinstance(goal, str):
             raise TypeError
     except (ValueError, KeyError, IndexError, TypeError):
-        raise RubricError("the message is not a judge's prompt") from None
+        raise UserError("the message is not a judge's prompt") from None
     if not records or not all(record.turns for record in records):
-        raise RubricError("the message shows no turn to score")
+        raise UserError("the message shows no turn to score")
     return environment, goal, records

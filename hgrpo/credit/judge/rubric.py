@@ -8,25 +8,22 @@ import json
 import math
 from collections.abc import Sequence
 
-from hgrpo.credit.judge.record import Record, RubricError
-from hgrpo.credit.judge.text import JudgeText
+from hgrpo.credit.judge.record import Record
+from hgrpo.envs.judge_text import JudgeText
+from hgrpo.errors import UserError
 
 MODEL = "offline-rubric"
 _BYTES_PER_TOKEN = 4
 
 
 def judge(text: JudgeText, goal: str, records: Sequence[Record]) -> list[list[float]]:
-    """Scores of every turn of every trajectory.
-
-    Args:
-        text: the environment's.
-        goal, records: as `record.read` finds them in a prompt.
+    """Scores of every turn of every trajectory that `record.read` finds in a prompt.
 
     Raises:
-        RubricError: the environment has no rubric.
+        UserError: the environment has no rubric.
     """
     if text.score is None:
-        raise RubricError("this environment has no offline rubric")
+        raise UserError("this environment has no offline rubric")
     return [text.score(goal, record.turns, record.completed) for record in records]
 
 

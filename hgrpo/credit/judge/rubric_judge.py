@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.accounting import Account, Usage
+from hgrpo.credit.judge.failures import CallError
 from hgrpo.credit.judge.prompts import Prompt
-from hgrpo.credit.judge.protocol import Answers, CallError, Judgement
+from hgrpo.credit.judge.protocol import Answers, Judgement
 from hgrpo.credit.judge.record import read
-from hgrpo.credit.judge.scores import ScoresError, check
-from hgrpo.credit.judge.spend import CapError
-from hgrpo.credit.judge.text import JudgeText
+from hgrpo.credit.judge.scores import check
+from hgrpo.envs.judge_text import JudgeText
 from hgrpo.errors import UserError
 
 
@@ -18,10 +18,6 @@ class RubricJudge:
 
     Calls and tokens are counted as those of a language model are, so that a study shows what a
     paid judge would have to read and write.
-
-    Args:
-        text: the environment's rules.
-        account: counts the calls and holds the study's caps.
     """
 
     def __init__(self, text: JudgeText, account: Account):
@@ -37,8 +33,8 @@ class RubricJudge:
         for name, prompt in prompts.items():
             try:
                 yield name, self._ask(prompt)
-            except CapError as cap:
-                yield name, CallError(cap.reason, str(cap))
+            except CallError as cap:
+                yield name, cap
 
     def _ask(self, prompt: Prompt) -> Judgement:
         aside = self._account.begin(prompt, retry=False)
@@ -46,7 +42,7 @@ class RubricJudge:
         scores = rubric.judge(self._text, goal, records)
         try:
             check(scores, prompt.turns)
-        except ScoresError as error:
+        except CallError as error:
             raise UserError(
                 f"the offline rubric of environment {environment!r}: {error}; see `score` in "
                 f"hgrpo/envs/{environment}/judge.py"

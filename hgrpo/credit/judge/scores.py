@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hgrpo.credit.judge.failures import CallError
 from hgrpo.credit.judge.settings import Normalisation, Variant
 
 LOWEST, HIGHEST = 0.0, 10.0
@@ -15,34 +16,22 @@ Scores = list[list[float]]
 """Raw scores in 0..10: one list per trajectory shown, one number per turn."""
 
 
-class ScoresError(Exception):
-    """An answer that is not a judgement.
-
-    Attributes:
-        reason: "malformed" (not JSON of the requested form), "wrong_length" (not exactly one entry
-            for every turn) or "out_of_range" (a score outside 0..10).
-    """
-
-    def __init__(self, reason: str, message: str):
-        super().__init__(message)
-        self.reason = reason
-
-
 def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
     """The scores in an answer, in the order of the turns.
 
     Args:
         text: the answer, in the form of `prompts.answer_format`.
         turns: number of turns of each trajectory shown.
-        variant: `trajectory` (one trajectory) or `group`.
+        variant: what the call showed.
 
     Raises:
-        ScoresError: not exactly one finite score in 0..10 for each turn of each trajectory.
+        CallError: "malformed" (not JSON of the requested form), "wrong_length" (not exactly one
+            entry for every turn) or "out_of_range" (a score outside 0..10).
     """
     try:
         answer = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise ScoresError("malformed", "the answer is not JSON") from None
+        raise CallError("malformed", "the answer is not JSON") from None
     if variant == "trajectory":
         (length,) = turns
         return [_turns(_only(answer, "scores"), length)]
@@ -52,9 +41,9 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
 
 
 def check(scores: Scores, turns: Sequence[int]) -> None:
-    """Raise ScoresError unless there is one finite score in 0..10 for each turn."""
+    """Raise CallError unless there is one finite score in 0..10 for each turn."""
     if [len(row) for row in scores] != list(turns):
-        raise ScoresError("wrong_length", "not one score for every turn")
+        raise CallError("wrong_length", "not one score for every turn")
     for row in scores:
         for score in row:
             _in_range(score)
@@ -110,31 +99,31 @@ def _turns(entries: object, length: int) -> list[float]:
 def _by_index(entries: object, index: str, value: str, length: int) -> list:
     """Values of a list of {index, value} objects in order; the indices must be 0..length-1."""
     if not isinstance(entries, list):
-        raise ScoresError("malformed", f"no list of {index}s")
+        raise CallError("malformed", f"no list of {index}s")
     found = {}
     for entry in entries:
         if not isinstance(entry, dict) or entry.keys() != {index, value}:
-            raise ScoresError("malformed", f"an entry is not an object of {index} and {value}")
+            raise CallError("malformed", f"an entry is not an object of {index} and {value}")
         if type(entry[index]) is not int:
-            raise ScoresError("malformed", f"a {index} is not an integer")
+            raise CallError("malformed", f"a {index} is not an integer")
         found[entry[index]] = entry[value]
     if len(entries) != length or found.keys() != set(range(length)):
-        raise ScoresError("wrong_length", f"not exactly one entry for each of {length} {index}s")
+        raise CallError("wrong_length", f"not exactly one entry for each of {length} {index}s")
     return [found[i] for i in range(length)]
 
 
 def _only(answer: object, key: str) -> object:
     if not isinstance(answer, dict) or answer.keys() != {key}:
-        raise ScoresError("malformed", f"the answer is not an object of {key}")
+        raise CallError("malformed", f"the answer is not an object of {key}")
     return answer[key]
 
 
 def _in_range(score: object) -> float:
     # Exact types, because a bool is an int in Python.
     if type(score) not in {int, float}:
-        raise ScoresError("malformed", "a score is not a number")
+        raise CallError("malformed", "a score is not a number")
     if not LOWEST <= score <= HIGHEST:
-        raise ScoresError("out_of_range", "a score is not in 0..10")
+        raise CallError("out_of_range", "a score is not in 0..10")
     return float(score)
 
 

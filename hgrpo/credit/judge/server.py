@@ -1,18 +1,16 @@
 """The offline rubric behind HTTP, as an OpenAI-compatible chat endpoint."""
 
 import json
-import select
 import sys
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import get_args
-from urllib.parse import urlsplit
 
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.faults import FAULTS, FaultPlan
 from hgrpo.credit.judge.prompts import answer_format
-from hgrpo.credit.judge.record import RubricError, read
+from hgrpo.credit.judge.record import read
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
@@ -29,7 +27,6 @@ class JudgeServer(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], faults: FaultPlan):
         super().__init__(address, _Handler)
         self.faults = faults
-        self.stopping = threading.Event()
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
 
@@ -57,9 +54,9 @@ class JudgeServer(ThreadingHTTPServer):
 
 
 class RefusalError(Exception):
-    """A request whose answer is an error."""
+    """A request whose answer is an error; by default it is not a judge's."""
 
-    def __init__(self, status: int, code: str, message: str):
+    def __init__(self, message: str, status: int = 400, code: str = "invalid_request"):
         super().__init__(message)
         self.status = status
         self.code = code
@@ -72,24 +69,20 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1  # head and body in one packet
 
     def do_GET(self) -> None:
-        path = urlsplit(self.path).path
-        if path == "/stats":
+        if self.path == "/stats":
             self._send(200, self.server.stats())
-        elif path == "/v1/models":
-            model = {"id": rubric.MODEL, "object": "model", "created": 0, "owned_by": "hgrpo"}
-            self._send(200, {"object": "list", "data": [model]})
         else:
-            self._send(404, _error("not_found", f"no such path: {path}"))
+            self._refuse(RefusalError(f"no such path: {self.path}", 404, "not_found"))
 
     def do_POST(self) -> None:
         try:
             body = self._body()
-            if urlsplit(self.path).path != "/v1/chat/completions":
-                raise RefusalError(404, "not_found", f"no such path: {self.path}")
+            if self.path != "/v1/chat/completions":
+                raise RefusalError(f"no such path: {self.path}", 404, "not_found")
             self._complete(body)
         except RefusalError as refusal:
             self.server.count("refused")
-            self._send(refusal.status, _error(refusal.code, str(refusal)))
+            self._refuse(refusal)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: /stats has the counts, and a log could leak a key."""
@@ -98,19 +91,19 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _LARGEST_BODY:
             self.close_connection = True
-            raise RefusalError(413, "body", f"send a body of at most {_LARGEST_BODY} bytes")
+            raise RefusalError(f"send a body of at most {_LARGEST_BODY} bytes", 413, "body")
         return self.rfile.read(int(length))
 
     def _complete(self, body: bytes) -> None:
         fault = self.server.faults.draw(body)
+        if fault in {"rate-limit", "drop", "timeout"}:
+            self.server.count(fault)
         if fault == "rate-limit":
-            self.server.count(fault)
-            self._send(429, _error("rate_limit_exceeded", "slow down"))
+            self._refuse(RefusalError("slow down", 429, "rate_limit_exceeded"))
         elif fault in {"drop", "timeout"}:
-            self.server.count(fault)
             self.close_connection = True
             if fault == "timeout":
-                self._hold()
+                self.rfile.read(1)  # returns when the client hangs up
         else:
             completion = complete(body, fault)
             usage = completion["usage"]
@@ -121,11 +114,10 @@ class _Handler(BaseHTTPRequestHandler):
             )
             self._send(200, completion)
 
-    def _hold(self) -> None:
-        """Wait until the client hangs up, or the server ends."""
-        while not self.server.stopping.is_set():
-            if select.select([self.connection], [], [], 0.2)[0]:
-                return
+    def _refuse(self, refusal: RefusalError) -> None:
+        code = refusal.code
+        error = {"message": str(refusal), "type": code, "code": code, "param": None}
+        self._send(refusal.status, {"error": error})
 
     def _send(self, status: int, payload: dict) -> None:
         content = json.dumps(payload).encode()
@@ -144,24 +136,27 @@ def complete(body: bytes, fault: str | None = None) -> dict:
     """
     try:
         request = json.loads(body)
-        model = request["model"]
+        model, asked = request["model"], request["response_format"]
         message = next(m["content"] for m in request["messages"] if m["role"] == "user")
-        variant = _variant(request["response_format"])
         texts = [m["content"] for m in request["messages"]]
         prompt_tokens = rubric.count_tokens(*texts)
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
-        raise _invalid("a chat request with a response_format was expected") from None
+        raise RefusalError("a chat request with a response_format was expected") from None
     if model != rubric.MODEL:
-        raise RefusalError(
-            404, "model_not_found", f"only {rubric.MODEL!r} is served, not {model!r}"
-        )
+        said = f"only {rubric.MODEL!r} is served, not {model!r}"
+        raise RefusalError(said, 404, "model_not_found")
+    variant = next((known for known in get_args(Variant) if asked == answer_format(known)), None)
+    if variant is None:
+        raise RefusalError("response_format asks for another form than scores")
     try:
         environment, goal, records = read(message)
         scores = rubric.judge(load(environment).judge_text(), goal, records)
-    except (RubricError, UserError) as error:
-        raise _invalid(str(error)) from None
+    except UserError as error:
+        raise RefusalError(str(error)) from None
     if variant == "trajectory" and len(scores) != 1:
-        raise _invalid(f"response_format asks for one trajectory, the prompt shows {len(scores)}")
+        raise RefusalError(
+            f"response_format asks for one trajectory, the prompt shows {len(scores)}"
+        )
     if fault == "wrong-length":
         scores[-1].pop()
     content = rubric.answer(scores, variant)
@@ -182,18 +177,3 @@ def complete(body: bytes, fault: str | None = None) -> dict:
         ],
         "usage": used | {"total_tokens": sum(used.values())},
     }
-
-
-def _variant(asked: object) -> Variant:
-    for variant in get_args(Variant):
-        if asked == answer_format(variant):
-            return variant
-    raise _invalid("response_format asks for another form than scores")
-
-
-def _invalid(message: str) -> RefusalError:
-    return RefusalError(400, "invalid_request", message)
-
-
-def _error(code: str, message: str) -> dict:
-    return {"error": {"message": message, "type": code, "code": code, "param": None}}

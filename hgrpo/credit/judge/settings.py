@@ -106,7 +106,7 @@ class Settings(CreditSettings):
         if self.base_url == SERVICE or self.api_key_env is None:
             return {}
         return {
-            self.api_key_env: f"the key of its judge, {self.model} at {self.base_url}, is missing: "
+            self.api_key_env: f"the key of the judge {self.model} at {self.base_url} is missing: "
             f"set the environment variable {self.api_key_env} (or credit.api_key_env, null where "
             "no key is needed)"
         }

@@ -1,6 +1,7 @@
 """The assigner: turns a group into the final advantage of each turn."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -53,11 +54,11 @@ class StateGraphCredit(CreditAssigner):
         terms = self.settings.terms
         if not terms:
             return np.zeros(len(turns))
-        graphs = GroupGraphs(trajectories, turns, self.settings)
+        graph_of = graphs(trajectories, turns, self.settings)
         # The diagnostics are of one graph: that of the first term that looks at states.
-        main = graphs.of(next((term.key for term in terms if term.reads_graph), terms[0].key))
+        main = graph_of(next((term.key for term in terms if term.reads_graph), terms[0].key))
         parts = [
-            self._part(term, graphs.of(term.key) if term.reads_graph else main, turns, rollout)
+            self._part(term, graph_of(term.key) if term.reads_graph else main, turns, rollout)
             for term in terms
         ]
         step = mixed(parts, self.settings, turns)
@@ -71,30 +72,22 @@ class StateGraphCredit(CreditAssigner):
         return normalise(raw, graph, term)
 
 
-class GroupGraphs:
-    """The graphs of one group; each is built once, however many terms read it."""
+def graphs(
+    trajectories: Sequence[Trajectory], turns: Turns, settings: Settings
+) -> Callable[[Key], Graph]:
+    """A function from a key to its graph; it builds each graph once, however many terms use it."""
+    rules = settings.timeout, settings.failure
+    ends = observed_ends(turns, *rules)
+    ended = turns.rollout[ends].tolist()
 
-    def __init__(
-        self, trajectories: Sequence[Trajectory], turns: Turns, settings: Settings
-    ) -> None:
-        self._trajectories = trajectories
-        self._turns = turns
-        self._rules = settings.timeout, settings.failure
-        self._ends = observed_ends(turns, *self._rules)
-        self._states: dict[Key, np.ndarray] = {}
-        self._graphs: dict[Key, Graph] = {}
+    @cache
+    def without_history(key: Key) -> np.ndarray:
+        return states(trajectories, key, ended)
 
-    def of(self, key: Key) -> Graph:
-        """The graph whose states `key` tells apart."""
-        if key not in self._graphs:
-            state = with_history(self._state(key), self._turns, key, self._ends)
-            self._graphs[key] = build_graph(state, self._turns, *self._rules)
-        return self._graphs[key]
-
-    def _state(self, key: Key) -> np.ndarray:
-        """Integers [N + E], the states without their history."""
+    @cache
+    def graph_of(key: Key) -> Graph:
         bare = key.model_copy(update={"history": 0, "history_actions": False})
-        if bare not in self._states:
-            ended = self._turns.rollout[self._ends].tolist()
-            self._states[bare] = states(self._trajectories, bare, ended)
-        return self._states[bare]
+        state = with_history(without_history(bare), turns, key, ends)
+        return build_graph(state, turns, *rules)
+
+    return graph_of

@@ -1,4 +1,4 @@
-"""Sums and means over turns that share a number."""
+"""Sums and means over the turns of each bucket."""
 
 import numpy as np
 

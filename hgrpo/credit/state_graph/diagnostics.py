@@ -1,5 +1,6 @@
 """What the log says about credit: how many turns got any, how large it is, what it resembles."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,15 +34,12 @@ class Correlation:
 
 
 class Tally:
-    """Counts over groups."""
+    """Adds up what the log says about the groups since the last report."""
 
     def __init__(self, settings: Settings) -> None:
         self._weight = settings.trajectory.weight
         self._floors = any(term.floor is not None for term in settings.terms)
-        self._counts: dict[str, float] = dict.fromkeys(
-            ("turns", "nonzero", "single", "one_rollout", "floored", "pairs", "stochastic"), 0.0
-        )
-        self._size_of_step = self._size_of_rollout = 0.0
+        self._sums: Counter[str] = Counter()
         self._to_gigpo, self._to_grpo = Correlation(), Correlation()
 
     def add(
@@ -53,29 +51,30 @@ class Tally:
         gigpo: np.ndarray,
         grpo: np.ndarray,
     ) -> None:
-        """Count one group.
+        """Count one group of N turns.
 
         Args:
-            turns: N turns of the group.
+            turns: of the group.
             graph: of the first term that looks at states.
             parts: credit of each term.
             step: mixture of the terms [N].
             gigpo: step credit of GiGPO on the same graph [N].
             grpo: advantage of each turn's rollout [N].
         """
-        counts = self._counts
-        counts["turns"] += len(turns)
-        counts["nonzero"] += np.count_nonzero(step)
         visits = np.bincount(graph.state, minlength=graph.n_states)
-        counts["single"] += np.count_nonzero(visits == 1)
-        counts["one_rollout"] += visits[_one_rollout(turns, graph)].sum()
-        counts["floored"] += np.logical_or.reduce([part.floored for part in parts]).sum()
         first = np.unique(graph.transition[graph.counted], return_index=True)[1]
         ways = np.bincount(graph.pair[graph.counted][first], minlength=graph.n_pairs)
-        counts["pairs"] += graph.n_pairs
-        counts["stochastic"] += np.count_nonzero(ways > 1)
-        self._size_of_step += np.abs(step).sum()
-        self._size_of_rollout += self._weight * np.abs(grpo).sum()
+        self._sums.update(
+            turns=len(turns),
+            nonzero=np.count_nonzero(step),
+            single=np.count_nonzero(visits == 1),
+            one_rollout=visits[_one_rollout(turns, graph)].sum(),
+            floored=np.logical_or.reduce([part.floored for part in parts]).sum(),
+            pairs=graph.n_pairs,
+            stochastic=np.count_nonzero(ways > 1),
+            step=np.abs(step).sum(),
+            rollout=self._weight * np.abs(grpo).sum(),
+        )
         self._to_gigpo.add(step, gigpo)
         self._to_grpo.add(step, grpo)
 
@@ -91,26 +90,20 @@ class Tally:
         - `step_corr_gigpo`: Pearson correlation with GiGPO's step credit in the same states
         - `step_corr_grpo`: Pearson correlation with the trajectory's advantage
         """
-        counts = self._counts
-        if not counts["turns"]:
+        sums = self._sums
+        if not sums["turns"]:
             return {}
-        shares = {
-            "step_nonzero_share": counts["nonzero"] / counts["turns"],
-            "state_single_share": counts["single"] / counts["turns"],
-            "state_one_rollout_share": counts["one_rollout"] / counts["turns"],
-            "action_stochastic_share": counts["stochastic"] / counts["pairs"],
-        }
-        if self._floors:
-            shares["step_floored_share"] = counts["floored"] / counts["turns"]
-        ratios = {
-            "step_to_trajectory": self._size_of_step / self._size_of_rollout
-            if self._size_of_rollout
-            else None,
+        found = {
+            "step_nonzero_share": sums["nonzero"] / sums["turns"],
+            "state_single_share": sums["single"] / sums["turns"],
+            "state_one_rollout_share": sums["one_rollout"] / sums["turns"],
+            "action_stochastic_share": sums["stochastic"] / sums["pairs"],
+            "step_floored_share": sums["floored"] / sums["turns"] if self._floors else None,
+            "step_to_trajectory": sums["step"] / sums["rollout"] if sums["rollout"] else None,
             "step_corr_gigpo": self._to_gigpo.value(),
             "step_corr_grpo": self._to_grpo.value(),
         }
-        known = {name: value for name, value in ratios.items() if value is not None}
-        return {name: float(value) for name, value in (shares | known).items()}
+        return {name: float(value) for name, value in found.items() if value is not None}
 
 
 def _one_rollout(turns: Turns, graph: Graph) -> np.ndarray:

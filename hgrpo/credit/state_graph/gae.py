@@ -18,12 +18,8 @@ def extended(td: np.ndarray, graph: Graph, turns: Turns, mode: str, decay: float
     `instances` averages over occurrences; with values from the same counts every mean is 0, so
     nothing is added. `distinct` takes each (state, action, successor) once.
 
-    Args:
-        td: TD errors [N]; nan for a turn that is not counted, which adds nothing to others.
-        graph: of the same turns.
-        turns: N of them.
-        mode: `path`, `instances` or `distinct`.
-        decay: gamma * lambda.
+    TD errors are [N], nan for a turn that is not counted, which adds nothing to others. The decay
+    is gamma * lambda.
     """
     if mode == "path":
         return _path(td, turns, decay)

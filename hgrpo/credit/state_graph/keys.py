@@ -80,11 +80,8 @@ def clusters(texts: set[str], theta: float) -> dict[str, str]:
         matcher = SequenceMatcher(None, "", text, autojunk=False)
         for head in heads:
             matcher.set_seq1(head)
-            if (
-                matcher.real_quick_ratio() >= theta
-                and matcher.quick_ratio() >= theta
-                and matcher.ratio() >= theta
-            ):
+            bounds = matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio
+            if all(ratio() >= theta for ratio in bounds):
                 result[text] = head
                 break
         else:
@@ -98,16 +95,16 @@ def with_history(
 ) -> np.ndarray:
     """Number states together with the `key.history` states before them.
 
-    A turn with fewer turns before it agrees only with turns that have exactly as many.
+    A turn with fewer earlier turns than that matches only turns with equally many.
 
     Args:
         state: int [N + E], the states of the turns, then those that the turns `ends` led into.
         turns: N of them.
-        key: how many states before count, and whether their actions do.
-        ends: int [E], last turns.
+        key: how many earlier states count, and whether their actions count too.
+        ends: int [E], last turns of rollouts.
 
     Returns:
-        Integers [N + E], equal where state and history are.
+        Integers [N + E], equal where state and history are both equal.
     """
     if key.history == 0:
         return state

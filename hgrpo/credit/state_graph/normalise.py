@@ -9,7 +9,7 @@ from hgrpo.credit.state_graph.graph import Graph
 from hgrpo.credit.state_graph.settings import Term
 
 EPS = 1e-6
-# Equal values differ by rounding; a deviation below this counts as 0.
+# Rounding makes equal values differ; a deviation below this counts as 0.
 ZERO = 1e-12
 # A single credit below this counts as 0, because the sign rule would turn rounding into 1.
 ZERO_SIGN = 1e-9
@@ -34,12 +34,7 @@ def normalise(raw: np.ndarray, graph: Graph, term: Term) -> Normalised:
     """Scale raw credits by the term's scope, std and gate.
 
     Statistics are over counted turns. Turns of a bucket with equal credits get exactly 0, and so
-    does a turn without others to compare with.
-
-    Args:
-        raw: credits [N], nan for a turn without any.
-        graph: of the same turns.
-        term: the settings.
+    does a turn without others to compare with. Raw credits are [N], nan for a turn without any.
     """
     defined = ~np.isnan(raw)
     raw = np.where(defined, raw, 0.0)

@@ -276,30 +276,23 @@ class Settings(CreditSettings):
                 )
 
     def _check_ends(self) -> None:
-        rules = [
-            f"{name}: {rule}"
-            for name, rule in (("timeout", self.timeout), ("failure", self.failure))
-            if rule not in ("fail", "absorb")
-        ]
-        given = ", ".join(sorted({term.value for term in self.terms})) or "no terms"
-        for rule in rules:
-            if rule == "timeout: drop" and not self._values_in("bellman", "dist"):
-                raise ValueError(
-                    f"{rule} with value: {given}; only bellman and dist count transitions"
-                )
-            if rule == "timeout: clamp" and not self._values_in("bellman"):
-                raise ValueError(f"{rule} with value: {given}; only bellman backs values up")
-            if rule != "timeout: drop" and not any(term.reads_successors for term in self.terms):
-                raise ValueError(f"{rule} without a term that looks at where a turn led")
-            if rule != "timeout: clamp":
-                self._check_ways_out(rule)
-
-    def _values_in(self, *known: str) -> bool:
-        return bool(self.terms) and all(term.value in known for term in self.terms)
-
-    def _check_ways_out(self, rule: str) -> None:
-        """Refuse gamma 1 where a loop without a way out would leave the fixed point open."""
-        if any(term.value == "bellman" and term.gamma == 1 for term in self.terms):
+        """Refuse a rule for last turns that nothing reads, or that leaves a value undetermined."""
+        values = {term.value for term in self.terms}
+        given = ", ".join(sorted(values)) or "no terms"
+        if self.timeout == "drop" and not (values and values <= {"bellman", "dist"}):
             raise ValueError(
-                f"{rule} with gamma: 1.0: the value of a state without a way out is not determined"
+                f"timeout: drop with value: {given}; only bellman and dist count transitions"
             )
+        if self.timeout == "clamp" and values != {"bellman"}:
+            raise ValueError(f"timeout: clamp with value: {given}; only bellman backs values up")
+        reads = any(term.reads_successors for term in self.terms)
+        # With gamma 1, a loop without a way out has no single fixed point.
+        open_ended = any(term.value == "bellman" and term.gamma == 1 for term in self.terms)
+        for rule in (f"timeout: {self.timeout}", f"failure: {self.failure}"):
+            if rule.endswith(("observed", "clamp")) and not reads:
+                raise ValueError(f"{rule} without a term that looks at where a turn led")
+            if rule.endswith(("observed", "drop")) and open_ended:
+                raise ValueError(
+                    f"{rule} with gamma: 1.0: the value of a state without a way out is not "
+                    "determined"
+                )

@@ -22,13 +22,8 @@ def step_credit(
 
     It is nan for a turn whose successor is unknown, unless turns that it is pooled with have one.
 
-    Args:
-        term: which credit, and how it is pooled.
-        settings: scale, and what an inadmissible action costs.
-        turns: N of them.
-        graph: of the same turns.
-        values: of the term; None for `traj`, which needs none.
-        rollout: advantage of each turn's rollout [N]; read by `traj` alone.
+    Credit `traj` alone reads `rollout`, the advantage of each turn's rollout [N], and needs no
+    values.
     """
     own = term.credit == "traj"
     raw = rollout if own else _value_credit(term, settings, turns, graph, values)
@@ -64,10 +59,9 @@ def _value_credit(
             return scale * there - _penalty(settings, turns, "succ")
         case "dist_pow":
             return scale * there
-        case "logratio":
+        case _:
             floor = term.log_floor
             return np.log(np.maximum(there, floor)) - np.log(np.maximum(here, floor))
-    raise KeyError(term.credit)
 
 
 def _penalty(settings: Settings, turns: Turns, rule: str) -> np.ndarray:

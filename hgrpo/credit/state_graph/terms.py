@@ -18,11 +18,6 @@ def mixed(parts: Sequence[Normalised], settings: Settings, turns: Turns) -> np.n
     turn has as much history as its key asks for, and others to compare with. With `drop_zero` a
     term whose credit is exactly 0 counts as absent, as in HGPO's code. A turn without a present
     term gets 0.
-
-    Args:
-        parts: scaled credits [N], one part for each of the settings' terms.
-        settings: weights and rule.
-        turns: N of them.
     """
     total = np.zeros(len(turns))
     if settings.mixture == "sum":

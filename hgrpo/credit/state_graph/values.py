@@ -74,13 +74,7 @@ def bellman(
     gives K backups that start from the mean return, as in CRBC. A clamped state is worth 0 in every
     backup.
 
-    Args:
-        graph: S states and their transitions.
-        turns: N of them.
-        gamma: discount.
-        depth: number of backups, or "inf".
-        agg: order of the power mean, or "max".
-        mu: weight of a state's actions, see `Graph.shares`.
+    `mu` weighs a state's actions, see `Graph.shares`.
 
     Raises:
         RuntimeError: there is no single fixed point (gamma 1 and a state without a way out).

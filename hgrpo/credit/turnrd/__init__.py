@@ -1,5 +1,10 @@
-"""TurnRD: a learnt decomposition of the return over the turns, fitted between rounds."""
+"""TurnRD: a learnt decomposition of the return over the turns, fitted between rounds.
 
+`make` and `fit` import torch inside, because reading a study does not need it.
+"""
+
+import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,15 +12,19 @@ from typing import TYPE_CHECKING
 from hgrpo.credit import counterfactual
 from hgrpo.credit.base import Context, Progress
 from hgrpo.credit.turnrd.settings import Settings
+from hgrpo.errors import UserError
+from hgrpo.streams import key
 
 if TYPE_CHECKING:
     from hgrpo.credit.turnrd.assigner import TurnRDCredit
 
 __all__ = ["Settings", "fit", "make"]
 
+LOG = "train_log.json"
+
 
 def make(settings: Settings, context: Context) -> "TurnRDCredit":
-    """The assigner; torch is imported here, because reading a study does not need it."""
+    """The assigner."""
     from hgrpo.credit.turnrd.assigner import TurnRDCredit
 
     wanted = settings.counterfactual
@@ -32,7 +41,53 @@ def fit(
     out: Path,
     show: Progress,
 ) -> str:
-    """Fit the model on the rounds so far; see `after_round.fit_after_round`."""
-    from hgrpo.credit.turnrd.after_round import fit_after_round
+    """Fit on the rounds so far, as `hgrpo.credit.kinds` asks of a fit.
 
-    return fit_after_round(settings, rounds, previous, seed, round, out, show)
+    `previous` is read only with `fit.warm_start`. `show` is called with the number of epochs.
+
+    Raises:
+        UserError: rounds or the previous model cannot be used, or a loss is not finite.
+    """
+    from hgrpo.credit.turnrd.checkpoint import load_model, save_model
+    from hgrpo.credit.turnrd.fitting import NotFiniteError
+    from hgrpo.credit.turnrd.fitting import fit as fit_model
+    from hgrpo.credit.turnrd.model import build_model
+    from hgrpo.credit.turnrd.replay import read_replay
+
+    began = time.perf_counter()
+    rows = read_replay(rounds)
+    if settings.model.film and any(row.goal is None for row in rows):
+        raise UserError(f"{rounds[0]}: rounds without goal embeddings; film needs them")
+    width = rows[0].embeddings.shape[1]
+    if settings.fit.warm_start and previous:
+        model = load_model(previous, settings)
+        fitted = model.encoder.project.in_features
+        if fitted != width:
+            raise UserError(f"{previous}: a model for embeddings of width {fitted}, not {width}")
+    else:
+        model = build_model(settings.model, width, key("turnrd", seed, round) % 2**31)
+    advance = show(settings.fit.epochs + settings.fit.fresh_epochs, "epoch")
+
+    def epoch_done(row: dict) -> None:
+        advance(f"validation={row['validation_loss']:.4f}")
+
+    try:
+        log = fit_model(model, rows, settings.fit, seed, epoch_done)
+    except NotFiniteError as error:
+        raise UserError(f"{rounds[-1]}: TurnRD cannot be fitted: {error}") from None
+    best = min(log, key=lambda row: row["validation_loss"])
+    metrics = {
+        "n_trajectories": len(rows),
+        "rounds": sorted({row.round for row in rows}),
+        "epochs_run": sum(row["phase"] != "start" for row in log),
+        "best": best,
+    }
+    save_model(model, settings.model, width, metrics | model.measures(), out)
+    record = {"rows": log, "elapsed_s": time.perf_counter() - began}
+    (out / LOG).write_text(json.dumps(record, indent=1) + "\n")
+    correlation = best["return_corr"]
+    return (
+        f"turnrd {settings.model.version}: {len(rows)} trajectories, validation loss "
+        f"{log[0]['validation_loss']:.4f} -> {best['validation_loss']:.4f}, correlation with the "
+        f"return {'none' if correlation is None else f'{correlation:.2f}'}"
+    )

@@ -13,17 +13,15 @@ from hgrpo.credit.turnrd.checkpoint import load_model
 from hgrpo.credit.turnrd.diagnostics import alpha_diagnostics
 from hgrpo.credit.turnrd.embed import goal_embedding, turn_embeddings
 from hgrpo.credit.turnrd.model import TurnBatch
-from hgrpo.credit.turnrd.readout import alpha_return, projected_value, uniform, value_baseline
+from hgrpo.credit.turnrd.readout import read_out, uniform
 from hgrpo.credit.turnrd.settings import Settings
 
 
 class TurnRDCredit(CreditAssigner):
     """Reads credit out of a fitted model; without one, turns share the return equally.
 
-    Args:
-        settings: of the method.
-        context: its `fitted` folder holds the model of the previous round; None in the first.
-        targets: plays counterfactuals of every group; their verdicts teach the next fit.
+    The context's `fitted` folder holds the model of the previous round; it is None in the first.
+    `targets` plays counterfactuals of every group; their verdicts teach the next fit.
     """
 
     def __init__(
@@ -54,7 +52,7 @@ class TurnRDCredit(CreditAssigner):
             alpha = said.alpha[row, :length].double().numpy()
             values = None if said.values is None else said.values[row, :length].double().numpy()
             self._seen.append((alpha, np.array([turn.progress for turn in trajectory.turns])))
-            credits.append(self._read_out(alpha, values, trajectory.env_return))
+            credits.append(read_out(self._settings, alpha, values, trajectory.env_return))
         rows = iter(credits)
         return [next(rows) if t.turns else np.zeros(0) for t in group.trajectories]
 
@@ -67,17 +65,6 @@ class TurnRDCredit(CreditAssigner):
         if self._targets is not None:
             found |= self._targets.report()
         return found
-
-    def _read_out(
-        self, alpha: np.ndarray, values: np.ndarray | None, env_return: float
-    ) -> np.ndarray:
-        match self._settings.readout:
-            case "alpha_return":
-                return alpha_return(alpha, env_return)
-            case "projected_value":
-                return projected_value(values, env_return, self._settings.value_clip)
-            case _:
-                return value_baseline(alpha, values, env_return)
 
     def _embed(self, trajectories: Sequence) -> None:
         missing = [t for t in trajectories if t.turns[0].embedding is None]
@@ -101,9 +88,7 @@ class TurnRDCredit(CreditAssigner):
 
     def _batch(self, trajectories: Sequence) -> TurnBatch:
         # In float16, as rounds store them: stored rollouts get the credit they got when played.
-        return pad(
-            [np.stack([turn.embedding for turn in t.turns]).astype("f2") for t in trajectories],
-            [np.float16(t.goal_embedding) for t in trajectories]
-            if self._settings.model.film
-            else None,
-        )
+        turns = [np.stack([turn.embedding for turn in t.turns]).astype("f2") for t in trajectories]
+        if not self._settings.model.film:
+            return pad(turns, None)
+        return pad(turns, [np.float16(t.goal_embedding) for t in trajectories])

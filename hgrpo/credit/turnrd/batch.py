@@ -1,20 +1,22 @@
 """Trajectories as one padded batch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from hgrpo.credit.turnrd.model import TurnBatch
 
 
+def padded(rows: Iterable[np.ndarray]) -> Tensor:
+    """Rows [T_k, ...] of one type, padded with zeros on the right: [B, T, ...]."""
+    return pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True)
+
+
 def pad(turns: Sequence[np.ndarray], goals: Sequence[np.ndarray] | None) -> TurnBatch:
     """Right-padded batch of embeddings [T_k, D] and, if given, goals [D]; all float32."""
-    longest = max(len(rows) for rows in turns)
-    padded = torch.zeros(len(turns), longest, turns[0].shape[1])
-    mask = torch.zeros(len(turns), longest, dtype=torch.bool)
-    for row, embeddings in enumerate(turns):
-        padded[row, : len(embeddings)] = torch.from_numpy(np.asarray(embeddings, np.float32))
-        mask[row, : len(embeddings)] = True
+    mask = padded(np.ones(len(rows), bool) for rows in turns)
     stacked = None if goals is None else torch.from_numpy(np.stack(goals).astype(np.float32))
-    return TurnBatch(padded, mask, stacked)
+    return TurnBatch(padded(np.asarray(rows, np.float32) for rows in turns), mask, stacked)

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from safetensors.torch import save as serialise
 
@@ -36,14 +35,14 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
     card_path, weights_path = folder / CARD, folder / WEIGHTS
     try:
         card = json.loads(card_path.read_text())
-        weights = load_file(weights_path)
         check_checksum(weights_path)
+        weights = load_file(weights_path)
     except FileNotFoundError as error:
-        raise UserError(f"{error.filename}: missing; is {folder} a fitted TurnRD?") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        # The safetensors library does not fill in the name.
+        missing = error.filename or weights_path
+        raise UserError(f"{missing}: missing; is {folder} a fitted TurnRD?") from None
+    except ValueError as error:
         raise UserError(f"{card_path}: corrupted ({error})") from None
-    except SafetensorError as error:
-        raise UserError(f"{weights_path}: corrupted ({error})") from None
     fitted = ModelSettings(**card["settings"])
     if fitted != settings.model:
         raise UserError(f"{card_path}: the model was fitted with other settings than the method's")

@@ -21,15 +21,16 @@ def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[st
           both vary; absent if there are none
     """
     alphas = [alpha for alpha, _ in pairs]
-    found = {
-        "alpha_mean": float(np.mean([alpha.mean() for alpha in alphas])),
-        "alpha_var": float(np.mean([alpha.var() for alpha in alphas])),
-        "alpha_max": float(np.mean([alpha.max() for alpha in alphas])),
-        "alpha_entropy": float(np.mean([entropy(alpha) for alpha in alphas])),
+    parts = {
+        "alpha_mean": [alpha.mean() for alpha in alphas],
+        "alpha_var": [alpha.var() for alpha in alphas],
+        "alpha_max": [alpha.max() for alpha in alphas],
+        "alpha_entropy": [entropy(alpha) for alpha in alphas],
+        "alpha_entropy_ratio": [
+            entropy(alpha) / np.log(len(alpha)) for alpha in alphas if len(alpha) > 1
+        ],
     }
-    ratios = [entropy(alpha) / np.log(len(alpha)) for alpha in alphas if len(alpha) > 1]
-    if ratios:
-        found["alpha_entropy_ratio"] = float(np.mean(ratios))
+    found = {name: float(np.mean(numbers)) for name, numbers in parts.items() if numbers}
     correlation = mean_correlation(pairs)
     if correlation is not None:
         found["alpha_progress_corr"] = correlation

@@ -43,8 +43,7 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
         batch = make_batch(
             [trajectories[i].token_ids for i in part], [[] for _ in part], policy.device
         )
-        decoded = policy.causal_lm.base_model(input_ids=batch.token_ids, use_cache=False)
-        hidden = decoded.last_hidden_state.float().cpu()
+        hidden = _hidden_states(policy, batch.token_ids).cpu()
         for row, index in enumerate(part):
             spans = [turn.span for turn in trajectories[index].turns]
             ranges = turn_ranges(spans, trajectories[index].token_ids, end_id)
@@ -57,5 +56,10 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
 def goal_embedding(policy: Policy, conversation: Conversation, goal: str) -> np.ndarray:
     """Mean hidden state, float32 [D], over the goal sentence read as a conversation's opening."""
     tokens = torch.tensor([conversation.opening(goal)], device=policy.device)
-    hidden = policy.causal_lm.base_model(input_ids=tokens, use_cache=False).last_hidden_state
-    return hidden[0].float().mean(0).cpu().numpy()
+    return _hidden_states(policy, tokens)[0].mean(0).cpu().numpy()
+
+
+def _hidden_states(policy: Policy, token_ids: torch.Tensor) -> torch.Tensor:
+    """The last layer's, float32 [B, T, D]."""
+    decoded = policy.causal_lm.base_model(input_ids=token_ids, use_cache=False)
+    return decoded.last_hidden_state.float()

@@ -1,7 +1,8 @@
 """Fits a TurnRD model on trajectories: the split, the epochs, early stopping, diagnostics."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -83,32 +84,23 @@ def loss_parts(
 ) -> dict[str, Tensor]:
     """The parts of the loss, weighted; their sum is minimised. A part of weight 0 is left out."""
     parts = {"return": ((said.returns - targets.returns) ** 2).mean()}
-    weighted: dict[str, tuple[float, Callable[[], Tensor]]] = {
-        "value": (
-            settings.value_weight,
-            lambda: losses.value_loss(said.values, targets.values, batch.mask),
-        ),
-        "rank": (
-            settings.rank_weight,
-            lambda: losses.rank_loss(said.returns, targets.returns, settings.rank_margin),
-        ),
-        "prior": (settings.prior_weight, lambda: losses.prior_loss(said.alpha, batch.mask)),
-        "entropy": (
-            settings.entropy_weight,
-            lambda: losses.entropy(said.alpha, batch.mask).mean(),
-        ),
-        "contrastive": (
-            settings.contrastive_weight,
-            lambda: losses.contrastive_loss(
-                said.hidden, targets.returns, batch.mask, settings.contrastive_temperature
-            ),
-        ),
-        "supervision": (
-            settings.supervision_weight,
-            lambda: losses.supervision_loss(said.alpha, targets.supervision, targets.drawn),
-        ),
-    }
-    return parts | {name: w * part() for name, (w, part) in weighted.items() if w}
+    if w := settings.value_weight:
+        parts["value"] = w * losses.value_loss(said.values, targets.values, batch.mask)
+    if w := settings.rank_weight:
+        parts["rank"] = w * losses.rank_loss(said.returns, targets.returns, settings.rank_margin)
+    if w := settings.prior_weight:
+        parts["prior"] = w * losses.prior_loss(said.alpha, batch.mask)
+    if w := settings.entropy_weight:
+        parts["entropy"] = w * losses.entropy(said.alpha, batch.mask).mean()
+    if w := settings.contrastive_weight:
+        parts["contrastive"] = w * losses.contrastive_loss(
+            said.hidden, targets.returns, batch.mask, settings.contrastive_temperature
+        )
+    if w := settings.supervision_weight:
+        parts["supervision"] = w * losses.supervision_loss(
+            said.alpha, targets.supervision, targets.drawn
+        )
+    return parts
 
 
 def fit(
@@ -194,11 +186,8 @@ def _epoch(
 ) -> dict[str, float]:
     """Train once on the rows, in order; return the mean loss and the means of its parts."""
     model.train()
-    sums: dict[str, float] = {}
-    for start in range(0, len(rows), settings.batch):
-        part = rows[start : start + settings.batch]
-        batch, targets = make_batch(part, settings)
-        parts = loss_parts(model(batch), batch, targets, settings)
+    totals: Counter[str] = Counter()
+    for part, _, parts in _batches(model, rows, settings):
         loss = sum(parts.values())
         if not torch.isfinite(loss):
             raise NotFiniteError("the loss is not finite; is the learning rate too high?")
@@ -208,9 +197,24 @@ def _epoch(
         optimiser.step()
         schedule.step()
         for name, value in parts.items():
-            sums[name] = sums.get(name, 0.0) + float(value.detach()) * len(part)
-    means = {f"train_{name}": total / len(rows) for name, total in sums.items()}
-    return {"train_loss": sum(means.values())} | means
+            totals[name] += value.item() * len(part)
+    return _mean_losses("train", totals, len(rows))
+
+
+def _batches(
+    model: TurnRD, rows: Sequence[ReplayRow], settings: FitSettings
+) -> Iterator[tuple[Sequence[ReplayRow], Decomposition, dict[str, Tensor]]]:
+    """Yield the rows of each batch, the model's output for them, and its losses."""
+    for start in range(0, len(rows), settings.batch):
+        part = rows[start : start + settings.batch]
+        batch, targets = make_batch(part, settings)
+        said = model(batch)
+        yield part, said, loss_parts(said, batch, targets, settings)
+
+
+def _mean_losses(phase: str, totals: Mapping[str, float], count: int) -> dict[str, float]:
+    means = {f"{phase}_{name}": total / count for name, total in totals.items()}
+    return {f"{phase}_loss": sum(means.values())} | means
 
 
 @torch.no_grad()
@@ -229,14 +233,11 @@ def evaluate(
         A correlation that is not defined is None.
     """
     model.eval()
-    sums: dict[str, float] = {}
+    totals: Counter[str] = Counter()
     predicted, alphas, taught = [], [], []
-    for start in range(0, len(rows), settings.batch):
-        part = rows[start : start + settings.batch]
-        batch, targets = make_batch(part, settings)
-        said = model(batch)
-        for name, value in loss_parts(said, batch, targets, settings).items():
-            sums[name] = sums.get(name, 0.0) + float(value) * len(part)
+    for part, said, parts in _batches(model, rows, settings):
+        for name, value in parts.items():
+            totals[name] += value.item() * len(part)
         predicted += said.returns.tolist()
         for index, row in enumerate(part):
             alpha = said.alpha[index, : len(row.progress)].double().numpy()
@@ -245,8 +246,7 @@ def evaluate(
             if target.any():
                 share = alpha[drawn] / max(alpha[drawn].sum(), np.finfo(np.float32).tiny)
                 taught.append((share, target[drawn]))
-    means = {f"validation_{name}": total / len(rows) for name, total in sums.items()}
-    found = {"validation_loss": sum(means.values())} | means | alpha_diagnostics(alphas)
+    found = _mean_losses("validation", totals, len(rows)) | alpha_diagnostics(alphas)
     returns = np.array([row.env_return for row in rows])
     found["return_corr"] = mean_correlation([(np.array(predicted), returns)])
     found["alpha_cf_corr"] = pooled_correlation(taught)

@@ -7,14 +7,9 @@ from torch import Tensor
 from hgrpo.credit.turnrd.model import masked_softmax
 
 
-def turn_mean(per_turn: Tensor, mask: Tensor) -> Tensor:
-    """Mean of per_turn [B, T] where mask [B, T] is True."""
-    return (per_turn * mask).sum() / mask.sum()
-
-
 def value_loss(values: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
-    """Mean squared error over turns; all arguments are [B, T]."""
-    return turn_mean((values - targets) ** 2, mask)
+    """Mean squared error over the turns where mask is True; all arguments are [B, T]."""
+    return ((values - targets) ** 2 * mask).sum() / mask.sum()
 
 
 def rank_loss(predicted: Tensor, returns: Tensor, margin: float) -> Tensor:
@@ -50,10 +45,8 @@ def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
     Alpha is divided by its sum over the drawn turns. So the loss moves weight between drawn turns
     and leaves their total alone. It is 0 if no trajectory has a target.
 
-    Args:
-        alpha: [B, T].
-        targets: [B, T], each row a distribution over its drawn turns, or all 0 for no target.
-        drawn: bool [B, T].
+    All arguments are [B, T]. A row of targets is a distribution over its drawn turns, or all 0 for
+    no target.
     """
     known = targets.sum(-1) > 0
     if not known.any():
@@ -75,11 +68,8 @@ def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature:
     https://arxiv.org/abs/2004.11362. The loss is 0 without a success, without a failure, or with
     fewer than two successful turns.
 
-    Args:
-        hidden: [B, T, H].
-        returns: [B].
-        mask: bool [B, T].
-        temperature: divides the cosine similarities.
+    hidden is [B, T, H], returns [B], mask bool [B, T]. The temperature divides the cosine
+    similarities.
     """
     turns = F.normalize(hidden[mask], dim=-1)
     good = (returns > 0)[:, None].expand_as(mask)[mask]

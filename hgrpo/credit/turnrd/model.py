@@ -92,10 +92,6 @@ class TurnRD(nn.Module):
 
     encoder: _Encoder
 
-    def forward(self, batch: TurnBatch) -> Decomposition:
-        """See `Decomposition`."""
-        raise NotImplementedError
-
     def measures(self) -> dict[str, float]:
         """Numbers about the weights for the log."""
         return {}

@@ -2,21 +2,31 @@
 
 import numpy as np
 
-
-def alpha_return(alpha: np.ndarray, env_return: float) -> np.ndarray:
-    """Shares of the return: alpha_t R, [T]; sums to R."""
-    return alpha * env_return
+from hgrpo.credit.turnrd.settings import Settings
 
 
-def projected_value(values: np.ndarray, env_return: float, clip: float) -> np.ndarray:
-    """Values clipped to +-clip and shifted by one constant so that they sum to R, [T]."""
-    clipped = np.clip(values, -clip, clip)
-    return clipped - (clipped.sum() - env_return) / len(values)
+def read_out(
+    settings: Settings, alpha: np.ndarray, values: np.ndarray | None, env_return: float
+) -> np.ndarray:
+    """Credit of the turns of a trajectory with return R, [T].
 
+    `alpha_return`: alpha_t R, which sums to R. `projected_value`: values clipped to +-value_clip
+    and shifted by one constant so that they sum to R. `value_baseline`: alpha_t R - V_t.
 
-def value_baseline(alpha: np.ndarray, values: np.ndarray, env_return: float) -> np.ndarray:
-    """Share of the return minus value: alpha_t R - V_t, [T]."""
-    return alpha * env_return - values
+    Args:
+        settings: the read-out.
+        alpha: weights of the turns, [T].
+        values: V_t, [T]; None for a model without values.
+        env_return: R.
+    """
+    match settings.readout:
+        case "alpha_return":
+            return alpha * env_return
+        case "projected_value":
+            clipped = np.clip(values, -settings.value_clip, settings.value_clip)
+            return clipped - (clipped.sum() - env_return) / len(values)
+        case _:
+            return alpha * env_return - values
 
 
 def uniform(length: int, env_return: float) -> np.ndarray:

@@ -71,16 +71,14 @@ def _read(folder: Path) -> Iterator[ReplayRow]:
             raise UserError(f"{where}: no embeddings; the round was not played for TurnRD")
         if not np.isfinite(embeddings).all():
             raise UserError(f"{where}: embeddings that are not finite")
-        own = turns_of.get(tuple(row[key] for key in store.KEY))
+        key = tuple(row[name] for name in store.KEY)
+        own = turns_of.get(key)
         if own is None or len(own) != length:
             raise UserError(f"{where}: {store.TURNS_FILE} does not have its {length} turns")
         goal = store.unpacked(row["goal_embedding"], 1, where)
         targets = own["target"].to_numpy(float)
         yield ReplayRow(
-            row["round"],
-            row["step"],
-            row["task_id"],
-            row["rollout"],
+            *key,
             embeddings,
             None if goal is None else goal[0],
             float(row["env_return"]),

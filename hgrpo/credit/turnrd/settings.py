@@ -49,13 +49,9 @@ class FitSettings(Strict):
     )
 
     @model_validator(mode="after")
-    def _fresh_goes_together(self) -> Self:
+    def _check(self) -> Self:
         if bool(self.fresh_rounds) != bool(self.fresh_epochs):
             raise ValueError("fresh_rounds and fresh_epochs go together: give both or neither")
-        return self
-
-    @model_validator(mode="after")
-    def _all_is_read(self) -> Self:
         discounts = self.value_weight > 0 and self.value_target == "discounted_return"
         refuse_unread(
             self,

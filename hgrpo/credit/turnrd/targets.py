@@ -1,4 +1,4 @@
-"""What TurnRD's losses compare with: returns, values, and verdicts of counterfactuals."""
+"""The targets of TurnRD's losses: returns, values, and verdicts of counterfactuals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hgrpo.credit.turnrd.batch import pad
+from hgrpo.credit.turnrd.batch import pad, padded
 from hgrpo.credit.turnrd.model import TurnBatch
 from hgrpo.credit.turnrd.replay import ReplayRow
 from hgrpo.credit.turnrd.settings import FitSettings
@@ -72,14 +72,7 @@ def make_batch(rows: Sequence[ReplayRow], settings: FitSettings) -> tuple[TurnBa
     goals = [row.goal for row in rows]
     known = None if any(goal is None for goal in goals) else goals
     batch = pad([row.embeddings for row in rows], known)
-    values, supervision = np.zeros((2, *batch.mask.shape), np.float32)
-    drawn = np.zeros(batch.mask.shape, bool)
-    for index, row in enumerate(rows):
-        length = len(row.progress)
-        values[index, :length] = value_targets(row, settings)
-        supervision[index, :length] = supervision_target(row)
-        drawn[index, :length] = drawn_turns(row)
     returns = torch.tensor([row.env_return for row in rows], dtype=torch.float32)
-    return batch, Targets(
-        returns, torch.from_numpy(values), torch.from_numpy(supervision), torch.from_numpy(drawn)
-    )
+    values = padded(value_targets(row, settings).astype(np.float32) for row in rows)
+    supervision = padded(supervision_target(row).astype(np.float32) for row in rows)
+    return batch, Targets(returns, values, supervision, padded(map(drawn_turns, rows)))

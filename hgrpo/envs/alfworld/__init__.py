@@ -11,7 +11,7 @@ from hgrpo.envs.base import Task, TextEnv
 from hgrpo.envs.environment import Environment, UserFile
 
 if TYPE_CHECKING:
-    from hgrpo.credit.judge.text import JudgeText
+    from hgrpo.envs.judge_text import JudgeText
 
 _ENTITY = r"[a-z]+ [0-9]+"
 
@@ -63,9 +63,11 @@ class Alfworld(Environment):
         return ceiling(settings, tasks, panel, seed)
 
     def task_data_files(self, settings: AlfworldSettings) -> list[dict]:
-        from hgrpo.envs.alfworld.assets import data_files
+        from hgrpo.config.user_path import user_path
+        from hgrpo.envs.alfworld.download import fetch_games
 
-        return data_files(settings)
+        games = settings.games
+        return fetch_games(user_path(games.folder, "games.folder")) if games.download else []
 
     def user_files(self, settings: AlfworldSettings) -> list[UserFile]:
         games = settings.games

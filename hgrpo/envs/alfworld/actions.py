@@ -1,23 +1,16 @@
 """Actions compiled over facts: which commands apply, what they change, and their texts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from hgrpo.envs.alfworld import pddl
 from hgrpo.envs.alfworld.effects import EffectCompiler
-from hgrpo.envs.alfworld.facts import Facts, Vocabulary, key_getter
-from hgrpo.envs.alfworld.grammar import (
-    ActionText,
-    Attribute,
-    Each,
-    FirstOf,
-    Listing,
-    Symbol,
-)
+from hgrpo.envs.alfworld.facts import Facts, key_getter
+from hgrpo.envs.alfworld.grammar import ActionText, Attribute, Each, RuleCall, Symbol
 from hgrpo.envs.alfworld.matching import Clause, FormulaCompiler, Frame, Step
 from hgrpo.envs.alfworld.text import NEGATION, TextCompiler
 
 Arguments = tuple[int, ...]
-# Most facts at the start of a predicate that counts as small.
+# A predicate is small if it starts with at most so many facts.
 _FEW = 8
 
 
@@ -28,12 +21,12 @@ class Action:
         fluent: names of the predicates that actions change.
 
     Attributes:
-        pattern: the template as literals and parameter positions; None if the command's text
+        conditions: number of changing predicates in the precondition.
+        pattern: the template as literal texts and parameter positions; None if the command's text
             depends on more than the arguments.
-        named: selects the arguments that the command's text depends on; unused if `pattern` is
-            None.
-        watches: indexes whose facts decide which arguments apply. They are the key of a cache of
-            those arguments; None if they hold too many facts for that.
+        named: picks the arguments that the command's text depends on, if there is a `pattern`.
+        watches: the indexes whose facts decide which arguments apply; None if these are too many
+            facts for the key of a cache.
     """
 
     def __init__(
@@ -42,16 +35,17 @@ class Action:
         self.name = schema.name
         self.schema = schema
         self.slots = writers.slots
-        names = [name.removeprefix("?") for name, _ in schema.parameters]
-        self.arity = len(names)
+        self.arity = len(schema.parameters)
         self.scope = {name: self.slots.variable(name) for name, _ in schema.parameters}
-        kinds = [kind for _, kind in schema.parameters]
-        placeholders = {key: i for i, key in enumerate(zip(names, kinds, strict=True))}
+        placeholders = {
+            (name.removeprefix("?"), kind): i for i, (name, kind) in enumerate(schema.parameters)
+        }
         self.command: Callable[..., str] = writers.symbols(text.template, placeholders)
         self.feedback: Callable[..., str] = writers.symbols(text.feedback, placeholders)
         self.pattern = _pattern(text.template, placeholders, fluent)
         self.named = key_getter(_mentioned(text.template, placeholders))
         self._reads = pddl.predicates(schema.precondition) & fluent
+        self.conditions = len(self._reads)
         self._found = self.slots.fresh()
 
     def finish(self, compiler: FormulaCompiler, effects: EffectCompiler) -> None:
@@ -69,16 +63,12 @@ class Action:
     def applicable(
         self, facts: Facts, frame: Frame, given: dict[int, int] | None = None
     ) -> list[Arguments]:
-        """Argument tuples that apply now, each once; `given` fixes template parameters."""
+        """Argument tuples that apply now, each once; `given` fixes some of them, by slot."""
         frame[self._found] = found = []
-        if given is None:
-            for step in self._all:
-                step(facts, frame)
-        else:
-            for slot, entity in given.items():
-                frame[slot] = entity
-            for step in self._some:
-                step(facts, frame)
+        for slot, entity in (given or {}).items():
+            frame[slot] = entity
+        for step in self._all if given is None else self._some:
+            step(facts, frame)
         return list(dict.fromkeys(found)) if len(found) > 1 else found
 
     def _search(self, compiler: FormulaCompiler, bound: set[str]) -> list[Step]:
@@ -91,12 +81,19 @@ class Action:
         steps = []
         kinds = dict(self.schema.parameters)
         for clause in compiler.clauses(self.schema.precondition, self.scope, kinds):
-            idle = _idle_test(self.schema, clause, self.scope, compiler.vocabulary)
+            idle = _idle_test(self.schema, clause, self.scope)
             steps.append(compiler.run(clause, bound, _unless(idle, collect) if idle else collect))
         return steps
 
-    def parse(self, command: str, entities: dict[str, list[int]]) -> Iterator[dict[int, int]]:
-        """All readings of `command` by the template: slots, and the entities they name."""
+    def parse(
+        self, command: str, entities: dict[str, list[int]]
+    ) -> Iterable[dict[int, int] | None]:
+        """Every way to read `command` by the template, as entities by slot.
+
+        None stands for "any arguments": without a pattern, all must be tried.
+        """
+        if self.pattern is None:
+            return [None]
 
         def read(parts: tuple, at: int) -> Iterator[dict[int, int]]:
             if not parts:
@@ -130,57 +127,43 @@ def _pattern(
     variables = {name: slot for (name, _), slot in placeholders.items()}
     pattern: list[str | int] = []
     for symbol in template:
-        if isinstance(symbol, str):
-            pattern.append(symbol)
-            continue
-        each = symbol.each if isinstance(symbol, Listing) else symbol
-        if not isinstance(each, Each) or not isinstance(each.expression, FirstOf):
-            return None
-        attribute = _only_attribute(each.expression)
-        if attribute is None or attribute.variable not in variables:
-            return None
-        for literal in each.query:
-            changing = literal.predicate.removeprefix(NEGATION) in fluent
-            if changing or not set(literal.placeholders) <= set(placeholders):
+        match symbol:
+            case str():
+                pattern.append(symbol)
+            case Each(((Attribute(name, "name"),),), query) if name in variables and all(
+                literal.predicate.removeprefix(NEGATION) not in fluent
+                and set(literal.placeholders) <= set(placeholders)
+                for literal in query
+            ):
+                pattern.append(variables[name])
+            case _:
                 return None
-        pattern.append(variables[attribute.variable])
     return tuple(pattern)
 
 
 def _mentioned(
     template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int]
 ) -> tuple[int, ...]:
-    """Positions of the arguments that a template's expressions and queries read."""
+    """Positions of the arguments that the template's text depends on."""
     found: set[int] = set()
     variables = {name: slot for (name, _), slot in placeholders.items()}
     for symbol in template:
-        each = symbol.each if isinstance(symbol, Listing) else symbol
-        if isinstance(each, Each):
-            found |= {placeholders.get(p, -1) for lit in each.query for p in lit.placeholders}
-            if isinstance(each.expression, FirstOf):
-                parts = [part for concat in each.expression.alternatives for part in concat.parts]
+        if isinstance(symbol, Each):
+            found |= {placeholders.get(p, -1) for lit in symbol.query for p in lit.placeholders}
+            if not isinstance(symbol.expression, RuleCall):
+                parts = [part for alternative in symbol.expression for part in alternative]
                 names = [part.variable for part in parts if isinstance(part, Attribute)]
                 found |= {variables.get(name, -1) for name in names}
     return tuple(sorted(found - {-1}))
 
 
-def _only_attribute(expression: FirstOf) -> Attribute | None:
-    """The expression as an attribute such as `x.name`; None if it is anything else."""
-    parts = [part for alternative in expression.alternatives for part in alternative.parts]
-    simple = len(parts) == 1 and isinstance(parts[0], Attribute) and parts[0].attribute == "name"
-    return parts[0] if simple else None
-
-
-def _idle_test(
-    schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int], vocabulary: Vocabulary
-) -> Step | None:
+def _idle_test(schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int]) -> Step | None:
     """A test of whether an action changes nothing; None if it always changes something.
 
-    The planner's translator drops such operators, for example going to the place one is at. An
-    action changes nothing if each fact that it adds is a precondition and each fact that it deletes
-    is added again.
+    An action changes nothing if each fact that it adds is a precondition and each fact that it
+    deletes is added again, such as going to where one is. The planner's translator drops it.
     """
-    # For each effect, the pairs of slots whose equality makes it change nothing.
+    # For each effect: lists of slot pairs. It changes nothing if all pairs of one list are equal.
     ways: list[list[list[tuple[int, int]]]] = []
     added: dict[str, list[tuple[int, ...]]] = {}
     for effect in sorted(schema.effects, key=lambda effect: effect.negated):
@@ -192,18 +175,16 @@ def _idle_test(
             rivals = added.get(name, [])
         else:
             added.setdefault(name, []).append(fact)
-            number = vocabulary.predicate(name)
-            rivals = [rel.slots for rel, _ in clause.relations if rel.predicate == number]
+            rivals = [relation.slots for relation, other in clause.relations if other == name]
         if not rivals:
             return None
         ways.append(
             [[(a, b) for a, b in zip(fact, slots, strict=True) if a != b] for slots in rivals]
         )
-    if all(len(alternatives) == 1 and len(alternatives[0]) == 1 for alternatives in ways):
-        pairs = {frozenset(alternatives[0][0]) for alternatives in ways}
-        if len(pairs) == 1:
-            one, other = next(iter(pairs))
-            return lambda facts, frame: frame[one] == frame[other]
+    pairs = {frozenset(pair) for alternatives in ways for way in alternatives for pair in way}
+    if len(pairs) == 1 and all(map(all, ways)):
+        ((one, other),) = pairs
+        return lambda facts, frame: frame[one] == frame[other]
 
     def idle(facts: Facts, frame: Frame) -> bool:
         return all(

@@ -6,28 +6,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hgrpo.config.user_path import user_path
 from hgrpo.envs.alfworld import folder, generator
-from hgrpo.envs.alfworld.download import fetch_games
 from hgrpo.envs.alfworld.gamefile import compile_game, content_hash
 from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.settings import AlfworldSettings
+from hgrpo.envs.alfworld.vocabulary import PUT
 from hgrpo.envs.base import Task
-from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
-
-_LANGUAGE = {"move": '"move {o} to {r}"', "put": '"put {o} in/on {r}"'}
-
-
-def data_files(config: AlfworldSettings) -> list[dict]:
-    """The downloaded archives of the games; the panels hold the hash of each game.
-
-    Raises:
-        UserError: a download fails.
-    """
-    if not config.games.download:
-        return []
-    return fetch_games(user_path(config.games.folder or "", "games.folder"))
 
 
 def make(
@@ -39,10 +24,9 @@ def make(
         skipped: reason -> number of games left out; updated here.
 
     Raises:
-        UserError: a game's commands are not in the language of `grammar`, or its walkthrough
-            does not win.
+        UserError: a game's commands are not in the language of `grammar`, or its walkthrough loses.
     """
-    sizes = {split: getattr(config.panels, split) for split in SPLITS}
+    sizes = config.panels.model_dump()
     root = out / "games"
     if config.games.generate is not None:
         source = generator.generate(config.games.generate, sizes, config.grammar, seed)
@@ -53,20 +37,12 @@ def make(
         name = f"{split}/{files.folder}"
         _check(files.game, name, config.grammar)
         generator.write(root / split, files)
-        yield (
-            split,
-            Task(
-                files.folder,
-                f"games/{name}",
-                content_hash(files.game),
-                files.trajectory["task_type"],
-            ),
-        )
+        kind = files.trajectory["task_type"]
+        yield split, Task(files.folder, f"games/{name}", content_hash(files.game), kind)
 
 
 def _check(game: dict, name: str, language: str) -> None:
-    """Raise UserError unless the commands are in `language` and the walkthrough, if any, wins."""
-    if _LANGUAGE[language] not in game["grammar"]:
+    if f'"{PUT[language].format("{o}", "{r}")}"' not in game["grammar"]:
         raise UserError(f"{name}: env.grammar is {language!r}, but this game's commands differ")
     play = NativeGame(compile_game(game, name))
     play.reset()

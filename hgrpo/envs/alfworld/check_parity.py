@@ -1,9 +1,9 @@
 """Check the native ALFWorld engine against the official one on a folder of games.
 
 Both engines play each game's walkthrough and random walks, in the language of the file and in the
-older one ("put X in/on Y"). After every command their feedback, their admissible commands and their
-won flags must be equal. A cache speeds up the official engine; --stock-steps also plays it without
-the cache, which gives the speed ratio. Needs the extra `alfworld`.
+older one ("put X in/on Y"). After every command, feedback, admissible commands and the won flag
+must be equal. The official engine runs with a cache. --stock-steps also plays it without the cache,
+and gives the speed ratio. Needs the extra `alfworld`.
 
 Example:
   python -m hgrpo.envs.alfworld.check_parity ~/alfworld/json_2.1.1/valid_seen --stock-steps 20
@@ -18,7 +18,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_file
-from hgrpo.cli.entry import run
+from hgrpo.command import run
 from hgrpo.envs.alfworld.gamefile import list_games
 from hgrpo.envs.alfworld.parity import GameReport, check_games
 from hgrpo.envs.alfworld.textworld_engine import require_textworld
@@ -48,7 +48,7 @@ def main() -> None:
     bar = tqdm(checks, total=len(folders), unit="game", disable=None)
     for report in bar:
         reports.append(report)
-        bar.set_postfix(mismatches=sum(len(r.tally.mismatches) for r in reports))
+        bar.set_postfix(mismatches=sum(len(r.mismatches) for r in reports))
     totals = summarise(reports)
     for mismatch in totals["first_mismatches"]:
         print(f"mismatch in {mismatch['game']}, {mismatch['walk']}, step {mismatch['step']}")
@@ -65,15 +65,15 @@ def main() -> None:
 
 
 def summarise(reports: list[GameReport]) -> dict:
-    """Totals of all games; rates are steps per second, with the commands listed at every step."""
-    mismatches = [mismatch for report in reports for mismatch in report.tally.mismatches]
+    """Totals of all games; rates are steps per second, listing the commands at every step."""
+    mismatches = [mismatch for report in reports for mismatch in report.mismatches]
     stock_steps = sum(report.stock_steps for report in reports)
     stock = sum(report.stock_seconds for report in reports)
     native = sum(report.native_seconds for report in reports)
     bare = sum(report.native_bare_seconds for report in reports)
     totals = {
         "games": len(reports),
-        "steps": sum(report.tally.steps for report in reports),
+        "steps": sum(report.steps for report in reports),
         "mismatches": len(mismatches),
         "first_mismatches": [asdict(mismatch) for mismatch in mismatches[:_SHOWN]],
     }

@@ -1,45 +1,35 @@
 """The names that players see, made from the ids in ALFRED's problems.
 
 `mug_bar__minus_00_dot_84_bar_...` becomes `mug 2`: the ids of a kind are sorted and numbered
-downwards. An id without coordinates keeps its name and gets a trailing space. `basin` is appended
-to the kind of an id that contains it. The official names have the same quirks.
+downwards. An id that contains `basin` adds it to its kind. An id without coordinates keeps its name
+and gets a trailing space. The official names have the same quirks.
 """
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
-_SYMBOLS = (
-    ("_bar_", "|"),
-    ("_minus_", "-"),
-    ("_plus_", "+"),
-    ("_dot_", "."),
-    ("_comma_", ","),
-)
+_SYMBOLS = {"_bar_": "|", "_minus_": "-", "_plus_": "+", "_dot_": ".", "_comma_": ","}
 
 
 def shown_names(ids: Iterable[str]) -> dict[str, str]:
-    """Id -> shown name. The numbers depend on all the ids together."""
+    """Id -> shown name. Each number depends on all the ids."""
     kinds: dict[str, str | None] = {}
-    left: Counter[str] = Counter()
     for name in sorted(ids):
         kind, bar, _ = name.partition("_bar_")
-        if not bar:
-            kinds[name] = None
-            continue
-        kinds[name] = kind + "basin" if "basin" in name else kind
-        left[kinds[name]] += 1
-    words = {kind: _plain(kind) for kind in left}
+        if "basin" in name:
+            kind += "basin"
+        kinds[name] = kind if bar else None
+    left = Counter(kinds.values())
     shown: dict[str, str] = {}
     for name, kind in kinds.items():
-        if kind is None:
-            shown[name] = _plain(name) + " "
-        else:
-            shown[name] = f"{words[kind]} {left[kind]}"
-            left[kind] -= 1
+        shown[name] = _plain(name) + " " if kind is None else f"{_plain(kind)} {left[kind]}"
+        left[kind] -= 1
     return shown
 
 
+@lru_cache(maxsize=4096)
 def _plain(text: str) -> str:
-    for mangled, symbol in _SYMBOLS:
+    for mangled, symbol in _SYMBOLS.items():
         text = text.replace(mangled, symbol)
     return text

@@ -1,6 +1,5 @@
 """Demonstrations in ALFWorld: the scripted searcher, or the games' own walkthroughs."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from hgrpo import streams
 from hgrpo.envs.alfworld.env import AlfworldEnv
 from hgrpo.envs.alfworld.expert import Searcher, informed
+from hgrpo.envs.alfworld.gamefile import load_compiled
 from hgrpo.envs.alfworld.goals import read
 from hgrpo.envs.alfworld.house import Household
 from hgrpo.envs.alfworld.settings import AlfworldSettings
@@ -16,11 +16,7 @@ from hgrpo.envs.demonstration import play, replayed, shared_out
 
 
 def demonstrate(
-    config: AlfworldSettings,
-    assets: Path,
-    panel: list[Task],
-    seed: int,
-    skipped: Counter[str],
+    config: AlfworldSettings, assets: Path, panel: list[Task], seed: int, skipped: Counter[str]
 ) -> Iterator[dict]:
     """Yield rows of trajectories.parquet, game by game, shared out evenly over the panel.
 
@@ -33,16 +29,12 @@ def demonstrate(
         opening = env.reset(task)
         understood = read(opening.goal) is not None
         name = (seed, task.task_id, repetition)
-        walkthrough = None
-        if (
-            not understood
-            or streams.generator("expert-source", *name).random() < expert.walkthrough_share
-        ):
-            walkthrough = _walkthrough(assets / task.path / "game.tw-pddl")
-        if walkthrough is not None:
-            played = play(
-                env, task, opening, "walkthrough", replayed(walkthrough), len(walkthrough)
-            )
+        draw = streams.generator("expert-source", *name).random()
+        by_walkthrough = not understood or draw < expert.walkthrough_share
+        walkthrough = load_compiled(assets / task.path).walkthrough if by_walkthrough else ()
+        if walkthrough:
+            player = replayed(walkthrough)
+            played = play(env, task, opening, "walkthrough", player, len(walkthrough))
         elif understood:
             rng = streams.generator("expert", *name)
             player = Searcher(opening.text, opening.goal, expert, rng, config.grammar)
@@ -53,17 +45,10 @@ def demonstrate(
         yield played.row
 
 
-def _walkthrough(path: Path) -> list[str] | None:
-    return json.loads(path.read_text()).get("walkthrough") or None
-
-
 def ceiling(
     config: AlfworldSettings, assets: Path, panel: list[Task], seed: int
 ) -> list[dict] | None:
-    """Rows of the informed searcher; None for games that we did not generate.
-
-    It knows where things usually lie, which only the generator's settings tell.
-    """
+    """Rows of a searcher that knows the generator's habits; None for games from a folder."""
     if config.games.generate is None:
         return None
     env = AlfworldEnv(assets, config.engine)

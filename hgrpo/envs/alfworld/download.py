@@ -2,7 +2,7 @@
 
 The addresses are those of `alfworld-download` in the package alfworld 0.4.2. One archive holds the
 games, the other the annotations of their goals, both as `json_2.1.1/<split>/<task>/<trial>/`. The
-authors publish no checksums, so a receipt beside the games records the archives' own.
+authors publish no checksums, so a receipt beside the games records those of the archives.
 
 An archive could be hostile. Only these two kinds of files are unpacked, only to paths of the
 layout, never as links, and none larger than a game can be.
@@ -35,10 +35,10 @@ _LARGEST = 1 << 25
 
 
 def fetch_games(root: Path) -> list[dict]:
-    """Download the games into `root` unless it has games; name, size and SHA-256 of the archives.
+    """Download the games into `root`; return name, size and SHA-256 of each archive.
 
-    The archives stay beside the games until everything is unpacked, so that an interrupted call
-    can resume. Games from elsewhere are left alone; the list is then empty.
+    If `root` has games from elsewhere, nothing happens and the list is empty. The archives stay
+    beside the games until everything is unpacked, so that an interrupted call can resume.
 
     Raises:
         UserError: there is no network, or a file is not a zip archive of games.
@@ -72,7 +72,6 @@ def fetch_games(root: Path) -> list[dict]:
 
 
 def _unpack(archive: Path, root: Path) -> None:
-    """Unpack the members that the layout names, and no others."""
     try:
         with zipfile.ZipFile(archive) as opened:
             members = {

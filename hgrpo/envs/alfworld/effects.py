@@ -1,23 +1,22 @@
 """The facts that actions change, and the extra facts that the official engine's texts read.
 
-A text may read `not_p(x)`. That fact exists once an action has deleted p(x), if p(x) is reachable.
-Texts read conditional effects as if every condition held, with additions before deletions.
+A text may read `not_p(x)`. That fact holds once an action has deleted p(x), if p(x) is reachable.
+To a text, conditional effects always happen, additions before deletions.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from operator import itemgetter
+from dataclasses import dataclass, replace
 
 from hgrpo.envs.alfworld import pddl
-from hgrpo.envs.alfworld.facts import Fact, Facts, Vocabulary
+from hgrpo.envs.alfworld.facts import Fact, Facts, Vocabulary, key_getter
 from hgrpo.envs.alfworld.matching import FormulaCompiler, Frame, Slots, Step
 
 
 @dataclass(frozen=True)
 class _Row:
-    """One effect: it makes a fact of `predicate`, with arguments from a frame, true or false.
+    """One effect: makes a fact of `predicate`, with arguments from a frame, true or false.
 
-    `negation` is the number of `not_p`, for texts that read it.
+    `negation` is the number of `not_p` if some text reads it.
     """
 
     predicate: int
@@ -42,21 +41,19 @@ class _Row:
                 facts.add(self.negation, fact)
 
 
+@dataclass(eq=False)
 class EffectCompiler:
     """Compiles the effects of a domain's actions.
 
     Args:
-        negations: number of `p` to number of `not_p`, for those that texts read.
-        shadows: number of `p` to the number that texts read instead, for predicates with
+        negations: number of `p` -> number of `not_p`, if some text reads it.
+        shadows: number of `p` -> number of the predicate that texts read in its place, if it has
             conditional effects.
     """
 
-    def __init__(
-        self, vocabulary: Vocabulary, negations: dict[int, int], shadows: dict[int, int]
-    ) -> None:
-        self.vocabulary = vocabulary
-        self.negations = negations
-        self.shadows = shadows
+    vocabulary: Vocabulary
+    negations: dict[int, int]
+    shadows: dict[int, int]
 
     def changes(self, schema: pddl.ActionSchema) -> set[int]:
         """Numbers of the predicates that the action may change, including the extra ones."""
@@ -75,13 +72,13 @@ class EffectCompiler:
             condition = None
             if effect.condition is not None:
                 condition = compiler.test(effect.condition, scope, kinds)
-            getter = itemgetter(*relation.slots) if relation.slots else lambda frame: ()
             targets = [(relation.predicate, condition)]
             if relation.predicate in self.shadows:
                 targets.append((self.shadows[relation.predicate], None))
             for number, test in targets:
                 negation = self.negations.get(number)
-                rows.append(_Row(number, getter, test, effect.negated, negation))
+                fact = key_getter(relation.slots)
+                rows.append(_Row(number, fact, test, effect.negated, negation))
         return self._applier(rows)
 
     def _applier(self, rows: list[_Row]) -> Step:
@@ -115,7 +112,7 @@ class EffectCompiler:
 class Reachability:
     """The facts that could become true if actions never deleted anything and negations held.
 
-    The planner's translator knows no other facts: deleting one of the others adds no `not_p`.
+    The planner's translator knows only these; deleting any other fact adds no `not_p`.
     """
 
     def __init__(self, domain: pddl.Domain, vocabulary: Vocabulary, sizes: dict[str, int]) -> None:
@@ -133,8 +130,7 @@ class Reachability:
         while size != (size := sum(map(len, facts.sets))):
             for slots, steps in self._steps:
                 for step in steps:
-                    frame = slots.frame(entities)
-                    step(facts, frame)
+                    step(facts, slots.frame(entities))
         return facts.sets
 
 
@@ -146,10 +142,10 @@ def _achievers(
     kinds = dict(schema.parameters)
     parts = [schema.precondition] + ([effect.condition] if effect.condition else [])
     relation = compiler.relation(effect.atom, scope)
-    getter = itemgetter(*relation.slots) if relation.slots else lambda frame: ()
+    fact = key_getter(relation.slots)
 
     def add(facts: Facts, frame: Frame) -> bool:
-        facts.add(relation.predicate, getter(frame))
+        facts.add(relation.predicate, fact(frame))
         return False
 
     formula = pddl.And(tuple(map(_relaxed, parts)))
@@ -158,12 +154,8 @@ def _achievers(
 
 def _relaxed(formula: pddl.Formula) -> pddl.Formula:
     """`formula` with every negation replaced by true."""
-    if isinstance(formula, pddl.Atom):
-        return formula
-    if isinstance(formula, pddl.And):
-        return pddl.And(tuple(map(_relaxed, formula.parts)))
-    if isinstance(formula, pddl.Or):
-        return pddl.Or(tuple(map(_relaxed, formula.parts)))
+    if isinstance(formula, pddl.And | pddl.Or):
+        return replace(formula, parts=tuple(map(_relaxed, formula.parts)))
     if isinstance(formula, pddl.Exists):
-        return pddl.Exists(formula.variables, _relaxed(formula.part))
-    return pddl.And(())
+        return replace(formula, part=_relaxed(formula.part))
+    return formula if isinstance(formula, pddl.Atom) else pddl.And(())

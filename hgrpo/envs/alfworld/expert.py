@@ -1,9 +1,9 @@
 """A scripted searcher that plays like a stranger in the house.
 
 It reads only what an agent reads: the opening text with the goal, then one observation per
-command. It leaves room for improvement. It does not know where things usually lie; it dawdles,
-returns to places it has searched, and closes what it opened, as often as its settings say. With
-`favourites` it is the informed searcher, whose success is the ceiling of a study.
+command. It does not know where things usually lie. It dawdles, returns to places it has searched,
+and closes what it opened, as often as its settings say. With `favourites` it knows where things
+usually lie; its success is then the ceiling of a study.
 """
 
 import re
@@ -11,14 +11,15 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
-from hgrpo.envs.alfworld.goals import KINDS, Goal, read
+from hgrpo.envs.alfworld.goals import KINDS, read
 from hgrpo.envs.alfworld.settings import SearcherSettings
-from hgrpo.envs.alfworld.vocabulary import TOOLS
+from hgrpo.envs.alfworld.vocabulary import PUT, TOOLS, kind_of
 from hgrpo.errors import UserError
 
 # (receptacle types in the room, object type) -> receptacle types to try first, in shown names.
 Favourites = Callable[[set[str], str], set[str]]
 Play = Generator[str, str, None]
+Search = Generator[str, str, tuple[str, str]]
 
 _THING = re.compile(r"\ba ([a-z]+ \d+)")
 _OPENING = "-= Welcome to TextWorld, ALFRED! =-"
@@ -32,9 +33,6 @@ class Searcher:
 
     Args:
         opening: the text of the reset, with the room's receptacles and the goal sentence.
-        goal: the goal sentence.
-        config: its habits.
-        rng: the stream of all its draws.
         language: "move" (`move X to Y`) or "put" (`put X in/on Y`).
         favourites: where things usually lie; None for a stranger.
 
@@ -54,16 +52,16 @@ class Searcher:
         asked = read(goal)
         if asked is None:
             raise UserError(f"the expert does not understand the goal {goal!r}")
-        self.goal: Goal = asked
+        self.goal = asked
         self.config = config
         self.rng = rng
-        self.verb, self.link = ("move", "to") if language == "move" else ("put", "in/on")
+        self.put = PUT[language]
         room = opening.removeprefix(_OPENING).partition("Your task is to:")[0]
         self.listed = list(dict.fromkeys(_THING.findall(room)))
         if not self.listed:
             raise UserError(f"no receptacle found in the opening text {opening[:120]!r}")
         self.favourites = favourites
-        self.order = list(self.listed)
+        self.order = self.listed
         if config.order == "random":
             self.order = [self.listed[i] for i in rng.permutation(len(self.listed))]
         self.here = ""
@@ -100,48 +98,42 @@ class Searcher:
                     yield "look"
             self.home = self.home or self._goal_place()
             yield from self._reach(self.home)
-            yield f"{self.verb} {item} {self.link} {self.home}"
+            yield self.put.format(item, self.home)
             self.seen[self.home].append(item)
 
     def _may_fetch(self, place: str) -> bool:
-        """Whether a target may be taken from `place`; of two targets, the delivered one stays."""
+        """Whether a target may be taken from `place`: one that was delivered stays there."""
         if place == self.home:
             return False
         one = KINDS[self.goal.task_type].copies == 1
-        return one or self.searched_all or _kind(place) != self.goal.receptacle
+        return one or self.searched_all or kind_of(place) != self.goal.receptacle
 
     def _goal_place(self) -> str:
         """The goal receptacle that already holds a target, else the first one listed."""
         for place, items in self.seen.items():
-            if _kind(place) == self.goal.receptacle and self.goal.target in map(_kind, items):
+            if kind_of(place) == self.goal.receptacle and self.goal.target in map(kind_of, items):
                 return place
         return self._first(self.goal.receptacle)
 
     def _first(self, kind: str) -> str:
         for place in self.listed:
-            if _kind(place) == kind:
+            if kind_of(place) == kind:
                 return place
         raise UserError(f"the room lists no {kind}, which the goal needs: {self.listed}")
 
-    def _find(
-        self, kind: str, allowed: Callable[[str], bool]
-    ) -> Generator[str, str, tuple[str, str]]:
-        """Search until an object of the type is seen in an allowed place; (place, object)."""
+    def _find(self, kind: str, allowed: Callable[[str], bool]) -> Search:
+        """Search until an object of a type is seen in an allowed place; return (place, object)."""
         while True:
             for place, items in self.seen.items():
                 for item in items:
-                    if _kind(item) == kind and allowed(place):
+                    if kind_of(item) == kind and allowed(place):
                         return place, item
             yield from self._next_stop(kind)
 
     def _next_stop(self, kind: str) -> Play:
         """One stop of the search; yields at least one command."""
         if self.rng.random() < self.config.dawdle:
-            idle = [
-                "look",
-                "inventory",
-                *([f"examine {self.here}"] if self.here else []),
-            ]
+            idle = ["look", "inventory"] + ([f"examine {self.here}"] if self.here else [])
             yield idle[int(self.rng.integers(len(idle)))]
         known = [place for place in self.seen if place != self.here]
         if known and self.rng.random() < self.config.revisit:
@@ -149,7 +141,7 @@ class Searcher:
             return
         fresh = [place for place in self._preferred(kind) if place not in self.seen]
         if not fresh:
-            # Every place was searched in vain, so what it remembers is wrong: begin again.
+            # Every place was searched in vain, so the memory is wrong: begin again.
             self.searched_all = True
             self.seen.clear()
             fresh = self._preferred(kind)
@@ -157,12 +149,12 @@ class Searcher:
         yield from self._reach(fresh[int(self.rng.integers(len(fresh))) if at_random else 0])
 
     def _preferred(self, kind: str) -> list[str]:
-        """Receptacles, in the order in which this searcher tries them."""
+        """Receptacles in the order in which to try them."""
         if self.favourites is None:
             return self.order
-        usual = self.favourites({_kind(place) for place in self.listed}, kind)
+        usual = self.favourites({kind_of(place) for place in self.listed}, kind)
         unlikely = self.goal.receptacle
-        return sorted(self.order, key=lambda p: (_kind(p) == unlikely, _kind(p) not in usual))
+        return sorted(self.order, key=lambda p: (kind_of(p) == unlikely, kind_of(p) not in usual))
 
     def _go(self, place: str) -> Play:
         """Go to a receptacle unless there already; perhaps close an opened one before leaving."""
@@ -189,7 +181,6 @@ class Searcher:
             self.seen.setdefault(place, [])
 
     def _note(self, place: str, answer: str) -> None:
-        """Store what an observation says about `place`."""
         if answer.endswith(f"The {place} is closed."):
             self.shut.add(place)
             return
@@ -199,13 +190,8 @@ class Searcher:
             self.seen[place] = _THING.findall(things)
 
 
-def _kind(name: str) -> str:
-    """ "mug" of "mug 1"."""
-    return name.partition(" ")[0]
-
-
 def informed(config: SearcherSettings) -> SearcherSettings:
-    """The same settings without the bad habits, for the informed searcher."""
+    """The settings without the bad habits."""
     return config.model_copy(
         update={"random_pick": 0.0, "dawdle": 0.0, "revisit": 0.0, "close_after_open": 0.0}
     )

@@ -6,13 +6,14 @@ tuple of its arguments' entities; for one argument it is the bare entity.
 
 from bisect import insort
 from collections.abc import Callable, Iterable
+from copy import copy
 from operator import itemgetter
 
 Fact = int | tuple[int, ...]
 
 
 def key_getter(positions: tuple[int, ...]) -> Callable:
-    """A function that picks the items at `positions`: the bare item for one, () for none."""
+    """A function that picks the items at `positions`: a bare item for one, () for none."""
     return itemgetter(*positions) if positions else lambda _: ()
 
 
@@ -27,15 +28,15 @@ class Vocabulary:
         return self.predicates.setdefault(name, len(self.predicates))
 
     def pattern(self, predicate: int, known: tuple[int, ...]) -> int:
-        """The index that lists, sorted, the facts of `predicate` by their `known` arguments."""
+        """Number of the index that lists facts of `predicate` by their `known` arguments."""
         return self.patterns.setdefault((predicate, known), len(self.patterns))
 
 
 class Facts:
     """`sets[predicate]` holds the facts; `index[pattern]` maps known arguments to sorted facts.
 
-    Copies share the predicates that no action changes, and the tuples of all indexes. For some
-    predicates `possible` holds the only facts whose deletion adds a `not_p` fact.
+    Copies share the predicates that no action changes, and the tuples of all indexes. If `possible`
+    has an entry for a predicate, only deleting one of its facts adds a `not_p` fact.
     """
 
     __slots__ = ("fluent", "fluent_patterns", "index", "possible", "sets", "watchers")
@@ -61,17 +62,13 @@ class Facts:
                 self.fluent_patterns.append(number)
 
     def copy(self) -> "Facts":
-        other = Facts.__new__(Facts)
+        other = copy(self)
         other.sets = self.sets[:]
         for number in self.fluent:
             other.sets[number] = self.sets[number].copy()
         other.index = self.index[:]
         for number in self.fluent_patterns:
             other.index[number] = self.index[number].copy()
-        other.watchers = self.watchers
-        other.fluent = self.fluent
-        other.fluent_patterns = self.fluent_patterns
-        other.possible = self.possible
         return other
 
     def add(self, predicate: int, fact: Fact) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hgrpo import streams
 from hgrpo.config.user_path import user_path
-from hgrpo.envs.alfworld.gamefile import TASK_FILE, list_games, read_game
+from hgrpo.envs.alfworld.gamefile import TASK_FILE, Listing, list_games, read_game
 from hgrpo.envs.alfworld.generator import GameFiles
 from hgrpo.envs.alfworld.settings import GamesSettings
 from hgrpo.envs.base import Task
@@ -23,8 +23,8 @@ def collect(
 ) -> Iterator[tuple[str, GameFiles]]:
     """Yield (split, game) in panel order: task types in turn, games of a type shuffled by `seed`.
 
-    Three kinds of games are left out, counted by reason in `skipped`: those that the official
-    loader leaves out, those won at reset, and those with the content of an earlier game.
+    Some games are left out, counted by reason in `skipped`: those that the official loader leaves
+    out, those won at reset, and those with the content of an earlier game.
 
     Raises:
         UserError: a folder is missing or holds a bad file, it has fewer games than `sizes` wants,
@@ -38,7 +38,7 @@ def collect(
             raise UserError(f"games.splits.{split}: no such folder: {place}")
         listing = list_games(place)
         skipped.update(listing.skipped.values())
-        _check_number(config, split, place, len(listing.tasks), Counter(listing.skipped.values()))
+        _check_number(config, split, place, listing)
         fresh = {task.content_hash: task for task in listing.tasks}
         fresh = {digest: task for digest, task in fresh.items() if digest not in hashes}
         skipped["same content as another game"] += len(listing.tasks) - len(fresh)
@@ -51,13 +51,12 @@ def collect(
             yield split, _files(place / task.path, task.path)
 
 
-def _check_number(
-    config: GamesSettings, split: str, place: Path, found: int, skipped: Counter
-) -> None:
-    """Raise UserError unless a split has the number of playable games in `games.expected`."""
-    expected = getattr(config.expected, split, found)
+def _check_number(config: GamesSettings, split: str, place: Path, listing: Listing) -> None:
+    found = len(listing.tasks)
+    expected = config.expected.model_dump()[split] if config.expected else found
     if found != expected:
-        reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(skipped.items()))
+        skipped = sorted(Counter(listing.skipped.values()).items())
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in skipped)
         raise UserError(
             f"games.expected.{split}: {expected} games were expected, {place} has {found}"
             + (f" (left out: {reasons})" if reasons else "")
@@ -65,7 +64,7 @@ def _check_number(
 
 
 def _in_turn(tasks: list[Task], name: tuple) -> list[Task]:
-    """Tasks with their types in turn, so that every prefix is as stratified as possible."""
+    """The tasks with their types in turn, so that every prefix is stratified."""
     queues: dict[str, list[Task]] = {}
     for task in tasks:
         queues.setdefault(task.task_type, []).append(task)

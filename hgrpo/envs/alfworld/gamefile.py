@@ -29,11 +29,10 @@ class Game:
     Attributes:
         goal: the sentence after "Your task is to: ", with the full stop the file gives it.
         walkthrough: commands that win the game, if the file has them.
-        moves: per action of the domain, whether it may change the potential.
+        moves: for each action of the domain, whether it may change the potential.
     """
 
     folder: Path
-    task_type: str
     content_hash: str
     compiled: CompiledGame
     potential: Potential
@@ -50,16 +49,14 @@ class Listing:
     skipped: dict[str, str]
 
 
-@lru_cache(maxsize=16)
-def _canonical_domain(text: str) -> str:
-    return pddl.canonical(text)
+_canonical_domain = lru_cache(maxsize=16)(pddl.canonical)
 
 
 def content_hash(game: dict) -> str:
     """SHA-256 (hex) of what defines a game: domain, grammar and problem.
 
-    Comments, case and spacing of the PDDL do not enter it. Neither do the problem's name, the
-    walkthrough, and other keys of the file.
+    It ignores comments, case and spacing of the PDDL, the problem's name, the walkthrough, and
+    other keys of the file.
     """
     problem = _PROBLEM_NAME.sub("( problem _ )", pddl.canonical(game["pddl_problem"]), count=1)
     parts = (_canonical_domain(game["pddl_domain"]), game["grammar"].strip(), problem)
@@ -88,7 +85,7 @@ def read_task_type(folder: Path) -> str:
     """The task type in a folder's traj_data.json.
 
     Raises:
-        UserError: the file is missing or malformed, or the type is not one of the six.
+        UserError: the file is missing or malformed, or the type is unknown.
     """
     path = folder / TASK_FILE
     data = _read_json(path)
@@ -133,10 +130,15 @@ def _compile(data: dict, source: object) -> CompiledGame:
 
 
 @lru_cache(maxsize=_CACHED)
-def _load(folder: Path) -> Game:
+def load_compiled(folder: Path) -> Game:
+    """The game in `folder`, compiled. This process keeps the latest 4096.
+
+    Raises:
+        UserError: as `read_game`, `read_task_type` and `compile_game`.
+    """
     path = folder / GAME_FILE
     data = read_game(folder)
-    task_type = read_task_type(folder)
+    read_task_type(folder)
     compiled = compile_game(data, path)
     _, lead, goal = compiled.intro.rpartition(GOAL_LEAD)
     if not lead:
@@ -145,7 +147,6 @@ def _load(folder: Path) -> Game:
     reads = {compiled.program.vocabulary.predicate(name) for name in potential.reads}
     return Game(
         folder=folder,
-        task_type=task_type,
         content_hash=content_hash(data),
         compiled=compiled,
         potential=potential,
@@ -153,15 +154,6 @@ def _load(folder: Path) -> Game:
         walkthrough=tuple(data.get("walkthrough") or ()),
         moves=tuple(bool(action.changes & reads) for action in compiled.program.actions),
     )
-
-
-def load_compiled(folder: Path | str) -> Game:
-    """The game in `folder`, compiled. This process keeps the latest 4096.
-
-    Raises:
-        UserError: the files are missing or malformed, or the game is won at reset.
-    """
-    return _load(Path(folder))
 
 
 def native_potential(game: CompiledGame) -> Potential:
@@ -174,16 +166,15 @@ def native_potential(game: CompiledGame) -> Potential:
     )
 
 
-def list_games(root: Path | str) -> Listing:
+def list_games(root: Path) -> Listing:
     """Every playable game below `root`, each read and compiled once (about 2 ms a game).
 
-    As in the official package, tasks with movable receptacles or slicing, folders without a game
-    file, and games marked unsolvable are left out. So are games won at reset.
+    Left out are games won at reset and, as in the official package, tasks with movable receptacles
+    or slicing, folders without a game file, and games marked unsolvable.
 
     Raises:
         UserError: `root` is not a folder, a file is malformed, or no game remains.
     """
-    root = Path(root)
     if not root.is_dir():
         raise UserError(f"{root}: no such folder of games")
     tasks: list[Task] = []
@@ -191,12 +182,11 @@ def list_games(root: Path | str) -> Listing:
     for path in sorted(root.rglob(TASK_FILE)):
         folder = path.parent
         name = folder.relative_to(root).as_posix()
-        reason = _unplayable(folder)
-        if reason:
+        if reason := _unplayable(folder):
             skipped[name] = reason
-            continue
-        data = read_game(folder)
-        tasks.append(Task(name, name, content_hash(data), read_task_type(folder)))
+        else:
+            digest = content_hash(read_game(folder))
+            tasks.append(Task(name, name, digest, read_task_type(folder)))
     if not tasks:
         raise UserError(f"{root}: no playable games below this folder")
     return Listing(tasks, skipped)

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from hgrpo.envs.alfworld.vocabulary import ABILITIES
+
 
 @dataclass(frozen=True)
 class TaskKind:
@@ -11,7 +13,7 @@ class TaskKind:
     Attributes:
         sentences: ALFWorld's goal templates, over {obj}, {recep} and {toggle} in lower case.
         condition: the PDDL goal, over {obj}, {recep} and {toggle} as type names.
-        change: the change of state that is asked for, a key of `vocabulary.TOOLS`, or "".
+        change: what must be done to the object, a key of `vocabulary.TOOLS`, or "".
         copies: how many objects of the target's type the task needs.
     """
 
@@ -21,16 +23,15 @@ class TaskKind:
     copies: int = 1
 
 
-def _placed(adjective: str, verb: str, state: str, change: str) -> TaskKind:
-    able = {"clean": "cleanable", "heat": "heatable", "cool": "coolable"}[change]
+def _placed(change: str, adjective: str) -> TaskKind:
     return TaskKind(
         (
             f"put a {adjective} {{obj}} in {{recep}}",
-            f"{verb} some {{obj}} and put it in {{recep}}",
+            f"{change} some {{obj}} and put it in {{recep}}",
         ),
         "(exists (?r - receptacle) (exists (?o - object) (and (inReceptacle ?o ?r) "
-        f"(objectType ?o {{obj}}Type) (receptacleType ?r {{recep}}Type) ({able} ?o) "
-        f"({state} ?o))))",
+        "(objectType ?o {obj}Type) (receptacleType ?r {recep}Type) "
+        f"({ABILITIES[change]} ?o) (is{adjective.title()} ?o))))",
         change,
     )
 
@@ -48,9 +49,9 @@ KINDS = {
         "(receptacleAtLocation ?r ?l) (atLocation ?a ?l) (inReceptacle ?ot ?r))) "
         "(exists (?o - object ?a - agent) (and (objectType ?o {obj}Type) (holds ?a ?o)))",
     ),
-    "pick_clean_then_place_in_recep": _placed("clean", "clean", "isClean", "clean"),
-    "pick_heat_then_place_in_recep": _placed("hot", "heat", "isHot", "heat"),
-    "pick_cool_then_place_in_recep": _placed("cool", "cool", "isCool", "cool"),
+    "pick_clean_then_place_in_recep": _placed("clean", "clean"),
+    "pick_heat_then_place_in_recep": _placed("heat", "hot"),
+    "pick_cool_then_place_in_recep": _placed("cool", "cool"),
     "pick_two_obj_and_place": TaskKind(
         ("put two {obj} in {recep}", "find two {obj} and put them in {recep}"),
         "(exists (?r - receptacle) (exists (?o1 - object) (and (inReceptacle ?o1 ?r) "
@@ -64,7 +65,10 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Goal:
-    """What a goal sentence asks for, in the names that players see ("mug", "countertop")."""
+    """What a game asks for; `receptacle` or `toggle` is "" if the task needs none.
+
+    The names are types as in PDDL ("CounterTop"), or as players see them ("countertop").
+    """
 
     task_type: str
     target: str
@@ -72,9 +76,10 @@ class Goal:
     toggle: str
 
 
-def sentence(template: str, target: str, receptacle: str, toggle: str) -> str:
-    """Fill a goal template. Type names come as in PDDL ("Mug") and go in as lower case."""
-    return template.format(obj=target.lower(), recep=receptacle.lower(), toggle=toggle.lower())
+def sentence(template: str, goal: Goal) -> str:
+    """Fill a goal template with the names that players see."""
+    names = {"obj": goal.target, "recep": goal.receptacle, "toggle": goal.toggle}
+    return template.format_map({key: name.lower() for key, name in names.items()})
 
 
 # {obj} matches no space, so "put a clean mug in shelf" does not fit "put a {obj} in {recep}": the
@@ -87,10 +92,7 @@ _PATTERNS = [
 
 
 def read(goal: str) -> Goal | None:
-    """The goal behind a template sentence (with or without its full stop), or None.
-
-    It does not read goals in people's words, such as the published annotations.
-    """
+    """The goal of a template sentence, with or without its full stop; None for other sentences."""
     text = goal.strip().rstrip(".").removeprefix("Your task is to: ").strip()
     for kind, pattern in _PATTERNS:
         if match := pattern.fullmatch(text):

@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 
 from hgrpo.errors import UserError
 
-ATTRIBUTES = ("name", "indefinite", "definite", "id")
-
 
 @dataclass(frozen=True)
 class Attribute:
@@ -28,23 +26,13 @@ class Attribute:
     attribute: str
 
 
-@dataclass(frozen=True)
-class Concat:
-    """Parts joined by `+`: attributes and literal strings."""
-
-    parts: tuple[Attribute | str, ...]
-
-
-@dataclass(frozen=True)
-class FirstOf:
-    """`a or b`: the first alternative that is not empty."""
-
-    alternatives: tuple[Concat, ...]
+# `a + b or c`: the first alternative whose parts, joined, give a text that is not empty.
+Expression = tuple[tuple[Attribute | str, ...], ...]
 
 
 @dataclass(frozen=True)
 class RuleCall:
-    """`#name#`; the name may contain parentheses and is looked up as written."""
+    """`#name#`; the name may contain parentheses."""
 
     name: str
 
@@ -62,25 +50,22 @@ Query = tuple[Literal, ...]
 
 @dataclass(frozen=True)
 class Each:
-    """`expression` for each assignment of `query`; once if there is no query."""
+    """`expression` for each assignment of `query`; once if there is no query.
 
-    expression: FirstOf | RuleCall
+    If `listed`, the rules `list_separator` and `list_last_separator` join the texts.
+    """
+
+    expression: Expression | RuleCall
     query: Query
+    listed: bool = False
 
 
-@dataclass(frozen=True)
-class Listing:
-    """The items of `each`, joined by the rules `list_separator` and `list_last_separator`."""
-
-    each: Each
-
-
-Symbol = str | RuleCall | Each | Listing
+Symbol = str | RuleCall | Each
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """A right-hand side that is used if `condition` has an assignment, or is empty."""
+    """A right-hand side. It applies if `condition` is empty or has an assignment."""
 
     condition: Query
     symbols: tuple[Symbol, ...]
@@ -137,13 +122,9 @@ def parse_grammar(text: str) -> Grammar:
 
 def _action(grammar: Grammar, name: str, text: str, at: int) -> int:
     texts = {}
-    rules = None
     while (part := _FIELD.match(text, at)) is not None:
         at = part.end()
-        if part["key"]:
-            texts[part["key"]] = part["text"]
-        elif part["block"] == "grammar":
-            rules = part["body"]
+        texts[part["key"] or part["block"]] = part["text"] or part["body"] or ""
     end = _END.match(text, at)
     if end is None:
         raise UserError(f"action {name}: cannot read {_excerpt(text, at)!r}")
@@ -153,38 +134,35 @@ def _action(grammar: Grammar, name: str, text: str, at: int) -> int:
     grammar.actions[name.lower()] = ActionText(
         parse_symbols(texts["template"]), parse_symbols(texts["feedback"])
     )
-    if rules is not None:
-        lines = textwrap.dedent(rules).split("\n")
+    if "grammar" in texts:
+        lines = textwrap.dedent(texts["grammar"]).split("\n")
         _add_rules(grammar, "\n".join(li for li in lines if not li.lstrip().startswith("#")))
     return end.end()
 
 
 def _add_rules(grammar: Grammar, text: str) -> None:
     try:
-        rules = json.loads(text)
-        entries = [
-            (
-                name,
-                [(entry["rhs"], entry.get("condition", "")) for entry in alternatives],
-            )
-            for name, alternatives in rules.items()
-        ]
+        entries = {
+            name: [(entry["rhs"], entry.get("condition", "")) for entry in alternatives]
+            for name, alternatives in json.loads(text).items()
+        }
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"malformed grammar rules ({error}): {_excerpt(text, 0)!r}") from None
-    for name, alternatives in entries:
-        parsed = []
-        for rhs, condition in alternatives:
-            try:
-                parsed.append(Alternative(parse_query(condition), parse_symbols(rhs)))
-            except UserError as error:
-                raise UserError(f"rule {name!r}: {error}") from None
-        grammar.rules[name] = parsed
+    for name, alternatives in entries.items():
+        try:
+            grammar.rules[name] = [
+                Alternative(parse_query(condition), parse_symbols(rhs))
+                for rhs, condition in alternatives
+            ]
+        except UserError as error:
+            raise UserError(f"rule {name!r}: {error}") from None
 
 
 _TAG = re.compile(r"#([\w()/!<>\-\s,.]+)#")
 _EXPRESSION = re.compile(
     r"\{[\t]*(?:#(?P<rule>[^#{}]*)#|(?P<code>[^{}#|]*))(?:\s*\|(?P<query>[^{}]*))?\}"
 )
+_LISTING = re.compile(rf"\[{_EXPRESSION.pattern}\]")
 _TEXT = re.compile(r'[^;|"<>\[\]#{}]+')
 _QUOTED = re.compile(r'"([^;|"<>\[\]#{}]*)"')
 _LEADING = re.compile(r"(?://.*|\s*)\n?")
@@ -208,16 +186,14 @@ def parse_symbols(text: str) -> tuple[Symbol, ...]:
         if (match := _TAG.match(text, at)) is not None:
             symbols.append(RuleCall(match[1]))
         elif text[at] in "{[":
-            inner = _EXPRESSION.match(text, at + (text[at] == "["))
-            if inner is None or (text[at] == "[" and text[inner.end() : inner.end() + 1] != "]"):
+            listed = text[at] == "["
+            match = (_LISTING if listed else _EXPRESSION).match(text, at)
+            if match is None:
                 raise UserError(f"unsupported expression {_excerpt(text, at)!r}")
-            each = _each(inner)
-            if text[at] == "[":
-                symbols.append(Listing(each))
-                at = inner.end() + 1
-                continue
-            symbols.append(each)
-            match = inner
+            query = parse_query(match["query"] or "")
+            rule = match["rule"]
+            inner = _expression(match["code"]) if rule is None else RuleCall(rule)
+            symbols.append(Each(inner, query, listed))
         elif (match := _TEXT.match(text, at)) is not None:
             symbols.append(match[0])
         elif (match := _QUOTED.match(text, at)) is not None:
@@ -238,33 +214,24 @@ def _start(text: str) -> int:
     return at
 
 
-def _each(match: re.Match) -> Each:
-    query = parse_query(match["query"] or "")
-    if match["rule"] is not None:
-        return Each(RuleCall(match["rule"]), query)
-    return Each(_expression(match["code"]), query)
-
-
-_NAME = re.compile(r"\s*([A-Za-z_]\w*)(?:\.([A-Za-z_]\w*))?\s*")
+_NAME = re.compile(r"\s*([A-Za-z_]\w*)(?:\.(name|indefinite|definite|id))?\s*")
 _STRING = re.compile(r"\s*(?:'([^'\\]*)'|\"([^\"\\]*)\")\s*")
 
 
-def _expression(code: str) -> FirstOf:
+def _expression(code: str) -> Expression:
     alternatives = []
     for alternative in re.split(r"\bor\b", code):
         parts: list[Attribute | str] = []
         for term in alternative.split("+"):
             # A literal may contain a plus or the word "or"; its pieces are then refused.
-            if (name := _NAME.fullmatch(term)) is not None and (
-                name[2] is None or name[2] in ATTRIBUTES
-            ):
+            if (name := _NAME.fullmatch(term)) is not None:
                 parts.append(Attribute(name[1], name[2] or "name"))
             elif (string := _STRING.fullmatch(term)) is not None:
-                parts.append(string[1] if string[1] is not None else string[2])
+                parts.append(string[1] or string[2] or "")
             else:
                 raise UserError(f"unsupported expression {{{code}}}")
-        alternatives.append(Concat(tuple(parts)))
-    return FirstOf(tuple(alternatives))
+        alternatives.append(tuple(parts))
+    return tuple(alternatives)
 
 
 _LITERAL = re.compile(r"\s*([A-Za-z_][\w@-]*)\s*\(\s*([^()]*)\)\s*")

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from hgrpo import streams
-from hgrpo.envs.alfworld.goals import KINDS
+from hgrpo.envs.alfworld.goals import KINDS, Goal
 from hgrpo.envs.alfworld.settings import GenerateSettings, HabitSettings
 from hgrpo.envs.alfworld.vocabulary import LAMP, OBJECTS, RECEPTACLES, TOOLS
 from hgrpo.errors import UserError
@@ -32,18 +32,8 @@ class House:
     objects: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True)
-class Mission:
-    """What a game asks for, in type names; `receptacle` or `toggle` is "" if not needed."""
-
-    task_type: str
-    target: str
-    receptacle: str
-    toggle: str
-
-
 class Household:
-    """Everything that the generator may draw from, under given settings.
+    """What the generator may draw from, under given settings.
 
     Raises:
         UserError: a type is unknown, or a task type cannot be played with these types and rooms.
@@ -63,8 +53,8 @@ class Household:
             room: sorted(o for o in objects if room in OBJECTS[o].rooms and self.places(room, o))
             for room in config.rooms
         }
-        self.missions = {kind: self._missions(kind) for kind in config.task_types}
-        for kind, rooms in self.missions.items():
+        self.goals = {kind: self._goals(kind) for kind in config.task_types}
+        for kind, rooms in self.goals.items():
             if not rooms:
                 raise UserError(
                     f"games.generate.task_types: {kind} cannot be played with these rooms, "
@@ -80,63 +70,56 @@ class Household:
         return favourites(self.config.habits, room, target, tuple(self.places(room, target)))
 
     def usual(self, listed: set[str], kind: str) -> set[str]:
-        """Favourite receptacle types, in the names that players see.
+        """Favourite receptacle types of `kind`, all in the names that players see.
 
         Args:
-            listed: receptacle types in the room, as the text shows them ("countertop").
-            kind: an object type as the text shows it ("mug").
+            listed: receptacle types in the room.
         """
-        rooms = [room for room in self.objects if kind in map(str.lower, self.objects[room])]
-
-        def fit(room: str) -> int:
-            return len(listed.intersection(map(str.lower, self.receptacles[room])))
-
-        if not rooms:
+        found = [(r, o) for r in self.objects for o in self.objects[r] if o.lower() == kind]
+        if not found:
             return set()
-        room = max(rooms, key=fit)
-        target = next(name for name in self.objects[room] if name.lower() == kind)
+        shown = {room: set(map(str.lower, self.receptacles[room])) for room, _ in found}
+        room, target = max(found, key=lambda pair: len(shown[pair[0]] & listed))
         return {place.lower() for place in self.favourites(room, target)}
 
-    def _missions(self, kind: str) -> dict[str, list[Mission]]:
-        """The missions of a task type, by room; rooms without missions are left out."""
-        tool = TOOLS.get(KINDS[kind].change, "")
-        found: dict[str, list[Mission]] = {}
+    def _goals(self, kind: str) -> dict[str, list[Goal]]:
+        """The possible goals of a task type, by room; rooms without any are left out."""
+        change = KINDS[kind].change
+        tool = TOOLS.get(change)
+        found: dict[str, list[Goal]] = {}
         for room in self.config.rooms:
             if tool and tool not in self.receptacles[room]:
                 continue
             for target in self.objects[room]:
-                spec = OBJECTS[target]
-                if not spec.pickupable or not ({KINDS[kind].change} - {""} <= spec.changes):
+                spec, places = OBJECTS[target], self.places(room, target)
+                if not spec.pickupable or (change and change not in spec.changes):
                     continue
-                places = self.places(room, target)
                 if kind == "look_at_obj_in_light":
-                    if LAMP in self.objects[room]:
-                        found.setdefault(room, []).append(Mission(kind, target, "", LAMP))
-                    continue
-                found.setdefault(room, []).extend(
-                    Mission(kind, target, goal, "")
-                    for goal in places
-                    if goal != tool and len(places) > 1
-                )
-        return {room: missions for room, missions in found.items() if missions}
+                    goals = [Goal(kind, target, "", LAMP)] if LAMP in self.objects[room] else []
+                elif len(places) > 1:
+                    goals = [Goal(kind, target, place, "") for place in places if place != tool]
+                else:
+                    goals = []
+                if goals:
+                    found.setdefault(room, []).extend(goals)
+        return found
 
-    def draw(self, kind: str, rng: np.random.Generator) -> tuple[House, Mission]:
-        """Draw a house and a mission in it.
+    def draw(self, kind: str, rng: np.random.Generator) -> tuple[House, Goal]:
+        """Draw a house and a goal in it.
 
         A target never starts in a receptacle of the goal's type, so no game is won at reset. Within
         that limit its place follows the habits.
         """
-        room = _pick(rng, list(self.missions[kind]))
-        choices = self.missions[kind][room]
-        target = _pick(rng, sorted({mission.target for mission in choices}))
-        mission = _pick(rng, [m for m in choices if m.target == target])
+        room = _pick(rng, list(self.goals[kind]))
+        choices = self.goals[kind][room]
+        target = _pick(rng, sorted({goal.target for goal in choices}))
+        goal = _pick(rng, [goal for goal in choices if goal.target == target])
         copies = KINDS[kind].copies + self.config.spare_targets
-        wanted = [
-            (target, self._place(rng, room, target, mission.receptacle)) for _ in range(copies)
-        ]
+        starts = [place for place in self.places(room, target) if place != goal.receptacle]
+        wanted = [(target, self._place(rng, room, target, starts)) for _ in range(copies)]
         if LAMP in self.objects[room]:
-            wanted.append((LAMP, self._place(rng, room, LAMP, "")))
-        needed = {place for _, place in wanted} | {mission.receptacle} - {""}
+            wanted.append((LAMP, self._place(rng, room, LAMP, self.places(room, LAMP))))
+        needed = {place for _, place in wanted} | {goal.receptacle} - {""}
         if tool := TOOLS.get(KINDS[kind].change):
             needed.add(tool)
         receptacles = self._receptacles(rng, room, needed)
@@ -145,23 +128,11 @@ class Household:
         for index, name in enumerate(receptacles):
             instances.setdefault(name, []).append(index)
         placed = tuple((name, _pick(rng, instances[place])) for name, place in objects)
-        return House(room, tuple(receptacles), placed), mission
+        return House(room, tuple(receptacles), placed), goal
 
-    def _place(
-        self,
-        rng: np.random.Generator,
-        room: str,
-        target: str,
-        avoid: str,
-        present: set[str] | None = None,
-    ) -> str:
-        """A receptacle type for an object: a favourite with probability `habits.strength`."""
+    def _place(self, rng: np.random.Generator, room: str, target: str, places: list[str]) -> str:
+        """One of `places`: a favourite with probability `habits.strength`."""
         usual = self.favourites(room, target)
-        places = [
-            place
-            for place in self.places(room, target)
-            if place != avoid and (present is None or place in present)
-        ]
         favoured = [place for place in places if place in usual]
         others = [place for place in places if place not in usual]
         if rng.random() < self.config.habits.strength:
@@ -181,27 +152,21 @@ class Household:
         return sorted(chosen)
 
     def _distractors(
-        self,
-        rng: np.random.Generator,
-        room: str,
-        target: str,
-        taken: int,
-        present: set[str],
+        self, rng: np.random.Generator, room: str, target: str, taken: int, present: set[str]
     ) -> list[tuple[str, str]]:
         low, high = self.config.objects
         count = int(rng.integers(low, high + 1)) - taken
         least, most = self.config.distractors
-        others = [
-            name
+        places = {
+            name: [place for place in self.places(room, name) if place in present]
             for name in self.objects[room]
-            if name not in (target, LAMP) and present.intersection(self.places(room, name))
-        ]
-        if not others:
+            if name not in (target, LAMP)
+        }
+        pool = [name for name in places if places[name]] * _MOST_OF_A_KIND
+        if not pool:
             return []
-        pool = others * _MOST_OF_A_KIND
         order = rng.permutation(len(pool))[: min(max(count, least), most)]
-        names = [pool[i] for i in order]
-        return [(name, self._place(rng, room, name, "", present)) for name in names]
+        return [(pool[i], self._place(rng, room, pool[i], places[pool[i]])) for i in order]
 
 
 @lru_cache(maxsize=4096)

@@ -29,37 +29,29 @@ The first line that fits counts.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from hgrpo.credit.judge.text import JudgeText, Turns
+from hgrpo.envs.alfworld.vocabulary import TOOLS, kind_of
+from hgrpo.envs.judge_text import JudgeText, Turns
 
 _NAME = r"([a-z]+ \d+)"
-_GO = re.compile(rf"go to {_NAME}")
-_OPEN = re.compile(rf"open {_NAME}")
-_TAKE = re.compile(rf"take {_NAME} from {_NAME}")
-_PUT = re.compile(rf"(?:move|put) {_NAME} (?:to|in/on|in|on) {_NAME}")
-_CHANGE = re.compile(rf"(heat|cool|clean) {_NAME} with {_NAME}")
-_USE = re.compile(rf"use {_NAME}")
 _SHOWN = re.compile(rf"\ban? {_NAME}")
 _WISHES = {
     "heat": {"heat", "heated", "hot", "warm"},
     "cool": {"cool", "cooled", "cold", "chilled"},
     "clean": {"clean", "cleaned", "washed", "rinsed"},
 }
-_TOOLS = {"heat": "microwave", "cool": "fridge", "clean": "sinkbasin"}
 
 
 def score(goal: str, turns: Turns, completed: bool) -> list[float]:
     """Scores of one trajectory by the rules above: one in 0..10 for each turn."""
     reader = _Household(goal or turns[0][0].partition("Your task is to:")[2])
-    results: list[str | None] = [observation for observation, _ in turns[1:]]
-    scores = []
-    for (observation, action), result in zip(turns, [*results, None], strict=True):
-        if result is None and completed:
-            scores.append(10.0)
-        else:
-            scores.append(reader.score(observation, action.strip().lower(), result))
-    return scores
+    results = [*(observation for observation, _ in turns[1:]), None]
+    scores = [
+        reader.score(observation, action.strip().lower(), result)
+        for (observation, action), result in zip(turns, results, strict=True)
+    ]
+    return [*scores[:-1], 10.0] if completed else scores
 
 
 class _Household:
@@ -76,7 +68,6 @@ class _Household:
         self.taken: set[str] = set()
         self.changed: set[tuple[str, str]] = set()  # (change, goal object)
         self.home: set[str] = set()  # ready goal objects put down at the goal place
-        self.place = ""
 
     def score(self, observation: str, action: str, result: str | None) -> float:
         if not action or (result is not None and "nothing happens" in result.lower()):
@@ -91,15 +82,14 @@ class _Household:
         return 1.0 if repeated else score
 
     def _rule(self, action: str, result: str) -> float:
-        for pattern, rule in _RULES:
-            if match := pattern.fullmatch(action):
+        for pattern, rule in _RULES.items():
+            if match := re.fullmatch(pattern, action):
                 return rule(self, *match.groups(), result=result)
         return 2.0
 
     def _go(self, place: str, result: str) -> float:
         new = place not in self.visited
         self.visited.add(place)
-        self.place = place
         if self._finds(place, result) or self._needed(place, result):
             return 7.0
         return 4.0 if new else 2.0
@@ -141,18 +131,18 @@ class _Household:
         return 10.0 if any(map(self._asked, self.held)) else 4.0
 
     def _asked(self, name: str) -> bool:
-        return _kind(name) in self.words
+        return kind_of(name) in self.words
 
     def _ready(self, thing: str) -> bool:
         done = {change for change, changed in self.changed if changed == thing}
         return self._asked(thing) and self.wished <= done
 
     def _finds(self, place: str, result: str) -> bool:
-        """Whether `result` shows a goal object not seen there before; notes what it shows."""
+        """Whether `result` shows a goal object not seen there before; remembers what it shows."""
         shown = {(t, place) for t in _shown(result) if self._asked(t) and t not in self.home}
-        new = shown - self.seen
+        new = not shown <= self.seen
         self.seen |= shown
-        return bool(new)
+        return new
 
     def _needed(self, place: str, result: str) -> bool:
         """Whether a goal object in hand is needed at `place`."""
@@ -160,26 +150,22 @@ class _Household:
             if not self._asked(thing):
                 continue
             if self._ready(thing):
-                kinds = {_kind(shown) for shown in _shown(result)} - {_kind(thing)}
+                kinds = {kind_of(shown) for shown in _shown(result)} - {kind_of(thing)}
                 if self._asked(place) or kinds & self.words:
                     return True
-            elif _kind(place) in {_TOOLS[change] for change in self.wished}:
+            elif kind_of(place) in {TOOLS[change].lower() for change in self.wished}:
                 return True
         return False
 
 
-_RULES: Sequence[tuple[re.Pattern, Callable[..., float]]] = (
-    (_GO, _Household._go),
-    (_OPEN, _Household._open),
-    (_TAKE, _Household._take),
-    (_PUT, _Household._put),
-    (_CHANGE, _Household._change),
-    (_USE, _Household._use),
-)
-
-
-def _kind(name: str) -> str:
-    return name.partition(" ")[0]
+_RULES: dict[str, Callable[..., float]] = {
+    rf"go to {_NAME}": _Household._go,
+    rf"open {_NAME}": _Household._open,
+    rf"take {_NAME} from {_NAME}": _Household._take,
+    rf"(?:move|put) {_NAME} (?:to|in/on|in|on) {_NAME}": _Household._put,
+    rf"(heat|cool|clean) {_NAME} with {_NAME}": _Household._change,
+    rf"use {_NAME}": _Household._use,
+}
 
 
 def _shown(result: str) -> list[str]:

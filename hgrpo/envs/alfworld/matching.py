@@ -1,17 +1,16 @@
 """Conjunctive queries over facts, compiled to nested closures.
 
 A query works on a frame, a list with one slot per variable or constant. It fills the free slots
-with one assignment after the other and calls `then(facts, frame)` for each. A true return value
-stops it.
+with one assignment after another, calls `then(facts, frame)` for each, and stops once that returns
+True.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from operator import itemgetter
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 from hgrpo.envs.alfworld import pddl
-from hgrpo.envs.alfworld.facts import Facts, Vocabulary
+from hgrpo.envs.alfworld.facts import Facts, Vocabulary, key_getter
 from hgrpo.errors import UserError
 
 Frame = list
@@ -19,7 +18,7 @@ Step = Callable[[Facts, Frame], bool]
 
 
 class Slots:
-    """Slot numbers of a frame: constants by name, variables by any hashable key."""
+    """Gives each constant and each variable a slot of a frame; a variable's key is any hashable."""
 
     def __init__(self) -> None:
         self.places: dict = {}
@@ -32,15 +31,13 @@ class Slots:
         return self.variable(object())
 
     def constant(self, name: str) -> int:
-        if name not in self.constants:
-            self.constants[name] = self._size()
-        return self.constants[name]
+        return self.constants.setdefault(name, self._size())
 
     def _size(self) -> int:
         return len(self.places) + len(self.constants)
 
     def frame(self, entities: dict[str, int]) -> Frame:
-        """A frame with this game's constants; a missing constant equals no entity."""
+        """A frame with this game's constants; -1 for one that the game does not have."""
         frame: Frame = [None] * self._size()
         for name, place in self.constants.items():
             frame[place] = entities.get(name, -1)
@@ -49,7 +46,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class Relation:
-    """A positive literal: the number of a predicate, and the slots of its arguments."""
+    """A condition on a fact: the number of its predicate, and the slots of its arguments."""
 
     predicate: int
     slots: tuple[int, ...]
@@ -61,19 +58,20 @@ def type_predicate(kind: str) -> str:
 
 
 def succeed(facts: Facts, frame: Frame) -> bool:
-    """Ends a query that only asks whether there is an assignment."""
+    """The last step of a query that only asks whether there is an assignment."""
     return True
 
 
+def _fail(facts: Facts, frame: Frame) -> bool:
+    return False
+
+
 def holds(relation: Relation) -> Step:
-    """A test of a relation whose slots are all filled."""
-    predicate, slots = relation.predicate, relation.slots
-    if not slots:
-        return lambda facts, frame: () in facts.sets[predicate]
-    if len(slots) == 1:
-        (slot,) = slots
+    """A test of a relation, once its slots are filled."""
+    predicate, fact = relation.predicate, key_getter(relation.slots)
+    if len(relation.slots) == 1:
+        (slot,) = relation.slots
         return lambda facts, frame: frame[slot] in facts.sets[predicate]
-    fact = itemgetter(*slots)
     return lambda facts, frame: fact(frame) in facts.sets[predicate]
 
 
@@ -98,20 +96,24 @@ def join(
     for relation in [None, *relations]:
         if relation is not None:
             if set(relation.slots) <= filled:
-                wrappers.append(partial(_checked, holds(relation)))
+                wrappers.append(partial(_both, holds(relation)))
             else:
                 known = frozenset(filled)
                 wrappers.append(partial(_scan, relation, known, vocabulary, distinct or {}))
                 filled |= set(relation.slots)
-        wrappers += [partial(_checked, test) for slots, test in waiting if slots <= filled]
+        wrappers += [partial(_both, test) for slots, test in waiting if slots <= filled]
         waiting = [entry for entry in waiting if not entry[0] <= filled]
     for wrapper in reversed(wrappers):
         then = wrapper(then)
     return then
 
 
-def _checked(test: Step, then: Step) -> Step:
+def _both(test: Step, then: Step) -> Step:
     return lambda facts, frame: test(facts, frame) and then(facts, frame)
+
+
+def _either(test: Step, other: Step) -> Step:
+    return lambda facts, frame: test(facts, frame) or other(facts, frame)
 
 
 def _scan(
@@ -124,7 +126,7 @@ def _scan(
     slots = relation.slots
     at = tuple(i for i, slot in enumerate(slots) if slot in known)
     pattern = vocabulary.pattern(relation.predicate, at)
-    key = itemgetter(*(slots[i] for i in at)) if at else lambda _: ()
+    key = key_getter(tuple(slots[i] for i in at))
     free = [(i, slot) for i, slot in enumerate(slots) if slot not in known]
     if len(slots) == 1:
         return _scan_unary(pattern, slots[0], distinct.get(slots[0], ()), then)
@@ -174,6 +176,7 @@ def _scan_unary(pattern: int, slot: int, others: tuple[int, ...], then: Step) ->
     return scan_unary
 
 
+@dataclass(eq=False)
 class FormulaCompiler:
     """Compiles PDDL formulas over one frame layout.
 
@@ -181,32 +184,21 @@ class FormulaCompiler:
         sizes: typical number of facts per predicate; only the order of the loops depends on it.
     """
 
-    def __init__(
-        self,
-        slots: Slots,
-        vocabulary: Vocabulary,
-        sizes: dict[str, int],
-        domain: pddl.Domain,
-    ) -> None:
-        self.slots = slots
-        self.vocabulary = vocabulary
-        self.sizes = sizes
-        self.domain = domain
+    slots: Slots
+    vocabulary: Vocabulary
+    sizes: dict[str, int]
+    domain: pddl.Domain
 
     def find(
-        self,
-        formula: pddl.Formula,
-        scope: dict[str, int],
-        kinds: dict[str, str],
-        then: Step,
+        self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str], then: Step
     ) -> list[Step]:
-        """Steps that together find all ways to make `formula` true, with `scope` filled."""
+        """Steps that together find every assignment that makes `formula` true."""
         return [
             self.run(clause, set(scope), then) for clause in self.clauses(formula, scope, kinds)
         ]
 
     def run(self, clause: "Clause", bound: set[str], then: Step) -> Step:
-        """A step that finds all assignments of `clause`, with the variables in `bound` filled."""
+        """A step that finds every assignment of `clause`, given the variables in `bound`."""
         filled = {clause.scope[name] for name in bound} | set(self.slots.constants.values())
         tests = []
         for part, names in clause.filters:
@@ -219,7 +211,7 @@ class FormulaCompiler:
         return Relation(self.vocabulary.predicate(atom.predicate), self._args(atom, scope))
 
     def test(self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]) -> Step:
-        """A test of whether `formula` holds, with all of `scope` filled."""
+        """A test of whether `formula` holds, given all of `scope`."""
         if isinstance(formula, pddl.Atom):
             slots = self._args(formula, scope)
             if formula.predicate == "=":
@@ -229,25 +221,14 @@ class FormulaCompiler:
         if isinstance(formula, pddl.Not):
             inner = self.test(formula.part, scope, kinds)
             return lambda facts, frame: not inner(facts, frame)
-        if isinstance(formula, pddl.Forall):
-            negated = pddl.Not(pddl.Exists(formula.variables, pddl.Not(formula.part)))
-            return self.test(negated, scope, kinds)
         if isinstance(formula, pddl.Exists):
             inner = {name: scope[name] for name in _variables(formula)}
             steps = self.find(formula, inner, kinds, succeed)
         else:
             steps = [self.test(part, scope, kinds) for part in formula.parts]
-        if len(steps) == 1:
-            return steps[0]
         if isinstance(formula, pddl.And):
-            if len(steps) == 2:
-                first, second = steps
-                return lambda facts, frame: first(facts, frame) and second(facts, frame)
-            return lambda facts, frame: all(step(facts, frame) for step in steps)
-        if len(steps) == 2:
-            first, second = steps
-            return lambda facts, frame: first(facts, frame) or second(facts, frame)
-        return lambda facts, frame: any(step(facts, frame) for step in steps)
+            return reduce(_both, steps or [succeed])
+        return reduce(_either, steps or [_fail])
 
     def _args(self, atom: pddl.Atom, scope: dict[str, int]) -> tuple[int, ...]:
         slots = []
@@ -296,34 +277,28 @@ class FormulaCompiler:
         return [clause]
 
     def _complete(self, clause: "Clause", scope: dict[str, int], kinds: dict[str, str]) -> None:
-        """Add a relation for the type of each variable that no other relation binds to its type."""
-        typed = self._typed_slots(clause)
+        """Make sure that each variable takes values of its type: add a relation where needed."""
+        # Slot -> declared types of the positions where it occurs.
+        typed: dict[int, list[str]] = {}
+        for relation, name in clause.relations:
+            for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):
+                typed.setdefault(slot, []).append(kind)
         for slot, kind in [(scope[name], kinds[name]) for name in scope] + clause.extra:
             if not any(self.domain.is_a(declared, kind) for declared in typed.get(slot, ())):
                 listing = type_predicate(kind)
                 number = self.vocabulary.predicate(listing)
                 clause.relations.append((Relation(number, (slot,)), listing))
 
-    def _typed_slots(self, clause: "Clause") -> dict[int, list[str]]:
-        """Slot -> declared types of the positions where it occurs."""
-        typed: dict[int, list[str]] = {}
-        for relation, name in clause.relations:
-            for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):
-                typed.setdefault(slot, []).append(kind)
-        return typed
-
     def _split(self, clause: "Clause", i: int) -> list["Clause"]:
         part, names = clause.filters[i]
         found = []
         for branch in part.parts:
-            kinds = {name: clause.kinds.get(name, pddl.ROOT_TYPE) for name in names}
-            for inner in self._expand(branch, names, kinds):
-                merged = Clause(
-                    clause.scope,
-                    clause.kinds,
-                    clause.extra + inner.extra,
-                    clause.relations + inner.relations,
-                    clause.filters[:i] + clause.filters[i + 1 :] + inner.filters,
+            for inner in self._expand(branch, names, clause.kinds):
+                merged = replace(
+                    clause,
+                    extra=clause.extra + inner.extra,
+                    relations=clause.relations + inner.relations,
+                    filters=clause.filters[:i] + clause.filters[i + 1 :] + inner.filters,
                 )
                 found.append(merged)
         return found
@@ -349,7 +324,7 @@ class FormulaCompiler:
 
 @dataclass
 class Clause:
-    """A conjunction: relations to join, then filters; `extra` are the slots it introduces."""
+    """Relations to join, then `filters`; `extra` are the slots of its own variables, with types."""
 
     scope: dict[str, int]
     kinds: dict[str, str]
@@ -359,11 +334,10 @@ class Clause:
 
 
 def _variables(formula: pddl.Formula) -> set[str]:
-    """The free variables of a formula."""
     if isinstance(formula, pddl.Atom):
         return {arg for arg in formula.args if arg.startswith("?")}
     if isinstance(formula, pddl.Not):
         return _variables(formula.part)
-    if isinstance(formula, pddl.Exists | pddl.Forall):
+    if isinstance(formula, pddl.Exists):
         return _variables(formula.part) - {name for name, _ in formula.variables}
     return set().union(*(_variables(part) for part in formula.parts))

@@ -15,14 +15,8 @@ from hgrpo.envs.alfworld.actions import Action, Arguments
 from hgrpo.envs.alfworld.demangle import shown_names
 from hgrpo.envs.alfworld.effects import EffectCompiler, Reachability
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
-from hgrpo.envs.alfworld.grammar import RuleCall, parse_grammar, parse_symbols
-from hgrpo.envs.alfworld.matching import (
-    FormulaCompiler,
-    Slots,
-    Step,
-    succeed,
-    type_predicate,
-)
+from hgrpo.envs.alfworld.grammar import Grammar, RuleCall, parse_grammar, parse_symbols
+from hgrpo.envs.alfworld.matching import FormulaCompiler, Slots, Step, succeed, type_predicate
 from hgrpo.envs.alfworld.text import NEGATION, Entities, TextCompiler
 from hgrpo.errors import UserError
 
@@ -37,9 +31,8 @@ class Program:
 
     Attributes:
         fluent: numbers of the predicates that actions change.
-        order: action numbers, in the order in which a command tries them. It matters if two actions
-            have the same text. As in the planner's list of operators, actions with the fewest
-            changing conditions come first, then the order is by name.
+        order: action numbers, in the order in which a command tries them; it matters if two actions
+            have the same text. The planner's order: fewest changing conditions first, then by name.
         unsure: predicates that an action may delete without requiring them, and whose `not_p`
             some text reads.
     """
@@ -47,6 +40,7 @@ class Program:
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
         self.domain = domain
         self.sizes = sizes
+        self._goals: dict[pddl.Formula, GoalTest] = {}
         self.vocabulary = Vocabulary()
         grammar = parse_grammar(grammar_text)
         for name in domain.predicates:
@@ -60,23 +54,17 @@ class Program:
         for schema in domain.actions:
             if schema.name not in grammar.actions:
                 raise UserError(f"the grammar has no text for the action {schema.name!r}")
-            writers = self._texts(grammar, Slots())
             text = grammar.actions[schema.name]
-            self.actions.append(Action(schema, text, writers, changing))
-        writers = self._texts(grammar, Slots())
+            self.actions.append(Action(schema, text, self._texts(grammar), changing))
+        writers = self._texts(grammar)
         self.intro = writers.symbols((RuleCall("intro"),), {})
         self.intro_slots = writers.slots
         effects = EffectCompiler(self.vocabulary, self.negations, self.shadows)
         for action in self.actions:
             action.finish(FormulaCompiler(action.slots, self.vocabulary, sizes, domain), effects)
         self.fluent = set().union(*(action.changes for action in self.actions))
-        self.order = sorted(
-            range(len(self.actions)),
-            key=lambda i: (
-                len(pddl.predicates(self.actions[i].schema.precondition) & changing),
-                self.actions[i].name,
-            ),
-        )
+        ranks = [(action.conditions, action.name) for action in self.actions]
+        self.order = sorted(range(len(ranks)), key=lambda i: ranks[i])
         self.unsure = {
             self.vocabulary.predicate(effect.atom.predicate)
             for schema in domain.actions
@@ -85,11 +73,20 @@ class Program:
         } & (set(self.negations) | set(self.shadows))
         self.reachability = Reachability(domain, self.vocabulary, sizes) if self.unsure else None
 
-    def _texts(self, grammar: object, slots: Slots) -> TextCompiler:
-        return TextCompiler(grammar, slots, self.vocabulary, self.domain, self._text_predicate)
+    def goal(self, formula: pddl.Formula) -> "GoalTest":
+        if formula not in self._goals:
+            slots = Slots()
+            compiler = FormulaCompiler(slots, self.vocabulary, self.sizes, self.domain)
+            steps = tuple(compiler.find(formula, {}, {}, succeed))
+            reads = frozenset(map(self.vocabulary.predicate, pddl.predicates(formula)))
+            self._goals[formula] = GoalTest(slots, steps, reads)
+        return self._goals[formula]
+
+    def _texts(self, grammar: Grammar) -> TextCompiler:
+        return TextCompiler(grammar, Slots(), self.vocabulary, self.domain, self._text_predicate)
 
     def _text_predicate(self, name: str) -> int:
-        """The number of the predicate that texts read as `name`; notes what effects must record."""
+        """The predicate that texts read as `name`; also notes what effects must record."""
         base = name.removeprefix(NEGATION)
         number = self.vocabulary.predicate(base)
         if base in self._conditional:
@@ -102,47 +99,29 @@ class Program:
 
 
 def _requires(formula: pddl.Formula, atom: pddl.Atom) -> bool:
-    """Whether `atom` is a conjunct of `formula`."""
     if isinstance(formula, pddl.And):
         return any(_requires(part, atom) for part in formula.parts)
     return formula == atom
 
 
 @dataclass(frozen=True)
-class Goal:
-    """A goal's test; `reads` are the numbers of the predicates it depends on."""
+class GoalTest:
+    """Whether a goal holds; `reads` are the numbers of the predicates it depends on."""
 
     slots: Slots
     steps: tuple[Step, ...]
     reads: frozenset[int]
 
 
-@lru_cache(maxsize=16)
-def _domain(text: str) -> pddl.Domain:
-    return pddl.parse_domain(text)
-
-
+_domain = lru_cache(maxsize=16)(pddl.parse_domain)
 _programs: dict[tuple[str, str], Program] = {}
-_goals: dict[tuple[int, pddl.Formula], Goal] = {}
 
 
 def _program(domain_text: str, grammar_text: str, sizes: dict[str, int]) -> Program:
-    """The program of a domain and a grammar; each process compiles it once."""
     key = (domain_text, grammar_text)
     if key not in _programs:
         _programs[key] = Program(_domain(domain_text), grammar_text, sizes)
     return _programs[key]
-
-
-def _goal(program: Program, formula: pddl.Formula) -> Goal:
-    key = (id(program), formula)
-    if key not in _goals:
-        slots = Slots()
-        compiler = FormulaCompiler(slots, program.vocabulary, program.sizes, program.domain)
-        steps = tuple(compiler.find(formula, {}, {}, succeed))
-        reads = frozenset(map(program.vocabulary.predicate, pddl.predicates(formula)))
-        _goals[key] = Goal(slots, steps, reads)
-    return _goals[key]
 
 
 class CompiledGame:
@@ -162,12 +141,8 @@ class CompiledGame:
         for atom in problem.init:
             rows.setdefault(atom[0], []).append(atom[1:])
         task, grammar_text = _split_task(data["grammar"])
-        sizes = {name: len(facts) for name, facts in rows.items()}
-        self.program = program = _program(
-            data["pddl_domain"],
-            grammar_text,
-            dict.fromkeys(domain.predicates, 0) | sizes,
-        )
+        sizes = {name: len(rows.get(name, ())) for name in domain.predicates}
+        self.program = program = _program(data["pddl_domain"], grammar_text, sizes)
         _check_types(rows, problem.objects, domain)
         ids = sorted(problem.objects)
         self.goal_formula = problem.goal
@@ -176,7 +151,7 @@ class CompiledGame:
         self.by_name: dict[str, list[int]] = {}
         for i, name in enumerate(self.entities.names):
             self.by_name.setdefault(name, []).append(i)
-        self.goal = _goal(program, problem.goal)
+        self.goal = program.goal(problem.goal)
         self.start = Facts(program.vocabulary, self._numbers(rows, problem.objects), program.fluent)
         if program.reachability is not None:
             closure = program.reachability.closure(self.start, self.number)
@@ -199,18 +174,17 @@ class CompiledGame:
         program, number = self.program, self.number
         facts: dict[int, list] = {}
         for name, atoms in rows.items():
-            if len(atoms[0]) == 1:
-                values: list = [number[atom[0]] for atom in atoms]
-            else:
-                values = [tuple([number[arg] for arg in atom]) for atom in atoms]
-            facts[program.vocabulary.predicate(name)] = values
+            bare = len(atoms[0]) == 1
+            facts[program.vocabulary.predicate(name)] = [
+                number[atom[0]] if bare else tuple([number[arg] for arg in atom]) for atom in atoms
+            ]
         for original, shadow in program.shadows.items():
             facts[shadow] = facts.get(original, [])
         for name, listing in program.vocabulary.predicates.items():
             if name.startswith(type_predicate("")):
-                kinds = objects.items()
                 kind = name.removeprefix(type_predicate(""))
-                facts[listing] = [number[n] for n, k in kinds if program.domain.is_a(k, kind)]
+                is_a = program.domain.is_a
+                facts[listing] = [number[n] for n, k in objects.items() if is_a(k, kind)]
         return facts
 
     def is_won(self, facts: Facts) -> bool:
@@ -249,17 +223,15 @@ class CompiledGame:
     def readings(self, command: str) -> list[tuple[int, dict[int, int] | None]]:
         """Actions that `command` may stand for, with the arguments that it names.
 
-        None in place of arguments: the template does not determine them, so all must be tried.
+        None in place of arguments means that any may fit.
         """
         found = self._readings.get(command)
         if found is None:
-            found = []
-            for index in self.program.order:
-                action = self.program.actions[index]
-                if action.pattern is None:
-                    found.append((index, None))
-                else:
-                    found += [(index, given) for given in action.parse(command, self.by_name)]
+            found = [
+                (index, given)
+                for index in self.program.order
+                for given in self.program.actions[index].parse(command, self.by_name)
+            ]
             if found:
                 if len(self._readings) >= _MEMO:
                     self._readings.clear()
@@ -288,7 +260,7 @@ def _check_types(
 
 
 def _split_task(grammar_text: str) -> tuple[str, str]:
-    """The task sentence and the grammar without it; ("", grammar) if it is not plain text."""
+    """The task sentence, and the grammar without it; ("", grammar) if it is no plain text."""
     match = _TASK.search(grammar_text)
     if match is not None and len(_TASK.findall(grammar_text)) == 1:
         symbols = parse_symbols(json.loads(match[1]))
@@ -298,11 +270,7 @@ def _split_task(grammar_text: str) -> tuple[str, str]:
 
 
 class NativeGame:
-    """One play of a compiled game.
-
-    Attributes:
-        won: whether the goal holds in the current state.
-    """
+    """One play of a compiled game; `won` says whether the goal holds now."""
 
     def __init__(self, game: CompiledGame) -> None:
         self.game = game
@@ -333,10 +301,6 @@ class NativeGame:
             self.won = game.is_won(facts)
         return action.feedback(facts, frame, game.entities), index
 
-    def is_admissible(self, command: str) -> bool:
-        """Whether `command` is admissible; faster than listing the admissible commands."""
-        return self._find(command.strip())[0] >= 0
-
     def admissible_commands(self) -> list[str]:
         """Commands that apply now, sorted, each once."""
         game, facts = self.game, self.facts
@@ -346,7 +310,7 @@ class NativeGame:
         return sorted(texts)
 
     def _find(self, command: str) -> tuple[int, Arguments]:
-        """The operator of `command`; the first if several have this text."""
+        """The action and arguments of `command`; the first if several have this text."""
         game, facts = self.game, self.facts
         for index, given in game.readings(command):
             action = game.program.actions[index]

@@ -1,14 +1,14 @@
 """Makes the official engine fast enough for comparisons, by caching.
 
-Its logic stays. Parses of grammar texts and queries and translations of PDDL are cached, and deep
-copies of grammar symbols become shallow ones. `parity` compares the result with the untouched
-engine on a sample.
+Parses of grammar texts and queries and translations of PDDL are cached; deep copies of grammar
+symbols become shallow ones. `parity` compares the result with the untouched engine on a sample.
 """
 
 import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
+from unittest.mock import patch
 
 from hgrpo.envs.alfworld.textworld_engine import require_textworld
 
@@ -36,18 +36,13 @@ def memoised() -> Iterator[None]:
         (Rule, "parse_conjunctive_query", parse_query),
         (fast_downward, "pddl2sas", translate),
     ]
-    originals = [(owner, name, owner.__dict__[name]) for owner, name, _ in patches]
-    for owner, name, replacement in patches:
-        setattr(owner, name, replacement)
-    try:
+    with ExitStack() as patched:
+        for owner, name, replacement in patches:
+            patched.enter_context(patch.object(owner, name, replacement))
         yield
-    finally:
-        for owner, name, original in originals:
-            setattr(owner, name, original)
 
 
 def _shallow(value: object) -> object:
-    """A copy that a derivation may write to: new symbols and mappings with the old contents."""
     if isinstance(value, list):
         return [_shallow(item) for item in value]
     if isinstance(value, dict):

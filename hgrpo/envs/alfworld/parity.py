@@ -3,17 +3,19 @@
 import gc
 import multiprocessing
 import random
+import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Protocol
 
 from hgrpo.envs.alfworld.gamefile import load_compiled, read_game
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.oracle import memoised
+from hgrpo.envs.alfworld.problem import in_older_words
 from hgrpo.envs.alfworld.textworld_engine import OfficialGame
 
 NONSENSE = (
@@ -33,24 +35,9 @@ NONSENSE = (
 WALK_STEPS = 100
 # The official engine leaks 2 to 3.5 MB per loaded game; only the process's end frees it.
 _GAMES_PER_PROCESS = 16
-# The language before alfworld 0.4, and of the published json_2.1.1 games.
-_OLDER = (
-    ("You arrive at {r.name}.", "You arrive at {lend.name}."),
-    ('"move {o} to {r}"', '"put {o} in/on {r}"'),
-    ("You move the {o.name} to the {r.name}.", "You put the {o.name} in/on the {r.name}."),
-)
 
 
-class Engine(Protocol):
-    """The interface of both engines."""
-
-    won: bool
-
-    def reset(self) -> str: ...
-
-    def step(self, command: str) -> str: ...
-
-    def admissible_commands(self) -> list[str]: ...
+Engine = NativeGame | OfficialGame
 
 
 @dataclass(frozen=True)
@@ -67,28 +54,37 @@ class Mismatch:
 
 
 @dataclass
-class Tally:
-    """How many steps were compared, and what differed."""
+class GameReport:
+    """The comparison of one game.
 
+    Attributes:
+        stock_seconds: time of the untouched official engine for `stock_steps`.
+        native_seconds: time of the native engine for them.
+        native_bare_seconds: the same without listing the admissible commands.
+    """
+
+    game: str
     steps: int = 0
     mismatches: list[Mismatch] = field(default_factory=list)
+    stock_steps: int = 0
+    stock_seconds: float = 0.0
+    native_seconds: float = 0.0
+    native_bare_seconds: float = 0.0
 
 
 def compare_walk(
-    game: str,
-    walk: str,
-    commands: Iterator[str],
-    expected: Engine,
-    found: Engine,
-    tally: Tally,
+    walk: str, commands: Iterable[str], expected: Engine, found: Engine, report: GameReport
 ) -> None:
-    """Reset both engines, play `commands` in both, and add differences to `tally`.
+    """Play `commands` in both engines from a reset; add steps and differences to `report`.
 
     The walk ends at the first difference, since later ones could follow from it.
     """
-    texts = (expected.reset(), found.reset())
-    step, command = 0, ""
-    while True:
+    for step, command in enumerate(chain([""], commands)):
+        if step:
+            texts = (expected.step(command), found.step(command))
+            report.steps += 1
+        else:
+            texts = (expected.reset(), found.reset())
         rows = [
             ("text", *texts),
             ("commands", expected.admissible_commands(), found.admissible_commands()),
@@ -96,22 +92,16 @@ def compare_walk(
         ]
         for what, left, right in rows:
             if left != right:
-                tally.mismatches.append(Mismatch(game, walk, step, command, what, left, right))
+                mismatch = Mismatch(report.game, walk, step, command, what, left, right)
+                report.mismatches.append(mismatch)
                 return
-        command = next(commands, None)
-        if command is None:
-            return
-        step += 1
-        texts = (expected.step(command), found.step(command))
-        tally.steps += 1
 
 
 def random_walk(engine: Engine, rng: random.Random, steps: int) -> Iterator[str]:
     """Random admissible commands of `engine`; one in twenty is nonsense.
 
-    Half of the draws leave out commands that only go elsewhere, so that walks touch things. Some
-    commands have spaces around them, which engines must ignore. The generator reads the engine's
-    state each time it is asked for a command.
+    Half of the draws leave out "go to" commands, so that walks touch things. Some commands have
+    spaces around them, which engines must ignore. Each draw reads the engine's current state.
     """
     for _ in range(steps):
         commands = engine.admissible_commands()
@@ -120,33 +110,16 @@ def random_walk(engine: Engine, rng: random.Random, steps: int) -> Iterator[str]
             continue
         if rng.random() < 0.5:
             commands = [c for c in commands if not c.startswith("go to ")]
-        yield (" " * (rng.random() < 0.05) + rng.choice(commands) + "\t" * (rng.random() < 0.05))
+        yield " " * (rng.random() < 0.05) + rng.choice(commands) + "\t" * (rng.random() < 0.05)
 
 
 def older_language(data: dict) -> dict:
     """The game in the older language: "put X in/on Y" in place of "move X to Y"."""
-    grammar = data["grammar"]
-    for new, old in _OLDER:
-        grammar = grammar.replace(new, old)
     walkthrough = [
-        command.replace("move ", "put ", 1).replace(" to ", " in/on ", 1)
-        if command.startswith("move ")
-        else command
+        re.sub(r"^move (.*?) to ", r"put \1 in/on ", command)
         for command in data.get("walkthrough") or []
     ]
-    return data | {"grammar": grammar, "walkthrough": walkthrough}
-
-
-@dataclass
-class GameReport:
-    """The comparison of one game; seconds are those that each engine took for `stock_steps`."""
-
-    game: str
-    tally: Tally
-    stock_steps: int = 0
-    stock_seconds: float = 0.0
-    native_seconds: float = 0.0
-    native_bare_seconds: float = 0.0
+    return data | {"grammar": in_older_words(data["grammar"]), "walkthrough": walkthrough}
 
 
 def check_game(folder: Path, steps: int, stock_steps: int, seed: int) -> GameReport:
@@ -157,13 +130,13 @@ def check_game(folder: Path, steps: int, stock_steps: int, seed: int) -> GameRep
     """
     data = read_game(folder)
     load_compiled(folder)
-    report = GameReport(str(folder), Tally())
+    report = GameReport(str(folder))
     languages = {"as stored": data}
     if older_language(data)["grammar"] != data["grammar"]:
         languages["older"] = older_language(data)
     for language, content in languages.items():
         native = NativeGame(CompiledGame(content))
-        walks = [(f"{language}, walkthrough", iter(content.get("walkthrough") or ()))]
+        walks = [(f"{language}, walkthrough", content.get("walkthrough") or ())]
         for start in range(0, steps, WALK_STEPS):
             rng = random.Random(f"{seed} {language} {start}")
             length = min(WALK_STEPS, steps - start)
@@ -171,7 +144,7 @@ def check_game(folder: Path, steps: int, stock_steps: int, seed: int) -> GameRep
         with memoised():
             official = OfficialGame(content)
             for walk, commands in walks:
-                compare_walk(report.game, walk, commands, official, native, report.tally)
+                compare_walk(walk, commands, official, native, report)
     _time_stock(report, data, stock_steps, seed)
     return report
 
@@ -193,7 +166,6 @@ def check_games(
 
 
 def _time_stock(report: GameReport, data: dict, steps: int, seed: int) -> None:
-    """Compare with the untouched official engine, and time both on the same commands."""
     if not steps:
         return
     native = NativeGame(CompiledGame(data))
@@ -203,10 +175,10 @@ def _time_stock(report: GameReport, data: dict, steps: int, seed: int) -> None:
         commands.append(command)
         native.step(command)
     stock = OfficialGame(data)
-    compare_walk(report.game, "untouched engine", iter(commands), stock, native, report.tally)
+    compare_walk("untouched engine", commands, stock, native, report)
     report.stock_steps = steps
     report.stock_seconds = _seconds(stock, commands, listing=True)
-    # Compiled afresh, so that no cache of the comparison speeds it up.
+    # Compile anew: caches that the comparison filled must not speed it up.
     report.native_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=True)
     report.native_bare_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=False)
 

@@ -1,7 +1,6 @@
 """Reads the part of PDDL that ALFRED's domain and problems use.
 
-All text is lower-cased, as in the planner's translator. Formulas keep their shape; `matching`
-decides what can be compiled.
+All text is lower-cased, as in the planner's translator.
 """
 
 import re
@@ -52,15 +51,12 @@ class Exists:
     part: "Formula"
 
 
-@dataclass(frozen=True)
-class Forall:
+Formula = Atom | Not | And | Or | Exists
+
+
+def for_all(variables: tuple[tuple[str, str], ...], part: Formula) -> Formula:
     """All values of `variables` (name, type) make `part` true."""
-
-    variables: tuple[tuple[str, str], ...]
-    part: "Formula"
-
-
-Formula = Atom | Not | And | Or | Exists | Forall
+    return Not(Exists(variables, Not(part)))
 
 
 @dataclass(frozen=True)
@@ -108,26 +104,21 @@ class Problem:
     goal: Formula
 
 
+def atoms(formula: Formula) -> list[Atom]:
+    """The atoms in a formula, from left to right."""
+    if isinstance(formula, Atom):
+        return [formula]
+    parts = formula.parts if isinstance(formula, And | Or) else (formula.part,)
+    return [atom for part in parts for atom in atoms(part)]
+
+
 def predicates(formula: Formula) -> set[str]:
     """Names of the predicates in a formula."""
-    if isinstance(formula, Atom):
-        return {formula.predicate} - {"="}
-    if isinstance(formula, And | Or):
-        return set().union(*map(predicates, formula.parts))
-    return predicates(formula.part)
-
-
-def constants(formula: Formula) -> set[str]:
-    """Names of the objects in a formula."""
-    if isinstance(formula, Atom):
-        return {arg for arg in formula.args if not arg.startswith("?")}
-    if isinstance(formula, And | Or):
-        return set().union(*map(constants, formula.parts))
-    return constants(formula.part)
+    return {atom.predicate for atom in atoms(formula)} - {"="}
 
 
 def canonical(text: str) -> str:
-    """The text without comments, in lower case, single-spaced; equal if texts parse the same."""
+    """The text without comments, lower-cased, single-spaced; equal if texts parse the same."""
     return " ".join(_TOKEN.findall(_strip(text)))
 
 
@@ -136,7 +127,6 @@ def _strip(text: str) -> str:
 
 
 def _nested(text: str) -> list:
-    """The parenthesised expression in `text`, as nested lists of lower-case words."""
     top: list = []
     stack, here = [], top
     for token in _TOKEN.findall(_strip(text)):
@@ -177,8 +167,6 @@ def _typed(words: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 class _Conditions:
-    """Parses formulas; refuses predicates that the domain does not declare."""
-
     def __init__(self, predicates: dict[str, tuple[str, ...]]) -> None:
         self.predicates = predicates
 
@@ -197,9 +185,9 @@ class _Conditions:
         if head == "imply" and len(rest) == 2:
             return Or((Not(self.formula(rest[0])), self.formula(rest[1])))
         if head in ("exists", "forall") and len(rest) == 2 and isinstance(rest[0], list):
-            kind = Exists if head == "exists" else Forall
-            # A comma sticks to the type before it, and no object has a type of that name; the
-            # planner's translator reads ALFRED's "examine object" that way too.
+            kind = Exists if head == "exists" else for_all
+            # In ALFRED's "examine object" a comma sticks to a type's name. No object has such a
+            # type; the planner's translator reads it so too.
             return kind(tuple(_typed(rest[0])), self.formula(rest[1]))
         return self.atom(node)
 
@@ -310,8 +298,8 @@ def parse_problem(text: str, domain: Domain) -> Problem:
         goal = _Conditions(domain.predicates).formula(sections[":goal"][0])
     except UserError as error:
         raise UserError(f"malformed goal: {error}") from None
-    for name in constants(goal):
-        if name not in objects:
+    for name in [arg for atom in atoms(goal) for arg in atom.args]:
+        if not name.startswith("?") and name not in objects:
             raise UserError(f"malformed goal: undeclared object {name!r}")
     return Problem(objects, init, numeric, goal)
 

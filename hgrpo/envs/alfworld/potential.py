@@ -14,31 +14,20 @@ The potential is 1 exactly when the game is won. A goal of another shape counts 
 0 before.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from hgrpo.envs.alfworld import pddl
 
 Entity = Hashable
-View = Callable[[str], "set"]
-"""Facts by predicate name: bare entities for one argument, tuples for more."""
-
-_LIGHT = {"istoggled", "receptacleatlocation", "atlocation", "inreceptacle", "holds"}
-
-
-@dataclass
-class _Conditions:
-    """The goal's conditions on one variable: static tests, and states that actions bring about."""
-
-    static: set[tuple[str, str]] = field(default_factory=set)
-    states: set[str] = field(default_factory=set)
+# Facts by predicate name: bare entities for one argument, tuples for more.
+View = Callable[[str], set]
 
 
 class Potential:
     """The potential of one game.
 
     Args:
-        goal: the problem's goal.
         fluent: names of the predicates that actions change.
         view: the facts at the start, from which static conditions are read.
         entity: name -> its entity in `view`.
@@ -52,31 +41,14 @@ class Potential:
     ) -> None:
         self._value: Callable[[View], float] | None = None
         self.reads = pddl.predicates(goal)
-        atoms, unequal = _flatten(goal)
-        if atoms is None:
+        shape = _shape(goal, fluent)
+        if shape is None:
             return
-        conditions: dict[str, _Conditions] = {}
-        relations: set[tuple[str, ...]] = set()
-        for predicate, *args in atoms:
-            variables = [arg for arg in args if arg.startswith("?")]
-            if len(variables) == 1 and predicate != "=":
-                entry = conditions.setdefault(variables[0], _Conditions())
-                if len(args) == 1 and predicate in fluent:
-                    entry.states.add(predicate)
-                elif args[0].startswith("?") and predicate not in fluent:
-                    entry.static.add((predicate, args[1] if len(args) > 1 else ""))
-                else:
-                    return
-            else:
-                relations.add((predicate, *args))
 
         def candidates(variable: str) -> list[Entity]:
-            tests = conditions.get(variable, _Conditions()).static
-            return _candidates(tests, view, entity)
+            return _candidates(shape.static[variable], view, entity)
 
-        self._value = _placing(relations, unequal, conditions, candidates) or _lighting(
-            relations, unequal, conditions, candidates
-        )
+        self._value = _placing(shape, candidates) or _lighting(shape, candidates)
         if self._value is not None:
             self.reads = (self.reads & fluent) | {"holds"}
 
@@ -85,69 +57,85 @@ class Potential:
         return float(won) if self._value is None else self._value(view)
 
 
-def _flatten(
-    goal: pddl.Formula,
-) -> tuple[list[tuple[str, ...]] | None, set[frozenset[str]]]:
-    """Atoms of a conjunction under `exists`, with unique variables, and pairs that must differ."""
-    atoms: list[tuple[str, ...]] = []
-    unequal: set[frozenset[str]] = set()
+@dataclass
+class _Shape:
+    """A goal that is a conjunction under `exists`, with unique variables.
+
+    Attributes:
+        relations: atoms on several variables, as (predicate, variable, ...).
+        unequal: pairs of variables that must differ.
+        static: variable -> (predicate, constant or "") that it must meet; no action changes them.
+        states: variable -> predicates that it must meet; actions change them.
+    """
+
+    relations: set[tuple[str, ...]] = field(default_factory=set)
+    unequal: set[frozenset[str]] = field(default_factory=set)
+    static: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    states: dict[str, set[str]] = field(default_factory=dict)
+
+
+def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
+    """The goal taken apart; None for goals of another shape."""
+    shape = _Shape()
     todo: list[tuple[pddl.Formula, dict[str, str]]] = [(goal, {})]
     count = 0
     while todo:
         part, names = todo.pop()
-        if isinstance(part, pddl.And):
-            todo += [(inner, names) for inner in part.parts]
-        elif isinstance(part, pddl.Exists):
-            fresh = {}
-            for name, _ in part.variables:
-                fresh[name] = f"{name}#{count}"
-                count += 1
-            todo.append((part.part, names | fresh))
-        elif isinstance(part, pddl.Atom):
-            atoms.append((part.predicate, *(names.get(arg, arg) for arg in part.args)))
-        elif isinstance(part, pddl.Not) and getattr(part.part, "predicate", None) == "=":
-            unequal.add(frozenset(names.get(arg, arg) for arg in part.part.args))
-        else:
-            return None, set()
-    return atoms, unequal
+        match part:
+            case pddl.And(parts):
+                todo += [(inner, names) for inner in parts]
+            case pddl.Exists(variables, inner):
+                fresh = {name: f"{name}#{count + i}" for i, (name, _) in enumerate(variables)}
+                count += len(variables)
+                todo.append((inner, names | fresh))
+            case pddl.Not(pddl.Atom("=", args)):
+                shape.unequal.add(frozenset(names.get(arg, arg) for arg in args))
+            case pddl.Atom(predicate, args):
+                args = [names.get(arg, arg) for arg in args]
+                variables = [arg for arg in args if arg.startswith("?")]
+                if len(variables) != 1 or predicate == "=":
+                    shape.relations.add((predicate, *args))
+                elif len(args) == 1 and predicate in fluent:
+                    shape.states.setdefault(args[0], set()).add(predicate)
+                elif args[0] == variables[0] and predicate not in fluent:
+                    test = (predicate, args[1] if len(args) > 1 else "")
+                    shape.static.setdefault(args[0], set()).add(test)
+                else:
+                    return None
+            case _:
+                return None
+    return shape
 
 
 def _candidates(
-    tests: Iterable[tuple[str, str]], view: View, entity: Callable[[str], Entity]
+    tests: set[tuple[str, str]], view: View, entity: Callable[[str], Entity]
 ) -> list[Entity]:
-    found: set[Entity] | None = None
-    for predicate, constant in tests:
-        facts = view(predicate)
-        if constant:
-            value = entity(constant)
-            matching = {fact[0] for fact in facts if fact[1] == value}
-        else:
-            matching = set(facts)
-        found = matching if found is None else found & matching
-    return sorted(found or ())
+    def passing(predicate: str, constant: str) -> set[Entity]:
+        if not constant:
+            return set(view(predicate))
+        value = entity(constant)
+        return {fact[0] for fact in view(predicate) if fact[1] == value}
+
+    return sorted(set.intersection(*(passing(*test) for test in tests)))
 
 
 def _placing(
-    relations: set[tuple[str, ...]],
-    unequal: set[frozenset[str]],
-    conditions: dict[str, _Conditions],
-    candidates: Callable[[str], list[Entity]],
+    shape: _Shape, candidates: Callable[[str], list[Entity]]
 ) -> Callable[[View], float] | None:
     """Potential of a goal that asks for objects of one kind in a receptacle; None for others."""
-    objects = sorted({args[1] for args in relations})
-    places = {args[-1] for args in relations}
-    if {args[0] for args in relations} != {"inreceptacle"} or len(places) != 1:
+    if {name for name, *_ in shape.relations} != {"inreceptacle"}:
         return None
+    objects = sorted({args[1] for args in shape.relations})
+    places = {args[-1] for args in shape.relations}
     pairs = {frozenset((a, b)) for a in objects for b in objects if a != b}
-    kinds = [conditions.get(name) for name in objects]
+    kinds = [(shape.static.get(name), shape.states.get(name)) for name in objects]
+    if len(places) != 1 or shape.unequal != pairs or any(kind != kinds[0] for kind in kinds):
+        return None
     (place,) = places
-    if unequal != pairs or None in kinds or any(kind != kinds[0] for kind in kinds):
+    if place in shape.states or place not in shape.static or objects[0] not in shape.static:
         return None
-    if place not in conditions or conditions[place].states:
-        return None
-    if not conditions[place].static or not kinds[0].static:
-        return None
-    states, things, receptacles = sorted(kinds[0].states), candidates(objects[0]), candidates(place)
+    states = sorted(shape.states.get(objects[0], ()))
+    things, receptacles = candidates(objects[0]), candidates(place)
     copies, full = len(objects), 2 + len(states)
 
     def value(view: View) -> float:
@@ -171,24 +159,17 @@ def _placing(
 
 
 def _lighting(
-    relations: set[tuple[str, ...]],
-    unequal: set[frozenset[str]],
-    conditions: dict[str, _Conditions],
-    candidates: Callable[[str], list[Entity]],
+    shape: _Shape, candidates: Callable[[str], list[Entity]]
 ) -> Callable[[View], float] | None:
     """Potential of a goal that asks to hold an object by a lit lamp; None for others."""
-    found = {args[0]: args[1:] for args in relations}
-    expected = _LIGHT - {"istoggled"}
-    if set(found) != expected or len(relations) != len(expected) or unequal:
+    found = {name: args for name, *args in shape.relations}
+    expected = {"receptacleatlocation", "atlocation", "inreceptacle", "holds"}
+    if set(found) != expected or len(shape.relations) != len(expected) or shape.unequal:
         return None
-    lamp, place = found["inreceptacle"]
-    thing = found["holds"][1]
-    joined = found["receptacleatlocation"] == (place, found["atlocation"][1])
-    if not joined or thing == lamp or set(conditions) != {lamp, thing}:
+    (lamp, place), thing = found["inreceptacle"], found["holds"][1]
+    if found["receptacleatlocation"] != [place, found["atlocation"][1]] or thing == lamp:
         return None
-    if conditions[lamp].states != {"istoggled"} or conditions[thing].states:
-        return None
-    if not conditions[lamp].static or not conditions[thing].static:
+    if shape.states != {lamp: {"istoggled"}} or set(shape.static) != {lamp, thing}:
         return None
     lamps, things = candidates(lamp), candidates(thing)
 

@@ -1,26 +1,19 @@
-"""Writes a house and its mission as a game file: names, PDDL problem, walkthrough."""
+"""Writes a house and its goal as a game file: names, PDDL problem, walkthrough."""
 
-from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
-from hgrpo.envs.alfworld.goals import KINDS
-from hgrpo.envs.alfworld.house import House, Mission
-from hgrpo.envs.alfworld.vocabulary import OBJECTS, RECEPTACLES, TOOLS
+from hgrpo.envs.alfworld.goals import KINDS, Goal
+from hgrpo.envs.alfworld.house import House
+from hgrpo.envs.alfworld.vocabulary import ABILITIES, OBJECTS, PUT, RECEPTACLES, TOOLS
 
-# The language before alfworld 0.4, and of the published json_2.1.1 games.
+# Our texts and those of the older language: before alfworld 0.4, and in the published games.
 _PUT_TEXT = (
     ("You arrive at {r.name}.", "You arrive at {lend.name}."),
     ('"move {o} to {r}"', '"put {o} in/on {r}"'),
-    (
-        "You move the {o.name} to the {r.name}.",
-        "You put the {o.name} in/on the {r.name}.",
-    ),
+    ("You move the {o.name} to the {r.name}.", "You put the {o.name} in/on the {r.name}."),
 )
-_CHANGE_ABILITY = {"clean": "cleanable", "heat": "heatable", "cool": "coolable"}
-# The domain's actions name these types, so even a house without them must declare them.
-_DOMAIN_RECEPTACLE_TYPES = tuple(TOOLS.values())
-_DOMAIN_OBJECT_TYPES = ("ButterKnife", "Knife")
 
 
 @cache
@@ -34,71 +27,60 @@ def domain(language: str) -> str:
 def grammar(language: str) -> str:
     """The text grammar, with `UNKNOWN GOAL` in place of the goal sentence."""
     text = _read("grammar.twl2")
-    if language == "move":
-        return text
+    return text if language == "move" else in_older_words(text).partition("action help")[0]
+
+
+def in_older_words(grammar: str) -> str:
+    """The grammar in the older language, "put X in/on Y" in place of "move X to Y"."""
     for new, old in _PUT_TEXT:
-        text = text.replace(new, old)
-    return text.partition("action help")[0]
+        grammar = grammar.replace(new, old)
+    return grammar
 
 
 def _read(name: str) -> str:
     return files("hgrpo.envs.alfworld").joinpath(name).read_text()
 
 
-def game(house: House, mission: Mission, goal: str, language: str) -> dict:
-    """The content of a `game.tw-pddl` file; `goal` is the goal sentence without its full stop."""
+def game(house: House, goal: Goal, said: str, language: str) -> dict:
+    """The content of a `game.tw-pddl` file; `said` is the goal sentence without its full stop."""
     return {
         "pddl_domain": domain(language),
-        "grammar": grammar(language).replace("UNKNOWN GOAL", goal),
-        "pddl_problem": pddl(house, mission),
+        "grammar": grammar(language).replace("UNKNOWN GOAL", said),
+        "pddl_problem": pddl(house, goal),
         "solvable": True,
-        "walkthrough": walkthrough(house, mission, language),
+        "walkthrough": walkthrough(house, goal, language),
     }
 
 
-def numbers(types: list[str] | tuple[str, ...]) -> list[int]:
-    """The numbers in the shown names: 1, 2, ... within each type, in order."""
-    seen: Counter[str] = Counter()
-    shown = []
-    for name in types:
-        seen[name] += 1
-        shown.append(seen[name])
-    return shown
+def _shown(types: Sequence[str]) -> list[str]:
+    """The names that players see, numbered 1, 2, ... within each type, in order."""
+    return [f"{name.lower()} {types[: i + 1].count(name)}" for i, name in enumerate(types)]
 
 
-def _ids(types: list[str] | tuple[str, ...]) -> list[str]:
+def _ids(types: Sequence[str]) -> list[str]:
     """PDDL names. ALFWorld numbers sorted ids downwards, so the last id gets number 1."""
-    total = Counter(types)
     ids = []
-    for name, number in zip(types, numbers(types), strict=True):
-        serial = f"{total[name] - number + 1:02d}"
+    for i, name in enumerate(types):
+        serial = f"{types[i:].count(name):02d}"
         basin = name.endswith("Basin")  # shown as "sinkbasin" only if spelt Sink..SinkBasin
         stem = name.removesuffix("Basin") if basin else name
         ids.append(f"{stem}_bar_{serial}_bar_{name}" if basin else f"{stem}_bar_{serial}")
     return ids
 
 
-def pddl(house: House, mission: Mission) -> str:
-    """The PDDL problem of a house and a mission."""
+def pddl(house: House, goal: Goal) -> str:
+    """The PDDL problem."""
     receptacles = _ids(house.receptacles)
     object_types = [name for name, _ in house.objects]
     objects = _ids(object_types)
     spots = [f"loc_bar_{i + 1:02d}" for i in range(len(receptacles))]
     start = f"loc_bar_{len(receptacles) + 1:02d}"
-    known_receptacles = sorted(
-        {
-            *house.receptacles,
-            *_DOMAIN_RECEPTACLE_TYPES,
-            *filter(None, [mission.receptacle]),
-        }
-    )
-    known_objects = sorted({*object_types, *_DOMAIN_OBJECT_TYPES})
+    # The domain's actions name the types of the tools and knives, even in a house without them.
+    known_receptacles = sorted({*house.receptacles, *TOOLS.values(), goal.receptacle} - {""})
+    known_objects = sorted({*object_types, "ButterKnife", "Knife"})
     facts = [f"(atLocation agent1 {start})"]
     for name, spot, kind in zip(receptacles, spots, house.receptacles, strict=True):
-        facts += [
-            f"(receptacleAtLocation {name} {spot})",
-            f"(receptacleType {name} {kind}Type)",
-        ]
+        facts += [f"(receptacleAtLocation {name} {spot})", f"(receptacleType {name} {kind}Type)"]
         if RECEPTACLES[kind].openable:
             facts.append(f"(openable {name})")
     for name, (kind, place) in zip(objects, house.objects, strict=True):
@@ -108,7 +90,7 @@ def pddl(house: House, mission: Mission) -> str:
             f"(objectAtLocation {name} {spots[place]})",
             f"({'pickupable' if OBJECTS[kind].pickupable else 'toggleable'} {name})",
         ]
-        facts += [f"({_CHANGE_ABILITY[change]} {name})" for change in sorted(OBJECTS[kind].changes)]
+        facts += [f"({ABILITIES[change]} {name})" for change in sorted(OBJECTS[kind].changes)]
     for place in sorted(set(house.receptacles)):
         holds = RECEPTACLES[place].holds
         facts += [
@@ -116,8 +98,8 @@ def pddl(house: House, mission: Mission) -> str:
             for kind in sorted(set(object_types))
             if kind in holds and OBJECTS[kind].pickupable
         ]
-    goal = KINDS[mission.task_type].condition.format(
-        obj=mission.target, recep=mission.receptacle, toggle=mission.toggle
+    condition = KINDS[goal.task_type].condition.format(
+        obj=goal.target, recep=goal.receptacle, toggle=goal.toggle
     )
     declared = [
         "agent1 - agent",
@@ -137,20 +119,19 @@ def pddl(house: House, mission: Mission) -> str:
             " (:init",
             *(f"  {fact}" for fact in facts),
             " )",
-            f" (:goal (and {goal}))",
+            f" (:goal (and {condition}))",
             ")",
             "",
         ]
     )
 
 
-def walkthrough(house: House, mission: Mission, language: str) -> list[str]:
-    """Commands that win the game if one knows where everything is."""
-    spec = KINDS[mission.task_type]
-    kinds = house.receptacles
-    shown = [f"{k.lower()} {n}" for k, n in zip(kinds, numbers(kinds), strict=True)]
+def walkthrough(house: House, goal: Goal, language: str) -> list[str]:
+    """Commands that win the game for a player who knows where everything is."""
+    spec = KINDS[goal.task_type]
+    kinds, shown = house.receptacles, _shown(house.receptacles)
     object_types = [name for name, _ in house.objects]
-    items = [f"{k.lower()} {n}" for k, n in zip(object_types, numbers(object_types), strict=True)]
+    items = _shown(object_types)
     commands: list[str] = []
     here, opened = -1, set()
 
@@ -174,13 +155,12 @@ def walkthrough(house: House, mission: Mission, language: str) -> list[str]:
             tool = kinds.index(TOOLS[spec.change])
             go(tool)
             commands.append(f"{spec.change} {items[item]} with {shown[tool]}")
-        if mission.toggle:
-            lamp = object_types.index(mission.toggle)
+        if goal.toggle:
+            lamp = object_types.index(goal.toggle)
             go(house.objects[lamp][1])
             commands.append(f"use {items[lamp]}")
         else:
-            goal = kinds.index(mission.receptacle)
-            reach_into(goal)
-            verb, link = ("move", "to") if language == "move" else ("put", "in/on")
-            commands.append(f"{verb} {items[item]} {link} {shown[goal]}")
+            home = kinds.index(goal.receptacle)
+            reach_into(home)
+            commands.append(PUT[language].format(items[item], shown[home]))
     return commands

@@ -39,24 +39,18 @@ class GenerateSettings(Strict):
         ROOMS, description="rooms a game may play in, one room a game"
     )
     task_types: Annotated[tuple[TaskType, ...], AfterValidator(distinct)] = Field(
-        TASK_TYPES,
-        description="task types, as equal in number as the panel size allows",
+        TASK_TYPES, description="task types, as equal in number as the panel size allows"
     )
     receptacles: Bounds = Field((8, 12), description="[low, high] receptacles in a house")
     objects: Bounds = Field((5, 8), description="[low, high] objects in a house, targets included")
     distractors: Bounds = Field(
-        (1, 8),
-        description="[low, high] objects that the task does not need; binds after `objects`",
+        (1, 8), description="[low, high] objects that the task does not need; binds after `objects`"
     )
     spare_targets: int = Field(
-        0,
-        ge=0,
-        le=5,
-        description="objects of the target's type beyond those the task needs",
+        0, ge=0, le=5, description="objects of the target's type beyond those the task needs"
     )
     receptacle_types: Annotated[tuple[str, ...] | None, AfterValidator(distinct)] = Field(
-        None,
-        description="receptacle types in play (CounterTop, Drawer, ...); null for all",
+        None, description="receptacle types in play (CounterTop, Drawer, ...); null for all"
     )
     object_types: Annotated[tuple[str, ...] | None, AfterValidator(distinct)] = Field(
         None, description="object types in play (Mug, DeskLamp, ...); null for all"
@@ -84,8 +78,7 @@ class GamesSettings(Strict):
     """Where games come from: either the user's folder or the generator."""
 
     folder: str | None = Field(
-        None,
-        description="games in the published layout, e.g. $ALFWORLD_DATA/json_2.1.1",
+        None, description="games in the published layout, e.g. $ALFWORLD_DATA/json_2.1.1"
     )
     splits: SplitFolders = Field(SplitFolders(), description="split folders below `folder`")
     download: bool = Field(False, description="download the published games if `folder` has none")
@@ -123,24 +116,20 @@ class SearcherSettings(ExpertSettings):
     trajectories: int = Field(20_000, gt=0, description="trajectories collected on the train panel")
     turn_cap: int = Field(40, gt=0, description="turns after which a trajectory ends unwon")
     order: Literal["listing", "random"] = Field(
-        "listing",
-        description="order of visits: as the room lists the receptacles, or shuffled",
+        "listing", description="order of visits: as the room lists the receptacles, or shuffled"
     )
     random_pick: Share = Field(
-        0.3,
-        description="probability that the next receptacle is drawn at random instead",
+        0.3, description="probability that the next receptacle is drawn at random instead"
     )
     dawdle: Share = Field(
-        0.1,
-        description="probability of an idle look, inventory or examine before each stop",
+        0.1, description="probability of an idle look, inventory or examine before each stop"
     )
     revisit: Share = Field(0.05, description="probability of returning to a place it has searched")
     close_after_open: Share = Field(
         0.6, description="probability that it closes, before leaving, what it opened"
     )
     walkthrough_share: Share = Field(
-        0.0,
-        description="share of `trajectories` that replay the stored walkthrough instead",
+        0.0, description="share of `trajectories` that replay the stored walkthrough instead"
     )
 
 
@@ -163,12 +152,10 @@ class AlfworldSettings(EnvSettings):
 
     @property
     def source(self) -> str:
-        """Where the games come from: "generated" or "folder"."""
         return "generated" if self.games.generate is not None else "folder"
 
     @model_validator(mode="after")
     def _sized(self) -> "AlfworldSettings":
-        sizes = (self.panels.train, self.panels.validation, self.panels.test)
-        if self.games.generate is not None and None in sizes:
+        if self.games.generate is not None and None in self.panels.model_dump().values():
             raise ValueError("panels of generated games need a size: null is for folders")
         return self

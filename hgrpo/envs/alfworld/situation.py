@@ -21,11 +21,7 @@ CHANGES = (
 
 
 def changed(view: View, start: View) -> list[tuple]:
-    """The agent's place, and the facts that differ from the start, sorted.
-
-    Args:
-        view, start: facts by predicate name, now and after the reset.
-    """
+    """The agent's place, and the facts that hold in `view` but not in `start`, sorted."""
     facts = [(PLACE, fact) for fact in view(PLACE)]
     for name in CHANGES:
         facts += [(name, fact) for fact in view(name) - start(name)]

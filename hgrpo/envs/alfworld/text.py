@@ -1,14 +1,13 @@
 """Compiles a grammar to closures that write text from facts and an action's frame."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
 from hgrpo.envs.alfworld.grammar import (
-    Alternative,
     Attribute,
-    Concat,
     Each,
-    FirstOf,
+    Expression,
     Grammar,
     Literal,
     Query,
@@ -25,17 +24,16 @@ NEGATION = "not_"
 TASK_RULE = "task"
 
 
+@dataclass(frozen=True, slots=True)
 class Entities:
     """Shown names and ids of entities, by number, and the game's task sentence."""
 
-    __slots__ = ("ids", "names", "task")
-
-    def __init__(self, names: list[str], ids: list[str], task: str) -> None:
-        self.names = names
-        self.ids = ids
-        self.task = task
+    names: list[str]
+    ids: list[str]
+    task: str
 
 
+@dataclass(eq=False)
 class TextCompiler:
     """Compiles the symbols of one grammar over one frame layout.
 
@@ -46,20 +44,12 @@ class TextCompiler:
         text_predicate: name in a query -> number of the predicate that it reads.
     """
 
-    def __init__(
-        self,
-        grammar: Grammar,
-        slots: Slots,
-        vocabulary: Vocabulary,
-        domain: Domain,
-        text_predicate: Callable[[str], int],
-    ) -> None:
-        self.grammar = grammar
-        self.slots = slots
-        self.vocabulary = vocabulary
-        self.domain = domain
-        self.text_predicate = text_predicate
-        self._active: list[str] = []
+    grammar: Grammar
+    slots: Slots
+    vocabulary: Vocabulary
+    domain: Domain
+    text_predicate: Callable[[str], int]
+    _active: list[str] = field(default_factory=list)
 
     def symbols(self, symbols: tuple[Symbol, ...], scope: Scope) -> Writer:
         """A closure that writes `symbols`, one after the other.
@@ -67,24 +57,17 @@ class TextCompiler:
         Raises:
             UserError: a rule or variable is unknown, or a rule calls itself.
         """
-        pieces: list[str | Writer] = []
-        for symbol in symbols:
-            piece = self._symbol(symbol, scope)
-            if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
-                pieces[-1] += piece
-            else:
-                pieces.append(piece)
-        return _concatenate(pieces)
+        return _concatenate(self._symbol(symbol, scope) for symbol in symbols)
 
     def _symbol(self, symbol: Symbol, scope: Scope) -> str | Writer:
         if isinstance(symbol, str):
             return symbol
         if isinstance(symbol, RuleCall):
             return self.rule(symbol.name, scope)
-        items = self._items(symbol if isinstance(symbol, Each) else symbol.each, scope)
-        if isinstance(symbol, Each):
-            return lambda facts, frame, entities: "".join(items(facts, frame, entities))
-        return self._listing(items, scope)
+        items = self._items(symbol, scope)
+        if symbol.listed:
+            return self._listing(items, scope)
+        return lambda facts, frame, entities: "".join(items(facts, frame, entities))
 
     def _listing(self, items: Callable, scope: Scope) -> Writer:
         # Rules that are needed only for lists of some length; they may be missing.
@@ -145,8 +128,10 @@ class TextCompiler:
         self._active.append(name)
         branches: list[tuple[Step | None, Writer]] = []
         for alternative in self.grammar.rules[name]:
-            branches.append(self._branch(alternative, scope))
-            if branches[-1][0] is None:
+            query = alternative.condition
+            condition = self._query(query, scope, succeed) if query else None
+            branches.append((condition, self.symbols(alternative.symbols, scope)))
+            if condition is None:
                 break
         self._active.pop()
         if branches[0][0] is None:
@@ -160,19 +145,13 @@ class TextCompiler:
 
         return write
 
-    def _branch(self, alternative: Alternative, scope: Scope) -> tuple[Step | None, Writer]:
-        condition = None
-        if alternative.condition:
-            condition = self._query(alternative.condition, scope, succeed)
-        return condition, self.symbols(alternative.symbols, scope)
-
     def _extended(self, scope: Scope, query: Query) -> Scope:
         """`scope` with a slot for each new placeholder of `query`."""
         extended = dict(scope)
         for literal in query:
             for placeholder in literal.placeholders:
-                key = (placeholder, id(query))
-                extended.setdefault(placeholder, self.slots.variable(key))
+                slot = self.slots.variable((placeholder, id(query)))
+                extended.setdefault(placeholder, slot)
         return extended
 
     def _query(self, query: Query, scope: Scope, then: Step) -> Step:
@@ -212,9 +191,14 @@ class TextCompiler:
                     f"domain declares as {expected}"
                 )
 
-    def _expression(self, expression: FirstOf, scope: Scope) -> Writer:
+    def _expression(self, expression: Expression, scope: Scope) -> Writer:
         variables = {name: slot for (name, _), slot in scope.items()}
-        writers = [self._concat(concat, variables) for concat in expression.alternatives]
+        writers = [
+            _concatenate(
+                part if isinstance(part, str) else _attribute(part, variables) for part in parts
+            )
+            for parts in expression
+        ]
         if len(writers) == 1:
             return writers[0]
 
@@ -228,16 +212,6 @@ class TextCompiler:
 
         return first
 
-    def _concat(self, concat: Concat, variables: dict[str, int]) -> Writer:
-        pieces: list[str | Writer] = []
-        for part in concat.parts:
-            piece = part if isinstance(part, str) else _attribute(part, variables)
-            if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
-                pieces[-1] += piece
-            else:
-                pieces.append(piece)
-        return _concatenate(pieces)
-
 
 def _attribute(part: Attribute, variables: dict[str, int]) -> str | Writer:
     if part.variable not in variables:
@@ -250,7 +224,13 @@ def _attribute(part: Attribute, variables: dict[str, int]) -> str | Writer:
     return "a" if part.attribute == "indefinite" else "the"
 
 
-def _concatenate(pieces: list[str | Writer]) -> Writer:
+def _concatenate(parts: Iterable[str | Writer]) -> Writer:
+    pieces: list[str | Writer] = []
+    for part in parts:
+        if isinstance(part, str) and pieces and isinstance(pieces[-1], str):
+            pieces[-1] += part
+        else:
+            pieces.append(part)
     if not pieces:
         return lambda facts, frame, entities: ""
     if len(pieces) == 1:

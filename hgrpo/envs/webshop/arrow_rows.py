@@ -20,11 +20,9 @@ def write_rows(path: Path, schema: pa.Schema, records: Iterable[dict]) -> None:
 
 
 class ArrowRows:
-    """Records by row.
+    """The records of a file that `write_rows` wrote with this schema.
 
     Args:
-        path: a file that `write_rows` wrote.
-        schema: what it was written with.
         what: the kind of file, for messages.
 
     Raises:
@@ -40,14 +38,20 @@ class ArrowRows:
             raise UserError(f"{path}: not a {what} ({error})") from None
         if reader.schema != schema:
             raise UserError(f"{path}: not a {what} of this version; run the assets stage again")
-        self.batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
-        self._length = sum(batch.num_rows for batch in self.batches)
+        self._source = f"{path}: the {what}"
+        self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        self._length = sum(batch.num_rows for batch in self._batches)
 
     def __len__(self) -> int:
         return self._length
 
     def record(self, row: int) -> dict:
-        """The record of a row; rows count from 0."""
+        """The record of a row, counted from 0; UserError if there is no such row."""
+        if not 0 <= row < len(self):
+            raise UserError(
+                f"{self._source} holds {len(self)} rows, so it has no row {row}; "
+                "run the assets stage again"
+            )
         # Every batch but the last is full.
         batch, place = divmod(row, _BATCH)
-        return self.batches[batch].slice(place, 1).to_pylist()[0]
+        return self._batches[batch].slice(place, 1).to_pylist()[0]

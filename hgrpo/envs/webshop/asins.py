@@ -10,10 +10,10 @@ SYLLABLES = tuple(consonant + vowel for consonant in "BDFGHJKLMNPRSTVWZ" for vow
 
 
 def asins(products: int, seed: int) -> Iterator[str]:
-    """Distinct identifiers for so many products, of as few syllables as suffice, at least two.
+    """Yield a distinct identifier per product, of as few syllables as suffice, at least two.
 
-    Any len(SYLLABLES) consecutive ones differ in the first syllable. With S syllables, the first of
-    the i-th identifier is i mod S, shuffled; the others are the n digits to base S of
+    With S syllables to choose from, the first one of the i-th identifier is i mod S, shuffled. So
+    any S consecutive identifiers differ in it. The others are the n digits, to base S, of
     (a (i div S) + b + c (i mod S)) mod S^n. This map is one-to-one since a is coprime to S.
     """
     size = len(SYLLABLES)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tqdm import tqdm
@@ -27,33 +27,25 @@ _DATA = "data"
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """Name, size and SHA-256 of each data file that `make` reads; downloads missing ones.
-
-    A generated shop reads none: it follows from settings, seed and code.
-
-    Raises:
-        UserError: see `provide`.
-    """
+    """`provide` each data file that `make` reads; a generated shop reads none."""
     if config.products.folder is None:
         return []
     products = config.products
-    names = [products.attributes_file, products.items_file]
-    if config.goals != "synthetic":
-        names.append(products.human_file)
+    people = [] if config.goals == "synthetic" else [products.human_file]
+    names = (products.attributes_file, products.items_file, *people)
     return [provide(_folder(config) / name, products.download) for name in names]
 
 
 def make(
     config: WebshopSettings, seed: int, out: Path, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Write the shop below `out`, and yield the tasks of its panels, in order.
+    """Write the shop below `out`, and yield (split, task) in panel order.
 
-    Call `data_files` before.
+    Call `data_files` first.
 
     Args:
         seed: of the generated products, and of prices and price limits.
-        skipped: reason -> number of records or goals that were left out, or that are odd but kept;
-            updated here.
+        skipped: reason -> records or goals left out, or odd but kept; counted up here.
 
     Raises:
         UserError: a data file is missing or malformed, or there are too few goals for the panels.
@@ -67,10 +59,10 @@ def make(
     entries = official.attributes(folder / products.attributes_file)
     sold = official.products(folder / products.items_file, entries, products.limit, skipped)
     sold = tqdm(sold, desc="products", unit="product", mininterval=1)
-    write_catalogue(out / CATALOGUE, _items(sold, _nouns(folder, config), seed))
+    write_catalogue(out / CATALOGUE, _items(sold, folder / generator.NOUNS_FILE, config, seed))
     build_index(out)
     catalogue = Catalogue(out / CATALOGUE)
-    human: Mapping[str, list[Instruction]] = {}
+    human = {}
     if config.goals != "synthetic":
         human = official.human_instructions(folder / products.human_file, skipped)
     goals = in_order(_goals(catalogue, entries, human, config, seed, skipped))
@@ -83,54 +75,46 @@ def _folder(config: WebshopSettings) -> Path:
 
 
 def _items(
-    products: Iterable[Product], nouns: Mapping[str, list[str]] | None, seed: int
+    products: Iterable[Product], nouns_file: Path, config: WebshopSettings, seed: int
 ) -> Iterator[Item]:
-    if nouns is None:
-        found = title_nouns(products, lambda product: product.title)
+    """The products with price and nouns. A generated shop has its nouns in a file."""
+    if config.products.generate is None:
+        found = title_nouns(products)
     else:
+        nouns = json.loads(nouns_file.read_text())
         found = ((product, tuple(nouns[product.asin])) for product in products)
     for row, (product, words) in enumerate(found):
         yield Item(row, product, price(product.prices, seed, product.asin), words)
 
 
-def _nouns(folder: Path, config: WebshopSettings) -> dict[str, list[str]] | None:
-    """asin -> nouns of a generated shop; None for official files, whose titles are parsed."""
-    if config.products.generate is None:
-        return None
-    return json.loads((folder / generator.NOUNS_FILE).read_text())
-
-
 def _goals(
     catalogue: Catalogue,
-    entries: Mapping[str, dict],
-    human: Mapping[str, list[Instruction]],
+    entries: dict[str, dict],
+    human: dict[str, list[Instruction]],
     config: WebshopSettings,
     seed: int,
     skipped: Counter,
 ) -> Iterator[Goal]:
-    left = sum(map(len, human.values()))
-    if config.goals != "human":
-        left += sum(entry.get("instruction") is not None for entry in entries.values())
+    instructed = {asin: entry for asin, entry in entries.items() if "instruction" in entry}
+    synthetic = {} if config.goals == "human" else instructed
     for item in catalogue.items():
         asin = item.product.asin
-        if config.goals != "human" and asin in entries:
-            instruction = official.synthetic_instruction(asin, entries[asin])
-            if instruction is not None:
-                left -= 1
-                yield from synthetic_goals(item, instruction, seed)
-        for number, instruction in enumerate(human.get(asin, ())):
-            left -= 1
+        if asin in synthetic:
+            instruction = official.synthetic_instruction(asin, synthetic.pop(asin))
+            yield from synthetic_goals(item, instruction, seed)
+        for number, instruction in enumerate(human.pop(asin, ())):
             yield human_goal(item, instruction, seed, number)
+    left = len(synthetic) + sum(map(len, human.values()))
     skipped["instruction left out: its product is not in the shop"] += left
 
 
 def panels(
     goals: list[Goal], catalogue: Catalogue, config: PanelsSettings, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Yield splits and tasks. The first goals make the test panel, then validation, then training.
+    """Yield (split, task). The first goals are the test panel, the next validation, then training.
 
-    Of goals that are equal word for word only the first is used. With `apart`, a goal is left out
-    if its product is in another panel already.
+    A goal that repeats an earlier one word for word is left out. With `apart`, so is a goal whose
+    product is in another panel already.
     """
     waiting = [(split, getattr(config, split)) for split in reversed(SPLITS)]
     split, room = waiting.pop(0)

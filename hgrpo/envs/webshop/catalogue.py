@@ -1,7 +1,7 @@
 """The catalogue on disk: an Arrow file, memory-mapped and shared by all processes.
 
-Rows are products in the order of the data files. A product is decoded when a page shows it, and the
-most recent ones are cached, so memory grows with the products visited and not with those sold.
+Its rows are the products, in the order of the data files. A product is decoded when a page shows
+it, and the most recent ones are cached. So memory does not grow with the number of products.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from hgrpo.envs.webshop.arrow_rows import ArrowRows, write_rows
 from hgrpo.envs.webshop.records import Item, Product
-from hgrpo.errors import UserError
 
 _KEPT = 8192
 _TEXTS = pa.list_(pa.string())
+# The fields of `Product`, its options as names and values, and what an `Item` adds.
 _SCHEMA = pa.schema(
     [
         ("asin", pa.string()),
@@ -42,83 +42,45 @@ def write_catalogue(path: Path, items: Iterable[Item]) -> None:
     write_rows(path, _SCHEMA, map(_record, items))
 
 
-class Catalogue:
-    """Products by row.
-
-    Raises:
-        UserError: the file is missing or is not a catalogue.
-    """
+class Catalogue(ArrowRows):
+    """Products by row; raises as `ArrowRows`."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._rows = ArrowRows(path, _SCHEMA, "catalogue")
+        super().__init__(path, _SCHEMA, "catalogue")
         self.item = lru_cache(maxsize=_KEPT)(self.read)
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def items(self) -> Iterator[Item]:
         """Every item in order, read batch by batch and not cached."""
-        row = 0
-        for batch in self._rows.batches:
-            for record in batch.to_pylist():
-                yield _decode(row, record)
-                row += 1
+        records = (record for batch in self._batches for record in batch.to_pylist())
+        for row, record in enumerate(records):
+            yield _decode(row, record)
 
     def by_asin(self) -> np.ndarray:
         """Rows in the order of their asins, int32."""
-        asins = pa.chunked_array(
-            [batch.column("asin") for batch in self._rows.batches], pa.string()
-        )
-        return pc.sort_indices(asins).to_numpy().astype(np.int32)
+        asins = [batch.column("asin") for batch in self._batches]
+        return pc.sort_indices(pa.chunked_array(asins, pa.string())).to_numpy().astype(np.int32)
 
     def read(self, row: int) -> Item:
-        """Read the item of a row; `item` caches the most recent ones.
-
-        Raises:
-            UserError: the catalogue has no such row.
-        """
-        if not 0 <= row < len(self):
-            raise UserError(
-                f"{self._path}: product {row} was asked for, but it holds {len(self)}; "
-                "run the assets stage again"
-            )
-        return _decode(row, self._rows.record(row))
+        """The item of a row; `item` is the same with a cache. Raises as `record`."""
+        return _decode(row, self.record(row))
 
 
 def _decode(row: int, record: dict) -> Item:
-    product = Product(
-        asin=record["asin"],
-        title=record["title"],
-        description=record["description"],
-        bullet_points=tuple(record["bullet_points"]),
-        prices=tuple(record["prices"]),
-        category=record["category"],
-        query=record["query"],
-        product_category=record["product_category"],
-        options={
-            name: tuple(values)
-            for name, values in zip(record["option_names"], record["option_values"], strict=True)
-        },
-        attributes=tuple(record["attributes"]),
-    )
-    return Item(row, product, record["price"], tuple(record["nouns"]))
+    tuples = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+    }
+    price, nouns = tuples.pop("price"), tuples.pop("nouns")
+    options = zip(tuples.pop("option_names"), tuples.pop("option_values"), strict=True)
+    product = Product(**tuples, options={name: tuple(values) for name, values in options})
+    return Item(row, product, price, nouns)
 
 
 def _record(item: Item) -> dict:
-    product = item.product
-    return {
-        "asin": product.asin,
-        "title": product.title,
-        "description": product.description,
-        "bullet_points": product.bullet_points,
-        "prices": product.prices,
-        "category": product.category,
-        "query": product.query,
-        "product_category": product.product_category,
-        "option_names": list(product.options),
-        "option_values": list(product.options.values()),
-        "attributes": product.attributes,
+    fields = {name: getattr(item.product, name) for name in Product.__slots__}
+    options = fields.pop("options")
+    return fields | {
+        "option_names": list(options),
+        "option_values": list(options.values()),
         "price": item.price,
         "nouns": item.nouns,
     }

@@ -1,7 +1,7 @@
 """Normalises colours in option values, as the reward does.
 
 The first of `COLOURS` that a value contains replaces the whole value: "navy blue" becomes "blue".
-As in the original, it may be part of a word: "tanned" becomes "tan".
+As in the original, a part of a word counts: "tanned" becomes "tan".
 """
 
 _WORDS = """
@@ -17,16 +17,11 @@ _WORDS = """
 COLOURS = _WORDS.split()
 
 
-def normalise(value: str) -> str:
-    """The first colour that a value contains; the value itself if there is none."""
-    return next((colour for colour in COLOURS if colour in value), value)
+def normalise(option: str | tuple[str, str]) -> str:
+    """The first colour that an option contains; if it contains none, the option as text.
 
-
-def normalise_pair(pair: tuple[str, str]) -> str:
-    """Normalise a synthetic goal's option as the original does, which passes it as a pair.
-
-    The original then looks for a colour among the two entries and not inside a text. So it
-    normalises a value only if it is exactly a colour. It matches any other pair as the text of a
+    Like the original, this takes a synthetic goal's option as a (name, value) pair. A pair contains
+    a colour only if its name or value is exactly that colour. Any other pair becomes the text of a
     Python tuple.
     """
-    return next((colour for colour in COLOURS if colour in pair), str(pair))
+    return next((colour for colour in COLOURS if colour in option), str(option))

@@ -1,4 +1,4 @@
-"""The data files that settings name: downloads missing ones and records what was read."""
+"""Downloads missing data files, and describes every data file for the manifest."""
 
 import hashlib
 from pathlib import Path
@@ -8,40 +8,33 @@ from hgrpo.errors import UserError
 
 
 def provide(path: Path, download: bool) -> dict[str, str | int]:
-    """Download a data file if it is missing and allowed, and describe it.
+    """Name, size (bytes) and sha256 (hex) of a data file, which is downloaded if it is missing.
 
     The whole file is hashed every time, since a stored hash could be out of date. Hashing takes
-    about a second per gigabyte, much less than reading the JSON.
+    about a second per gigabyte, much less than reading the JSON. A folder of trajectories has the
+    size and hash of its files, concatenated in the order of their paths.
 
     Args:
-        path: a file, or a folder of trajectories.
-        download: if the file has an official file's name, download it or check that it is that
-            file.
-
-    Returns:
-        name, size (bytes) and sha256 (hex). For a folder, size and hash are those of its files,
-        concatenated in the order of their paths.
+        download: download a missing file that has an official name, and check an existing one.
 
     Raises:
         UserError: the file is missing and cannot be downloaded, or is not the official file.
     """
-    if download:
-        # Imported here: its packages come with an extra of the install.
+    if download and path.name in OFFICIAL:
+        place = "" if path.exists() else f" (a copy from elsewhere can be put at {path})"
         try:
+            # Imported here: its packages come with an extra of the install.
             from hgrpo.envs.fetch import fetch
+
+            receipt = fetch(OFFICIAL[path.name], path)
         except ImportError as error:
             raise UserError(
                 "products.download: fetching needs requests and tenacity "
                 f"(pip install -e '.[webshop]'): {error}"
             ) from None
-        if path.name in OFFICIAL:
-            missing = not path.exists()
-            try:
-                receipt = fetch(OFFICIAL[path.name], path)
-            except UserError as error:
-                place = f" (a copy from elsewhere can be put at {path})" if missing else ""
-                raise UserError(f"products.download: {error}{place}") from None
-            return {"name": path.name, "size": receipt.size, "sha256": receipt.sha256}
+        except UserError as error:
+            raise UserError(f"products.download: {error}{place}") from None
+        return {"name": path.name, "size": receipt.size, "sha256": receipt.sha256}
     if not path.exists():
         raise UserError(
             f"{path}: no such file; `products.download: true` fetches files with official names"

@@ -1,37 +1,25 @@
 """Demonstrations in WebShop: by a reader of instructions, the informed oracle, or people."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+
+import numpy as np
 
 from hgrpo import streams
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
-from hgrpo.envs.demonstration import Played, play, shared_out
+from hgrpo.envs.demonstration import Played, play, replayed, shared_out
 from hgrpo.envs.webshop import human
 from hgrpo.envs.webshop.data import provide
 from hgrpo.envs.webshop.env import WebshopEnv, from_settings
-from hgrpo.envs.webshop.recorded import Replayer, on_panel, reward_differs
-from hgrpo.envs.webshop.session import Session
+from hgrpo.envs.webshop.recorded import as_shown, on_panel, reward_differs
 from hgrpo.envs.webshop.settings import ShopperSettings, WebshopSettings
-from hgrpo.envs.webshop.shopper import Oracle, Reader
-
-
-class Player(Protocol):
-    """Plays one session."""
-
-    def act(self) -> str | None:
-        """The next action; None to stop."""
+from hgrpo.envs.webshop.shopper import Reader, oracle
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """Name, size and SHA-256 of people's trajectories, if `expert.recorded` names any; else [].
-
-    Raises:
-        UserError: see `provide`.
-    """
+    """`provide` people's trajectories, if `expert.recorded` names any."""
     if config.expert.recorded is None:
         return []
     return [provide(_recorded(config.expert), config.products.download)]
@@ -44,15 +32,14 @@ def demonstrate(
     seed: int,
     skipped: Counter,
 ) -> Iterator[dict]:
-    """Yield rows of trajectories.parquet.
+    """Yield rows of trajectories.parquet that pay at least `expert.least_reward`.
 
-    The scripted shopper plays each goal of the train panel in turn, equally often. People's
+    The scripted shopper plays each goal of the train panel equally often, in panel order. People's
     trajectories come in the order of their files, if their goal is on that panel. Call
-    `data_files` before.
+    `data_files` first.
 
     Args:
-        skipped: reason -> number of trajectories that were left out, or that are odd but kept;
-            updated here. Those that pay less than `expert.least_reward` are left out.
+        skipped: reason -> trajectories left out, or odd but kept; counted up here.
     """
     env = from_settings(config, assets)
     if config.expert.recorded is None:
@@ -67,10 +54,9 @@ def demonstrate(
 
 
 def ceiling(config: WebshopSettings, assets: Path, panel: list[Task]) -> list[dict]:
-    """Rows of the oracle. It knows the product, and is still not always paid 1."""
+    """Rows of the oracle, which knows the product. Some of them still pay less than 1."""
     env = from_settings(config, assets)
-    cap = config.expert.turn_cap
-    return [_row(_play(env, task, "oracle", Oracle, cap)) for task in panel]
+    return [_by_oracle(env, task, config.expert.turn_cap) for task in panel]
 
 
 def _scripted(
@@ -78,24 +64,35 @@ def _scripted(
 ) -> Iterator[dict]:
     for task, repetition in shared_out(expert.trajectories, panel):
         if expert.knows == "product":
-            source, player = "oracle", Oracle
+            yield _by_oracle(env, task, expert.turn_cap)
         else:
             rng = streams.generator("shopper", seed, task.task_id, repetition)
-            source, player = "reader", partial(Reader, knobs=expert.habits, rng=rng)
-        yield _row(_play(env, task, source, player, expert.turn_cap))
+            yield _by_reader(env, task, expert, rng)
+
+
+def _by_oracle(env: WebshopEnv, task: Task, turn_cap: int) -> dict:
+    opening = env.reset(task)
+    # A scripted shopper reads the session, which says more than the text of its pages.
+    return _row(play(env, task, opening, "oracle", lambda _: oracle(env.session), turn_cap))
+
+
+def _by_reader(
+    env: WebshopEnv, task: Task, expert: ShopperSettings, rng: np.random.Generator
+) -> dict:
+    opening = env.reset(task)
+    reader = Reader(env.session, expert.habits, rng)
+    return _row(play(env, task, opening, "reader", lambda _: reader.act(), expert.turn_cap))
 
 
 def _people(
-    env: WebshopEnv,
-    expert: ShopperSettings,
-    panels: Mapping[str, list[Task]],
-    counts: Counter,
+    env: WebshopEnv, expert: ShopperSettings, panels: Mapping[str, list[Task]], counts: Counter
 ) -> Iterator[dict]:
-    """Rows of people's trajectories; one with an action that this shop refuses is left out."""
+    """Rows of people's trajectories, without those that contain an action this shop refuses."""
     trajectories = on_panel(human.read(_recorded(expert), counts), env.assets, panels, counts)
     for trajectory, task in trajectories[: expert.trajectories]:
-        player = partial(Replayer, actions=trajectory.actions)
-        played = _play(env, task, "human", player, expert.turn_cap)
+        opening = env.reset(task)
+        player = replayed(as_shown(trajectory.actions, env.session))
+        played = play(env, task, opening, "human", player, expert.turn_cap)
         if played.refused:
             counts["left out: an action that this shop does not admit"] += 1
             continue
@@ -108,15 +105,6 @@ def _people(
 
 def _recorded(expert: ShopperSettings) -> Path:
     return user_path(expert.recorded, "expert.recorded")
-
-
-def _play(
-    env: WebshopEnv, task: Task, source: str, player: Callable[[Session], Player], turn_cap: int
-) -> Played:
-    opening = env.reset(task)
-    shopper = player(env.session)
-    # A shopper reads the session, which says more than the text of its pages.
-    return play(env, task, opening, source, lambda _: shopper.act(), turn_cap)
 
 
 def _row(played: Played) -> dict:

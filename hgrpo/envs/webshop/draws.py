@@ -7,12 +7,12 @@ from hgrpo import streams
 
 Item = TypeVar("Item")
 
-# One call to NumPy costs as much as fetching this many numbers.
+# The overhead of one call to NumPy equals the time to draw this many numbers.
 _STOCK = 48
 
 
 class Draws:
-    """A stream of `hgrpo.streams`, named by its parts, read one draw at a time."""
+    """Draws from the stream of `hgrpo.streams` that has these parts as its name."""
 
     def __init__(self, *parts: object) -> None:
         self._rng = streams.generator(*parts)
@@ -30,7 +30,7 @@ class Draws:
         return low + int(self.uniform() * (high - low + 1))
 
     def pick(self, items: Sequence[Item]) -> Item:
-        """One of `items`, all equally likely."""
+        """One of `items`; all are equally likely."""
         return items[int(self.uniform() * len(items))]
 
     def some(self, items: Sequence[Item], count: int) -> list[Item]:

@@ -1,4 +1,4 @@
-"""WebShop as a TextEnv; the environments of a process share one shop."""
+"""WebShop as a TextEnv. All environments of a process share one shop."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -28,14 +28,13 @@ class WebshopEnv(PickledByReplay):
     """Shopping sessions. `Task.path` is the goal's number in the file of goals.
 
     A purchase pays its reward, in [0, 1], and is a success if that is 1. Every other step pays 0.
-    `Observation.goal` is the instruction; a reset's text is the search page, which contains it.
-    `info["reward"]` of the last step holds the reward's parts.
+    `Observation.goal` is the instruction. A reset shows the search page, which contains it.
 
     Args:
         assets: folder with the catalogue, its index and the goals.
-        rich: observations mark buttons and links (the original's `text_rich`).
-        repeat_instruction: every page repeats the instruction, as in the original.
-        show_attributes: item pages have a tab of attributes.
+        rich: mark buttons and links in observations (the original's `text_rich`).
+        repeat_instruction: repeat the instruction on every page, as the original does.
+        show_attributes: give item pages a tab of attributes.
     """
 
     def __init__(
@@ -55,11 +54,7 @@ class WebshopEnv(PickledByReplay):
         self._played: list[str] = []
 
     def reset(self, task: Task) -> Observation:
-        """Start `task` over.
-
-        Raises:
-            UserError: the assets are missing or malformed, or do not hold this task.
-        """
+        """Start `task`; UserError if the assets are missing, malformed, or lack this task."""
         shop = open_shop(self.assets)
         if not task.path.isdecimal() or len(task.path) > _DIGITS:
             raise UserError(f"{task.task_id}: {task.path!r} is not the number of a goal")
@@ -75,42 +70,36 @@ class WebshopEnv(PickledByReplay):
     def session(self) -> Session:
         """The current session."""
         if self._session is None:
-            raise RuntimeError("session before reset")
+            raise RuntimeError("there is no session before reset")
         return self._session
 
     def step(self, action: str) -> Step:
-        if self._session is None or self._session.bought is not None:
-            raise RuntimeError("step before reset, or after the purchase")
-        admissible = self._session.act(action)
+        session = self.session
+        admissible = session.act(action)
         self._played.append(action)
-        level = potential(self._session)
+        level = potential(session)
         gain, self._level = level - self._level, level
-        bought = self._session.bought
-        paid = 0.0 if bought is None else bought.total
+        paid = 0.0 if session.bought is None else session.bought.total
         return Step(
             observation=self._observe(),
             env_reward=paid,
             progress=gain,
-            done=bought is not None,
+            done=session.bought is not None,
             success=paid == 1.0,
-            info={"admissible": admissible} | ({} if bought is None else {"reward": bought}),
+            info={"admissible": admissible},
         )
 
     def admissible_commands(self) -> list[str]:
-        """The clicks that the page allows; searches are admissible too, but not listed."""
-        if self._session is None:
-            raise RuntimeError("admissible_commands before reset")
-        return [f"click[{text}]" for text in self._session.clicks]
+        """The clicks that the page allows. Searches are admissible too, but not listed."""
+        return [f"click[{text}]" for text in self.session.clicks]
 
     def situation(self) -> tuple[str, str]:
-        """Two fingerprints: of the page with the chosen options, and of what can be clicked.
+        """Two fingerprints: of the page with the chosen options, and of its buttons and links.
 
-        The instruction is left out. The open product is part of the first, since tabs of two
-        products may look alike. On the search page, the search bar is part of the second.
+        The first leaves the instruction out. It includes the open product's asin, since tabs of two
+        products may look alike.
         """
-        if self._session is None:
-            raise RuntimeError("situation before reset")
-        session = self._session
+        session = self.session
         texts = [piece.text for piece in session.page if piece.kind != "instruction"]
         opened = [] if session.item is None else [session.item.product.asin]
         return (
@@ -119,7 +108,7 @@ class WebshopEnv(PickledByReplay):
         )
 
     def _observe(self, opening: bool = False) -> Observation:
-        session = self._session
+        session = self.session
         page = session.page
         if not (opening or self.repeat_instruction):
             page = [piece for piece in page if piece.kind != "instruction"]
@@ -129,9 +118,5 @@ class WebshopEnv(PickledByReplay):
 
 def from_settings(settings: WebshopSettings, assets: Path) -> WebshopEnv:
     """The environment that a study's settings ask for."""
-    return WebshopEnv(
-        assets,
-        settings.observation == "text_rich",
-        settings.repeat_instruction,
-        settings.show_attributes,
-    )
+    rich = settings.observation == "text_rich"
+    return WebshopEnv(assets, rich, settings.repeat_instruction, settings.show_attributes)

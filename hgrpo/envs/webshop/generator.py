@@ -1,14 +1,14 @@
-"""Generates a catalogue in the official files' format, of families of similar products.
+"""Generates families of similar products, in the official files' format.
 
 Texts are short and the vocabulary is small, so that a small language model can learn to shop.
 """
 
 import json
 import math
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
-from itertools import count, islice
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain, count, islice, repeat
 from pathlib import Path
 
 from hgrpo import streams
@@ -16,7 +16,7 @@ from hgrpo.envs.webshop.asins import asins
 from hgrpo.envs.webshop.departments import BRANDS, DEPARTMENTS, ProductType
 from hgrpo.envs.webshop.draws import Draws
 from hgrpo.envs.webshop.settings import CatalogueSettings
-from hgrpo.envs.webshop.wording import Draft, instruction, listing, wish
+from hgrpo.envs.webshop.wording import INSTRUCTIONS, WISHES, Draft, listing, request
 
 PRODUCTS_FILE = "items_shuffle.json"
 INSTRUCTIONS_FILE = "items_ins_v2.json"
@@ -26,15 +26,15 @@ NOUNS_FILE = "nouns.json"
 _PATH = " \u203a "
 # Products per shuffled block; this many are held in memory.
 _BLOCK = 4096
-# Probability, by respect, that a near-duplicate differs from the first of its family in it.
+# Probabilities that a near-duplicate differs from its family's first product in these respects.
 _NEW_ATTRIBUTES = 0.8
 _NEW_OPTIONS = 0.5
 _NEW_BRAND = 0.5
-# A near-duplicate's price is the first one's times exp(u), u uniform in [-this, this].
+# A near-duplicate's price is the first product's times exp(u), with u uniform in [-spread, spread].
 _PRICE_SPREAD = 0.3
-# Most draws for a distinct near-duplicate; candidate attribute sets of an instruction.
+# Draws before a near-duplicate may repeat another; candidate attribute sets of an instruction.
 _ATTEMPTS = 8
-# Probability that a price is a range; that a shopper's words name an option.
+# Probabilities that a price is a range, and that a shopper's words name an option.
 _PRICE_RANGE = 0.3
 _NAMED_OPTION = 0.6
 
@@ -47,8 +47,7 @@ class Generated:
         item: record of `items_shuffle.json`.
         attributes: entry of `items_ins_v2.json`.
         human: entries of `items_human_ins.json`, none or one.
-        nouns: the lower-case nouns of the title that name the product's type, without the brand
-            and without words of attributes.
+        nouns: lower-case nouns of the title that name the product's type.
     """
 
     item: dict
@@ -58,11 +57,10 @@ class Generated:
 
 
 def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
-    """Yield the products in shop order, block by block in shuffled order.
+    """Yield the products, shuffled in blocks of a few thousand, which bounds the memory.
 
-    The i-th product depends on (seed, i) and the settings. The number of products matters only to
-    the number of syllables of asins. `instructed` and `human` change no product. Products are
-    shuffled in blocks of a few thousand, which bounds the memory.
+    Before the shuffle, the i-th product depends only on (seed, i) and the settings. Of these,
+    `products` changes only the length of asins; `instructed` and `human` change no product.
     """
     drawn = _products(config, seed)
     for start in range(0, config.products, _BLOCK):
@@ -74,57 +72,38 @@ def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
 def write(folder: Path, products: Iterable[Generated]) -> None:
     """Write the three official files and `nouns.json` (asin -> nouns) into `folder`.
 
-    The folder is created if missing; files of these names are replaced. If drawing a product fails,
-    the files lack their closing bracket, so that no reader takes them for complete.
+    If drawing a product fails, the files lack their closing bracket, so no reader accepts them.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        items, attributes, human, nouns = (
-            stack.enter_context(_Stream(folder / name, brackets))
-            for name, brackets in (
-                (PRODUCTS_FILE, "[]"),
-                (INSTRUCTIONS_FILE, "{}"),
-                (HUMAN_FILE, "{}"),
-                (NOUNS_FILE, "{}"),
-            )
-        )
+    with (
+        _entries(folder / PRODUCTS_FILE, "[]") as put_item,
+        _entries(folder / INSTRUCTIONS_FILE, "{}") as put_attributes,
+        _entries(folder / HUMAN_FILE, "{}") as put_human,
+        _entries(folder / NOUNS_FILE, "{}") as put_nouns,
+    ):
         for product in products:
-            asin = product.item["asin"]
-            items.put(product.item)
-            attributes.put(product.attributes, asin)
-            nouns.put(product.nouns, asin)
+            key = f"{json.dumps(product.item['asin'])}: "
+            put_item(json.dumps(product.item))
+            put_attributes(key + json.dumps(product.attributes))
+            put_nouns(key + json.dumps(product.nouns))
             if product.human:
-                human.put(product.human, asin)
+                put_human(key + json.dumps(product.human))
 
 
-class _Stream:
-    """Writes a JSON array or object entry by entry, one per line."""
-
-    def __init__(self, path: Path, brackets: str) -> None:
-        self._path = path
-        self._open, self._close = brackets
-        self._separator = "\n"
-
-    def __enter__(self) -> "_Stream":
-        self._handle = self._path.open("w", encoding="utf-8")
-        self._handle.write(self._open)
-        return self
-
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        if error is None:
-            self._handle.write(f"\n{self._close}\n")
-        self._handle.close()
-
-    def put(self, entry: object, key: str | None = None) -> None:
-        name = "" if key is None else f"{json.dumps(key)}: "
-        self._handle.write(f"{self._separator}{name}{json.dumps(entry)}")
-        self._separator = ",\n"
+@contextmanager
+def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
+    """Open a file for a JSON array or object; the function writes one entry, on its own line."""
+    with path.open("w", encoding="utf-8") as handle:
+        handle.write(brackets[0])
+        separators = chain(["\n"], repeat(",\n"))
+        yield lambda entry: handle.write(next(separators) + entry)
+        handle.write(f"\n{brackets[1]}\n")
 
 
 def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:
     """Yield families without end; the f-th depends only on (seed, f) and the settings.
 
-    A family has one product type, and every member shares an attribute with the first.
+    A family has one product type. Each member shares an attribute with the first.
     """
     types = [(name, kind) for name in config.departments for kind in DEPARTMENTS[name].types]
     for number in count():
@@ -144,14 +123,12 @@ def _family(
 ) -> list[Draft]:
     department, kind = draws.pick(types)
     pool = DEPARTMENTS[department].attributes
-    first = Draft(
-        department,
-        kind,
-        draws.pick(BRANDS),
-        tuple(draws.some(pool, draws.between(config.attributes))),
-        _options(config, kind, draws),
-        _prices(kind, _log_uniform(kind, draws), draws),
-    )
+    brand = draws.pick(BRANDS)
+    attributes = tuple(draws.some(pool, draws.between(config.attributes)))
+    names = draws.some(kind.options, draws.between(config.option_names))
+    options = {name: _values(config, values, draws) for name, values in names}
+    price = math.exp(draws.uniform(*map(math.log, kind.prices)))
+    first = Draft(department, kind, brand, attributes, options, _prices(kind, price, draws))
     drafts = [first]
     for _ in range(draws.between(config.family) - 1):
         drafts.append(_sibling(config, first, drafts, draws))
@@ -159,7 +136,7 @@ def _family(
 
 
 def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws: Draws) -> Draft:
-    """A near-duplicate of `first`, if possible with attributes and options unlike all others'."""
+    """A near-duplicate of `first` that, if possible, repeats no other's attributes and options."""
     taken = [(set(other.attributes), other.options) for other in others]
     for _ in range(_ATTEMPTS):
         attributes, options = first.attributes, first.options
@@ -172,24 +149,17 @@ def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws
     brand = draws.pick(BRANDS) if draws.uniform() < _NEW_BRAND else first.brand
     low = first.prices[0] * math.exp(draws.uniform(-_PRICE_SPREAD, _PRICE_SPREAD))
     prices = _prices(first.type, low, draws)
-    return Draft(first.department, first.type, brand, attributes, options, prices)
+    return replace(first, brand=brand, attributes=attributes, options=options, prices=prices)
 
 
 def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, ...]:
-    """The attributes with one or two dropped and up to two added; at least one is kept."""
+    """The attributes of `first`: drop one or two, keep at least one, add up to two."""
     own = first.attributes
     kept = draws.some(own, max(1, len(own) - draws.between((1, 2))))
     low, high = config.attributes
     total = draws.between((max(low, len(kept)), min(high, len(kept) + 2)))
     fresh = [name for name in DEPARTMENTS[first.department].attributes if name not in own]
     return (*kept, *draws.some(fresh, total - len(kept)))
-
-
-def _options(
-    config: CatalogueSettings, kind: ProductType, draws: Draws
-) -> dict[str, tuple[str, ...]]:
-    names = draws.some(kind.options, draws.between(config.option_names))
-    return {name: _values(config, values, draws) for name, values in names}
 
 
 def _values(config: CatalogueSettings, values: tuple[str, ...], draws: Draws) -> tuple[str, ...]:
@@ -201,16 +171,11 @@ def _values(config: CatalogueSettings, values: tuple[str, ...], draws: Draws) ->
 def _new_values(
     config: CatalogueSettings, first: Draft, draws: Draws
 ) -> dict[str, tuple[str, ...]]:
-    """The options, with new values for one of them."""
+    """The options of `first`, one of them with new values."""
     if not first.options:
         return {}
     name = draws.pick(list(first.options))
     return first.options | {name: _values(config, dict(first.type.options)[name], draws)}
-
-
-def _log_uniform(kind: ProductType, draws: Draws) -> float:
-    low, high = kind.prices
-    return math.exp(draws.uniform(math.log(low), math.log(high)))
 
 
 def _prices(kind: ProductType, price: float, draws: Draws) -> tuple[float, ...]:
@@ -226,12 +191,8 @@ def _prices(kind: ProductType, price: float, draws: Draws) -> tuple[float, ...]:
 def _product(
     config: CatalogueSettings, draft: Draft, rivals: list[Draft], asin: str, seed: int, index: int
 ) -> Generated:
-    text = listing(draft, Draws("webshop-text", seed, index))
     kind = draft.type
-    item = {
-        "name": text.title,
-        "full_description": text.description,
-        "small_description": text.bullet_points,
+    item = listing(draft, Draws("webshop-text", seed, index)) | {
         "product_category": _PATH.join((draft.department.title(), kind.group, kind.plural.title())),
         "category": draft.department,
         "query": kind.plural,
@@ -246,16 +207,12 @@ def _product(
     asked = Draws("webshop-instruction", seed, index)
     attributes = {"attributes": list(draft.attributes)}
     if asked.uniform() < config.instructed:
-        attributes |= _instruction(draft, rivals, asked)
+        wanted = _wanted(draft, rivals, asked)
+        attributes["instruction"] = request(INSTRUCTIONS, kind, wanted, asked)
+        attributes["instruction_attributes"] = wanted
     asked = Draws("webshop-human", seed, index)
     human = [_wish(draft, rivals, asin, asked)] if asked.uniform() < config.human else []
     return Generated(item, attributes, human, kind.nouns)
-
-
-def _instruction(draft: Draft, rivals: list[Draft], draws: Draws) -> dict:
-    wanted = _wanted(draft, rivals, draws)
-    text = instruction(draft.type.name, draft.type.plural, wanted, draws)
-    return {"instruction": text, "instruction_attributes": wanted}
 
 
 def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
@@ -264,7 +221,7 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
     named = draws.pick(chosen) if chosen and draws.uniform() < _NAMED_OPTION else None
     return {
         "asin": asin,
-        "instruction": wish(draft.type.name, draft.type.plural, wanted, named, draws),
+        "instruction": request(WISHES, draft.type, wanted, draws, named),
         "attributes": list(draft.attributes),
         # In the official file a product without options has one empty entry.
         "options": [f"{name}: {value}" for name, value in chosen] or [""],
@@ -274,6 +231,6 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
 
 
 def _wanted(draft: Draft, rivals: list[Draft], draws: Draws) -> list[str]:
-    """One to three attributes: of several draws, the one that fits fewest of the family."""
+    """One to three attributes: of several draws, the one that fits the fewest rivals."""
     choices = [draws.some(draft.attributes, draws.between((1, 3))) for _ in range(_ATTEMPTS)]
     return min(choices, key=lambda wanted: sum(set(wanted) <= set(r.attributes) for r in rivals))

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from hgrpo.envs.webshop.arrow_rows import ArrowRows, write_rows
 from hgrpo.envs.webshop.records import Goal, Item
-from hgrpo.errors import UserError
 
 _TEXTS = pa.list_(pa.string())
 _SCHEMA = pa.schema(
@@ -30,56 +29,31 @@ def write_goals(path: Path, goals: Iterable[Goal]) -> None:
     write_rows(path, _SCHEMA, map(_record, goals))
 
 
-class GoalList:
-    """Goals by number.
-
-    Raises:
-        UserError: the file is missing or holds no goals.
-    """
+class GoalList(ArrowRows):
+    """Goals by number, counted from 0; raises as `ArrowRows`."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._rows = ArrowRows(path, _SCHEMA, "file of goals")
-
-    def __len__(self) -> int:
-        return len(self._rows)
+        super().__init__(path, _SCHEMA, "file of goals")
 
     def texts(self) -> Iterator[str]:
         """The goals' texts, in the order of their numbers."""
-        for batch in self._rows.batches:
+        for batch in self._batches:
             yield from batch.column("text").to_pylist()
 
     def goal(self, number: int) -> Goal:
-        """The goal of a number; numbers count from 0.
-
-        Raises:
-            UserError: the shop has no such goal.
-        """
-        if not 0 <= number < len(self):
-            raise UserError(f"{self._path}: goal {number}: the shop has goals 0 to {len(self) - 1}")
-        record = self._rows.record(number)
-        names, values = record["option_names"], record["option_values"]
+        """The goal of a number; raises as `record`."""
+        record = self.record(number)
+        names, values = record.pop("option_names"), record.pop("option_values")
         options = tuple(values) if names is None else tuple(zip(names, values, strict=True))
-        return Goal(
-            record["row"],
-            record["text"],
-            tuple(record["attributes"]),
-            options,
-            record["price_limit"],
-        )
+        attributes = tuple(record.pop("attributes"))
+        return Goal(**record, attributes=attributes, options=options)
 
 
 def goal_hash(goal: Goal, item: Item) -> str:
     """SHA-256 (hex) of a goal and of the product that it was made from."""
-    content = (
-        item.product.asin,
-        item.price,
-        goal.text,
-        goal.attributes,
-        goal.options,
-        goal.price_limit,
-    )
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    asked = goal.text, goal.attributes, goal.options, goal.price_limit
+    content = json.dumps((item.product.asin, item.price, *asked))
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _record(goal: Goal) -> dict:

@@ -1,8 +1,8 @@
 """Makes goals from instructions, in the original's order.
 
-A synthetic instruction gives a goal for each combination of its product's option values; a human
+A synthetic instruction gives a goal for each combination of its product's option values. A human
 one gives one goal. Goals are listed product by product and then shuffled as in the original
-(Python's `random.shuffle`, seed 233). With the same data files the goal numbers are the original's.
+(Python's `random.shuffle`, seed 233). So the same data files give the original's goal numbers.
 """
 
 import itertools
@@ -16,7 +16,7 @@ _ORDER_SEED = 233
 
 
 def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator[Goal]:
-    """A goal for each combination of option values, with option names in alphabetical order."""
+    """Yield a goal for each combination of option values; names are in alphabetical order."""
     options = item.product.options
     names = sorted(options)
     limit = price_limit(item.price, seed, item.product.asin)
@@ -29,7 +29,7 @@ def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator
 
 
 def human_goal(item: Item, instruction: Instruction, seed: int, number: int) -> Goal:
-    """The goal of a person's instruction, which is the `number`-th of its product."""
+    """The goal of a person's instruction, the `number`-th of its product."""
     limit = price_limit(item.price, seed, item.product.asin, number)
     text = instruction.text.strip(".") + limit_text(limit)
     return Goal(item.row, text, instruction.attributes, instruction.options or (), limit)

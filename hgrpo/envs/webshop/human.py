@@ -1,12 +1,11 @@
 """Reads human trajectories, in the two official formats.
 
-* The site's session logs (`all_trajs.zip`), written by the routes of `web_agent_site/app.py`: one
-  file per session, one JSON object per page, with `page`, `url`, `goal` and, except on the search
-  page, `content`. They hold neither actions nor texts; each pair of pages tells an action.
-* The imitation file (`il_trajs_finalized_images.jsonl`), read by
-  `baseline_models/train_choice_il.py`: one JSON object per trajectory, with lists `states`,
-  `actions`, `available_actions`, `action_idxs`, `actions_translate` and `images`. It has no
-  rewards.
+* The site's session logs (`all_trajs.zip`), which `web_agent_site/app.py` writes: one file per
+  session, one JSON object per page, with `page`, `url`, `goal` and, except on the search page,
+  `content`. They hold neither actions nor texts. Each action is inferred from two pages in a row.
+* The imitation file (`il_trajs_finalized_images.jsonl`), which `train_choice_il.py` in
+  `baseline_models` reads: one JSON object per trajectory. Of its lists, `states` and `actions` are
+  used. It has no rewards.
 """
 
 import ast
@@ -17,11 +16,11 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+from hgrpo.envs.webshop.json_checks import expect, shown, texts
 from hgrpo.errors import UserError
 from hgrpo.zip_errors import BROKEN_ZIP
 
@@ -37,38 +36,33 @@ _GOAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class HumanTrajectory:
-    """What one person did to fulfil one instruction.
+    """What one person did to follow one instruction.
 
     Attributes:
-        source: file, and the line if the file holds many trajectories.
         goal: the instruction as the person read it, with its price limit.
-        actions: `search[...]` or `click[...]`, clicks in lower case; at least one.
-        observations: the recorded page before each action; None for session logs.
-        reward: of the purchase; None if not recorded, or if nothing was bought.
+        actions: one or more of `search[...]` and `click[...]`, clicks in lower case.
+        reward: of the purchase; None if nothing was bought or the format has no rewards.
     """
 
-    source: str
     goal: str
     actions: tuple[str, ...]
-    observations: tuple[str, ...] | None
     reward: float | None
 
 
 def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
     """Yield the trajectories of a `.jsonl` file, or of all such files in a folder or zip archive.
 
-    Files are read in the order of their names, each from its first line to its last.
+    Files are read in the order of their names.
 
     Args:
-        path: the file, folder or archive.
-        counts: reason -> number of trajectories left out or of repeated pages; updated here.
+        counts: reason -> trajectories left out, or repeated pages; counted up here.
 
     Raises:
         UserError: there is nothing to read, or a line is not JSON or of neither format.
     """
     try:
         for name, lines in _files(path):
-            yield from _trajectories(name, _rows(name, lines), counts)
+            yield from _trajectories(_rows(name, lines), counts)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
     except BROKEN_ZIP as error:
@@ -79,23 +73,23 @@ def _files(path: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
     """Yield (name, lines) of each file."""
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
-    if path.is_dir():
-        names = [str(file.relative_to(path)) for file in path.rglob("*.jsonl")]
-        for name in _chosen(names, path):
-            with (path / name).open("rb") as handle:
-                yield str(path / name), handle
-    elif path.suffix == ".zip":
+    if path.is_file() and path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
             for name in _chosen(archive.namelist(), path):
                 with archive.open(name) as handle:
                     yield f"{path}/{name}", handle
-    else:
-        with path.open("rb") as handle:
-            yield str(path), handle
+        return
+    files = [path]
+    if path.is_dir():
+        names = [str(file.relative_to(path)) for file in path.rglob("*.jsonl")]
+        files = [path / name for name in _chosen(names, path)]
+    for file in files:
+        with file.open("rb") as handle:
+            yield str(file), handle
 
 
 def _chosen(names: Iterable[str], path: Path) -> list[str]:
-    """Names of the trajectory files, sorted; macOS packs a `._` file beside each."""
+    """Sorted names of the trajectory files, without the `._` files that macOS adds."""
     chosen = sorted(
         name for name in names if name.endswith(".jsonl") and not Path(name).name.startswith("._")
     )
@@ -114,47 +108,39 @@ def _rows(name: str, lines: Iterable[bytes]) -> Iterator[tuple[str, dict]]:
             row = json.loads(line)
         except ValueError as error:
             raise UserError(f"{place}: not JSON, or cut off ({error})") from None
-        if not isinstance(row, dict):
-            raise UserError(f"{place}: an object was expected, not {_shown(row)}")
-        yield place, row
+        yield place, expect(dict, row, place)
 
 
 def _trajectories(
-    name: str, rows: Iterator[tuple[str, dict]], counts: Counter[str]
+    rows: Iterator[tuple[str, dict]], counts: Counter[str]
 ) -> Iterator[HumanTrajectory]:
     first = next(rows, None)
     if first is None:
         counts["left out: empty file"] += 1
         return
     if first[1].keys() >= _SESSION_KEYS:
-        with _counted(counts):
-            yield _session(name, [first, *rows], counts)
-        return
-    for place, row in itertools.chain([first], rows):
-        if not row.keys() >= _IMITATION_KEYS:
-            raise UserError(
-                f"{place}: neither a page of a session log (page, url, goal) nor a trajectory of "
-                f"the imitation file (states, actions); its keys are {_shown(sorted(row))}"
-            )
-        with _counted(counts):
-            yield _imitation(place, row)
+        readings = [partial(_session, [first, *rows], counts)]
+    else:
+        readings = (partial(_imitation, *line) for line in itertools.chain([first], rows))
+    for reading in readings:
+        try:
+            yield reading()
+        except _LeftOutError as reason:
+            counts[f"left out: {reason}"] += 1
 
 
 class _LeftOutError(Exception):
-    """A trajectory cannot be used; the message is the reason to count."""
-
-
-@contextmanager
-def _counted(counts: Counter[str]) -> Iterator[None]:
-    try:
-        yield
-    except _LeftOutError as reason:
-        counts[f"left out: {reason}"] += 1
+    """A trajectory cannot be used; the message is the reason that is counted."""
 
 
 def _imitation(place: str, row: dict) -> HumanTrajectory:
     """The trajectory of one line of the imitation file."""
-    states, actions = (_texts(row.get(key), f"{place}: {key}") for key in ("states", "actions"))
+    if not row.keys() >= _IMITATION_KEYS:
+        raise UserError(
+            f"{place}: neither a page of a session log (page, url, goal) nor a trajectory of "
+            f"the imitation file (states, actions); its keys are {shown(sorted(row))}"
+        )
+    states, actions = (texts(row.get(key), f"{place}: {key}") for key in ("states", "actions"))
     if len(states) != len(actions):
         raise UserError(f"{place}: {len(states)} states, but {len(actions)} actions")
     if not actions:
@@ -165,14 +151,14 @@ def _imitation(place: str, row: dict) -> HumanTrajectory:
     if goal is None:
         raise UserError(
             f"{place}: states: the first has no instruction before its search button: "
-            f"{_shown(states[0])}"
+            f"{shown(states[0])}"
         )
-    return HumanTrajectory(place, goal[1], actions, states, None)
+    return HumanTrajectory(goal[1], actions, None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A page of a session log. Fields that its kind does not have are empty."""
+    """A page of a session log. Fields that its kind of page lacks are empty."""
 
     kind: str
     keywords: tuple[str, ...] = ()
@@ -191,11 +177,8 @@ class _Page:
         return self.search, self.asin, self.options
 
 
-def _session(name: str, rows: list[tuple[str, dict]], counts: Counter[str]) -> HumanTrajectory:
-    """The trajectory of a session log.
-
-    Equal pages in a row count as one: the page was reloaded, or a chosen option was clicked again.
-    """
+def _session(rows: list[tuple[str, dict]], counts: Counter[str]) -> HumanTrajectory:
+    """The trajectory of a session log. Equal pages in a row, such as reloads, count as one."""
     goals = {_goal(row, place) for place, row in rows}
     pages = [_page(row, place) for place, row in rows]
     place, last = rows[-1]
@@ -215,11 +198,11 @@ def _session(name: str, rows: list[tuple[str, dict]], counts: Counter[str]) -> H
         actions.append(action)
     if len(distinct) < len(pages):
         counts["page shown twice in a row: read once"] += len(pages) - len(distinct)
-    return HumanTrajectory(name, goals.pop(), tuple(actions), None, reward)
+    return HumanTrajectory(goals.pop(), tuple(actions), reward)
 
 
 def _action(before: _Page, after: _Page) -> str | None:
-    """The action that leads from one page to the next; None if no action does."""
+    """The action that leads from one page to the next; None if there is none."""
     match before.kind, after.kind:
         case "index", "search_results" if after.number == 1 and any(after.keywords):
             return f"search[{' '.join(after.keywords)}]"
@@ -247,7 +230,7 @@ def _action(before: _Page, after: _Page) -> str | None:
 
 
 def _choice(before: dict[str, str], after: dict[str, str]) -> str | None:
-    """The click that sets one option, chosen before or not; None for any other change."""
+    """The click that sets or changes one option; None if the pages differ in another way."""
     changed = [value for name, value in after.items() if before.get(name) != value]
     return f"click[{changed[0]}]" if len(changed) == 1 and before.keys() <= after.keys() else None
 
@@ -258,16 +241,12 @@ def _page(row: dict, place: str) -> _Page:
         raise UserError(f"{place}: page: one of {', '.join(_PAGES)} was expected, not {kind!r}")
     if kind == "index":
         return _Page(kind)
-    content = row.get("content")
-    if not isinstance(content, dict):
-        raise UserError(f"{place}: content: an object was expected, not {_shown(content)}")
     place = f"{place}: content"
+    content = expect(dict, row.get("content"), place)
     if kind == "search_results":
-        return _Page(
-            kind,
-            *_search(content, place),
-            results=_texts(content.get("search_result_asins"), f"{place}: search_result_asins"),
-        )
+        search = _search(content, place)
+        asins = texts(content.get("search_result_asins"), f"{place}: search_result_asins")
+        return _Page(kind, *search, asins)
     asin = _text(content.get("asin"), f"{place}: asin")
     options = _options(content.get("options"), f"{place}: options")
     if kind == "done":
@@ -277,21 +256,19 @@ def _page(row: dict, place: str) -> _Page:
 
 
 def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
-    """Keywords and page number; item pages log them as in the address."""
-    keywords = content.get("keywords")
+    """Keywords and page number. Item pages log both as the address spells them."""
+    keywords, page = content.get("keywords"), content.get("page")
     if isinstance(keywords, str):
         keywords = _listed(keywords)
     try:
-        number = int(content.get("page"))
+        number = int(page)
     except (TypeError, ValueError):
-        raise UserError(
-            f"{place}: page: a number was expected, not {_shown(content.get('page'))}"
-        ) from None
-    return _texts(keywords, f"{place}: keywords"), number
+        raise UserError(f"{place}: page: a number was expected, not {shown(page)}") from None
+    return texts(keywords, f"{place}: keywords"), number
 
 
 def _listed(keywords: str) -> object:
-    """The list that a text spells; the site treats any other text as one keyword."""
+    """The list that a text spells. The site treats any other text as one keyword."""
     if keywords.startswith("["):
         try:
             return ast.literal_eval(keywords)
@@ -305,42 +282,30 @@ def _sub_page(url: object, place: str) -> str:
     parts = str(url).partition("/item_sub_page/")[2].split("/")
     name = parts[4].lower() if len(parts) > 4 else ""
     if name not in _SUB_PAGES:
-        raise UserError(f"{place}: url: no sub page is named in {_shown(url)}")
+        raise UserError(f"{place}: url: no sub page is named in {shown(url)}")
     return name
 
 
 def _options(value: object, place: str) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        raise UserError(f"{place}: option names with texts were expected, not {_shown(value)}")
+        raise UserError(f"{place}: option names with texts were expected, not {shown(value)}")
     return tuple(sorted(value.items()))
 
 
 def _goal(row: dict, place: str) -> str:
-    goal = row.get("goal")
-    text = goal.get("instruction_text") if isinstance(goal, dict) else None
-    return _text(text, f"{place}: goal: instruction_text")
+    goal = expect(dict, row.get("goal"), f"{place}: goal")
+    return _text(goal.get("instruction_text"), f"{place}: goal: instruction_text")
 
 
 def _reward(row: dict, place: str) -> float:
-    """The purchase's reward. It may exceed 1 in the original, so no upper bound is checked."""
+    """The purchase's reward. It has no upper bound, since it may exceed 1 in the original."""
     reward = row.get("reward")
     if type(reward) not in (int, float) or not 0 <= reward < math.inf:
-        raise UserError(f"{place}: reward: a number from 0 was expected, not {_shown(reward)}")
+        raise UserError(f"{place}: reward: a number from 0 was expected, not {shown(reward)}")
     return float(reward)
 
 
-def _text(value: Any, place: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise UserError(f"{place}: text was expected, not {_shown(value)}")
-    return value
-
-
-def _texts(value: object, place: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise UserError(f"{place}: a list of texts was expected, not {_shown(value)}")
-    return tuple(value)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
+def _text(value: object, place: str) -> str:
+    if isinstance(value, str) and not value.strip():
+        raise UserError(f"{place}: text was expected, not {shown(value)}")
+    return expect(str, value, place)

@@ -1,10 +1,10 @@
 """BM25 as Lucene computes it: an inverted index on disk, shared by all processes that read it.
 
-It consists of plain NumPy arrays. The package bm25s would not do: it has neither Lucene's rounding
-nor its order of ties, it ignores repeated query terms, and each process holds the vocabulary in a
-dict.
+It consists of plain NumPy arrays. It does not use the package bm25s, which has neither Lucene's
+rounding nor its order of ties, ignores repeated query terms, and holds the vocabulary in a dict of
+each process.
 
-Scores equal Lucene's to the last bit: each term's contribution is a 32-bit float, the sum is
+Scores equal Lucene's to the last bit. Each term's contribution is a 32-bit float. Their sum is
 accumulated in 64 bits and then rounded to 32.
 """
 
@@ -37,7 +37,7 @@ _ARRAYS = {
     "documents": np.int32,
     "saturations": np.float32,
 }
-# Below this share of all documents, sorting a query's postings beats a table of all documents.
+# If fewer postings than this share of all documents match, sorting them is faster than a table.
 _SPARSE = 1 / 16
 
 
@@ -68,7 +68,7 @@ class Index:
     Attributes:
         size: number of documents, including those without terms.
         filled: number of documents with terms; N in the formula.
-        keys: uint64 [V] ascending, a hash of each term. An unknown term has the hash of a known one
+        keys: uint64 [V] ascending, a hash of each term. The hash of an unknown term is among them
             with probability V / 2^64.
         starts: int64 [V + 1], offset of each term's first posting.
         documents: int32 [P], ascending within a term.
@@ -83,10 +83,7 @@ class Index:
     saturations: NDArray[np.float32]
 
     def search(self, query: str, k: int = 50) -> list[int]:
-        """Numbers of the `k` highest-scoring documents, best first; ties by number.
-
-        Only documents that share a term with the query are found, so there may be fewer than `k`.
-        """
+        """Numbers of up to `k` documents with the highest scores, best first; ties by number."""
         documents, scores = self.scores(query)
         if len(scores) > k:
             kept = scores >= np.partition(scores, -k)[-k]
@@ -97,9 +94,10 @@ class Index:
         """Documents that share a term with the query, in ascending order, and their BM25 scores.
 
         The score is the sum over the query's terms, repetitions included, of
-        ln(1 + (N - df + 0.5) / (df + 0.5)) tf / (tf + k1 (1 - b + b dl / avgdl)), where dl is the
-        quantised length and avgdl the exact mean length (Lucene 8's BM25Similarity, with k1 = 0.9
-        and b = 0.4).
+        ln(1 + (N - df + 0.5) / (df + 0.5)) tf / (tf + k1 (1 - b + b dl / avgdl)). Here dl is the
+        quantised length and avgdl the exact mean length. This is Lucene 8's BM25Similarity
+        (https://lucene.apache.org/core/8_11_0/core/org/apache/lucene/search/similarities/BM25Similarity.html)
+        with k1 = 0.9 and b = 0.4.
         """
         terms = Counter(analyse(query))
         keys = np.array([_key(term) for term in terms], np.uint64)
@@ -120,7 +118,7 @@ class Index:
         return np.float32(math.log(1 + (self.filled - df + 0.5) / (df + 0.5)))
 
     def save(self, folder: Path) -> None:
-        """Write the index into a folder; an old one there is replaced."""
+        """Write the index into a folder, in place of an older one."""
         with atomic_folder(folder) as scratch:
             for name in _ARRAYS:
                 np.save(scratch / f"{name}.npy", getattr(self, name))
@@ -129,17 +127,13 @@ class Index:
 
     @classmethod
     def load(cls, folder: Path) -> "Index":
-        """Open an index that `save` wrote; its arrays are memory-mapped.
-
-        Raises:
-            UserError: the folder is missing, is not an index of this format, or is cut short.
-        """
+        """Open an index that `save` wrote, memory-mapped; UserError if it is not a whole one."""
         folder = Path(folder)
         try:
             header = json.loads((folder / _HEADER).read_text())
             if not isinstance(header, dict) or header.get("format") != _FORMAT:
                 raise ValueError(f"{_HEADER} does not say format {_FORMAT!r}")
-            arrays = {name: _mapped(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()}
+            arrays = {name: mapped(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()}
             index = cls(int(header["size"]), int(header["filled"]), **arrays)
             index._check()
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
@@ -155,9 +149,9 @@ class Index:
 
 
 def build(documents: Iterable[str]) -> Index:
-    """Index documents in one pass; they are numbered in their order.
+    """Index documents in one pass; their numbers follow their order.
 
-    The peak of memory is the vocabulary and about 24 bytes per posting (a term in a document).
+    Memory peaks at the vocabulary and about 24 bytes per posting (a term in a document).
     """
     numbers: dict[str, int] = {}
     terms, frequencies, ends, lengths = array("i"), array("f"), array("q", [0]), array("q")
@@ -196,7 +190,7 @@ def _inverse_norms(lengths: NDArray[np.int64], filled: int) -> NDArray[np.float3
 def _sum(
     documents: NDArray[np.int32], shares: NDArray[np.float32], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Documents in ascending order, and the sum of the contributions to each."""
+    """The distinct documents in ascending order, and the sum of each one's shares."""
     if len(documents) < _SPARSE * size:
         found, places = np.unique(documents, return_inverse=True)
         return found, np.bincount(places, shares).astype(np.float32)
@@ -209,8 +203,10 @@ def _key(term: str) -> int:
     return int.from_bytes(hashlib.blake2b(term.encode(), digest_size=8).digest(), "little")
 
 
-def _mapped(path: Path, kind: type) -> NDArray:
-    mapped = np.load(path, mmap_mode="r")
-    if mapped.dtype != kind or mapped.ndim != 1:
-        raise ValueError(f"{path.name} is not a list of {np.dtype(kind)}")
-    return np.asarray(mapped)  # a plain view of the same pages, since indexing a memmap is slow
+def mapped(path: Path, kind: type) -> NDArray:
+    """A memory-mapped list of numbers that `np.save` wrote; ValueError for anything else."""
+    numbers = np.load(path, mmap_mode="r")
+    if numbers.dtype != kind or numbers.ndim != 1:
+        found = f"{numbers.dtype} {list(numbers.shape)}"
+        raise ValueError(f"{path.name} holds {found}, not a list of {np.dtype(kind)}")
+    return np.asarray(numbers)  # a plain view of the same pages, since indexing a memmap is slow

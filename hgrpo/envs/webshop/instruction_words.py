@@ -1,4 +1,4 @@
-"""The words of an instruction or a page, and the words that every instruction has."""
+"""The words of an instruction or a page, and the words that say nothing about a product."""
 
 import re
 

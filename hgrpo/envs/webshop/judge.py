@@ -2,29 +2,29 @@
 
 The rubric reads a turn's effect from the next turn's observation. Pages in plain text do not show a
 chosen option, so the effect of choosing one is read from the page that offers it. The wanted words
-are the instruction's words without its price limit and without the words of every instruction. A
-text's match is the share of the wanted words that it holds.
+are those of the instruction, without its price limit and words such as "find me". A text's match is
+the share of the wanted words that it contains.
 
 score  turn
 -----  ----
-    0  no action, or an action that leaves the page as it was and chooses no option
+    0  no action, or an action that neither changes the page nor chooses an option
     1  repeats an action on the same page
     9  choosing an option value that the instruction names
     2  choosing another value, or clicking on an option's name, which reads like a value
    10  the purchase that completes the task
 3 to 8  another purchase: 3 + 5 x match of the product's page
-    2  any other last turn: its effect is not shown
+    2  any other last turn, whose effect is not shown
 2 to 8  a search: 2 + 6 x the best match of a title listed
 1 to 9  opening a product: 2 + 6 x match of its page, plus 1 within the price limit, minus 1 above
     3  the next page of results; a product's description, features, reviews or attributes
     2  everything else that has an effect
 
-The first line that fits counts.
+The first line that fits gives the score.
 """
 
 import re
 
-from hgrpo.credit.judge.text import JudgeText, Turns
+from hgrpo.envs.judge_text import JudgeText, Turns
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.instruction_words import PLAIN, words
 from hgrpo.envs.webshop.prices import split_limit

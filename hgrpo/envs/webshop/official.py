@@ -1,6 +1,6 @@
 """Reads the official data files as streams, and cleans them as the original does.
 
-The rules are those of `load_products` in WebShop's `web_agent_site/engine/engine.py`, and of
+The rules come from `load_products` in WebShop's `web_agent_site/engine/engine.py`, and from
 `goal.py` beside it.
 """
 
@@ -17,15 +17,17 @@ from typing import Any, BinaryIO
 
 import ijson
 
+from hgrpo.envs.webshop.json_checks import expect, shown, texts
 from hgrpo.envs.webshop.records import Instruction, Product
 from hgrpo.errors import UserError
 
 _ASIN_LENGTH = 10
 _NO_PRICE = (100.0,)
 _NO_ATTRIBUTES = ("DUMMY_ATTR",)
-_TOP = {b"[": "array", b"{": "object"}
+# The first byte of a file -> its kind, and how the parser yields its elements.
+_TOP = {b"[": ("array", ijson.items, "item"), b"{": ("object", ijson.kvitems, "")}
 _DEEPEST = 2000
-_CHUNK = 4096  # bytes; nesting inside one chunk is not counted
+_CHUNK = 4096  # bytes; brackets that open and close inside one chunk are not counted
 
 
 def products(
@@ -33,13 +35,10 @@ def products(
 ) -> Iterator[Product]:
     """Yield the products of an `items_shuffle*.json`, one in memory at a time.
 
-    A negative price loses its sign: like the original, this keeps only digits and dots.
-
     Args:
-        items: the file, a JSON array.
         attributes: asin -> entry, from `attributes`.
         limit: records to read from the file's head, including those left out; None for all.
-        counts: reason -> number of records left out, or odd but kept; updated here.
+        counts: reason -> records left out, or odd but kept; counted up here.
 
     Raises:
         UserError: the file is missing, is not an array or is cut off, or a product's field is
@@ -50,7 +49,7 @@ def products(
         for number, record in enumerate(islice(records, limit), 1):
             place = f"{items}: record {number}"
             if not isinstance(record, dict):
-                raise UserError(f"{place}: a product was expected, not {_shown(record)}")
+                raise UserError(f"{place}: a product was expected, not {shown(record)}")
             asin = _text(record, "asin", place)
             if not asin:
                 raise UserError(f"{place}: asin: the text is empty")
@@ -64,31 +63,24 @@ def products(
 
 
 def attributes(path: Path) -> dict[str, dict]:
-    """Read an `items_ins_v2*.json`: asin -> those of three keys that its entry has.
+    """Read an `items_ins_v2*.json`: asin -> the part of its entry that this project uses.
 
-    The keys are `attributes` (tuple of phrases), `instruction` (text) and `instruction_attributes`
-    (tuple of phrases). Equal phrases are one object in memory: the full file has 1.18 M entries.
+    That is `attributes` (tuple of phrases), `instruction` (text) and `instruction_attributes`
+    (tuple of phrases), if present. Equal phrases share memory: the full file has 1.18 M entries.
 
     Raises:
-        UserError: the file is missing, is not an object or is cut off, or an entry has a wrong
-            type.
+        UserError: as `products`.
     """
-    entries = {}
+    entries: dict[str, dict] = {}
     for asin, entry in _elements(path, b"{"):
         place = f"{path}: {asin}"
-        if not isinstance(entry, dict):
-            raise UserError(f"{place}: an object was expected, not {_shown(entry)}")
-        kept: dict[str, Any] = {}
-        if "attributes" in entry:
-            kept["attributes"] = _shared(_phrases(entry, "attributes", place))
-        # Null means absent: the original reads both keys with a default of None.
-        if entry.get("instruction") is not None:
-            kept["instruction"] = _text(entry, "instruction", place)
-        if entry.get("instruction_attributes") is not None:
-            kept["instruction_attributes"] = _shared(
-                _phrases(entry, "instruction_attributes", place)
-            )
-        entries[asin] = kept
+        kept = entries[asin] = {}
+        # Null means absent, as in the original, except for `attributes`.
+        for key, value in expect(dict, entry, place).items():
+            if key == "instruction" and value is not None:
+                kept[key] = expect(str, value, f"{place}: {key}")
+            elif key == "attributes" or (key == "instruction_attributes" and value is not None):
+                kept[key] = tuple(map(sys.intern, texts(value, f"{place}: {key}")))
     return entries
 
 
@@ -99,26 +91,21 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
     limit. The key names the product; an entry's own asin is ignored.
 
     Args:
-        path: the file, a JSON object.
-        counts: reason -> number of instructions left out; updated here.
+        counts: reason -> instructions left out; counted up here.
 
     Raises:
-        UserError: the file is missing, is not an object or is cut off, or an instruction's field
-            is missing or of a wrong type.
+        UserError: as `products`.
     """
     instructions: dict[str, list[Instruction]] = {}
     for asin, entries in _elements(path, b"{"):
-        if not isinstance(entries, list):
-            raise UserError(f"{path}: {asin}: a list was expected, not {_shown(entries)}")
         found = [
-            _human(asin, entry, f"{path}: {asin}: instruction {number}")
-            for number, entry in enumerate(entries, 1)
+            _human(entry, f"{path}: {asin}: instruction {number}")
+            for number, entry in enumerate(expect(list, entries, f"{path}: {asin}"), 1)
         ]
         kept = [instruction for instruction in found if instruction.attributes]
-        if len(kept) < len(found):
-            counts["human instruction left out: no instruction_attributes"] += len(found) - len(
-                kept
-            )
+        left_out = len(found) - len(kept)
+        if left_out:
+            counts["human instruction left out: no instruction_attributes"] += left_out
         # If a key occurs twice, the later one counts, as in the original's JSON reader.
         instructions.pop(asin, None)
         if kept:
@@ -126,29 +113,17 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
     return instructions
 
 
-def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction | None:
-    """The synthetic instruction in an entry of `attributes`; None if it has none.
-
-    Raises:
-        UserError: the instruction has no `instruction_attributes`; the original refuses it too.
-    """
-    if entry.get("instruction") is None:
-        return None
-    wanted = tuple(entry.get("instruction_attributes") or ())
+def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction:
+    """The synthetic instruction in an entry of `attributes`; UserError if it asks for nothing."""
+    wanted = entry.get("instruction_attributes")
     if not wanted:
         raise UserError(f"{asin}: instruction_attributes: an instruction needs at least one")
-    return Instruction(asin, entry["instruction"], wanted, None)
+    return Instruction(entry["instruction"], wanted, None)
 
 
-def _shared(phrases: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(sys.intern, phrases))
-
-
-def _human(asin: str, entry: object, place: str) -> Instruction:
-    if not isinstance(entry, dict):
-        raise UserError(f"{place}: an object was expected, not {_shown(entry)}")
+def _human(entry: object, place: str) -> Instruction:
+    entry = expect(dict, entry, place)
     return Instruction(
-        asin,
         _text(entry, "instruction", place).strip("."),
         _phrases(entry, "instruction_attributes", place),
         _phrases(entry, "instruction_options", place),
@@ -156,14 +131,16 @@ def _human(asin: str, entry: object, place: str) -> Instruction:
 
 
 def _product(record: dict, entry: dict, place: str, counts: Counter[str]) -> Product:
-    phrases = entry.get("attributes")
+    phrases, points = entry.get("attributes"), record.get("small_description")
     if phrases is None:
         counts["product without attributes: DUMMY_ATTR"] += 1
     return Product(
         asin=record["asin"],
         title=_text(record, "name", place),
         description=_text(record, "full_description", place),
-        bullet_points=_bullet_points(record, place),
+        bullet_points=(
+            (points,) if isinstance(points, str) else _phrases(record, "small_description", place)
+        ),
         prices=_prices(record.get("pricing"), place, counts),
         category=_text(record, "category", place),
         query=_text(record, "query", place).lower().strip(),
@@ -173,23 +150,18 @@ def _product(record: dict, entry: dict, place: str, counts: Counter[str]) -> Pro
     )
 
 
-def _bullet_points(record: dict, place: str) -> tuple[str, ...]:
-    if isinstance(record.get("small_description"), str):
-        return (record["small_description"],)
-    return _phrases(record, "small_description", place)
-
-
 def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, ...]:
-    """One price, or the two ends of a range, in dollars; further prices are dropped."""
+    """One price, or the two ends of a range, in dollars; further prices are dropped.
+
+    A negative price loses its sign: like the original, this keeps only digits and dots.
+    """
     if not pricing:
         counts["product without a price: 100.0 dollars"] += 1
         return _NO_PRICE
-    if not isinstance(pricing, str):
-        raise UserError(f"{place}: pricing: text was expected, not {_shown(pricing)}")
-    parts = pricing.split("$")[1:]
+    parts = expect(str, pricing, f"{place}: pricing").split("$")[1:]
     prices = tuple(map(_dollars, parts))
     if not prices or not all(map(math.isfinite, prices)):
-        raise UserError(f'{place}: pricing: no number after "$" in {_shown(pricing)}')
+        raise UserError(f'{place}: pricing: no number after "$" in {shown(pricing)}')
     if len(prices) > 2:
         counts["product with more than two prices: the first two are kept"] += 1
     if not all(map(_PLAIN_PRICE.fullmatch, parts)):
@@ -197,7 +169,7 @@ def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, .
     return prices[:2]
 
 
-# The text may go on up to the next price.
+# Words such as "to" may stand between two prices.
 _PLAIN_PRICE = re.compile(r"\s*\d[\d,]*(\.\d+)?\s*(to|-|,)?\s*")
 
 
@@ -212,19 +184,16 @@ def _dollars(text: str) -> float:
 def _options(record: dict, place: str, counts: Counter[str]) -> dict[str, tuple[str, ...]]:
     contents = _field(record, "customization_options", place)
     place = f"{place}: customization_options"
-    if not contents:
-        return {}
-    if not isinstance(contents, dict):
-        raise UserError(f"{place}: an object was expected, not {_shown(contents)}")
     options: dict[str, tuple[str, ...]] = {}
-    for name, values in contents.items():
+    for name, values in expect(dict, contents or {}, place).items():
         if values is None:
             continue
-        if not isinstance(values, list):
-            raise UserError(f"{place}: {name}: a list was expected, not {_shown(values)}")
         if name.lower() in options:
             counts["product with an option name twice: the later values are kept"] += 1
-        options[name.lower()] = tuple(_option(value, f"{place}: {name}") for value in values)
+        inside = f"{place}: {name}"
+        options[name.lower()] = tuple(
+            _option(value, inside) for value in expect(list, values, inside)
+        )
     distinct = {name: set(values) for name, values in options.items()}
     if any(len(distinct[name]) < len(values) for name, values in options.items()):
         counts["product with an option value twice under one name: kept"] += 1
@@ -234,9 +203,7 @@ def _options(record: dict, place: str, counts: Counter[str]) -> dict[str, tuple[
 
 
 def _option(content: object, place: str) -> str:
-    if not isinstance(content, dict):
-        raise UserError(f"{place}: an object was expected, not {_shown(content)}")
-    return _text(content, "value", place).strip().replace("/", " | ").lower()
+    return _text(expect(dict, content, place), "value", place).strip().replace("/", " | ").lower()
 
 
 def _field(record: dict, key: str, place: str) -> Any:
@@ -246,29 +213,15 @@ def _field(record: dict, key: str, place: str) -> Any:
 
 
 def _text(record: dict, key: str, place: str) -> str:
-    value = _field(record, key, place)
-    if not isinstance(value, str):
-        raise UserError(f"{place}: {key}: text was expected, not {_shown(value)}")
-    return value
+    return expect(str, _field(record, key, place), f"{place}: {key}")
 
 
 def _phrases(record: dict, key: str, place: str) -> tuple[str, ...]:
-    values = _field(record, key, place)
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise UserError(f"{place}: {key}: a list of texts was expected, not {_shown(values)}")
-    return tuple(values)
-
-
-def _shown(value: object) -> str:
-    try:
-        text = repr(value)
-    except RecursionError:
-        return "something nested very deeply"
-    return text if len(text) <= 60 else f"{text[:60]}..."
+    return texts(_field(record, key, place), f"{place}: {key}")
 
 
 class _Shallow:
-    """A file for the parser; it refuses brackets that nest deeper than those of real data.
+    """A file for the parser that refuses brackets nested deeper than those of real data.
 
     The parser's memory grows with the square of the depth: 200 kB of brackets would fill 50 GB.
     Brackets inside texts are counted too, so the reader resets `open` after every element.
@@ -280,11 +233,7 @@ class _Shallow:
         self.open = 0
 
     def read(self, size: int) -> bytes:
-        """The next bytes.
-
-        Raises:
-            UserError: too many brackets are open.
-        """
+        """The next bytes; UserError if too many brackets are open."""
         chunk = self._handle.read(size)
         self.open += sum(map(chunk.count, (b"[", b"{"))) - sum(map(chunk.count, (b"]", b"}")))
         if self.open > _DEEPEST:
@@ -293,31 +242,26 @@ class _Shallow:
 
 
 def _elements(path: Path, top: bytes) -> Iterator:
-    """Elements of a file's JSON array (top "["), or (key, value) pairs of its object (top "{").
+    """Yield the elements of a JSON array (top "["), or the (key, value) pairs of an object ("{").
 
     Raises:
         UserError: the file cannot be read, has another top level, is not JSON to its end, or is
             nested too deeply.
     """
     number = 0
+    kind, parse, prefix = _TOP[top]
     try:
         with path.open("rb") as handle:
             first = handle.read(4096).lstrip()[:1]
             if first != top:
                 begins = f"begins with {first.decode(errors='replace')!r}" if first else "is empty"
-                raise UserError(f"{path}: a JSON {_TOP[top]} was expected; the file {begins}")
+                raise UserError(f"{path}: a JSON {kind} was expected; the file {begins}")
             handle.seek(0)
             source = _Shallow(handle, path)
-            if top == b"[":
-                stream = ijson.items(source, "item", buf_size=_CHUNK)
-            else:
-                stream = ijson.kvitems(source, "", buf_size=_CHUNK)
-            for element in stream:
+            for element in parse(source, prefix, buf_size=_CHUNK):
                 number += 1
                 source.open = 0
                 yield element
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
@@ -325,7 +269,7 @@ def _elements(path: Path, top: bytes) -> Iterator:
             f"{path}: after entry {number}: text with half a surrogate pair, which is no character"
         ) from None
     except ijson.JSONError as error:
-        # The parser appends the text around the fault, over several lines.
+        # The parser's first line names the fault; the others show the text around it.
         reason = re.split(r"\n|\\n", str(error).removeprefix("b'"))[0]
         raise UserError(
             f"{path}: the JSON is broken or cut off after entry {number} ({reason})"

@@ -1,47 +1,42 @@
 """Addresses of the official WebShop files.
 
-They come from `setup.sh` of princeton-nlp/WebShop; those of the trajectories, from issues 14 and 21
-there. The project publishes no checksums. Public copies of the Drive files elsewhere agree on those
-below. The manifest records the checksum of every file that was read.
+They come from `setup.sh` of princeton-nlp/WebShop and, for the trajectories, from its issues 14 and
+21. WebShop publishes no checksums. Those below are checksums of public copies, which agree. The
+manifest records the checksum of every file that was read.
 """
 
 from hgrpo.envs.source import Source
 
-
-def _drive(identifier: str) -> str:
-    # `confirm` answers the question that Drive asks before it serves a large file.
-    return (
-        f"https://drive.usercontent.google.com/download?id={identifier}&export=download&confirm=t"
-    )
-
+# `confirm` answers the question that Drive asks before it serves a large file.
+_DRIVE = "https://drive.usercontent.google.com/download?id={}&export=download&confirm=t"
 
 OFFICIAL = {
     "items_shuffle.json": Source(
-        _drive("1A2whVgOO0euk5O13n2iYDM0bQRkkRduB"),
+        _DRIVE.format("1A2whVgOO0euk5O13n2iYDM0bQRkkRduB"),
         5_479_720_229,
         "2ef591d65df3af89e972ab72468eb82cbf124d876552d9f3678667edd620a6c8",
     ),
     "items_ins_v2.json": Source(
-        _drive("1s2j6NgHljiZzQNL3veZaAiyW_qDEgBNi"),
+        _DRIVE.format("1s2j6NgHljiZzQNL3veZaAiyW_qDEgBNi"),
         186_295_270,
         "1d36af476bdb8f82a5da62bd8acdabe54cd8de2fa84010d37da5c4890feb447e",
     ),
     "items_shuffle_1000.json": Source(
-        _drive("1EgHdxQ_YxqIQlvvq5iKlCrkEKR6-j0Ib"),
+        _DRIVE.format("1EgHdxQ_YxqIQlvvq5iKlCrkEKR6-j0Ib"),
         4_467_013,
         "30a4765c3a327af72d9a9a95a6b2486d516f0fa1d3ecd83681901ce82a21b269",
     ),
     "items_ins_v2_1000.json": Source(
-        _drive("1IduG0xl544V_A_jv3tHXC0kyFi7PnyBu"),
+        _DRIVE.format("1IduG0xl544V_A_jv3tHXC0kyFi7PnyBu"),
         147_099,
         "f88a36314a397b53b3d9c3fa5878e5f7b26d35019a51ec83fbedeca61a948f6f",
     ),
     "items_human_ins.json": Source(
-        _drive("14Kb5SPBk_jfdLZ_CDBNitW98QLDlKR5O"),
+        _DRIVE.format("14Kb5SPBk_jfdLZ_CDBNitW98QLDlKR5O"),
         5_137_548,
         "cf78667548a71786e1d9049c24b802e48e1084ad4bb021cae56ce1f6d96954a3",
     ),
-    "all_trajs.zip": Source(_drive("1GWC8UlUzfT9PRTRxgYOwuKSJp4hyV1dp")),
+    "all_trajs.zip": Source(_DRIVE.format("1GWC8UlUzfT9PRTRxgYOwuKSJp4hyV1dp")),
     "il_trajs_finalized_images.zip": Source(
         "https://github.com/princeton-nlp/WebShop/raw/master/"
         "baseline_models/data/il_trajs_finalized_images.zip"

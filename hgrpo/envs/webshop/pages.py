@@ -1,7 +1,7 @@
 """The shop's pages, as the texts, buttons and links that a browser would show.
 
-A page is a list of `Piece`s in reading order. The original has two renderings: `text` joins the
-pieces by " [SEP] ", and `rich` puts each on a line and marks buttons.
+A page is a list of `Piece`s in reading order. As in the original, `text` joins them by " [SEP] ",
+and `rich` puts each on a line and marks buttons.
 """
 
 import json
@@ -22,10 +22,10 @@ class Piece(NamedTuple):
     """One piece of a page.
 
     Attributes:
-        kind: "instruction" (with the heading above it), other text, a button, a product's link, or
-            an option's value.
+        kind: "instruction" (also for the heading above it), another text, a button, a product's
+            link, or the value of an option.
         text: as on the page, with its spaces.
-        option: name of a value's option.
+        option: for the value of an option, the option's name.
     """
 
     kind: Literal["instruction", "text", "button", "product", "option"]
@@ -38,16 +38,13 @@ Page = list[Piece]
 
 def index(instruction: str) -> Page:
     """The page with the search bar."""
-    return [
-        *_texts("WebShop", "Instruction: ", instruction, kind="instruction"),
-        _button(SEARCH),
-    ]
+    return [*_texts("WebShop", "Instruction: ", instruction, kind="instruction"), _button(SEARCH)]
 
 
 def results(instruction: str, number: int, total: int, items: Iterable[Item]) -> Page:
-    """Page `number`, counted from 1, of the results; `total` is the number of hits.
+    """Page `number`, counted from 1, of `total` results.
 
-    As in the original every page has a next one, which may be empty.
+    As in the original, every page has a button "Next >", even if the next page is empty.
     """
     page = [*_head(instruction), *_texts(f"Page {number} (Total results: {total})")]
     if number > 1:
@@ -60,11 +57,7 @@ def results(instruction: str, number: int, total: int, items: Iterable[Item]) ->
 
 
 def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
-    """A product with its options.
-
-    Args:
-        show_attributes: add a tab with the product's attributes.
-    """
+    """A product with its options and tabs; `show_attributes` adds a tab."""
     product = item.product
     page = [*_head(instruction), _button(PREVIOUS)]
     for name, values in product.options.items():
@@ -79,23 +72,17 @@ def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
 def sub_page(instruction: str, item: Item, tab: str) -> Page:
     """One of a product's `TABS`. Reviews are empty: the original's data files have none."""
     product = item.product
-    page = [*_head(instruction), _button(PREVIOUS)]
-    if tab == "Description":
-        page += _texts(product.description)
-    elif tab == "Features":
-        page += _texts(*(f" {point}" for point in product.bullet_points))
-    elif tab == "Attributes":
-        page += _texts(
-            *(f" {attribute}" for attribute in product.attributes),
-            product.category,
-            product.query,
-            product.product_category,
-        )
-    return page
+    paths = product.category, product.query, product.product_category
+    details = {
+        "Description": [product.description],
+        "Features": [f" {point}" for point in product.bullet_points],
+        "Attributes": [*(f" {attribute}" for attribute in product.attributes), *paths],
+    }
+    return [*_head(instruction), _button(PREVIOUS), *_texts(*details.get(tab, []))]
 
 
 def done(asin: str, chosen: Mapping[str, str], reward: float) -> Page:
-    """The page after the purchase; it has empty fields, as in the original."""
+    """The page after the purchase. Some of its fields are empty, as in the original."""
     options = json.dumps(dict(sorted(chosen.items())))
     for character in "<>&'":
         options = options.replace(character, f"\\u{ord(character):04x}")
@@ -120,13 +107,13 @@ def text(page: Page) -> str:
 def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
     """The original's `text_rich` observation.
 
-    As the original does with its URL, it searches the JSON of the choices for each value. So it
+    The original searches its URL for each value, and this searches the JSON of the choices. So it
     never marks a value that JSON escapes, such as "café", and it marks a value that is spelt like a
     chosen option's name.
 
     Args:
-        chosen: option name -> value; a chosen value is marked as clicked and named at the top.
-        opened: asins of the products opened since the search page.
+        chosen: option name -> value; chosen values are marked as clicked and named at the top.
+        opened: asins of the products opened since the search page; they are marked as clicked.
     """
     choices, opened = json.dumps(dict(chosen)), set(opened)
     lines: list[str] = []
@@ -147,10 +134,9 @@ def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
 
 
 def clickables(page: Page) -> dict[str, Piece]:
-    """Text to click -> the piece that it clicks, in the original's order.
+    """Text to click -> the piece that it clicks: buttons first, then products, then option values.
 
-    Buttons come first, then products, then option values. If two have the same text the later one
-    counts: a value of two options belongs to the second.
+    If two have the same text, the later one counts: a value of two options belongs to the second.
     """
     found: dict[str, Piece] = {}
     for kind in ("button", "product"):
@@ -172,7 +158,7 @@ def _button(label: str) -> Piece:
 
 
 def _texts(*texts: str, kind: Literal["instruction", "text"] = "text") -> Page:
-    """The texts of the pieces, without those that the original's HTML parser drops.
+    """Pieces of these texts, without those that the original's HTML parser drops.
 
     It drops empty texts and blank texts with a line break. It keeps other blank texts as one space.
     Only ASCII spaces are blank.

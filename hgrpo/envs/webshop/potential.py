@@ -1,15 +1,13 @@
 """Progress of a session as a potential in [0, 1].
 
-- On a page of results: 0.25 if the wanted product is listed, else 0.
-- With a product open: 0.75 times the mean of up to four parts. They are whether it is the wanted
-  product (0 or 1), the share of the goal's attributes that it has, the share of the goal's options
-  that are chosen (left out if the goal has none), and whether the price is within the limit (0 or
-  1).
-- After the purchase: the mean of the same parts.
+- On a page of results it is 0.25 if the wanted product is listed, else 0.
+- With a product open it is 0.75 times the mean of four parts: whether this is the wanted product (0
+  or 1), the share of the goal's attributes that it has, the share of the goal's options that are
+  chosen (left out if the goal has none), and whether the price is within the limit (0 or 1).
+- After the purchase it is the mean of the same parts.
 
-So it is 1 only after buying the wanted product with all its options, and it falls when the shopper
-leaves a product. It is stricter than the reward, which accepts another product with the same
-attributes.
+So only buying the wanted product with all its options gives 1. Leaving a product lowers it. The
+reward is less strict: it accepts another product with the same attributes.
 """
 
 from hgrpo.envs.webshop.reward import attribute_hits, option_hits

@@ -1,8 +1,8 @@
 """Prices of products and price limits of goals, drawn once from the seed of the panels.
 
-The original draws both from Python's global generator before seeding it, so a goal number has a
-different price limit in every process. Here each draw is named by its product or goal, so a task is
-the same everywhere.
+The original draws both from Python's global generator before seeding it, so a goal's price limit
+differs from process to process. Here each product and each goal has its own random stream, so a
+task is the same everywhere.
 """
 
 import re
@@ -28,7 +28,7 @@ def price(prices: Sequence[float], seed: int, asin: str) -> float:
 def price_limit(price: float, seed: int, *name: object) -> float:
     """The larger of two draws from the next four multiples of 10 above `price`, up to 990.
 
-    `NO_LIMIT` if fewer than two remain.
+    If fewer than two of these exist, it is `NO_LIMIT`.
     """
     above = [limit for limit in _LIMITS if limit > price][:_NEXT]
     if len(above) < 2:
@@ -43,6 +43,6 @@ def limit_text(limit: float) -> str:
 
 
 def split_limit(text: str) -> tuple[str, float]:
-    """An instruction without its price limit, and the limit in dollars, `NO_LIMIT` if none."""
+    """An instruction without its price limit, and the limit in dollars or `NO_LIMIT`."""
     clause = _AT_END.search(text)
     return (text[: clause.start()], float(clause[1])) if clause else (text, NO_LIMIT)

@@ -1,7 +1,7 @@
 """Matches people's trajectories to the tasks of this shop, and replays their actions."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hgrpo.envs.base import Task
@@ -24,11 +24,11 @@ def on_panel(
 ) -> list[tuple[HumanTrajectory, Task]]:
     """The trajectories whose goal is on the train panel, each with its task, in their order.
 
-    Only the instruction identifies a goal, so it must not be that of several goals.
+    A log names its goal only by the instruction, which must therefore fit no other goal.
 
     Args:
         panels: split -> tasks.
-        counts: reason -> number of trajectories left out; updated here.
+        counts: reason -> trajectories left out; counted up here.
     """
     goals = open_goals(assets)
     trajectories = list(trajectories)
@@ -58,10 +58,10 @@ def _numbers(goals: GoalList, wordings: set[str]) -> dict[str, list[int]]:
 
 
 def _wording(instruction: str) -> str:
-    """An instruction without its price limit, and without capitals, quotes and repeated blanks.
+    """An instruction in lower case, without its price limit, quotes and repeated blanks.
 
-    The original draws limits anew in every process. Its own imitation learning compares goals like
-    this (`process_goal` of `baseline_models/train_choice_il.py`).
+    The original's imitation learning compares goals in the same way, since each of its processes
+    draws other limits (`process_goal` of `baseline_models/train_choice_il.py`).
     """
     text, _ = split_limit(instruction.strip().lower())
     return " ".join(text.translate(_QUOTES).split())
@@ -78,51 +78,36 @@ def _unfit(
         return f"its goal is on the {min(splits)} panel"
     if task is None:
         return "its goal is on no panel"
-    # Goals that are equal word for word count as one.
+    # Goals that agree word for word count as one.
     if len({goals.goal(number) for number in candidates}) > 1:
         return "its instruction is that of several goals"
     return None
 
 
-class Replayer:
-    """Plays what a person did, as an agent would write it.
+def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
+    """Yield a person's actions, spelt as an agent would spell them on the session's current page.
 
-    A log has clicks in lower case; here they are spelt as the page shows them. Searches lose their
+    A log has clicks in lower case; these are spelt as the page shows them. Searches lose their
     brackets, which `search[...]` cannot contain and which do not change the results.
-
-    Args:
-        session: at its start.
-        actions: of one `HumanTrajectory`.
     """
-
-    def __init__(self, session: Session, actions: Sequence[str]) -> None:
-        self._session = session
-        self._actions: Iterator[str] = iter(actions)
-
-    def act(self) -> str | None:
-        """The next action; None after the last."""
-        action = next(self._actions, None)
-        if action is None:
-            return None
+    for action in actions:
         verb, _, argument = action[:-1].partition("[")
         if verb == "search":
-            return f"search[{searchable(argument)}]"
-        piece = self._session.clickables.get(argument.lower())
-        return action if piece is None else click(piece.text)
+            yield f"search[{searchable(argument)}]"
+        else:
+            piece = session.clickables.get(argument.lower())
+            yield action if piece is None else click(piece.text)
 
 
 def reward_differs(recorded: float, session: Session) -> bool:
-    """Whether a recorded reward differs from the session's, whichever side the price falls on.
+    """Whether a recorded reward differs from the one that the session ended with.
 
-    Price limits are drawn anew in every process of the original, so that a product can be within
-    the limit there and above it here. Both rewards pass.
-
-    Args:
-        session: at its end; one without a purchase is paid 0.
+    Each process of the original draws other price limits. So a product within the limit there may
+    be above it here. The reward on either side of the limit counts as the same.
     """
     found = session.bought
     paid = found.total if found else 0.0
     asked = len(session.goal.attributes) + len(session.goal.options) + 1
-    # What the other side of the price limit would pay.
+    # What the reward would gain on the other side of the price limit.
     swing = 0.0 if found is None else (-1 if found.price_hit else 1) / asked * found.r_type
     return not any(abs(recorded - other) <= _CLOSE for other in (paid, paid + swing))

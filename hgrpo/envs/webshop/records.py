@@ -10,10 +10,10 @@ class Product:
     Attributes:
         asin: the product's identifier, at most 10 characters.
         prices: dollars; one number, or the two ends of a range in the file's order.
-        query: the search under which the product was found, lower case.
+        query: the search that found the product for the data set, in lower case.
         product_category: path of categories, joined by " › ".
-        options: option name -> values, all lower case, in the file's order.
-        attributes: phrases that goals are made of; ("DUMMY_ATTR",) if the file has none.
+        options: option name -> values, all in lower case, in the file's order.
+        attributes: phrases from which goals are made; ("DUMMY_ATTR",) if the file has none.
     """
 
     asin: str
@@ -46,12 +46,11 @@ class Instruction:
 
     Attributes:
         text: the sentence, without options and price.
-        attributes: phrases that the bought product should have; at least one.
-        options: values that should be chosen; None for a synthetic instruction, which makes a goal
-            of each combination of the product's options.
+        attributes: one or more phrases that the bought product should have.
+        options: values that should be chosen; None for a synthetic instruction, which gives a goal
+            for each combination of the product's options.
     """
 
-    asin: str
     text: str
     attributes: tuple[str, ...]
     options: tuple[str, ...] | None
@@ -62,8 +61,8 @@ class Item:
     """A product in a shop.
 
     Attributes:
-        row: place in the catalogue.
-        price: dollars, drawn once from the product's range when the catalogue was made.
+        row: in the catalogue.
+        price: dollars, drawn from the product's range when the catalogue was made.
         nouns: lower-case nouns of the title, in order, with repetitions.
     """
 
@@ -78,7 +77,7 @@ class Goal:
     """What a session asks for.
 
     Attributes:
-        row: of the product that it was made from.
+        row: of the product from which it was made.
         text: the whole instruction, with options and price limit.
         options: (name, value) pairs of a synthetic goal, bare values of a human one.
         price_limit: dollars; `NO_LIMIT` if the instruction names none.

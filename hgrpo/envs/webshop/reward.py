@@ -1,9 +1,9 @@
-"""The reward of a purchase, in [0, 1]: how much of what was asked for has been bought.
+"""The reward of a purchase, in [0, 1]: how well the bought product fits the goal.
 
 R = r_type * (attribute hits + option hits + price hit) / (goal attributes + goal options + 1), from
 Yao et al., "WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents"
-(2022, https://arxiv.org/abs/2207.01206), with the details of its code. Two phrases match if
-thefuzz's `token_set_ratio`, an integer percentage, is above 85.
+(2022, https://arxiv.org/abs/2207.01206). Details follow its code. Two phrases match if thefuzz's
+`token_set_ratio`, an integer percentage, is above 85.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from thefuzz.fuzz import token_set_ratio
 
-from hgrpo.envs.webshop.colours import normalise, normalise_pair
+from hgrpo.envs.webshop.colours import normalise
 from hgrpo.envs.webshop.records import Goal, Item, Product
 
 _FUZZY = 85
@@ -27,9 +27,8 @@ class Reward:
     Attributes:
         total: in [0, 1].
         r_type: 1.0, 0.5, 0.1 or 0.0, for the kind of product.
-        attribute_hits, option_hits: of the goal's attributes and options.
-        price_hit: the price is within the limit.
-        title_score: share of the goal's title nouns in the bought title.
+        attribute_hits, option_hits: how many of the goal's attributes and options were bought.
+        price_hit: whether the price is within the limit.
     """
 
     total: float
@@ -37,14 +36,13 @@ class Reward:
     attribute_hits: int
     option_hits: int
     price_hit: bool
-    title_score: float
 
 
 def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) -> Reward:
-    """The reward of buying `bought` with the options `chosen` (name -> value) for `goal`.
+    """The reward for buying `bought` with the options `chosen` (name -> value).
 
     Args:
-        wanted: the product the goal was made from.
+        wanted: the product from which the goal was made.
     """
     score = title_score(bought.nouns, wanted.nouns)
     kind = type_reward(bought.product, wanted.product, score)
@@ -53,13 +51,13 @@ def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) ->
     affordable = bought.price <= goal.price_limit
     asked = len(goal.attributes) + len(goal.options) + 1
     total = (attributes + options + affordable) / asked * kind
-    return Reward(total, kind, attributes, options, affordable, score)
+    return Reward(total, kind, attributes, options, affordable)
 
 
 def title_score(bought: Sequence[str], wanted: Sequence[str]) -> float:
-    """Share of the wanted title's nouns that are in the bought title; 0.2 if there are none.
+    """Share of the wanted title's nouns that are in the bought title; 0.2 if it has no nouns.
 
-    A noun that the wanted title repeats counts once in the numerator and each time in the
+    A repeated noun of the wanted title counts once in the numerator and each time in the
     denominator.
     """
     return len(set(bought) & set(wanted)) / len(wanted) if wanted else _NO_NOUNS
@@ -68,8 +66,9 @@ def title_score(bought: Sequence[str], wanted: Sequence[str]) -> float:
 def type_reward(bought: Product, wanted: Product, score: float) -> float:
     """The factor for the kind of product.
 
-    It is 0.0 for a title score of 0, and 0.1 for one below 0.1. Otherwise it is 1.0 for the same
-    search query, two shared parts of the category path, or a title score above 0.2; else 0.5.
+    It is 0.0 for a title score of 0, and 0.1 for one below 0.1. Otherwise it is 1.0 if the products
+    share the search query or two parts of the category path, or if the title score is above 0.2.
+    In all other cases it is 0.5.
     """
     if score == 0.0:
         return 0.0
@@ -90,14 +89,11 @@ def _path(product: Product) -> set[str]:
 def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
     """How many of the goal's attributes match one of the product's own or occur in its text.
 
-    The text is the title, the bullet points joined by spaces, and the description, in lower case.
-    The attribute is searched for as written.
+    The text is the title, the joined bullet points, or the description, in lower case. The case of
+    the attribute is not changed.
     """
-    texts = (
-        bought.title.lower(),
-        " ".join(bought.bullet_points).lower(),
-        bought.description.lower(),
-    )
+    written = bought.title, " ".join(bought.bullet_points), bought.description
+    texts = [text.lower() for text in written]
     return sum(
         any(token_set_ratio(own, wanted) > _FUZZY for own in bought.attributes)
         or any(wanted in text for text in texts)
@@ -108,9 +104,9 @@ def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
 def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]]) -> int:
     """How many of the goal's options match a chosen value, with colours normalised.
 
-    One chosen value may match several options. The options of a synthetic goal are (name, value)
-    pairs, and their text includes the name.
+    One chosen value may match several options. A synthetic goal's options are (name, value) pairs;
+    the name is part of the text to match.
     """
     values = [normalise(value) for value in chosen]
-    asked = [normalise(o) if isinstance(o, str) else normalise_pair(o) for o in options]
+    asked = [normalise(option) for option in options]
     return sum(any(token_set_ratio(value, text) > _FUZZY for value in values) for text in asked)

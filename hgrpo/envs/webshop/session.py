@@ -1,8 +1,9 @@
 """A shopper's session: its pages, and what its actions do.
 
 Actions are `search[words]`, on any page, and `click[text]`, with a text of the page in any case.
-All other actions change nothing and pay nothing. The original's hidden search commands are words
-here: `<r>` for random products, and `<a>`, `<c>`, `<q>` for all of an attribute, category or query.
+All other actions change nothing and pay nothing. The original has hidden search commands: `<r>` for
+random products, and `<a>`, `<c>`, `<q>` for all of an attribute, category or query. Here they are
+ordinary words.
 """
 
 import re
@@ -13,6 +14,7 @@ from hgrpo.envs.webshop.records import Goal, Item
 from hgrpo.envs.webshop.reward import Reward, reward
 from hgrpo.envs.webshop.shop import Shop
 
+Kind = Literal["index", "results", "item", "sub", "done"]
 PAGE_SIZE = 10
 _ACTION = re.compile(r"(.+)\[(.+)\]")
 _TABS = {tab.lower(): tab for tab in pages.TABS}
@@ -21,69 +23,31 @@ _TABS = {tab.lower(): tab for tab in pages.TABS}
 class Session:
     """A session over a shared shop; it holds only its own state.
 
-    Args:
-        shop: the shared, read-only catalogue and its search index.
-        goal: what to buy.
-        show_attributes: product pages have a tab of attributes.
-
     Attributes:
-        chosen: option name -> value, for the open product.
+        page: the current page; `kind` is its kind, and only "index" has a search bar.
+        clickables: text to click -> the piece of the page that it clicks.
+        number: number, from 1, of the current or latest page of results.
         item: the product that is open or was bought; None on search and result pages.
+        chosen: option name -> value, for that product.
+        opened: asins of the products opened since the search page.
         bought: the reward after the purchase, else None.
     """
-
-    __slots__ = (
-        "_clickables",
-        "_hits",
-        "_kind",
-        "_number",
-        "_page",
-        "bought",
-        "chosen",
-        "goal",
-        "item",
-        "opened",
-        "shop",
-        "show_attributes",
-    )
 
     def __init__(self, shop: Shop, goal: Goal, show_attributes: bool = False) -> None:
         self.shop = shop
         self.goal = goal
-        self.show_attributes = show_attributes
+        self._show_attributes = show_attributes
         self.bought: Reward | None = None
         self._restart()
 
     @property
-    def page(self) -> pages.Page:
-        """The current page."""
-        return self._page
-
-    @property
-    def clickables(self) -> dict[str, pages.Piece]:
-        """Text to click -> the piece of the page that it clicks."""
-        if self._clickables is None:
-            self._clickables = pages.clickables(self._page)
-        return self._clickables
-
-    @property
     def clicks(self) -> list[str]:
-        """The texts X of all admissible actions `click[X]`, in the page's order.
+        """Each text X of which `click[X]` is admissible, in the order of `clickables`.
 
         As in the original, no action can click the search bar, an empty text, or a text with an
         opening bracket or a line break.
         """
         return [text for text in self.clickables if _parse(f"click[{text}]") == ("click", text)]
-
-    @property
-    def has_search_bar(self) -> bool:
-        """Whether the page shows a search bar; searches work without one too."""
-        return self._kind == "index"
-
-    @property
-    def number(self) -> int:
-        """Number of the current or latest page of results; pages count from 1."""
-        return self._number
 
     @property
     def last_page(self) -> int:
@@ -93,10 +57,10 @@ class Session:
     @property
     def listed(self) -> list[int]:
         """Rows of the products on a page of results; empty on other pages."""
-        return self._on_page() if self._kind == "results" else []
+        return self._on_page() if self.kind == "results" else []
 
     def act(self, action: str) -> bool:
-        """Take an action. Return whether it was admissible; otherwise nothing changes.
+        """Take an action and return whether it was admissible; if not, nothing changes.
 
         Raises:
             RuntimeError: the session has ended with a purchase.
@@ -105,7 +69,8 @@ class Session:
             raise RuntimeError("act after the purchase")
         match _parse(action):
             case ("search", words):
-                self._search(words)
+                self._hits = self.shop.search(words)
+                self._show_results(1)
                 return True
             case ("click", text) if text in self.clickables:
                 self._click(text, self.clickables[text])
@@ -113,66 +78,53 @@ class Session:
         return False
 
     def _click(self, text: str, piece: pages.Piece) -> None:
-        # The original looks at the text first: an option value "buy now" buys. Only where no
-        # product is open may the text be a product's.
+        # As in the original, the text comes first: clicking an option value "buy now" buys. The
+        # buttons of a product count only while one is open, since an asin may have the same text.
         if text == pages.BUY.lower() and self.item is not None:
-            self._buy()
+            wanted = self.shop.item(self.goal.row)
+            self.bought = reward(self.item, wanted, self.goal, self.chosen)
+            asin, paid = self.item.product.asin, self.bought.total
+            self._show("done", pages.done(asin, self.chosen, paid))
         elif text == pages.BACK.lower():
             self._restart()
-        elif text == pages.NEXT.lower() and self._kind == "results":
-            self._show_results(self._number + 1)
-        elif text == pages.PREVIOUS.lower() and self._kind == "results":
-            self._show_results(self._number - 1)
-        elif text == pages.PREVIOUS.lower() and self._kind == "item":
-            self._show_results(self._number)
+        elif text == pages.NEXT.lower() and self.kind == "results":
+            self._show_results(self.number + 1)
+        elif text == pages.PREVIOUS.lower() and self.kind == "results":
+            self._show_results(self.number - 1)
+        elif text == pages.PREVIOUS.lower() and self.kind == "item":
+            self._show_results(self.number)
         elif text in _TABS and self.item is not None:
             self._show("sub", pages.sub_page(self.goal.text, self.item, _TABS[text]))
         else:
             if piece.kind == "product":
-                self.item = self._listed(piece.text)
+                items = map(self.shop.item, self._on_page())
+                self.item = next(item for item in items if item.product.asin == piece.text)
                 self.opened.add(piece.text)
             elif piece.kind == "option":
                 self.chosen[piece.option] = text
-            self._show("item", pages.item_page(self.goal.text, self.item, self.show_attributes))
+            self._show("item", pages.item_page(self.goal.text, self.item, self._show_attributes))
 
     def _restart(self) -> None:
         self._hits: list[int] = []
-        self._number = 1
+        self.number = 1
         self.item: Item | None = None
         self.chosen: dict[str, str] = {}
         self.opened: set[str] = set()
         self._show("index", pages.index(self.goal.text))
 
-    def _search(self, words: str) -> None:
-        self._hits = self.shop.search(words)
-        self._show_results(1)
-
     def _show_results(self, number: int) -> None:
-        self._number = number
+        self.number = number
         self.item, self.chosen = None, {}
         shown = [self.shop.item(row) for row in self._on_page()]
-        page = pages.results(self.goal.text, number, len(self._hits), shown)
-        self._show("results", page)
+        self._show("results", pages.results(self.goal.text, number, len(self._hits), shown))
 
     def _on_page(self) -> list[int]:
-        first = (self._number - 1) * PAGE_SIZE
+        first = (self.number - 1) * PAGE_SIZE
         return self._hits[first : first + PAGE_SIZE]
 
-    def _listed(self, asin: str) -> Item:
-        items = (self.shop.item(row) for row in self._on_page())
-        return next(item for item in items if item.product.asin == asin)
-
-    def _buy(self) -> None:
-        wanted = self.shop.item(self.goal.row)
-        self.bought = reward(self.item, wanted, self.goal, self.chosen)
-        page = pages.done(self.item.product.asin, self.chosen, self.bought.total)
-        self._show("done", page)
-
-    def _show(
-        self, kind: Literal["index", "results", "item", "sub", "done"], page: pages.Page
-    ) -> None:
-        self._kind, self._page = kind, page
-        self._clickables: dict[str, pages.Piece] | None = None
+    def _show(self, kind: Kind, page: pages.Page) -> None:
+        self.kind, self.page = kind, page
+        self.clickables = pages.clickables(page)
 
 
 def _parse(action: str) -> tuple[str, str] | None:

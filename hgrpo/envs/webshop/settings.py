@@ -8,21 +8,8 @@ from hgrpo.config.bounds import Share, distinct
 from hgrpo.config.strict import Strict, refuse_unread
 from hgrpo.envs.environment import EnvSettings, ExpertSettings, PanelSizes
 
-Department = Literal[
-    "kitchen",
-    "garden",
-    "beauty",
-    "grocery",
-    "electronics",
-    "fashion",
-    "toys",
-    "sports",
-    "office",
-    "pets",
-    "tools",
-    "travel",
-]
-DEPARTMENTS: tuple[Department, ...] = Department.__args__
+_NAMES = "kitchen garden beauty grocery electronics fashion toys sports office pets tools travel"
+DEPARTMENTS = tuple(_NAMES.split())
 
 
 def _within(least: int, most: int) -> AfterValidator:
@@ -42,7 +29,7 @@ class CatalogueSettings(Strict):
     """Generated products and instructions, in the published format; all bounds are inclusive."""
 
     products: int = Field(2000, gt=0, le=10_000_000, description="products in the shop")
-    departments: Annotated[tuple[Department, ...], AfterValidator(distinct)] = Field(
+    departments: Annotated[tuple[Literal[DEPARTMENTS], ...], AfterValidator(distinct)] = Field(
         DEPARTMENTS, description="departments of the shop"
     )
     family: Annotated[tuple[int, int], _within(1, 12)] = Field(
@@ -101,10 +88,7 @@ class ProductsSettings(Strict):
 
 
 class PanelsSettings(PanelSizes):
-    """Goals of each panel: the first ones are the test panel, the next validation, then training.
-
-    The defaults are the usual split of the official small set.
-    """
+    """Goals of each panel. The defaults are the usual split of the official small set."""
 
     test: int = Field(500, gt=0, description="test goals")
     validation: int = Field(1000, gt=0, description="validation goals")
@@ -115,7 +99,7 @@ class PanelsSettings(PanelSizes):
 
 
 class HabitsSettings(Strict):
-    """Habits of the scripted reader; they make demonstrations as poor as a study wants."""
+    """Habits of the scripted reader; with them a study chooses how poor demonstrations are."""
 
     forget_word: Share = Field(
         0.2, description="probability that a word of the instruction is left out of the search"

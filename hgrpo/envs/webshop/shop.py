@@ -1,7 +1,7 @@
 """A shop: catalogue and search index, read-only and shared by any number of sessions.
 
-As in the original, products with equal scores are listed by asin. The index holds the documents in
-that order, and a table maps them to the catalogue's rows.
+As in the original, products with equal scores are listed by asin. So the index holds the documents
+in the order of asins, and a table maps them to the catalogue's rows.
 """
 
 from functools import lru_cache
@@ -11,8 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from hgrpo.envs.webshop.catalogue import Catalogue
-from hgrpo.envs.webshop.index import Index, build
-from hgrpo.envs.webshop.records import Item
+from hgrpo.envs.webshop.index import Index, build, mapped
 from hgrpo.errors import UserError
 
 CATALOGUE, INDEX = "catalogue.arrow", "index"
@@ -23,7 +22,7 @@ _COMPARED = 64
 
 
 class Shop:
-    """The shop in a folder of assets.
+    """The shop in a folder of assets; `item` gives the product in a row of the catalogue.
 
     Raises:
         UserError: the catalogue or the index is missing, or they do not belong together.
@@ -31,45 +30,34 @@ class Shop:
 
     def __init__(self, folder: Path) -> None:
         self.catalogue = Catalogue(folder / CATALOGUE)
+        self.item = self.catalogue.item
         self._index = Index.load(folder / INDEX)
-        self._rows = _rows(folder / INDEX / _ROWS)
+        try:
+            self._rows = mapped(folder / INDEX / _ROWS, np.int32)
+        except (OSError, ValueError, EOFError) as error:
+            raise UserError(f"{folder / INDEX / _ROWS}: not a table of rows ({error})") from None
         self._check(folder)
         self.search = lru_cache(maxsize=_KEPT_QUERIES)(self._search)
 
-    def item(self, row: int) -> Item:
-        """The product in a row of the catalogue."""
-        return self.catalogue.item(row)
-
     def _search(self, words: str) -> list[int]:
-        """Rows of the best 50 hits, best first; callers must not change the list."""
+        """Rows of the best 50 hits, best first. Callers share the list and must not change it."""
         return self._rows[self._index.search(words, _HITS)].tolist()
 
     def _check(self, folder: Path) -> None:
-        """Refuse an index of another catalogue, which would silently list wrong products."""
+        """Refuse an index of another catalogue; otherwise searches would list wrong products."""
         sizes = len(self.catalogue), self._index.size, len(self._rows)
         if len(set(sizes)) > 1:
             raise UserError(
                 f"{folder}: {CATALOGUE} holds {sizes[0]} products, {INDEX} {sizes[1]} and "
                 f"{INDEX}/{_ROWS} {sizes[2]}; run the assets stage again"
             )
-        # The table is in the order of asins. A sample is enough: reading all rows would be slow.
+        # The table must follow the order of asins. Reading all of them would be slow.
         places = np.linspace(0, sizes[0] - 1, min(sizes[0], _COMPARED)).astype(np.int64)
         asins = [self.catalogue.read(row).product.asin for row in self._rows[places].tolist()]
         if asins != sorted(asins):
             raise UserError(
                 f"{folder}: {INDEX} was made of another {CATALOGUE}; run the assets stage again"
             )
-
-
-def _rows(path: Path) -> np.ndarray:
-    """The table from documents to rows, int32; UserError if the file is not such a table."""
-    try:
-        rows = np.load(path, mmap_mode="r")
-    except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{path}: not a table of rows ({error})") from None
-    if rows.dtype != np.int32 or rows.ndim != 1:
-        raise UserError(f"{path}: not a table of rows, but {rows.dtype} {list(rows.shape)}")
-    return rows
 
 
 def build_index(folder: Path) -> None:

@@ -1,14 +1,13 @@
 """Scripted shoppers, for demonstrations and for the ceiling.
 
-`Oracle` knows the wanted product. It searches for the title, turns pages until the product is
+The oracle knows the wanted product. It searches for the title, turns pages until the product is
 listed, chooses all options of the goal that the page offers, and buys. Its reward is the goal's
 ceiling, which may be below 1.
 
 `Reader` knows the instruction and the pages, as an agent does. It searches for the instruction's
-words, opens the product that looks closest and is not too dear, and chooses the values that the
+words, opens the product that fits best and is not too dear, and chooses the values that the
 instruction names. It buys once the product's pages have shown enough of the words. When its
-patience ends it buys the best product it has opened. Its habits are settings, so that a study can
-make demonstrations as poor as it wants.
+patience ends, it buys the best product that it has opened.
 """
 
 import re
@@ -18,59 +17,37 @@ import numpy as np
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.instruction_words import PLAIN, words
 from hgrpo.envs.webshop.prices import split_limit
-from hgrpo.envs.webshop.records import Item, Product
+from hgrpo.envs.webshop.records import Product
 from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.settings import HabitsSettings
 
 _BRACKETS = str.maketrans("[]", "  ")
-# Words of instructions that describe nothing.
+# More words of instructions that say nothing about a product.
 _MORE = "or something these am be has shop help flavor name scent material style pack"
 _PHRASES = PLAIN | set(_MORE.split())
 
 
-class Oracle:
-    """Plays a session, knowing the wanted product.
-
-    Args:
-        session: at its start.
-    """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._target: Item = session.shop.item(session.goal.row)
-        self._asked = [
-            option if isinstance(option, tuple) else (None, option)
-            for option in session.goal.options
-        ]
-
-    def act(self) -> str | None:
-        """The next action; None if the search does not find the product."""
-        session, target = self._session, self._target
-        if session.item is not None:
-            offered = set(session.clicks)
-            for name, value in self._asked:
-                piece = session.clickables[value] if value in offered else None
-                chosen = piece is not None and session.chosen.get(piece.option) == value
-                if piece is not None and not chosen and name in (None, piece.option):
-                    return f"click[{value}]"
-            return click(pages.BUY)
-        if session.has_search_bar:
-            return f"search[{searchable(target.product.title)}]"
-        if target.row in session.listed:
-            return click(target.product.asin)
-        if session.number < session.last_page:
-            return click(pages.NEXT)
-        return None
+def oracle(session: Session) -> str | None:
+    """The oracle's next action; None if the search does not find the product."""
+    if session.item is not None:
+        offered = set(session.clicks)
+        for wanted in session.goal.options:
+            name, value = wanted if isinstance(wanted, tuple) else (None, wanted)
+            option = session.clickables[value].option if value in offered else ""
+            fits = value in offered and name in (None, option)
+            if fits and session.chosen.get(option) != value:
+                return click(value)
+        return click(pages.BUY)
+    target = session.shop.item(session.goal.row)
+    if session.kind == "index":
+        return f"search[{searchable(target.product.title)}]"
+    if target.row in session.listed:
+        return click(target.product.asin)
+    return click(pages.NEXT) if session.number < session.last_page else None
 
 
 class Reader:
-    """Plays a session, knowing what an agent knows.
-
-    Args:
-        session: at its start.
-        knobs: its habits.
-        rng: its draws.
-    """
+    """Plays a session from its start, knowing what an agent knows."""
 
     def __init__(self, session: Session, knobs: HabitsSettings, rng: np.random.Generator) -> None:
         self._session = session
@@ -85,7 +62,7 @@ class Reader:
     def act(self) -> str:
         """The next action."""
         session = self._session
-        if session.has_search_bar:
+        if session.kind == "index":
             kept = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
             return f"search[{searchable(' '.join(kept or self._words))}]"
         if session.item is None:
@@ -95,7 +72,7 @@ class Reader:
         return self._on_product(session.item.product)
 
     def _open(self) -> str:
-        """Open a product of the page; the best one again once patience or products run out."""
+        """Open a product; once patience or new products run out, the best one of those seen."""
         session = self._session
         listed = [session.shop.item(row).product for row in session.listed]
         if not listed:
@@ -123,7 +100,7 @@ class Reader:
             self._done.add(name)
             value = self._named([value for value in values if value in offered])
             if value is not None and self._rng.random() >= self._knobs.skip_option:
-                return f"click[{value}]"
+                return click(value)
         features = pages.TABS[1]
         if features not in self._done:
             self._done.add(features)
@@ -139,7 +116,7 @@ class Reader:
         return click(pages.PREVIOUS)
 
     def _match(self, text: str) -> float:
-        """Share of the instruction's words that occur in a text; a plural's singular counts."""
+        """Share of the instruction's words that occur in a text, with or without a final s."""
         if not self._words:
             return 1.0
         text = text.lower()
@@ -152,12 +129,12 @@ class Reader:
 
 
 def _shown(product: Product) -> str:
-    """The text of a product's own page: its title and the values of its options."""
+    """What a product's page says: its title and the values of its options."""
     return " ".join((product.title, *(v for values in product.options.values() for v in values)))
 
 
 def click(text: str) -> str:
-    """A click, spelt as on the page: the shop ignores case, and copying is easier for a model."""
+    """A click, spelt as on the page. The shop ignores case, but models copy what they see."""
     return f"click[{text}]"
 
 

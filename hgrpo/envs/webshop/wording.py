@@ -1,5 +1,6 @@
-"""The texts of a generated shop: descriptions of products, and requests of shoppers."""
+"""The texts of a generated shop: descriptions of products and requests of shoppers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hgrpo.envs.webshop.departments import DEPARTMENTS, ProductType
@@ -39,7 +40,8 @@ _OPENINGS = (
 )
 _CLOSINGS = ("", "", "Made for {use}.", "Great for {use}.", "A good pick for {use}.")
 
-# The goal builder appends options and price limit, so no sentence ends with a full stop.
+# Synthetic instructions, and requests in a shopper's own words. A goal appends options and a price
+# limit to them, so no sentence ends with a full stop.
 INSTRUCTIONS = (
     "Find me {commas} {types}",
     "Find me {a_type} that is {ands}",
@@ -89,31 +91,23 @@ class Draft:
     prices: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A product's texts."""
+def listing(draft: Draft, draws: Draws) -> dict:
+    """A product's texts, by their keys in the official file.
 
-    title: str
-    description: str
-    bullet_points: list[str]
-
-
-def listing(draft: Draft, draws: Draws) -> Text:
-    """A title of 5 to 8 words, one or two sentences, and 3 to 5 bullet points of 3 to 6 words.
-
-    One or two attributes are in the title. Most others are in a bullet point or in the description.
-    No text mentions an attribute that the product does not have.
+    The title has 5 to 8 words, the description one or two sentences, and each of the 3 to 5 bullet
+    points 3 to 6 words. The title has one or two of the attributes; most others are in a bullet
+    point or in the description. No text mentions an attribute that the product lacks.
     """
     order = draws.some(draft.attributes, len(draft.attributes))
     named = min(len(order), draws.between((1, 2)))
     # Attributes that the title leaves out come first; the others may be repeated.
     news = order[named:] + order[:named]
     uses = DEPARTMENTS[draft.department].uses
-    return Text(
-        _title(draft, order[:named], draws),
-        _description(draft.type.name, news[0], uses, draws),
-        _bullet_points(news[1:] + news[:1], uses, draws),
-    )
+    return {
+        "name": _title(draft, order[:named], draws),
+        "full_description": _description(draft.type.name, news[0], uses, draws),
+        "small_description": _bullet_points(news[1:] + news[:1], uses, draws),
+    }
 
 
 def _title(draft: Draft, named: list[str], draws: Draws) -> str:
@@ -132,45 +126,36 @@ def _description(name: str, attribute: str, uses: tuple[str, ...], draws: Draws)
 
 def _bullet_points(attributes: list[str], uses: tuple[str, ...], draws: Draws) -> list[str]:
     count = draws.between((3, 5))
-    # At least one line mentions no attribute, as in any shop.
+    # At least one bullet point mentions no attribute, as in any shop.
     told = attributes[: count - 1]
     lines = [draws.pick(_TOLD).format(attribute=name, use=draws.pick(uses)) for name in told]
     lines += [line.format(use=draws.pick(uses)) for line in draws.some(_UNTOLD, count - len(told))]
     return [_upper_first(line) for line in draws.some(lines, count)]
 
 
-def instruction(name: str, plural: str, attributes: list[str], draws: Draws) -> str:
-    """A synthetic request for a product type with attributes; options and price come later."""
-    return draws.pick(INSTRUCTIONS).format(**_parts(name, plural, attributes))
-
-
-def wish(
-    name: str,
-    plural: str,
+def request(
+    sentences: Sequence[str],
+    kind: ProductType,
     attributes: list[str],
-    option: tuple[str, str] | None,
     draws: Draws,
+    option: tuple[str, str] | None = None,
 ) -> str:
-    """A request as a shopper would type it, with an option as (name, value) if given."""
-    choice = f" {_IN_WORDS[option[0]].format(option[1])}" if option else ""
-    return draws.pick(WISHES).format(option=choice, **_parts(name, plural, attributes))
-
-
-def _parts(name: str, plural: str, attributes: list[str]) -> dict[str, str]:
+    """One of `INSTRUCTIONS` or `WISHES`, filled in; only `WISHES` name the option (name, value)."""
     commas = ", ".join(attributes)
     *before, last = attributes
-    return {
-        "type": name,
-        "types": plural,
-        "a_type": _article(name),
-        "commas": commas,
-        "a_commas": _article(commas),
-        "ands": f"{', '.join(before)} and {last}" if before else last,
-    }
+    return draws.pick(sentences).format(
+        type=kind.name,
+        types=kind.plural,
+        a_type=_article(kind.name),
+        commas=commas,
+        a_commas=_article(commas),
+        ands=f"{', '.join(before)} and {last}" if before else last,
+        option=f" {_IN_WORDS[option[0]].format(option[1])}" if option else "",
+    )
 
 
 def _article(phrase: str) -> str:
-    # The only initial vowel that takes "a" is the one of "uv resistant".
+    # Of all phrases that begin with a vowel, only "uv resistant" takes "a".
     return f"{'an' if phrase[0] in 'aeiou' and not phrase.startswith('uv ') else 'a'} {phrase}"
 
 

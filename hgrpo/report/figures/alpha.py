@@ -6,18 +6,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
 from hgrpo.report.arms import Arms
 from hgrpo.report.figures.learning import untrained_level
-from hgrpo.report.figures.training import (
-    WINDOW,
-    draw_lines,
-    line_handles,
-    mean_over_seeds,
-    moving_average,
-)
+from hgrpo.report.figures.training import WINDOW, draw_lines, mean_over_seeds, moving_average
 from hgrpo.report.style import (
     INK,
     MUTED,
@@ -28,7 +23,7 @@ from hgrpo.report.style import (
     percent_axis,
     whole_numbers,
 )
-from hgrpo.report.words import percent, temperature_name
+from hgrpo.report.words import opponent, percent
 
 DIAGNOSTICS = {
     "dead_share": "dead groups, share",
@@ -51,36 +46,40 @@ def alpha(
     table = alpha_table(comparison, logs, sweep)
     figure, axes = canvas(2, 2, height=5.0)
     success, rounds, dead, advantage = axes.flat
-    error = np.abs(table[["lower", "upper"]].to_numpy().T - table["success"].to_numpy())
-    _draw_values(success, table, "success", arms, yerr=error)
-    level = untrained_level(comparison, arms)
+    runs = {
+        name: _by_run(_of(logs, name)).assign(
+            success=_of(comparison.seeds, name).set_index("seed")["success"]
+        )
+        for name in sweep
+    }
+    _draw_values(success, table, "success", runs, arms)
+    _draw_values(dead, table, "dead_share", runs, arms)
+    _draw_values(advantage, table, "mean_abs_token_adv", runs, arms)
+    colours = [arms[name].colour for name in table["method"]]
+    success.vlines(table["alpha"], table["lower"], table["upper"], colours, linewidth=1.6)
+    test = comparison.rounds[comparison.rounds["panel"] == TEST]
+    for name in sweep:
+        mine = _of(test, name)
+        rounds.plot(mine["round"], mine["success"], markersize=4, **arms[name].look)
+    rounds.set_xlabel("round", fontsize=9)
+    whole_numbers(rounds.xaxis)
+    level, dotted = untrained_level(comparison, arms), ""
     if level is not None:
         success.axhline(level, color=MUTED, linewidth=1.2, linestyle=":")
-    _draw_rounds(rounds, comparison, arms, sweep)
-    _draw_values(dead, table, "dead_share", arms)
-    _draw_values(advantage, table, "mean_abs_token_adv", arms)
-    for name in sweep:
-        _draw_seeds(success, _of(comparison.seeds, name)["success"], sweep[name], arms[name].colour)
-        runs = _by_run(_of(logs, name))
-        _draw_seeds(dead, runs["dead_share"], sweep[name], arms[name].colour)
-        _draw_seeds(advantage, runs["mean_abs_token_adv"], sweep[name], arms[name].colour)
-    for ax, title in zip(
-        axes.flat,
-        ("Test success, last round", "Test success by round", "Dead groups", "Mean |advantage|"),
-        strict=True,
-    ):
+        dotted = f" Dotted: {opponent(arms, arms.untrained, comparison.best_temperature)}."
+    titles = (
+        "Test success, last round",
+        "Test success by round",
+        "Dead groups",
+        "Mean |advantage|",
+    )
+    for ax, title in zip(axes.flat, titles, strict=True):
         ax.set_title(title, fontsize=9.5)
     for ax in (success, rounds, dead):
         percent_axis(ax.yaxis)
     for ax in (dead, advantage):
         ax.set_ylim(bottom=0)
     _finish(figure, axes, arms, sweep)
-    dotted = (
-        ""
-        if level is None
-        else f" Dotted: {arms.label(arms.untrained)}, "
-        f"{temperature_name(comparison.best_temperature)}."
-    )
     said = ", ".join(f"{percent(row.success)} at {row.alpha:g}" for row in table.itertuples())
     return Drawing(
         "alpha",
@@ -165,45 +164,27 @@ def _of(table: pd.DataFrame, method: str) -> pd.DataFrame:
     return table[table["method"] == method]
 
 
-def _draw_values(ax: Axes, table: pd.DataFrame, column: str, arms: Arms, yerr=None) -> None:
-    """Draw one dot per alpha, joined by a line."""
+def _draw_values(
+    ax: Axes, table: pd.DataFrame, column: str, runs: Mapping[str, pd.DataFrame], arms: Arms
+) -> None:
+    """Draw a dot per alpha, joined by a line, and a tick for each of several seeds."""
     ax.plot(table["alpha"], table[column], color=MUTED, linewidth=1, zorder=1)
-    for index, row in enumerate(table.itertuples()):
-        arm = arms[row.method]
-        ax.errorbar(
-            row.alpha,
-            getattr(row, column),
-            yerr=None if yerr is None else yerr[:, [index]],
-            fmt=arm.marker,
-            color=arm.colour,
-            markersize=5.5,
-            elinewidth=1.6,
-        )
+    for name, value, alpha in zip(table["method"], table[column], table["alpha"], strict=True):
+        arm, seeds = arms[name], runs[name][column]
+        ax.plot(alpha, value, arm.marker, color=arm.colour, markersize=5.5)
+        if len(seeds) > 1:
+            ax.plot([alpha] * len(seeds), seeds, "_", color=arm.colour, markersize=9, alpha=0.6)
     ax.set_xlabel("alpha", fontsize=9)
     ax.set_xticks(table["alpha"], [f"{value:g}" for value in table["alpha"]])
     ax.margins(x=0.1)
 
 
-def _draw_seeds(ax: Axes, values: pd.Series, alpha: float, colour: str) -> None:
-    if len(values) > 1:
-        ax.plot(np.full(len(values), alpha), values, "_", color=colour, markersize=9, alpha=0.6)
-
-
-def _draw_rounds(ax: Axes, comparison: Comparison, arms: Arms, sweep: Mapping[str, float]) -> None:
-    rounds = comparison.rounds[comparison.rounds["panel"] == TEST]
-    for name in sweep:
-        arm, mine = arms[name], _of(rounds, name)
-        ax.plot(mine["round"], mine["success"], color=arm.colour, marker=arm.marker, markersize=4)
-    ax.set_xlabel("round", fontsize=9)
-    whole_numbers(ax.xaxis)
-
-
 def _finish(figure: Figure, axes: np.ndarray, arms: Arms, sweep: Mapping[str, float]) -> None:
-    """Set small ticks, remove the frame, and add a legend with the values of alpha."""
+    """Set small ticks, and add a legend with the values of alpha."""
     for ax in axes.flat:
         ax.tick_params(labelsize=8, labelcolor=INK)
-        ax.spines[["top", "right"]].set_visible(False)
-    handles = line_handles(list(sweep), arms)
-    for handle, value in zip(handles, sweep.values(), strict=True):
-        handle.set_label(f"alpha {value:g}")
+    handles = [
+        Line2D([], [], **arms[name].look | {"marker": ""}, label=f"alpha {value:g}")
+        for name, value in sweep.items()
+    ]
     legend_below(figure, handles, columns=5)

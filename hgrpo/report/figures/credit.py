@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from hgrpo.report.arms import Arms
 from hgrpo.report.logs import TRAJECTORY
-from hgrpo.report.style import PAPER, Drawing, canvas, wrap
+from hgrpo.report.style import PAPER, Drawing, canvas, cell_rows, wrap
 
 _TITLE = 130  # characters; a goal may be longer than a title
 POSITIVE, NEGATIVE = "#3a86c8", "#e07b00"
@@ -43,15 +43,13 @@ def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
     if not named:
         return pd.DataFrame()
     lead = turns[arms.reference if arms.reference in named else named[0]]
-    picked = _pick(lead)
     parts = []
-    for task_id, rollout in picked:
-        script = _trajectory(lead, task_id, rollout)
+    for task_id, rollout in _pick(lead):
+        actions = _trajectory(lead, task_id, rollout)["action"].tolist()
         for name in named:
             mine = _trajectory(turns[name], task_id, rollout)
-            if mine["action"].tolist() != script["action"].tolist():
-                continue
-            parts.append(mine.assign(method=name, env_return=mine["env_reward"].sum()))
+            if mine["action"].tolist() == actions:
+                parts.append(mine.assign(method=name, env_return=mine["env_reward"].sum()))
     table = pd.concat(parts, ignore_index=True)
     columns = [*TRAJECTORY, "goal", "env_return", "turn", "observation", "action", "admissible"]
     return table[[*columns, "method", "credit", "advantage"]]
@@ -94,21 +92,19 @@ def strips(
     lengths = [picture["turn"].nunique() for picture in pictures]
     numbered = len(labels) <= MOST_NUMBERED
     abreast = len(labels) <= MOST_ABREAST
-    below = 1.0 if abreast else 0.5 + 0.075 * _longest_line(labels)
+    names = [name.replace(" ", "\n") if abreast else wrap(name) for name in labels.values()]
+    longest = max(len(line) for name in names for line in name.split("\n"))
+    below = 1.0 if abreast else 0.5 + 0.075 * longest
     figure, axes = canvas(
         len(pictures),
         height=sum((0.24 if numbered else 0.19) * length + below for length in lengths) + 0.3,
+        grid="",
         height_ratios=lengths,
     )
     for ax, picture, title in zip(axes.flat, pictures, titles, strict=True):
         _strip(ax, picture, list(labels), numbered)
-        names = list(labels.values())
-        ax.set_xticks(
-            np.arange(len(labels)) + 0.5,
-            [name.replace(" ", "\n") if abreast else wrap(name) for name in names],
-            fontsize=8 if numbered else 6.5,
-            rotation=0 if abreast else 90,
-        )
+        size, rotation = 8 if numbered else 6.5, 0 if abreast else 90
+        ax.set_xticks(np.arange(len(names)) + 0.5, names, fontsize=size, rotation=rotation)
         # Flush right, so that a long goal may use the space above the actions, on the left.
         shown = shorten(title, _TITLE, placeholder=" ...")
         ax.set_title(wrap(shown, 46), fontsize=9, loc="right")
@@ -120,37 +116,26 @@ def _strip(ax: Axes, picture: pd.DataFrame, methods: list[str], numbered: bool) 
         picture.pivot(index="turn", columns="method", values=name).reindex(columns=methods)
         for name in ("shade", "credit")
     )
-    ax.grid(False)
-    ax.pcolormesh(
-        shade.to_numpy(),
-        cmap=COLOURS,
-        vmin=-1,
-        vmax=1,
-        edgecolors=PAPER,
-        linewidth=1,
-        rasterized=False,
-    )
-    for (row, column), value in np.ndenumerate(credit.to_numpy()) if numbered else ():
+    draw_cells(ax, shade.to_numpy())
+    for place, value in np.ndenumerate(credit.to_numpy()) if numbered else ():
         if np.isfinite(value):
-            ax.text(
-                column + 0.5,
-                row + 0.5,
-                f"{value:+.2f}" if value else "0",
-                ha="center",
-                va="center",
-                fontsize=8,
-                color=CELL_INK if value else CELL_MUTED,
-            )
+            said, colour = (f"{value:+.2f}", CELL_INK) if value else ("0", CELL_MUTED)
+            write_in_cell(ax, place, said, fontsize=8, color=colour)
     actions = picture.drop_duplicates("turn")["action"]
     longest = 34 if numbered else 26
-    ax.set_yticks(
-        np.arange(len(credit)) + 0.5,
-        [f"{_short(action, longest)}{GAP}{turn + 1}" for turn, action in enumerate(actions)],
-        fontsize=8 if numbered else 7,
-    )
-    ax.set_ylim(len(credit), 0)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
+    labels = [f"{_short(action, longest)}{GAP}{turn + 1}" for turn, action in enumerate(actions)]
+    cell_rows(ax, labels, fontsize=8 if numbered else 7)
+
+
+def draw_cells(ax: Axes, shade: np.ndarray) -> None:
+    """Colour a matrix of unit cells by shade, -1 to 1; NaN leaves a cell blank."""
+    ax.pcolormesh(shade, cmap=COLOURS, vmin=-1, vmax=1, edgecolors=PAPER, linewidth=1)
+
+
+def write_in_cell(ax: Axes, place: tuple[int, int], text: str, **look: object) -> None:
+    """Write text in the middle of the cell at (row, column)."""
+    row, column = place
+    ax.text(column + 0.5, row + 0.5, text, ha="center", va="center", **look)
 
 
 def _scales(picture: pd.DataFrame) -> dict[str, float]:
@@ -159,29 +144,34 @@ def _scales(picture: pd.DataFrame) -> dict[str, float]:
     return dict(zip(credit.columns, scale_of(credit.to_numpy()), strict=True))
 
 
-def _longest_line(labels: Mapping[str, str]) -> int:
-    return max(len(line) for name in labels.values() for line in wrap(name).split("\n"))
-
-
 def scale_of(credit: np.ndarray) -> np.ndarray:
     """Largest absolute value of each column of credit [turns, arms]; 1 if it is 0 or NaN."""
     largest = np.nan_to_num(np.abs(credit)).max(axis=0)
     return np.where(largest > 0, largest, 1.0)
 
 
+def best_and_worst(rollouts: pd.DataFrame, group: str) -> list:
+    """Index of the best-paid and the worst-paid row of the first group with two returns.
+
+    Args:
+        rollouts: one row each, with `paid`, its return.
+        group: column or index level that names the group.
+
+    Returns:
+        Empty if no group has two different returns.
+    """
+    for _, members in rollouts.groupby(group):
+        if members["paid"].nunique() > 1:
+            return [members["paid"].idxmax(), members["paid"].idxmin()]
+    return []
+
+
 def _pick(turns: pd.DataFrame) -> list[tuple[str, int]]:
     """(task, rollout) of the trajectories to show, the best paid before the worst."""
-    rollouts = turns.groupby(TRAJECTORY, sort=True).agg(
-        env_return=("env_reward", "sum"), length=("turn", "size")
-    )
+    rollouts = turns.groupby(TRAJECTORY).agg(paid=("env_reward", "sum"), length=("turn", "size"))
     short = rollouts[rollouts["length"] <= LONGEST]
-    rollouts = (short if len(short) else rollouts).reset_index()
-    for _, group in rollouts.groupby("task_id", sort=True):
-        if group["env_return"].nunique() > 1:
-            best = group.loc[group["env_return"].idxmax()]
-            worst = group.loc[group["env_return"].idxmin()]
-            return [(row["task_id"], row["rollout"]) for row in (best, worst)]
-    return [(rollouts["task_id"].iloc[0], rollouts["rollout"].iloc[0])]
+    rollouts = short if len(short) else rollouts
+    return best_and_worst(rollouts, "task_id") or [rollouts.index[0]]
 
 
 def _trajectory(turns: pd.DataFrame, task_id: str, rollout: int) -> pd.DataFrame:

@@ -11,13 +11,15 @@ import pandas as pd
 from hgrpo.report.figures.credit import (
     CELL_INK,
     CELL_MUTED,
-    COLOURS,
     GAP,
     LONGEST,
+    best_and_worst,
+    draw_cells,
     scale_of,
     strips,
+    write_in_cell,
 )
-from hgrpo.report.style import MUTED, PAPER, Drawing, canvas, wrap
+from hgrpo.report.style import MUTED, Drawing, canvas, cell_rows, wrap
 from hgrpo.trajectories.trajectory import Trajectory
 
 LONGEST_SHOWN = 30  # Longer trajectories are not drawn, in turns.
@@ -43,9 +45,8 @@ def heat_map(
     for row in shown.itertuples():
         first, second = sorted((place[row.method_a], place[row.method_b]))
         matrix[first, second], matrix[second, first] = row.pooled, row.within
-    figure, axes = canvas(height=0.9 + 0.27 * max(len(names), 3))
+    figure, axes = canvas(height=0.9 + 0.27 * max(len(names), 3), grid="")
     ax = axes[0, 0]
-    ax.grid(False)
     if len(names) < 2:
         ax.text(0.5, 0.5, "Fewer than two methods\nwhose credit varies", ha="center", color=MUTED)
         ax.set_axis_off()
@@ -91,20 +92,13 @@ def pick(
         {"length": lengths, "paid": returns, "group": groups, "complete": complete}
     )
     table = table[(table["length"] > 0) & (table["length"] <= LONGEST_SHOWN)]
-    found: list[tuple[str, int]] = []
-    for part in (table[table["complete"]], table):
-        if found or part.empty:
-            continue
-        short = part[part["length"] <= LONGEST]
-        mixed = short.groupby("group").filter(lambda group: group["paid"].nunique() > 1)
-        if len(mixed):
-            group = mixed[mixed["group"] == mixed["group"].iloc[0]]
-            best, worst = group["paid"].idxmax(), group["paid"].idxmin()
-            found = [("best", int(best)), ("worst", int(worst))]
+    short = table[table["length"] <= LONGEST]
+    ends = best_and_worst(short[short["complete"]], "group") or best_and_worst(short, "group")
+    found = [(title, int(index)) for title, index in zip(("best", "worst"), ends, strict=False)]
     preferred = table[table["complete"]] if table["complete"].any() else table
     if len(preferred):
         longest = int(preferred["length"].idxmax())
-        if longest not in [index for _, index in found]:
+        if longest not in ends:
             found.append(("longest", longest))
     return found
 
@@ -189,32 +183,19 @@ def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
 
 
 def _draw_matrix(ax, matrix: np.ndarray, labels: Sequence[str]) -> None:
-    size = len(labels)
-    ax.pcolormesh(
-        np.nan_to_num(matrix), cmap=COLOURS, vmin=-1, vmax=1, edgecolors=PAPER, linewidth=1
-    )
+    draw_cells(ax, np.nan_to_num(matrix))
     for (row, column), value in np.ndenumerate(matrix):
-        known = np.isfinite(value)
-        text = f"{100 * value:.0f}".replace("-0", "0") if known else ""
-        ax.text(
-            column + 0.5,
-            row + 0.5,
-            str(row + 1) if row == column else text,
-            ha="center",
-            va="center",
-            fontsize=7 if size > 8 else 8.5,
-            color=CELL_INK if known and row != column else CELL_MUTED,
-            fontweight="bold" if row == column else "normal",
-        )
-    ax.set_yticks(
-        np.arange(size) + 0.5,
-        [f"{wrap(label, 20)}{GAP}{index + 1}" for index, label in enumerate(labels)],
-        fontsize=7.5,
-    )
+        look = {"fontsize": 7 if len(labels) > 8 else 8.5}
+        if row == column:
+            text = str(row + 1)
+            look |= {"color": CELL_MUTED, "fontweight": "bold"}
+        else:
+            text = f"{100 * value:.0f}".replace("-0", "0") if np.isfinite(value) else ""
+            look |= {"color": CELL_INK}
+        write_in_cell(ax, (row, column), text, **look)
+    numbered = [f"{wrap(label, 20)}{GAP}{index + 1}" for index, label in enumerate(labels)]
+    cell_rows(ax, numbered, fontsize=7.5)
     ax.set_xticks([])
-    ax.set_ylim(size, 0)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
     ax.set_title("above: all turns pooled", fontsize=9, loc="right")
     ax.set_xlabel("below: mean within a trajectory", fontsize=9, fontweight="bold", loc="left")
 

@@ -6,8 +6,8 @@ import pandas as pd
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.designs import CREDIT, Factorial
-from hgrpo.report.style import Drawing, canvas, difference_interval, difference_rows
-from hgrpo.report.words import DECIDED, percent, points
+from hgrpo.report.style import Drawing, canvas, difference_intervals
+from hgrpo.report.words import percent, points
 
 NAMES = {
     CREDIT: "credit",
@@ -16,7 +16,7 @@ NAMES = {
     "dead_groups": "dead-group guard",
 }
 PANELS = {"main": "Main effects", "interaction": "Interactions with the credit assigner"}
-COLOUR = "#3a86c8"
+LOOK = ("#3a86c8", "o")  # colour and marker of every effect
 
 
 def factorial(
@@ -31,27 +31,19 @@ def factorial(
     if design is None:
         return None
     table = effects.assign(label=[effect_label(effect, design) for effect in effects["effect"]])
-    parts = [
-        (title, part) for kind, title in PANELS.items() if len(part := table[table["kind"] == kind])
-    ]
-    sizes = [len(part) for _, part in parts]
+    parts = [table[table["kind"] == kind] for kind in PANELS if (table["kind"] == kind).any()]
+    sizes = [len(part) for part in parts]
     figure, axes = canvas(
         len(parts),
         height=0.8 + 0.45 * sum(sizes) + 0.4 * len(parts),
+        grid="x",
         sharex=True,
         height_ratios=[size + 0.4 for size in sizes],
     )
-    for ax, (title, part) in zip(axes.flat, parts, strict=True):
-        difference_rows(ax, list(part["label"]), title)
-        for y, row in enumerate(part.itertuples()):
-            difference_interval(
-                ax,
-                y,
-                (100 * row.lower, 100 * row.difference, 100 * row.upper),
-                points(row.difference),
-                row.verdict in DECIDED,
-                COLOUR,
-            )
+    for ax, part in zip(axes.flat, parts, strict=True):
+        said = part["difference"].map(points)
+        difference_intervals(ax, part, part["label"], said, [LOOK] * len(part))
+        ax.set_title(PANELS[part["kind"].iloc[0]])
     axes.flat[-1].set_xlabel("difference in greedy test success, points")
     return Drawing(
         "factorial",

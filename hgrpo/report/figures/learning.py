@@ -86,22 +86,12 @@ def _together(
     for ax, measure in zip(axes.flat, measures, strict=True):
         ends = []
         for shift, name in zip(shifts, arms.trained, strict=True):
-            arm, mine = arms[name], table[table["method"] == name]
-            _draw_seeds(ax, comparison, arm, measure)
-            _draw_last(ax, mine, arm, shift, measure)
-            ax.plot(
-                mine["round"],
-                mine[measure.column],
-                color=arm.colour,
-                marker=arm.marker,
-                markersize=5,
-                label=arm.label,
-            )
-            ends.append((wrap(arm.label), *mine[["round", measure.column]].iloc[-1], arm.colour))
+            arm = arms[name]
+            last = _draw_arm(ax, table, comparison, arm, measure, shift, markersize=5)
+            ends.append((wrap(arm.label), last["round"], last[measure.column], arm.colour))
         ends += _untrained_line(ax, comparison, arms, measure)
         ax.set_ylabel(f"greedy {measure.name} on the test panel")
         percent_axis(ax.yaxis, measure.unit)
-        ax.spines[["top", "right"]].set_visible(False)
         tight = crowded([text for text, *_ in ends])
         if not tight:
             label_ends(ax, ends)
@@ -120,18 +110,14 @@ def _panel_each(table: pd.DataFrame, comparison: Comparison, arms: Arms) -> Figu
     figure, axes = canvas(rows, 2, height=rows * (0.85 + 0.13 * lines), sharex=True, sharey=True)
     reference = table[table["method"] == arms.reference]
     for ax, name, title in zip(axes.flat, arms.trained, titles, strict=False):
-        arm, mine = arms[name], table[table["method"] == name]
-        _draw_seeds(ax, comparison, arm, SUCCESS)
-        _draw_last(ax, mine, arm, 0.2, SUCCESS)
-        own = arms[arms.reference].colour
+        arm, own = arms[name], arms[arms.reference].colour
         ax.plot(reference["round"], reference["success"], color=own, linewidth=0.9)
-        ax.plot(mine["round"], mine["success"], color=arm.colour, marker=arm.marker, markersize=4)
+        last = _draw_arm(ax, table, comparison, arm, SUCCESS, shift=0.2, markersize=4)
         _untrained_line(ax, comparison, arms, SUCCESS)
         ax.set_title(title, fontsize=8.5, fontweight="normal", color=arm.colour)
-        label_ends(ax, [(percent(mine["success"].iloc[-1], 0), 0, mine["success"].iloc[-1], INK)])
+        label_ends(ax, [(percent(last["success"], 0), 0, last["success"], INK)])
         ax.tick_params(labelsize=8)
         percent_axis(ax.yaxis)
-        ax.spines[["top", "right"]].set_visible(False)
     for ax in axes.flat[len(titles) :]:
         ax.set_axis_off()
     axes[0, 0].set_xticks(sorted(table["round"].unique()))
@@ -140,26 +126,36 @@ def _panel_each(table: pd.DataFrame, comparison: Comparison, arms: Arms) -> Figu
     return figure
 
 
-def _draw_seeds(ax: Axes, comparison: Comparison, arm: Arm, measure: Measure) -> None:
-    """Draw a thin line for every seed, if there are several."""
+def _draw_arm(
+    ax: Axes,
+    table: pd.DataFrame,
+    comparison: Comparison,
+    arm: Arm,
+    measure: Measure,
+    shift: float,
+    markersize: float,
+) -> pd.Series:
+    """Draw an arm by round, thin lines for several seeds, and the interval of the last round.
+
+    Args:
+        shift: how far the interval stands beside the last dot, in rounds.
+
+    Returns:
+        The last row of the arm.
+    """
+    mine = table[table["method"] == arm.name]
     runs = comparison.rounds_by_seed
     runs = runs[(runs["method"] == arm.name) & (runs["panel"] == TEST)]
     if runs["seed"].nunique() > 1:
         for _, run in runs.groupby("seed"):
             values = run[measure.column]
             ax.plot(run["round"], values, color=arm.colour, alpha=0.3, linewidth=0.8)
-
-
-def _draw_last(ax: Axes, mine: pd.DataFrame, arm: Arm, shift: float, measure: Measure) -> None:
-    """Draw the interval of the last round beside its dot."""
+    look = {"color": arm.colour, "marker": arm.marker, "markersize": markersize}
+    ax.plot(mine["round"], mine[measure.column], label=arm.label, **look)
     last = mine.iloc[-1]
-    ax.plot(
-        [last["round"] + shift] * 2,
-        [last[measure.lower], last[measure.upper]],
-        color=arm.colour,
-        alpha=0.5,
-        linewidth=2.5,
-    )
+    ends = last[measure.lower], last[measure.upper]
+    ax.vlines(last["round"] + shift, *ends, arm.colour, alpha=0.5, linewidth=2.5)
+    return last
 
 
 def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
@@ -174,20 +170,12 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
     for ax, (column, (label, unit)) in zip(axes.flat, BUDGETS.items(), strict=True):
         for name in arms.trained:
             arm, mine = arms[name], table[table["method"] == name]
-            ax.plot(
-                mine[column] / unit,
-                mine["success"],
-                arm.line,
-                color=arm.colour,
-                marker=arm.marker,
-                markersize=5,
-                label=arm.label,
-            )
+            spent = mine[column] / unit
+            ax.plot(spent, mine["success"], markersize=5, label=arm.label, **arm.look)
         _untrained_line(ax, comparison, arms, SUCCESS)
         ax.set_xlabel(label)
         ax.set_ylabel("test success")
         percent_axis(ax.yaxis)
-        ax.spines[["top", "right"]].set_visible(False)
     legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
     totals = table.groupby("method")[list(BUDGETS)].max()
     said = "; ".join(
@@ -243,11 +231,10 @@ def untrained_level(comparison: Comparison, arms: Arms, column: str = "success")
 def _said(table: pd.DataFrame, arms: Arms, measure: Measure) -> str:
     lines = []
     for name in arms.trained:
-        mine = table[table["method"] == name]
-        first, last = mine.iloc[0], mine.iloc[-1]
-        lines.append(
-            f"{arms.label(name)} from {100 * first[measure.column]:.1f}{measure.unit} at round "
-            f"{first['round']} to {100 * last[measure.column]:.1f}{measure.unit} at round "
-            f"{last['round']}"
-        )
+        mine = table[table["method"] == name].iloc[[0, -1]]
+        ends = [
+            f"{100 * value:.1f}{measure.unit} at round {number}"
+            for number, value in zip(mine["round"], mine[measure.column], strict=True)
+        ]
+        lines.append(f"{arms.label(name)} from {' to '.join(ends)}")
     return f"Greedy test {measure.name}: {'; '.join(lines)}."

@@ -8,59 +8,54 @@ from matplotlib.patches import Rectangle
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST, VALIDATION
 from hgrpo.report.arms import REFERENCE_COLOUR, Arms
+from hgrpo.report.figures.credit import write_in_cell
 from hgrpo.report.style import (
     MANY,
     MUTED,
     Drawing,
     canvas,
+    cell_rows,
     crowded,
-    difference_interval,
-    difference_rows,
+    difference_intervals,
+    interval_dots,
     label_ends,
     legend_below,
     percent_axis,
     wrap,
 )
-from hgrpo.report.words import DECIDED, percent, points, temperature_name
+from hgrpo.report.words import opponent, percent, points
 
 
 def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
     """Draw paired differences with intervals, against the reference and the SFT policy."""
     families = [
-        (table, title)
-        for table, title in (
-            (comparison.against_reference, f"Against {arms.label(arms.reference)}"),
-            (comparison.against_untrained, _untrained_title(comparison, arms)),
-        )
+        table
+        for table in (comparison.against_reference, comparison.against_untrained)
         if len(table)
     ]
     if not families:
         return None
-    sizes = [len(table) for table, _ in families]
+    sizes = [len(table) for table in families]
     figure, axes = canvas(
         len(families),
         height=0.9 + 0.42 * sum(sizes) + 0.5 * len(families),
+        grid="x",
         height_ratios=[size + 0.6 for size in sizes],
     )
     runs = comparison.seeds.set_index(["method", "temperature", "seed"])["success"].sort_index()
-    for ax, (table, title) in zip(axes.flat, families, strict=True):
-        difference_rows(ax, [wrap(arms.label(name)) for name in table["method"]], title)
-        for y, row in enumerate(table.itertuples()):
-            arm = arms[row.method]
-            theirs = runs[row.baseline, row.baseline_temperature]
-            each = 100 * (runs[row.method, 0.0] - theirs)
+    for ax, table in zip(axes.flat, families, strict=True):
+        drawn = [arms[name] for name in table["method"]]
+        labels = [wrap(arm.label) for arm in drawn]
+        looks = [(arm.colour, arm.marker) for arm in drawn]
+        difference_intervals(ax, table, labels, table["verdict"], looks)
+        first = table.iloc[0]
+        baseline = (first["baseline"], first["baseline_temperature"])
+        ax.set_title(f"Against {opponent(arms, *baseline)}")
+        for y, arm in enumerate(drawn):
+            each = 100 * (runs[arm.name, 0.0] - runs[baseline])
             ax.plot(each, np.full(len(each), y + 0.24), "|", color=arm.colour, markersize=5)
-            difference_interval(
-                ax,
-                y,
-                (100 * row.lower, 100 * row.difference, 100 * row.upper),
-                row.verdict,
-                row.verdict in DECIDED,
-                arm.colour,
-                arm.marker,
-            )
     axes.flat[-1].set_xlabel("difference in greedy test success, percentage points")
-    data = pd.concat([table for table, _ in families], ignore_index=True)
+    data = pd.concat(families, ignore_index=True)
     said = "; ".join(
         f"{arms.label(row.method)} {points(row.difference)} points "
         f"({points(row.lower)} to {points(row.upper)}), {row.verdict}, against "
@@ -83,7 +78,7 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
 def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
     """Draw the supervised policy's success against sampling temperature, on both panels."""
     table = comparison.temperatures
-    if not len(table):
+    if table.empty:
         return None
     figure, axes = canvas(height=3.0)
     ax = axes[0, 0]
@@ -91,48 +86,36 @@ def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
     looks = {VALIDATION: ("--", "none", -0.008), TEST: ("-", arm.colour, 0.008)}
     for panel, (line, fill, shift) in looks.items():
         mine = table[table["panel"] == panel]
-        if not len(mine):
+        if mine.empty:
             continue
-        error = np.abs(mine[["lower", "upper"]].to_numpy().T - mine["success"].to_numpy())
-        ax.errorbar(
-            mine["temperature"] + shift,
-            mine["success"],
-            yerr=error,
-            fmt="o",
-            linestyle=line,
-            color=arm.colour,
-            markerfacecolor=fill,
-            elinewidth=1,
-            label=panel,
-        )
+        look = {"linestyle": line, "markerfacecolor": fill, "markersize": 6, "label": panel}
+        interval_dots(ax, mine["temperature"] + shift, mine, arm, **look)
     best = comparison.best_temperature
     ax.axvline(best, color=MUTED, linewidth=1, linestyle=":")
-    ends = []
-    for name in arms.trained:
-        rows = comparison.methods[comparison.methods["method"] == name]
-        reached = rows["success"].iloc[0]
+    panels = ax.get_legend_handles_labels()[0]
+    reached = comparison.methods.groupby("method")["success"].first()
+    trained = [
         ax.plot(
             1.0,
-            reached,
-            marker=arms[name].marker,
-            linestyle="none",
-            color=arms[name].colour,
+            reached[name],
             transform=ax.get_yaxis_transform(),
             clip_on=False,
             label=arms.label(name),
-        )
-        ends.append((wrap(arms.label(name)), 1.0, reached, arms[name].colour))
+            **arms[name].look | {"linestyle": "none"},
+        )[0]
+        for name in arms.trained
+    ]
+    ends = [
+        (wrap(arms.label(name)), 1.0, reached[name], arms[name].colour) for name in arms.trained
+    ]
     ax.set_xlabel("sampling temperature of the SFT policy (0 = greedy)")
     ax.set_ylabel("success")
     percent_axis(ax.yaxis)
-    ax.spines[["top", "right"]].set_visible(False)
-    handles = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if crowded([text for text, *_ in ends], gap=0.1):
-        panels = [handles.pop(panel) for panel in looks if panel in handles]
-        legend_below(figure, [*panels, *handles.values()])
+        legend_below(figure, [*panels, *trained])
     else:
         label_ends(ax, ends, gap=0.1, offset=8)
-        legend_below(figure, [handles[panel] for panel in looks if panel in handles])
+        legend_below(figure, panels)
     test = table[table["panel"] == TEST]
     said = ", ".join(f"{percent(row.success)} at {row.temperature:g}" for row in test.itertuples())
     return Drawing(
@@ -179,31 +162,20 @@ def task_types(comparison: Comparison, arms: Arms) -> Drawing:
 
 
 def _success_dots(table: pd.DataFrame, kinds: list[str], names: list[str], arms: Arms) -> Figure:
-    figure, axes = canvas(height=1.1 + len(kinds) * (0.1 * len(names) + 0.25))
+    figure, axes = canvas(height=1.1 + len(kinds) * (0.1 * len(names) + 0.25), grid="x")
     ax = axes[0, 0]
-    ax.grid(False)
-    ax.grid(axis="x", linewidth=0.7)
     offsets = (np.arange(len(names)) - (len(names) - 1) / 2) * 0.7 / max(1, len(names))
     for offset, name in zip(offsets, names, strict=True):
         mine = table[table["method"] == name].set_index("task_type").reindex(kinds)
-        error = np.abs(mine[["lower", "upper"]].to_numpy().T - mine["success"].to_numpy())
-        ax.errorbar(
-            mine["success"],
-            np.arange(len(kinds)) + offset,
-            xerr=error,
-            fmt=arms[name].marker,
-            color=arms[name].colour,
-            elinewidth=1,
-            markersize=5,
-            label=arms.label(name),
-        )
+        places = np.arange(len(kinds)) + offset
+        interval_dots(ax, places, mine, arms[name], across=True, label=arms.label(name))
     ax.set_yticks(range(len(kinds)), [_kind(kind, table) for kind in kinds])
     ax.set_ylim(len(kinds) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0, labelsize=8)
     ax.set_xlim(0, 1)
     percent_axis(ax.xaxis)
     ax.set_xlabel("greedy test success, last round")
-    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.spines["left"].set_visible(False)
     legend_below(figure, ax.get_legend_handles_labels()[0])
     return figure
 
@@ -212,10 +184,8 @@ def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
     """A row per arm and a column per type: so many dots could not be told apart."""
     success = table.pivot(index="method", columns="task_type", values="success")
     success = success.reindex(index=names, columns=kinds).to_numpy()
-    labels = [wrap(arms.label(name)) for name in names]
-    figure, axes = canvas(height=1.5 + 0.3 * len(names))
+    figure, axes = canvas(height=1.5 + 0.3 * len(names), grid="")
     ax = axes[0, 0]
-    ax.grid(False)
     for (row, column), share in np.ndenumerate(success):
         if np.isnan(share):
             continue
@@ -224,19 +194,12 @@ def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
         ax.add_patch(
             Rectangle((column, row), 1, 1, color=REFERENCE_COLOUR, alpha=shade, linewidth=0)
         )
-        ax.text(column + 0.5, row + 0.5, f"{100 * share:.0f}", ha="center", va="center", fontsize=9)
+        write_in_cell(ax, (row, column), f"{100 * share:.0f}", fontsize=9)
     ax.set_xlim(0, len(kinds))
-    ax.set_ylim(len(names), 0)
-    ax.set_yticks(np.arange(len(names)) + 0.5, labels, fontsize=8)
-    ax.set_xticks(
-        np.arange(len(kinds)) + 0.5,
-        [_kind(kind, table) for kind in kinds],
-        fontsize=8,
-        rotation=90,
-    )
+    titles = [_kind(kind, table) for kind in kinds]
+    ax.set_xticks(np.arange(len(kinds)) + 0.5, titles, fontsize=8, rotation=90)
     ax.xaxis.tick_top()
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
+    cell_rows(ax, [wrap(arms.label(name)) for name in names], fontsize=8)
     return figure
 
 
@@ -244,10 +207,3 @@ def _kind(kind: str, table: pd.DataFrame) -> str:
     """A type's name with its number of tasks."""
     count = table.loc[table["task_type"] == kind, "n_tasks"].iloc[0]
     return f"{kind.replace('_', ' ')}\n{count} tasks"
-
-
-def _untrained_title(comparison: Comparison, arms: Arms) -> str:
-    if comparison.best_temperature is None:
-        return ""
-    where = temperature_name(comparison.best_temperature)
-    return f"Against {arms.label(comparison.protocol.untrained)}, {where}"

@@ -1,11 +1,8 @@
 """Figures of training: reward, KL, gradients and the health of the updates."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
@@ -18,6 +15,7 @@ from hgrpo.report.style import (
     MUTED,
     Drawing,
     canvas,
+    interval_dots,
     label_ends,
     legend_below,
     log_axis,
@@ -49,27 +47,27 @@ def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawi
     top.plot(log["batch"], mean, color=arm.colour, alpha=0.45, linewidth=1)
     top.plot(log["batch"], moving_average(mean), color=arm.colour, linewidth=2)
     top.set_ylabel("mean reward")
-    _draw_rounds(axes[:, 0], log)
-    drawn = _log_line(bottom, log, "kl_coef", INK, "KL coefficient", "--")
-    drawn |= _log_line(bottom, log, "observed_kl", arm.colour, "observed KL", "-")
-    if drawn:
-        log_axis(bottom.yaxis)
+    for first in log.groupby("round")["batch"].min().iloc[1:]:
+        for ax in (top, bottom):
+            ax.axvline(first - 0.5, color=GRID, linewidth=1, zorder=0)
+    for column, label, colour, line in (
+        ("kl_coef", "KL coefficient", INK, "--"),
+        ("observed_kl", "observed KL", arm.colour, "-"),
+    ):
+        positive = log[log[column] > 0]
+        if len(positive):
+            bottom.plot(positive["batch"], positive[column], line, color=colour, label=label)
+            log_axis(bottom.yaxis)
     bottom.set_ylabel("KL (log scale)")
     twin = bottom.twinx()
     twin.plot(log["batch"], log["grad_norm"], color=MUTED, linewidth=1, label="gradient norm")
     twin.set_ylabel("gradient norm", color=MUTED)
-    twin.grid(False)
+    twin.spines["right"].set_visible(True)
     bottom.set_xlabel("batch")
     whole_numbers(bottom.xaxis)
-    top.spines[["top", "right"]].set_visible(False)
-    bottom.spines["top"].set_visible(False)
-    twin.spines["top"].set_visible(False)
-    handles = [*bottom.get_legend_handles_labels()[0], *twin.get_legend_handles_labels()[0]]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    legend_below(figure, [*bottom.get_legend_handles_labels()[0], *twin.lines])
     columns = ["batch", "round", "step", "mean_reward", "std_reward"]
-    data = log[[*columns, "kl_coef", "observed_kl", "grad_norm"]].assign(
-        moving_average=moving_average(mean)
-    )
+    columns += ["kl_coef", "observed_kl", "grad_norm"]
     share = max(1, len(log) // 10)
     return Drawing(
         run_figure(method, seed),
@@ -80,7 +78,7 @@ def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawi
         f"Mean reward {mean.head(share).mean():.3f} in the first tenth of the batches, "
         f"{mean.tail(share).mean():.3f} in the last.",
         figure,
-        data,
+        log[columns].assign(moving_average=moving_average(mean)),
     )
 
 
@@ -91,13 +89,13 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
     figure, axes = canvas(4, height=8.6)
     reward, evaluation, dead, advantage = axes[:, 0]
     means = mean_over_seeds(logs, arms)
-    dead_share = means["dead_groups"] / means["n_groups"]
-    for ax, values in (
-        (reward, means["mean_reward"]),
-        (dead, dead_share),
-        (advantage, means["mean_abs_turn_adv"]),
+    drawn = means.assign(dead_share=means["dead_groups"] / means["n_groups"])
+    for ax, column in (
+        (reward, "mean_reward"),
+        (dead, "dead_share"),
+        (advantage, "mean_abs_turn_adv"),
     ):
-        draw_lines(ax, means.assign(shown=values), "shown", arms)
+        draw_lines(ax, drawn, column, arms)
         ax.set_xlabel("batch")
         whole_numbers(ax.xaxis)
     reward.set(title="Training reward", ylabel=f"mean of {WINDOW} batches")
@@ -107,9 +105,7 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
     for ax in (dead, advantage):
         ax.set_ylim(bottom=0)
     _draw_evaluations(evaluation, comparison, arms)
-    for ax in axes[:, 0]:
-        ax.spines[["top", "right"]].set_visible(False)
-    legend_below(figure, reward.get_legend_handles_labels()[0])
+    legend_below(figure, reward.lines)
     share = means.groupby("method").apply(
         lambda table: table["dead_groups"].sum() / table["n_groups"].sum()
     )
@@ -127,7 +123,9 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
     )
 
 
-def draw_lines(ax: Axes, means: pd.DataFrame, column: str, arms: Arms) -> None:
+def draw_lines(
+    ax: Axes, means: pd.DataFrame, column: str, arms: Arms, window: int = WINDOW
+) -> None:
     """Draw a moving average over batches for every arm, with labels for a legend.
 
     If there are many arms, the reference is drawn thicker.
@@ -137,7 +135,7 @@ def draw_lines(ax: Axes, means: pd.DataFrame, column: str, arms: Arms) -> None:
         arm, mine = arms[name], means[means["method"] == name]
         ax.plot(
             mine["batch"],
-            moving_average(mine[column]),
+            moving_average(mine[column], window),
             arm.line,
             color=arm.colour,
             linewidth=2.2 if many and name == arms.reference else 1.3,
@@ -148,30 +146,21 @@ def draw_lines(ax: Axes, means: pd.DataFrame, column: str, arms: Arms) -> None:
 def _draw_evaluations(ax: Axes, comparison: Comparison, arms: Arms) -> None:
     """Draw success after every round, with intervals if there is room for them."""
     rounds = comparison.rounds[comparison.rounds["panel"] == TEST]
-    many = len(arms.trained) > MANY
     shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.1
+    ends = []
     for shift, name in zip(shifts, arms.trained, strict=True):
         arm, played = arms[name], rounds[rounds["method"] == name]
-        if many:
-            look = {"color": arm.colour, "marker": arm.marker, "markersize": 4}
+        if len(arms.trained) > MANY:
             width = 2.2 if name == arms.reference else 1.1
-            ax.plot(played["round"], played["success"], arm.line, linewidth=width, **look)
-            continue
-        error = np.abs(played[["lower", "upper"]].to_numpy().T - played["success"].to_numpy())
-        ax.errorbar(
-            played["round"] + shift,
-            played["success"],
-            yerr=error,
-            fmt=arm.marker,
-            color=arm.colour,
-            markersize=5,
-            elinewidth=1,
-        )
+            ax.plot(played["round"], played["success"], markersize=4, linewidth=width, **arm.look)
+        else:
+            interval_dots(ax, played["round"] + shift, played, arm)
+            last = played.iloc[-1]
+            ends.append((percent(last["success"]), last["round"], last["success"], arm.colour))
     ax.set(title="Evaluation: greedy test success", xlabel="round")
     ax.set_xticks(sorted(rounds.loc[rounds["round"] > 0, "round"].unique()))
     percent_axis(ax.yaxis)
-    if not many:
-        _label_last(ax, rounds, arms)
+    label_ends(ax, ends, gap=0.12)
 
 
 def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
@@ -182,18 +171,14 @@ def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
     means = mean_over_seeds(logs, arms)
     for ax, (column, (title, log_scale)) in zip(axes.flat, HEALTH.items(), strict=True):
         ax.set_title(title, fontsize=9, fontweight="normal")
-        for name in arms.trained:
-            mine = means[means["method"] == name]
-            arm = arms[name]
-            ax.plot(mine["batch"], mine[column], arm.line, color=arm.colour, linewidth=1.1)
+        draw_lines(ax, means, column, arms, window=1)
         if log_scale and (means[column] > 0).any():
             log_axis(ax.yaxis)
         ax.tick_params(labelsize=8)
-        ax.spines[["top", "right"]].set_visible(False)
     for ax in axes[-1]:
         ax.set_xlabel("batch")
         whole_numbers(ax.xaxis)
-    legend_below(figure, line_handles(arms.trained, arms))
+    legend_below(figure, axes[0, 0].lines)
     if means["ess"].isna().all():
         said = "No batch had a group to learn from, so there was no update."
     else:
@@ -212,14 +197,6 @@ def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
     )
 
 
-def line_handles(names: Sequence[str], arms: Arms) -> list[Line2D]:
-    """Legend handles for lines without markers."""
-    return [
-        Line2D([], [], linestyle=arm.line, color=arm.colour, label=arm.label)
-        for arm in map(arms.__getitem__, names)
-    ]
-
-
 def moving_average(values: pd.Series, window: int = WINDOW) -> pd.Series:
     """Mean of the last `window` values, ignoring missing ones."""
     return values.rolling(window, min_periods=1).mean()
@@ -232,27 +209,3 @@ def mean_over_seeds(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
     known = [name for name in arms.trained if name in set(means["method"])]
     means["method"] = pd.Categorical(means["method"], known, ordered=True)
     return means.sort_values(["method", "batch"], ignore_index=True).astype({"method": str})
-
-
-def _draw_rounds(axes: np.ndarray, log: pd.DataFrame) -> None:
-    for batch in log.groupby("round")["batch"].min().iloc[1:]:
-        for ax in axes:
-            ax.axvline(batch - 0.5, color=GRID, linewidth=1, zorder=0)
-
-
-def _log_line(ax: Axes, log: pd.DataFrame, column: str, colour: str, label: str, line: str) -> bool:
-    """Draw the positive values of a column; return whether there are any."""
-    positive = log[log[column] > 0]
-    if positive.empty:
-        return False
-    ax.plot(positive["batch"], positive[column], line, color=colour, label=label)
-    return True
-
-
-def _label_last(ax: Axes, rounds: pd.DataFrame, arms: Arms) -> None:
-    """Write each arm's last success beside its dot."""
-    ends = []
-    for name in arms.trained:
-        last = rounds[rounds["method"] == name].iloc[-1]
-        ends.append((percent(last["success"]), last["round"], last["success"], arms[name].colour))
-    label_ends(ax, ends, gap=0.12)

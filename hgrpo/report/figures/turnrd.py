@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from hgrpo.report.arms import Arm, Arms
 from hgrpo.report.style import INK, MUTED, Drawing, canvas, legend_below, whole_numbers
@@ -52,7 +53,6 @@ def turnrd(
         ax.set_title(title, fontsize=8.5, fontweight="normal")
         ax.set_xlabel("round" if measure in ROUNDS else "epochs between rounds", fontsize=8)
         ax.tick_params(labelsize=8, labelcolor=INK)
-        ax.spines[["top", "right"]].set_visible(False)
         if measure in ROUNDS:
             whole_numbers(ax.xaxis)
         elif len(mine):
@@ -61,7 +61,8 @@ def turnrd(
             ax.axhline(0, color=MUTED, linewidth=0.8)
     for ax in axes.flat[len(panels) :]:
         ax.set_axis_off()
-    legend_below(figure, [_handle(axes[0, 0], arms[name]) for name in methods])
+    shown = [arms[name] for name in methods]
+    legend_below(figure, [Line2D([], [], label=arm.label, **arm.look) for arm in shown])
     return Drawing(
         "turnrd",
         "training",
@@ -129,17 +130,12 @@ def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
 
 def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
     """Draw one line over the rounds, or one line per fit that ends at the next round."""
-    look = {"color": arm.colour, "marker": arm.marker, "markersize": 3.5, "linewidth": 1.2}
+    look = arm.look | {"markersize": 3.5, "linewidth": 1.2}
     if rows["measure"].isin(list(ROUNDS)).all():
-        ax.plot(rows["round"], rows["value"], arm.line, **look)
+        ax.plot(rows["round"], rows["value"], **look)
         return
     for number, fit in rows.groupby("round"):
-        ax.plot(number + fit["epoch"] / fit["epoch"].max(), fit["value"], arm.line, **look)
-
-
-def _handle(ax: Axes, arm: Arm):
-    look = {"color": arm.colour, "marker": arm.marker, "markersize": 4}
-    return ax.plot([], [], arm.line, label=arm.label, **look)[0]
+        ax.plot(number + fit["epoch"] / fit["epoch"].max(), fit["value"], **look)
 
 
 def _said(table: pd.DataFrame, arms: Arms, methods: Sequence[str]) -> str:

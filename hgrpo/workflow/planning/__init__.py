@@ -1,1 +1,1 @@
-"""What a run would do and cost, and afterwards how true that was."""
+"""Plans: what a run would do and cost, and later how accurate that was."""

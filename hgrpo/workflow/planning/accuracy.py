@@ -1,4 +1,4 @@
-"""How true a plan was: its seconds beside those of its jobs that have run since."""
+"""Accuracy of a plan: the seconds it expected against the seconds its jobs took."""
 
 import datetime
 import json
@@ -10,37 +10,37 @@ from hgrpo.atomic import atomic_file
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
 from hgrpo.workflow.planning.forecast import Forecast
-from hgrpo.workflow.planning.past import benchmark_of, benchmark_seconds
+from hgrpo.workflow.planning.past_jobs import benchmark_of, benchmark_seconds
 
 PLAN = "plan.json"
 
 
 @dataclass(frozen=True)
 class StageCheck:
-    """Planned jobs of a stage that have run since.
+    """Planned jobs of a stage that have run since the plan was made.
 
     Attributes:
         stage: name of the rule.
-        jobs: that have run and had an estimate.
-        planned_s, taken_s: sums over those.
-        guessless: jobs that have run and had no estimate.
+        jobs: number of jobs that ran and had an estimate.
+        planned_s, taken_s: sums over these jobs.
+        without_estimate: number of jobs that ran and had no estimate.
     """
 
     stage: str
     jobs: int
     planned_s: float
     taken_s: float
-    guessless: int
+    without_estimate: int
 
 
 @dataclass(frozen=True)
 class Check:
-    """A plan against what came of it.
+    """A plan compared with what its jobs took.
 
     Attributes:
-        named: jobs that the plan expected to run.
-        stages: those of which a job has run, in the pipeline's order.
-        differing: keys of the settings that the plan was made for with other values.
+        named: number of jobs in the plan.
+        stages: stages with at least one job that ran, in the pipeline's order.
+        differing: settings whose values have changed since the plan was made.
     """
 
     named: int
@@ -54,8 +54,8 @@ def save_plan(folder: Path, expected: Iterable[Forecast], asked: Mapping[str, ob
     Args:
         folder: results/<study>.
         expected: forecasts; finished jobs are left out.
-        asked: what the plan was asked with, as JSON types; under `study`, what `check_plan` is
-            given as settings.
+        asked: the command's arguments, as JSON types. `study` holds the settings that
+            `check_plan` will compare.
     """
     jobs = [
         {
@@ -73,16 +73,16 @@ def save_plan(folder: Path, expected: Iterable[Forecast], asked: Mapping[str, ob
 
 
 def check_plan(folder: Path, settings: Mapping[str, object]) -> Check | None:
-    """Compare the last plan of a study with the benchmark files that are newer than it.
+    """Compare a study's last plan with the benchmark files that are newer than the plan.
 
-    Of a job that took several attempts those hold the last one's seconds.
+    For a retried job, the benchmark file holds the seconds of the last attempt.
 
     Args:
         folder: results/<study>.
-        settings: of the study as it is now, as JSON types.
+        settings: the study's present settings, as JSON types.
 
     Returns:
-        None where the study has no plan.
+        None if the study has no plan.
 
     Raises:
         UserError: the plan is damaged.
@@ -117,27 +117,27 @@ def _check(stage: str, ran: Sequence[tuple[float | None, float]]) -> StageCheck:
 
 
 def check_lines(check: Check, by_stage: bool = True) -> list[str]:
-    """The comparison as text; no line where none of the plan's jobs has run.
+    """The comparison as text; no lines if none of the plan's jobs has run.
 
-    A plan for other settings is not compared, since it named other jobs: that is said in its place.
+    A plan for other settings names other jobs, so one line says that it is not compared.
 
     Args:
         check: from `check_plan`.
-        by_stage: a line for each stage after the sum.
+        by_stage: add a line for each stage.
     """
     jobs = sum(stage.jobs for stage in check.stages)
-    guessless = sum(stage.guessless for stage in check.stages)
-    if not jobs + guessless:
+    without_estimate = sum(stage.without_estimate for stage in check.stages)
+    if not jobs + without_estimate:
         return []
     if check.differing:
         other = ", ".join(check.differing)
-        return [f"plan:    not compared, since the last one was made for other settings ({other})"]
-    ran = f"{jobs + guessless} of the {check.named} jobs that it named have run"
+        return [f"plan:    not compared: the last plan was made for other settings ({other})"]
+    ran = f"{jobs + without_estimate} of its {check.named} jobs have run"
     if not jobs:
         return [f"plan:    {ran}, none of them with an estimate"]
     planned = sum(stage.planned_s for stage in check.stages)
     taken = sum(stage.taken_s for stage in check.stages)
-    ran += f", {guessless} without an estimate" if guessless else ""
+    ran += f", {without_estimate} without an estimate" if without_estimate else ""
     lines = [f"plan:    {_beside(planned, taken, 0)}; {ran}"]
     for stage in check.stages if by_stage and len(check.stages) > 1 else ():
         if stage.jobs:
@@ -147,6 +147,6 @@ def check_lines(check: Check, by_stage: bool = True) -> list[str]:
 
 
 def _beside(planned: float, taken: float, digits: int) -> str:
-    """Both sums, and what was taken beyond the planned, in percent of it."""
+    """Both sums, and the excess over the plan in percent of the plan."""
     text = f"planned {planned:,.{digits}f} s, took {taken:,.{digits}f} s"
     return text + (f" ({round(100 * (taken / planned - 1)):+d} %)" if planned else "")

@@ -1,4 +1,4 @@
-"""What the jobs to run will take, cost and write, summed by stage or by arm."""
+"""Time, cost and disk space of the jobs to run, summed by stage or by arm."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -8,17 +8,17 @@ from hgrpo.stages.order import resources_key
 from hgrpo.study.resources import Resources, StageResources
 from hgrpo.study.study import Study
 from hgrpo.workflow.planning.jobs import SHARED, Job
-from hgrpo.workflow.planning.past import OWN, Estimate, Past
+from hgrpo.workflow.planning.past_jobs import OWN, Estimate, PastJobs
 from hgrpo.workflow.planning.profile import Prices, Profile
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """A job and what is expected of it.
+    """A job with its estimates.
 
     Attributes:
-        seconds, bytes: None where no past job of the stage counts.
-        needs: cores and GPUs that it holds; no more cores than there are.
+        seconds, bytes: None if no past job of the stage counts.
+        needs: cores and GPUs that the job holds while it runs.
     """
 
     job: Job
@@ -32,13 +32,13 @@ class Row:
     """A sum over jobs.
 
     Attributes:
-        label: the stage, the arm, or what they are together.
-        jobs, to_run, lost: how many; lost are those not to run of which a file is gone.
-        seconds_each: mean of the jobs to run; None where there are none, or nothing is known.
-        core_hours, gpu_hours, money, bytes: of the jobs to run, those left out of which nothing is
-            known; None where that is all of them. GPU-hours and money are None, too, where that is
-            all jobs that hold GPUs, and money without prices.
-        source: of the least certain estimate among them.
+        label: name of the stage or arm, or "all".
+        jobs, to_run, lost: numbers of jobs. A lost job will not run although a file of it is gone.
+        seconds_each: mean over the jobs to run that have an estimate; None if none has.
+        core_hours, gpu_hours, money, bytes: sums over the jobs to run that have an estimate; None
+            if none has. GPU-hours and money are also None if no job with a GPU has an estimate.
+            Money is None without prices.
+        source: of the least certain estimate in the sums.
     """
 
     label: str
@@ -54,13 +54,12 @@ class Row:
 
 
 def needs(resources: Resources, stage: str, cores: int | None = None) -> StageResources:
-    """Resources of a stage; those that are not configured take one core.
+    """Resources of one job of a stage.
 
     Args:
         resources: of the study.
         stage: name of the rule.
-        cores: of the machine that runs it: Snakemake gives a job that asks for more as many as
-            these. None on a cluster.
+        cores: number of cores of this machine; Snakemake gives no job more. None on a cluster.
     """
     asked = resources.of(resources_key(stage))
     if cores is None or asked.threads <= cores:
@@ -69,9 +68,9 @@ def needs(resources: Resources, stage: str, cores: int | None = None) -> StageRe
 
 
 def forecasts(
-    jobs: Iterable[Job], past: Past, resources: Resources, cores: int | None = None
+    jobs: Iterable[Job], past: PastJobs, resources: Resources, cores: int | None = None
 ) -> list[Forecast]:
-    """What is expected of each of the jobs; `cores` as in `needs`."""
+    """A forecast for each job; `cores` as in `needs`."""
     return [
         Forecast(
             job,
@@ -103,7 +102,7 @@ def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Ro
     weighed = [one.bytes.value for one in to_run if one.bytes]
     estimates = [found for one in to_run for found in (one.seconds, one.bytes) if found]
     known = timed or not to_run
-    # The jobs without a GPU would pass for the whole of what little they cost.
+    # Without an estimate for any GPU job, a sum over the CPU jobs would look like the whole cost.
     gpus = [one.seconds for one in to_run if one.needs.gpu]
     gpus_known = known and (any(gpus) or not gpus)
     return Row(
@@ -121,10 +120,10 @@ def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Ro
 
 
 def least_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) -> float:
-    """Minutes below which the jobs to run cannot end, if each takes what is expected of it.
+    """A lower bound on the minutes that the jobs to run take, if each takes its estimate.
 
-    The larger of two: all work, spread evenly over what runs at a time; and the longest chain of
-    jobs of which each waits for the one before. Jobs of which nothing is known take none.
+    The bound is the larger of two: all work spread evenly over the cores or job slots, and the
+    longest chain of jobs that wait for each other. A job without an estimate counts as 0.
     """
     timed = [(one, one.seconds.value) for one in expected if one.job.to_run and one.seconds]
     if profile.cores:
@@ -137,9 +136,9 @@ def least_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) 
 
 
 def _longest_chain(timed: Iterable[tuple[Forecast, float]], study: Study) -> float:
-    """Seconds of the shared stages, one arm's rounds and fits at one seed, and an evaluation.
+    """Seconds of the longest chain: shared stages, rounds and fits of one run, one evaluation.
 
-    Of the shared stages each waits for the one before in `STAGES`, from the games to the report.
+    Each shared stage waits for the one before it in `STAGES`, from the games to the report.
     """
     shared, ends = 0.0, defaultdict(float)
     chains: dict[tuple[str, str], float] = defaultdict(float)
@@ -147,7 +146,7 @@ def _longest_chain(timed: Iterable[tuple[Forecast, float]], study: Study) -> flo
         job = one.job
         run = job.arm, job.seed
         if job.arm == SHARED:
-            # The study's resolved configuration waits for nothing.
+            # No job waits for the resolved configuration.
             shared += seconds if job.stage != "study_config" else 0
         elif job.stage == "evaluate":
             ends[run] = seconds
@@ -159,21 +158,21 @@ def _longest_chain(timed: Iterable[tuple[Forecast, float]], study: Study) -> flo
 
 
 def _each_waits(study: Study, arm: str) -> bool:
-    """Whether a round starts from the policy, or from the fit, of the one before."""
+    """Whether a round needs the policy or the fit of the round before."""
     return study.training[arm].carry_policy or study.methods[arm].credit.declared.fits
 
 
 def arm_of(job: Job) -> str:
-    """The label of the table by arm."""
+    """A job's label in the table by arm."""
     return job.arm
 
 
 def stage_of(job: Job) -> str:
-    """The label of the table by stage."""
+    """A job's label in the table by stage."""
     return job.stage
 
 
 def unknown_stages(expected: Iterable[Forecast]) -> list[str]:
-    """Stages with jobs to run of which nothing is known."""
+    """Stages with jobs to run that have no estimate."""
     found = (one.job.stage for one in expected if one.job.to_run and one.seconds is None)
     return list(dict.fromkeys(found))

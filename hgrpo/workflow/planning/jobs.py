@@ -1,4 +1,4 @@
-"""The jobs of a study and which of them are to run, from Snakemake's own table."""
+"""The jobs of a study, and which of them will run, from `snakemake --summary`."""
 
 import re
 import subprocess
@@ -10,12 +10,12 @@ from pathlib import Path
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
 
-# Stands for the arm of a job that belongs to all arms.
+# The arm of a job that serves all arms.
 SHARED = "shared"
 
-# Characters that an exception group is drawn with, at the beginning of a line.
+# Python draws an exception group with these characters at the beginning of a line.
 _BOX = "|+- \t"
-# An exception's name and its message, as Python prints them; or an error of this project.
+# An exception's name and message as Python prints them, or an error of this project.
 _EXCEPTION = re.compile(r"([\w.]*(Error|Exception)\w*|error):\s*\S")
 
 
@@ -26,8 +26,8 @@ class Job:
     Attributes:
         stage: name of its rule.
         folder: its folder, such as results/bakeoff/rl/flatGRPO/seed_11/round_2.
-        to_run: it has to run.
-        lost: a file of the job that is gone although the job is not to run; "" if all are there.
+        to_run: the job will run.
+        lost: a missing file of a job that will not run; "" if no file is missing.
     """
 
     stage: str
@@ -37,27 +37,27 @@ class Job:
 
     @property
     def arm(self) -> str:
-        """The method it belongs to, or `SHARED`."""
+        """The job's method, or `SHARED`."""
         return self.folder.split("/")[-3] if belongs_to_an_arm(self.stage) else SHARED
 
     @property
     def seed(self) -> str:
-        """The name of its seed's folder; "" for a job of all seeds."""
+        """Name of the seed's folder; "" for a job that serves all seeds."""
         return self.folder.split("/")[-2] if belongs_to_an_arm(self.stage) else ""
 
     @property
     def name(self) -> str:
-        """The name of its log and of its benchmark, without the suffix."""
+        """Name of the job's log and benchmark, without the suffix."""
         if belongs_to_an_arm(self.stage):
             return ".".join(self.folder.split("/")[-3:])
         return self.stage
 
 
 def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
-    """The table of `snakemake --summary`: a row for each output file, with its rule and plan.
+    """The table of `snakemake --summary`: each output file with its rule, status and plan.
 
     Raises:
-        UserError: snakemake fails; with its most telling line.
+        UserError: snakemake fails; the message is the line that best explains why.
     """
     command = [sys.executable, "-m", "snakemake", "--summary", "--workflow-profile", str(profile)]
     if settings:
@@ -70,13 +70,13 @@ def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
 
 
 def telling_line(text: str) -> str:
-    """The line of a failed program's output that says most about why it failed.
+    """The line of a failed program's output that best explains the failure.
 
-    That is the last line that names an exception or an error with its message, else the last line.
-    "" if there is no line.
+    The last line with an exception or error and its message; otherwise the last line; "" if there
+    are no lines.
     """
     lines = [line.lstrip(_BOX).rstrip() for line in text.splitlines()]
-    # The remains of a drawn rule, such as "1 ----------------", say nothing.
+    # Drop separators such as "1 ----------------".
     lines = [line for line in lines if line.strip("0123456789.- ")]
     errors = [line for line in lines if _EXCEPTION.match(line)]
     return (errors or lines or [""])[-1]
@@ -85,7 +85,7 @@ def telling_line(text: str) -> str:
 def read_jobs(summary: str) -> list[Job]:
     """The jobs in the table of `snakemake --summary`, in its order.
 
-    Snakemake lists targets that are no stage too; they have no files.
+    Rows of rules that are no stage, such as targets, are skipped.
     """
     found: dict[tuple[str, str], Job] = {}
     for line in summary.splitlines():
@@ -103,6 +103,8 @@ def read_jobs(summary: str) -> list[Job]:
 
 
 def _job_folder(path: str, stage: str) -> str:
-    """The folder of the job that writes a file: results/<study>, and below it the stage's own."""
-    depth = 2 + len(load(stage).FOLDER.split("/")) if load(stage).FOLDER else 2
-    return "/".join(path.split("/")[:depth])
+    """Folder of the job that writes a file: results/<study>/ and the stage's folder."""
+    parts = path.split("/")
+    # In a bucket, other names stand before `results`.
+    depth = parts.index("results") + 2 + len(list(filter(None, load(stage).FOLDER.split("/"))))
+    return "/".join(parts[:depth])

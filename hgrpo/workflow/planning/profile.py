@@ -1,4 +1,4 @@
-"""What a plan reads of a profile: how many jobs go at a time, and what an hour costs."""
+"""What a plan reads from a profile: how many jobs run at a time, and what an hour costs."""
 
 import os
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ PRICES = "prices.yaml"
 
 
 class Prices(Strict):
-    """What a cluster charges; a job pays for its cores and for its GPUs."""
+    """What a cluster charges for cores, GPUs and disk."""
 
     core_hour: float = Field(ge=0, allow_inf_nan=False, description="of one core")
     gpu_hour: float = Field(ge=0, allow_inf_nan=False, description="of one GPU")
     disk_gb_month: float = Field(0, ge=0, allow_inf_nan=False, description="of 10^9 bytes")
     currency: str = Field("dollars", min_length=1, max_length=9)
-    example: bool = Field(False, description="these are nobody's prices, and a plan says so")
+    example: bool = Field(False, description="the prices are made up, and a plan says so")
 
     def of_job(self, seconds: float, needs: StageResources) -> float:
         """What a job of `seconds` costs, in `currency`."""
@@ -30,13 +30,14 @@ class Prices(Strict):
 
 @dataclass(frozen=True)
 class Profile:
-    """A profile as far as it matters to a plan.
+    """The part of a profile that a plan needs.
 
     Attributes:
         path: its folder.
-        cores: of this machine, that run jobs; None where jobs go to a cluster.
-        jobs: at a time on the cluster; None where jobs run here, or nothing limits them.
-        prices: None where the profile has none.
+        cores: cores of this machine that run jobs; None on a cluster.
+        jobs: largest number of jobs at a time on the cluster; None if jobs run here, or without
+            limit.
+        prices: None if the profile has none.
     """
 
     path: Path
@@ -50,10 +51,10 @@ def read_profile(path: Path, cores: int | None = None) -> Profile:
 
     Args:
         path: such as profiles/slurm.
-        cores: of this machine, in place of the profile's.
+        cores: overrides the profile's number of cores.
 
     Raises:
-        UserError: there is no such profile, or its prices have a mistake in them.
+        UserError: there is no such profile, or its prices are invalid.
     """
     if not (path / "config.yaml").is_file():
         known = did_you_mean(
@@ -68,7 +69,7 @@ def read_profile(path: Path, cores: int | None = None) -> Profile:
 
 
 def read_prices(path: Path) -> Prices | None:
-    """The prices in a file; None where it does not exist.
+    """The prices in a file; None if it does not exist.
 
     Raises:
         UserError: naming file and key.
@@ -77,5 +78,5 @@ def read_prices(path: Path) -> Prices | None:
 
 
 def _number(value: object) -> int | None:
-    """A count of a profile; None for `all`, `unlimited`, or none given."""
+    """A number from a profile; None if it is `all`, `unlimited` or absent."""
     return int(value) if str(value).isdigit() else None

@@ -1,10 +1,10 @@
-"""A plan as text: a row for each stage, a row for each arm, and what they leave unsaid."""
+"""A plan as text: a table by stage, a table by arm, and notes on both."""
 
 from collections.abc import Iterable, Sequence
 
 from hgrpo.workflow.planning.forecast import Row
 from hgrpo.workflow.planning.jobs import Job
-from hgrpo.workflow.planning.past import OTHER_ARMS, OTHER_STUDIES, OWN
+from hgrpo.workflow.planning.past_jobs import OTHER_ARMS, OTHER_STUDIES, OWN
 from hgrpo.workflow.planning.profile import PRICES, Profile
 
 _MARKS = {OWN: "", OTHER_ARMS: "+", OTHER_STUDIES: "*"}
@@ -12,7 +12,7 @@ _FOOTNOTES = {
     OTHER_ARMS: "+ in part from other arms of this study",
     OTHER_STUDIES: "* in part from other studies, whose games or rounds may differ in size",
 }
-_NAME = 24  # columns of a label, or more where one is longer
+_NAME = 24  # least width of a label, in characters
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -22,8 +22,8 @@ def table(what: str, rows: Sequence[Row], currency: str | None, each: bool = Fal
     Args:
         what: heading of the labels.
         rows: in order.
-        currency: heading of the money; None leaves that column out.
-        each: with seconds of one job.
+        currency: heading of the column with money; None leaves the column out.
+        each: add a column with the seconds of one job.
     """
     width = max(_NAME, *(len(row.label) for row in rows)) if rows else _NAME
     heads = [what, "jobs", "cached", "to run", *(["s each"] if each else []), "core-h", "GPU-h"]
@@ -40,67 +40,67 @@ def table(what: str, rows: Sequence[Row], currency: str | None, each: bool = Fal
     for label, *numbers in cells:
         line = f"{label:<{width}}{numbers[0]:>7}{numbers[1]:>8}{numbers[2]:>8}"
         line += "".join(f"{number:>10}" for number in numbers[3:-1])
-        # A mark stands behind the column, not in it.
+        # A mark stands after the column, so that the numbers stay aligned.
         mark = numbers[-1][-1] if numbers[-1][-1] in "+*" else ""
         lines.append(f"{line}{numbers[-1].removesuffix(mark):>10}{mark}")
     return lines
 
 
 def footnotes(rows: Sequence[Row]) -> list[str]:
-    """What the marks in the rows mean."""
+    """Explanations of the marks in the rows."""
     found = {row.source for row in rows if row.to_run}
     return [text for source, text in _FOOTNOTES.items() if source in found]
 
 
 def wall_line(everything: Row, minutes: float, profile: Profile, unknown: Sequence[str]) -> str:
-    """Jobs to run, and the time below which they cannot end.
+    """Number of jobs to run, and a lower bound on their time.
 
     Args:
         everything: the sum over all jobs.
         minutes: from `least_minutes`.
-        profile: says what runs at a time.
-        unknown: stages that nothing is known of.
+        profile: says how many jobs run at a time.
+        unknown: stages without an estimate.
     """
     if not everything.to_run:
         return "nothing to run"
     where = f"on {profile.cores} cores"
     if profile.cores is None:
-        where = f"with {profile.jobs or 'any number'} at a time, waiting in queues left out"
+        where = f"with {profile.jobs or 'any number'} at a time, without waiting in queues"
     if everything.seconds_each is None:
         return f"{everything.to_run} jobs to run"
     text = f"{everything.to_run} jobs to run, at least {_duration(minutes)} {where}"
     if not unknown:
         return text
-    return f"{text}; not counting {', '.join(unknown)}, of which nothing is known"
+    return f"{text}; not counting {', '.join(unknown)}, for which there is no estimate"
 
 
 def lost_lines(jobs: Iterable[Job]) -> list[str]:
-    """What is gone of finished jobs and will not be made again unless it is asked for."""
+    """Missing files of finished jobs that a run will not make again unless you request them."""
     lost = [job.lost for job in jobs if job.lost]
     if not lost:
         return []
     who = "1 finished job has" if len(lost) == 1 else f"{len(lost)} finished jobs have"
     return [
-        f"{who} lost files that nothing asks for any more, such as",
+        f"{who} lost files that no later job needs, such as",
         f"  {lost[0]}",
         f"`snakemake {lost[0]}`, with the profile and --config, makes it again",
     ]
 
 
 def price_lines(everything: Row, profile: Profile, judges: bool) -> list[str]:
-    """Where the money comes from, or why there is none; and what the disk costs.
+    """Notes on prices: missing or example prices, the cost of disk, and judges.
 
     Args:
         everything: the sum over all jobs.
         profile: with its prices.
-        judges: whether an arm to run pays a judge besides.
+        judges: whether an arm to run also pays a judge.
     """
     prices, path = profile.prices, profile.path / PRICES
     if prices is None:
         return [f"no money is shown: there is no {path} (profiles/slurm has an example)"]
     lines = []
     if prices.example:
-        lines.append(f"the prices of {path} are examples: put in your own, and take `example` out")
+        lines.append(f"the prices of {path} are examples: put in your own and remove `example`")
     month = (everything.bytes or 0) / 1e9 * prices.disk_gb_month
     if month >= 0.005:
         lines.append(f"the disk: {month:,.2f} {prices.currency} a month, not in the column above")
@@ -114,7 +114,7 @@ def _duration(minutes: float) -> str:
 
 
 def size(count: float | None) -> str:
-    """Bytes as text, such as "1.5 MB"; "?" where it is not known.
+    """Bytes as text, such as "1.5 MB"; "?" if the number is unknown.
 
     Units are powers of 1000.
     """

@@ -7,7 +7,8 @@ import pytest
 from stage_settings import stage_settings
 
 from hgrpo.cli import config
-from hgrpo.cli.entry import read_config, run
+from hgrpo.cli.entry import read_config
+from hgrpo.command import run
 from hgrpo.study.study import load_study
 from hgrpo.workflow.rules import as_json
 

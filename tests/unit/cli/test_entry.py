@@ -12,11 +12,13 @@ import sys
 import pytest
 from places import PROJECT
 
-from hgrpo.cli.entry import INTERRUPTED, USER_ERROR, read_config, run, section
+from hgrpo.cli.entry import read_config
 from hgrpo.cli.moved import MOVED
+from hgrpo.cli.stage import read_settings
+from hgrpo.command import INTERRUPTED, USER_ERROR, run
 from hgrpo.errors import UserError
-from hgrpo.evaluation.settings import EvaluationConfig
-from hgrpo.policy.settings import ModelConfig
+from hgrpo.stages import evaluate
+from hgrpo.stages.job import Job
 
 
 def raising(error: BaseException):
@@ -31,7 +33,7 @@ def raising(error: BaseException):
     [
         (UserError("games/x: already won at reset"), "error: games/x: already won at reset"),
         (OSError(errno.ENOSPC, "No space left on device", "out/w"), "error: out/w: No space left"),
-        (OSError(errno.ENOSPC, "No space left on device"), "error: No space left on device (the o"),
+        (OSError(errno.ENOSPC, "No space left on device"), "error: No space left on device (of th"),
         (
             OSError(errno.ENOSPC, "No space left on device", "w"),
             "error: w: No space left on device\n",
@@ -76,7 +78,7 @@ def test_a_bug_keeps_its_traceback():
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_process_without_a_traceback(sent):
     code = (
-        "import time\nfrom hgrpo.cli.entry import run\n"
+        "import time\nfrom hgrpo.command import run\n"
         "def main():\n    print('ready', flush=True)\n    time.sleep(60)\nrun(main)"
     )
     with subprocess.Popen(
@@ -118,10 +120,12 @@ def test_a_missing_config_file_is_named():
 
 
 def test_a_missing_part_of_the_settings_is_named():
+    given = {"env": {"name": "alfworld", "games": {"generate": {}}}, "train": True}
     with pytest.raises(UserError, match="--config: key 'model' is missing"):
-        section({"env": {}}, "model", ModelConfig)
-    with pytest.raises(UserError, match="--config: evaluation: test_games: input should be"):
-        section({"evaluation": {"test_games": 0}}, "evaluation", EvaluationConfig)
+        read_settings(evaluate, given, Job())
+    given |= {"model": {"name": "m", "tiny": {}}, "evaluation": {"test_games": 0}}
+    with pytest.raises(UserError, match="--config: evaluation.test_games: input should be"):
+        read_settings(evaluate, given, Job())
 
 
 @pytest.mark.parametrize("name", MOVED)

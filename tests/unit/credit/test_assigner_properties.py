@@ -15,6 +15,7 @@ from hgrpo.agent.conversation import Conversation
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.base import Context, Group, assign_all
 from hgrpo.credit.make import make_assigner
+from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.turnrd.checkpoint import save_model
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import Settings
@@ -75,7 +76,7 @@ def build(policy, context, tmp_path_factory):
     """Assigner of a method; a TurnRD has a model, not fitted to anything."""
 
     def make(name, first_round=False):
-        given = computations({name: CREDIT[name]}, {})[0].credit
+        given = computations({name: CreditConfig(**CREDIT[name])}, {})[0].credit
         fitted = None
         if given.kind == "turnrd" and not first_round:
             fitted = tmp_path_factory.mktemp(name)
@@ -151,7 +152,8 @@ def test_padding_to_longer_trajectories_does_not_matter(name, build, groups):
 
 def test_sums_are_what_is_promised(name, build, groups):
     for first_round in (False, True):
-        promised = computations({name: CREDIT[name]}, {} if first_round else {name: Path("x")})[0]
+        config, fits = CreditConfig(**CREDIT[name]), {} if first_round else {name: Path("x")}
+        promised = computations({name: config}, fits)[0]
         for group in groups:
             credit = build(name, first_round).assign(named(group))
             sums = np.array([row.sum() for row in credit])

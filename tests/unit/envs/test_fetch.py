@@ -88,9 +88,11 @@ def shelf(monkeypatch):
     thread.join()
 
 
-def get(shelf, path, size=None, sha256=None, **kwargs) -> Receipt:
-    options = {"attempts": 3, "pause_s": 0.001, "timeout_s": 5} | kwargs
-    return fetch(Source(shelf.url, size, sha256), path, **options)
+def get(shelf, path, size=None, sha256=None, attempts=3) -> Receipt:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hgrpo.envs.fetch.ATTEMPTS", attempts)
+        patch.setattr("hgrpo.envs.fetch.FIRST_PAUSE_S", 0.001)
+        return fetch(Source(shelf.url, size, sha256), path)
 
 
 def names(folder) -> list[str]:
@@ -99,7 +101,7 @@ def names(folder) -> list[str]:
 
 def test_a_file_comes_whole_and_is_recorded(shelf, tmp_path):
     path = tmp_path / "new" / "file.json"
-    assert get(shelf, path) == Receipt(path, shelf.url, len(CONTENT), DIGEST)
+    assert get(shelf, path) == Receipt(len(CONTENT), DIGEST)
     assert path.read_bytes() == CONTENT
     assert names(path.parent) == ["file.json"]
 
@@ -254,11 +256,12 @@ def test_a_file_that_is_there_is_checked_and_not_fetched(shelf, tmp_path):
 
 def test_without_a_network_one_sentence_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr("hgrpo.envs.fetch.FIRST_PAUSE_S", 0.001)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
         with pytest.raises(UserError, match=rf"^{url}: not fetched in 3 .*is there a network\?$"):
-            fetch(Source(url), tmp_path / "f", pause_s=0.001)
+            fetch(Source(url), tmp_path / "f")
     assert names(tmp_path) == []
 
 

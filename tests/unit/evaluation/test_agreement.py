@@ -14,7 +14,12 @@ from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.evaluation import shared_rollouts
 from hgrpo.evaluation.credit_correlation import check_row, correlations, rank_scores, within
-from hgrpo.evaluation.shared_rollouts import computations, compute, groups_for, name_groups
+from hgrpo.evaluation.shared_rollouts import (
+    SharedRollouts,
+    computations,
+    compute,
+    groups_for,
+)
 from hgrpo.report.figures.credit import strips
 from hgrpo.report.figures.credit_correlation import gallery, gallery_table, heat_map, pick
 from hgrpo.report.style import save
@@ -104,7 +109,8 @@ TAUGHT = TURNRD | {"fit": {"supervision_weight": 1.0}, "counterfactual": {}}
 
 def plan(fitted=(), **methods):
     """Computations by their first method."""
-    found = computations(methods, {name: f"fits/{name}" for name in fitted})
+    credit = {name: CreditConfig(**given) for name, given in methods.items()}
+    found = computations(credit, {name: f"fits/{name}" for name in fitted})
     return {computed.methods[0]: computed for computed in found}
 
 
@@ -181,7 +187,7 @@ def rollouts():
         PlayedGroup(1, 0, [trajectory(one, 0, [0, 0]), trajectory(one, 1, [0, 0, 0])]),
         PlayedGroup(1, 1, [trajectory(two, 0, [0]), trajectory(two, 1, [0, 0, 1.0])]),
     ]
-    return name_groups(cached, 11, 0)
+    return SharedRollouts(cached, 11, 0)
 
 
 def test_streams_are_those_of_the_run_that_played(rollouts):
@@ -189,7 +195,8 @@ def test_streams_are_those_of_the_run_that_played(rollouts):
         ("train", 11, 1, 0, "hall-0-1"),
         ("train", 11, 1, 1, "hall-1-2"),
     ]
-    assert name_groups(rollouts.stored, 11, 3).named[0].stream == ("train", 11, 1, 0, 3, "hall-0-1")
+    other = SharedRollouts(rollouts.stored, 11, 3)
+    assert other.named[0].stream == ("train", 11, 1, 0, 3, "hall-0-1")
 
 
 def test_credit_of_all_turns_in_order(rollouts):

@@ -1,6 +1,7 @@
 """The command on a toy round: every kind of assigner, its tables, its pictures, its mistakes."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from hall import MAX_TOKENS, TURN_CAP, hall_collector
 from scipy.stats import spearmanr
-from stage_settings import run_stage
 from tiny_policy import HallEnv, hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
@@ -25,11 +25,11 @@ from hgrpo.envs.panels import write_panels
 from hgrpo.errors import UserError
 from hgrpo.report.credit_tables import CREDITS
 from hgrpo.stages import credit_agreement
+from hgrpo.stages.job import Job
 from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 
 TASKS = hall_tasks(8)
 SEED, PLAYED = 11, 2
-FIT = "fits/fitted/seed_11/round_1"
 TURNRD = {"kind": "turnrd", "model": {"layers": 1, "hidden": 16, "heads": 2}}
 FREE = {"dollars_per_million_input": 0, "dollars_per_million_output": 0}
 RUBRIC = {"kind": "judge", "model": "offline-rubric", "base_url": "service", **FREE}
@@ -65,11 +65,12 @@ def study(tmp_path_factory):
     (root / "assets").mkdir()
     panels = {"train": TASKS[:6], "validation": TASKS[6:7], "test": TASKS[7:]}
     write_panels(root / "assets/panels.json", panels)
-    pack(root, [], root / "assets/tasks.tar")
-    (root / FIT).mkdir(parents=True)
+    pack(root / "assets", [], root / "assets/tasks.tar")
+    fit = root / "fitted/seed_11/round_1"
+    fit.mkdir(parents=True)
     settings = Settings(**{key: value for key, value in TURNRD.items() if key != "kind"})
     model = build_model(settings.model, policy.causal_lm.config.hidden_size, 1)
-    save_model(model, settings.model, policy.causal_lm.config.hidden_size, {}, root / FIT)
+    save_model(model, settings.model, policy.causal_lm.config.hidden_size, {}, fit)
     return root, policy, groups
 
 
@@ -90,26 +91,23 @@ def config(policy, credit=CREDIT):
     }
 
 
-def run(study, out, fitted=None, **changes):
-    """Run the command; `fitted` are the values of --fitted, the fitted model's unless given."""
+def run(study, out, fitted=None, credit=CREDIT, **changes):
+    """Run the stage; `fitted` are the folders of fits, the fitted model's unless given."""
     root, policy, _ = study
-    given = {
-        "config": json.dumps(config(policy)),
-        "seed": SEED,
+    folders = {
         "rollouts": root / "round",
         "assets": root / "assets",
         "base": root / "base",
         "policy": root / "policy",
         "cache": root / "cache",
         "out": out,
-    } | changes
-    words = [word for name, value in given.items() for word in (f"--{name}", value)]
-    for value in [root / FIT] if fitted is None else fitted:
-        words += ["--fitted", value]
+        "fitted": [root / "fitted/seed_11/round_1"] if fitted is None else fitted,
+    }
+    settings = credit_agreement.Settings.model_validate(config(policy, credit))
+    halls = SimpleNamespace(factory=lambda settings, tasks: HallEnv)
     with pytest.MonkeyPatch.context() as patch:
-        halls = SimpleNamespace(factory=lambda settings, tasks: HallEnv)
         patch.setattr(credit_agreement, "load", lambda name: halls)
-        run_stage("credit_agreement", *words)
+        credit_agreement.run(settings, Job(seed=SEED), credit_agreement.Paths(**folders | changes))
     return out
 
 
@@ -157,7 +155,9 @@ def test_credit_is_what_the_assigner_gave_in_training(out, study, method):
 
 def test_a_model_is_read_with_the_hidden_states_of_the_policy_that_played(out, study):
     root, policy, groups = study
-    context = Context("alfworld", policy, Conversation(policy.tokenizer), fitted=root / FIT)
+    context = Context(
+        "alfworld", policy, Conversation(policy.tokenizer), fitted=root / "fitted/seed_11/round_1"
+    )
     assigner = make_assigner(CreditConfig(**TURNRD), context)
     expected = [row for group in groups for row in assigner.assign(Group(group, ("x",)))]
     given = credits_of(out, "fitted")["credit"]
@@ -230,23 +230,20 @@ def test_the_same_rollouts_give_the_same_bytes(out, study, tmp_path):
 
 
 def test_a_study_of_readers_loads_no_policy(study, tmp_path):
-    policy = study[1]
     credit = {name: CREDIT[name] for name in ("flat", "Progressive", "shuffled", "GiGPO")}
-    given = json.dumps(config(policy, credit))
     none = tmp_path / "nowhere"
-    found = run(study, tmp_path / "out", [], config=given, base=none, policy=none)
+    found = run(study, tmp_path / "out", [], credit, base=none, policy=none)
     assert len(credits_of(found, "GiGPO"))
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"fitted": ["nobody/seed_11/round_1"]}, "--fitted nobody/.*: a folder <method>/seed"),
-        ({"fitted": ["fitted"]}, "--fitted fitted: a folder <method>/seed_<s>/round_<r> was"),
-        ({"fitted": ["fitted=/nowhere"]}, "--fitted fitted=/nowhere: a folder <method>/seed"),
-        ({"fitted": ["fitted/seed_11/round_9"]}, "fitted/seed_11/round_9/model.json: missing"),
-        ({"rollouts": "/nowhere"}, "/nowhere/turns.parquet: missing"),
-        ({"policy": "/nowhere"}, "/nowhere/config.json: missing"),
+        ({"fitted": [Path("nobody/seed_11/round_1")]}, "--fitted nobody/seed_11/round_1: a folder"),
+        ({"fitted": [Path("fitted")]}, "--fitted fitted: a folder <method>/seed_<s>/round_<r>"),
+        ({"fitted": [Path("/fitted/seed_11/round_1")]}, "/fitted/seed_11/round_1/model.json: miss"),
+        ({"rollouts": Path("/nowhere")}, "/nowhere/turns.parquet: missing"),
+        ({"policy": Path("/nowhere")}, "/nowhere/config.json: missing"),
     ],
 )
 def test_a_mistake_is_named_and_nothing_is_written(study, tmp_path, changes, expected):

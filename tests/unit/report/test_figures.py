@@ -165,7 +165,7 @@ def test_moving_average_by_hand():
 
 
 def test_names_at_line_ends_keep_their_distance_and_order():
-    placed = style._spread(np.array([0.1, 0.5, 0.52, 0.53, 0.9]), 0.1)
+    placed = style._spread(np.array([0.1, 0.5, 0.52, 0.53, 0.9]), np.full(5, 0.1))
     assert (np.diff(placed) >= 0.1 - 1e-9).all()
     assert placed[0] == pytest.approx(0.1) and placed[-1] == pytest.approx(0.9)
     assert placed[1:4].mean() == pytest.approx(np.mean([0.5, 0.52, 0.53]))

@@ -9,7 +9,7 @@ from tiny_policy import make_policy
 from transformers import MistralConfig
 
 import hgrpo.rollout
-from hgrpo.cli.entry import engine_section
+from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.rollout import kinds
 from hgrpo.rollout.engine import Request, Sampling
@@ -21,7 +21,7 @@ from hgrpo.study.study import load_study
 
 
 def test_the_default_is_the_torch_engine(tmp_path):
-    engine = make_engine(engine_section({}), make_policy(tmp_path), 3, Sampling(1.0, 4), 3)
+    engine = make_engine(EngineConfig(), make_policy(tmp_path), 3, Sampling(1.0, 4), 3)
     assert isinstance(engine, TorchEngine)
     assert (engine.capacity, engine.end_id, engine.sampling.max_tokens) == (3, 3, 4)
 
@@ -42,7 +42,7 @@ def test_stages_that_play_are_told_the_engine(project, stage):
         ("alfworld_qwen", {"engine": {"kind": "vllm"}}),
     ],
 )
-def test_of_the_engine_the_base_stage_is_told_which_plays_a_pretrained_model(project, study, told):
+def test_the_base_stage_is_told_who_plays_or_whose_text_is_read(project, study, told):
     loaded = load_study(project / f"configs/studies/{study}.yaml")
     assert stage_settings(loaded, "base") == {"model": loaded.model.model_dump(mode="json")} | told
 
@@ -88,7 +88,7 @@ def test_a_config_that_spells_out_other_engines_defaults_is_read():
 )
 def test_a_mistake_is_one_line_with_its_key(given, message):
     with pytest.raises(UserError) as caught:
-        engine_section({"engine": given})
+        validate(EngineConfig, given, "--config: engine")
     assert str(caught.value) == f"--config: engine: {message}"
 
 

@@ -48,7 +48,7 @@ def test_a_missing_key_is_named_with_its_method_and_judge(environment):
     with pytest.raises(UserError) as caught:
         check_variables([arm(RUBRIC), arm(PAID)], environment)
     said = str(caught.value)
-    assert said.startswith(f"Mine: the key of its judge, gpt-4o-mini at {OPENAI}, is missing")
+    assert said.startswith(f"Mine: the key of the judge gpt-4o-mini at {OPENAI} is missing")
     assert "OPENAI_API_KEY" in said and "\n" not in said
 
 

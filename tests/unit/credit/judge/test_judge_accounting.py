@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from judge_cases import account_of, failures, prompt_of, settings
 
 from hgrpo.credit.judge.accounting import Usage, output_limit
-from hgrpo.credit.judge.spend import CapError
+from hgrpo.credit.judge.failures import CallError
 
 PROMPT = prompt_of(failures(1))
 PRICED = {"dollars_per_million_input": 100.0, "dollars_per_million_output": 400.0}
@@ -28,7 +28,7 @@ def test_tokens_and_dollars_are_those_of_the_answers(new_account):
     account = new_account(**PRICED)
     account.answered(account.begin(PROMPT, retry=False), Usage(1000, 50))
     account.answered(account.begin(PROMPT, retry=True), Usage(200, 10))
-    account.refused(account.begin(PROMPT, retry=True))
+    account.settle(account.begin(PROMPT, retry=True), 0.0)
     report = account.report()
     assert (report["calls"], report["retries"]) == (3, 2)
     assert (report["input_tokens"], report["output_tokens"]) == (1200, 60)
@@ -38,18 +38,18 @@ def test_tokens_and_dollars_are_those_of_the_answers(new_account):
 
 def test_a_call_cap_counts_every_request(new_account):
     account = new_account(max_calls=2)
-    account.refused(account.begin(PROMPT, retry=False))
+    account.settle(account.begin(PROMPT, retry=False), 0.0)
     account.begin(PROMPT, retry=True)
-    with pytest.raises(CapError) as caught:
+    with pytest.raises(CallError) as caught:
         account.begin(PROMPT, retry=False)
     assert caught.value.reason == "call_cap"
     assert account.report()["calls"] == 2
 
 
 def test_a_cap_of_zero_allows_nothing_and_null_everything(new_account):
-    with pytest.raises(CapError):
+    with pytest.raises(CallError):
         new_account(max_calls=0).begin(PROMPT, retry=False)
-    with pytest.raises(CapError):
+    with pytest.raises(CallError):
         new_account(max_dollars=0.0, **PRICED).begin(PROMPT, retry=False)
     new_account(max_dollars=0.0).begin(PROMPT, retry=False)  # at no price
     account = new_account(max_calls=None, max_dollars=None, **PRICED)
@@ -62,7 +62,7 @@ def test_a_call_that_may_have_been_billed_stays_counted_against_the_cap(new_acco
     account = new_account(max_dollars=1.5 * probe, **PRICED)
     account.answered(account.begin(PROMPT, retry=False), None)
     assert account.report()["dollars_unconfirmed"] == pytest.approx(probe)
-    with pytest.raises(CapError) as caught:
+    with pytest.raises(CallError) as caught:
         account.begin(PROMPT, retry=False)
     assert caught.value.reason == "dollar_cap"
 
@@ -86,14 +86,14 @@ def test_the_dollar_cap_is_never_passed(new_account, cap, ends):
     for end in ends:
         try:
             aside = account.begin(PROMPT, retry=False)
-        except CapError:
+        except CallError:
             continue
         if end == "answered":
             account.answered(aside, Usage(500, 64))
         elif end == "billed?":
             account.answered(aside, None)
         elif end == "refused":
-            account.refused(aside)
+            account.settle(aside, 0.0)
         else:
             pending += aside
         report = account.report()
@@ -104,9 +104,7 @@ def test_the_report_is_flat_and_has_the_same_keys_every_time(new_account):
     account = new_account()
     before = account.report()
     assert set(before.values()) == {0}
-    account.judged = 4
-    account.fallbacks["timeout"] += 1
-    account.failed("timeout")
+    account.count(judged=4, fallbacks=1, fallback_timeout=1, failed_timeout=1)
     after = account.report()
     assert after.keys() == before.keys()
     assert after["fallback_share"] == 0.25

@@ -10,8 +10,8 @@ from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.assigner import JudgeCredit
 from hgrpo.credit.judge.cache import Question, ScoreCache
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.protocol import CallError, Judgement
-from hgrpo.credit.judge.spend import Spend
+from hgrpo.credit.judge.failures import CallError
+from hgrpo.credit.judge.protocol import Judgement
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 
@@ -42,7 +42,7 @@ def make(tmp_path):
     def build(client, text=TEXT, **changes):
         chosen = settings(**changes)
         database = Database(tmp_path / "judge.sqlite")
-        account = Account(chosen, Spend(database, chosen))
+        account = Account(chosen, database)
         return JudgeCredit(chosen, "alfworld", text, ScoreCache(database), client, account)
 
     return build

@@ -13,8 +13,8 @@ from judge_cases import failures, trajectory
 
 from hgrpo.credit.judge.cache import Question, ScoreCache
 from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.failures import CallError
 from hgrpo.credit.judge.protocol import Judgement
-from hgrpo.credit.judge.scores import ScoresError
 from hgrpo.errors import UserError
 
 PLAYED = failures(1)[0]
@@ -28,6 +28,7 @@ from pathlib import Path
 from judge_cases import failures
 from hgrpo.credit.judge.cache import Question, ScoreCache
 from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.failures import CallError
 from hgrpo.credit.judge.protocol import Judgement
 number, path = int(sys.argv[1]), Path(sys.argv[2])
 sys.stdin.readline()
@@ -75,7 +76,7 @@ def test_the_first_judgement_stays(path):
 )
 def test_a_wrong_or_partial_judgement_is_never_kept(path, scores):
     cache = ScoreCache(Database(path))
-    with pytest.raises(ScoresError):
+    with pytest.raises(CallError):
         cache.put(ASKED, Judgement(scores, "model"))
     assert rows(path) == []
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from judge_cases import GOAL, ROOM, WON, failures, prompt_of, trajectory
 
 from hgrpo.credit.judge.prompts import PROMPT_VERSION, answer_format
-from hgrpo.credit.judge.record import RubricError, read
+from hgrpo.credit.judge.record import read
 from hgrpo.envs.kinds import load
+from hgrpo.errors import UserError
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('\n\r\u2028"{}\\'), max_size=60)
 
@@ -105,5 +106,5 @@ def test_another_prompt_is_another_version():
     ],
 )
 def test_what_is_no_judge_s_prompt_is_not_read(text):
-    with pytest.raises(RubricError):
+    with pytest.raises(UserError):
         read(text)

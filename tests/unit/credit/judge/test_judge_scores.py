@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.credit.judge.scores import ScoresError, check, credit, parse
+from hgrpo.credit.judge.failures import CallError
+from hgrpo.credit.judge.scores import check, credit, parse
 
 SCORE = st.floats(0, 10) | st.integers(0, 10)
 ROWS = st.lists(st.lists(SCORE, min_size=1, max_size=6), min_size=1, max_size=4)
@@ -69,7 +70,7 @@ def test_a_group_s_answer_is_read_in_any_order(rows, data):
     ],
 )
 def test_anything_but_one_score_for_each_turn_is_an_error(answer, reason):
-    with pytest.raises(ScoresError) as caught:
+    with pytest.raises(CallError) as caught:
         parse(answer, [2], "trajectory")
     assert caught.value.reason == reason
 
@@ -86,7 +87,7 @@ def test_anything_but_one_score_for_each_turn_is_an_error(answer, reason):
 )
 def test_a_group_needs_every_turn_of_every_trajectory(trajectories, reason):
     entries = [{"trajectory": k, "scores": listed(row)} for k, row in trajectories]
-    with pytest.raises(ScoresError) as caught:
+    with pytest.raises(CallError) as caught:
         parse(json.dumps({"trajectories": entries}), [2, 1], "group")
     assert caught.value.reason == reason
 
@@ -95,7 +96,7 @@ def test_a_group_needs_every_turn_of_every_trajectory(trajectories, reason):
     "scores", [[[1.0]], [[1.0, 2.0, 3.0]], [], [[1.0, float("nan")]], [[1.0, 11.0]], [[1.0, "2"]]]
 )
 def test_check_refuses_what_is_no_judgement(scores):
-    with pytest.raises(ScoresError):
+    with pytest.raises(CallError):
         check(scores, [2])
 
 

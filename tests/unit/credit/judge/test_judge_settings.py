@@ -4,16 +4,17 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from judge_cases import settings
 
 from hgrpo.config.read import validate
+from hgrpo.credit import judge
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import Settings, make
-from hgrpo.credit.judge.build import build_judge
-from hgrpo.credit.judge.text import JudgeText
+from hgrpo.envs.judge_text import JudgeText
 from hgrpo.errors import UserError
 
 PRICES = {"dollars_per_million_input": 0.15, "dollars_per_million_output": 0.6}
@@ -153,18 +154,20 @@ def test_a_missing_key_is_named_by_its_variable(context, monkeypatch, value):
 
 
 @pytest.mark.parametrize("name", ["chess", "alfworld.judge", "../alfworld", ""])
-def test_an_environment_without_text_for_a_judge_is_named(context, name):
-    with pytest.raises(UserError, match=f"environment '{name}' has no text .*: add hgrpo/envs/"):
+def test_an_environment_that_does_not_exist_is_named(context, name):
+    with pytest.raises(UserError, match=f"no environment '{re.escape(name)}'"):
         make(settings(), replace(context, environment=name))
 
 
 @pytest.mark.parametrize("base_url", ["service", "http://127.0.0.1:9/v1"])
-def test_an_environment_without_a_rubric_is_named(context, base_url):
+def test_an_environment_without_a_rubric_is_named(context, base_url, monkeypatch):
+    chess = SimpleNamespace(judge_text=lambda: JudgeText("Chess in text."))
+    monkeypatch.setattr(judge, "load", {"chess": chess}.get)
     chosen = settings(base_url=base_url, api_key_env=None)
     with pytest.raises(UserError, match="'chess' has no offline rubric: add `score` to JUDGE_TEXT"):
-        build_judge(chosen, replace(context, environment="chess"), JudgeText("Chess in text."))
+        make(chosen, replace(context, environment="chess"))
     model = settings(model="m", base_url="http://127.0.0.1:9/v1", api_key_env=None)
-    build_judge(model, replace(context, environment="chess"), JudgeText("Chess in text."))
+    make(model, replace(context, environment="chess"))
 
 
 def test_a_missing_folder_is_named(context):
@@ -183,6 +186,7 @@ import sys
 sys.modules[{package!r}] = None
 from hgrpo.credit import judge
 assert not {{"openai", "httpx2", "torch"}} & {{n for n, m in sys.modules.items() if m}}
+from hgrpo.credit import judge
 from hgrpo.credit.base import Context
 from hgrpo.errors import UserError
 from pathlib import Path

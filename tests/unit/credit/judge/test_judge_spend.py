@@ -3,24 +3,26 @@
 import pytest
 from judge_cases import settings, two_jobs
 
+from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.spend import CapError, Spend
+from hgrpo.credit.judge.failures import CallError
 
 # A job that makes calls until a cap stops it: each is set aside at 3 cents and costs 2.
 JOB = """
 import sys
 from pathlib import Path
 from judge_cases import settings
+from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.spend import CapError, Spend
+from hgrpo.credit.judge.failures import CallError
 path, calls, dollars = sys.argv[1:]
 caps = settings(max_calls=int(calls), max_dollars=float(dollars))
 sys.stdin.readline()
-spend, made = Spend(Database(Path(path)), caps), 0
+spend, made = Account(caps, Database(Path(path))), 0
 while True:
     try:
         spend.set_aside(0.03)
-    except CapError as cap:
+    except CallError as cap:
         print(made, cap.reason)
         break
     made += 1
@@ -31,7 +33,7 @@ while True:
 @pytest.fixture
 def spend_of(tmp_path):
     def build(**changes):
-        return Spend(Database(tmp_path / "judge.sqlite"), settings(**changes))
+        return Account(settings(**changes), Database(tmp_path / "judge.sqlite"))
 
     return build
 
@@ -54,14 +56,14 @@ def test_two_processes_share_one_cap(project, tmp_path, spend_of, calls, dollars
 def test_a_resumed_job_goes_on_where_the_caps_were(spend_of):
     spend_of(max_calls=2).set_aside(0.0)
     spend_of(max_calls=2).set_aside(0.0)
-    with pytest.raises(CapError, match=r"max_calls 2 leaves no room .* made 2 for 0.00 dollars"):
+    with pytest.raises(CallError, match=r"max_calls 2 leaves no room .* made 2 for 0.00 dollars"):
         spend_of(max_calls=2).set_aside(0.0)
     spend_of(max_calls=3).set_aside(0.0)
 
 
 def test_what_a_job_had_set_aside_when_it_died_stays_counted(spend_of):
     spend_of(max_dollars=1.0).set_aside(0.6)
-    with pytest.raises(CapError, match=r"max_dollars 1 .* 1 for 0.60 dollars") as caught:
+    with pytest.raises(CallError, match=r"max_dollars 1 .* 1 for 0.60 dollars") as caught:
         spend_of(max_dollars=1.0).set_aside(0.6)
     assert caught.value.reason == "dollar_cap"
 
@@ -72,7 +74,7 @@ def test_each_model_at_each_address_has_its_own_account(spend_of):
     spend_of(model="b", base_url=url, max_calls=1).set_aside(0.0)
     spend_of(model="a", base_url="http://other/v1", max_calls=1).set_aside(0.0)
     # Another method, or another seed, is the same judge.
-    with pytest.raises(CapError):
+    with pytest.raises(CallError):
         spend_of(model="a", base_url=url, max_calls=1, variant="group").set_aside(0.0)
 
 

@@ -16,7 +16,7 @@ from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.turnrd.checkpoint import load_model, save_model
 from hgrpo.credit.turnrd.embed import turn_embeddings, turn_ranges
 from hgrpo.credit.turnrd.model import build_model
-from hgrpo.credit.turnrd.readout import alpha_return, projected_value, uniform, value_baseline
+from hgrpo.credit.turnrd.readout import read_out, uniform
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.method import MethodConfig
@@ -96,11 +96,14 @@ def test_an_engine_that_was_not_asked_pools_nothing(policy):
 
 
 def test_read_outs_by_hand():
-    alpha, values = np.array([0.25, 0.75]), np.array([3.0, -1.0])
-    assert alpha_return(alpha, 2.0).tolist() == [0.5, 1.5]
+    def credit(readout):
+        alpha, values = np.array([0.25, 0.75]), np.array([3.0, -1.0])
+        return read_out(Settings(readout=readout), alpha, values, 2.0).tolist()
+
+    assert credit("alpha_return") == [0.5, 1.5]
     # Clipped to 2 and -1, sum 1; half of (1 - 2) is taken off each.
-    assert projected_value(values, 2.0, 2.0).tolist() == [2.5, -0.5]
-    assert value_baseline(alpha, values, 2.0).tolist() == [-2.5, 2.5]
+    assert credit("projected_value") == [2.5, -0.5]
+    assert credit("value_baseline") == [-2.5, 2.5]
     assert uniform(4, 1.0).tolist() == [0.25] * 4
     assert uniform(0, 1.0).tolist() == []
 

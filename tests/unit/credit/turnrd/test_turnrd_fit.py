@@ -274,13 +274,16 @@ def test_a_saved_model_says_what_it_is(tmp_path):
         load_model(tmp_path, other)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "model.json"])
-def test_a_broken_model_is_named(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "mistake"),
+    [("model.safetensors", "not a whole safetensors file"), ("model.json", "corrupted")],
+)
+def test_a_broken_model_is_named(tmp_path, name, mistake):
     save_model(build_model(SMALL, WIDTH, 0), SMALL, WIDTH, {}, tmp_path)
     path = tmp_path / name
     path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(UserError, match=f"{name}: corrupted"):
+    with pytest.raises(UserError, match=f"{name}: {mistake}"):
         load_model(tmp_path, Settings(model=SMALL))
     path.unlink()
-    with pytest.raises(UserError, match="missing"):
+    with pytest.raises(UserError, match=f"{name}: missing"):
         load_model(tmp_path, Settings(model=SMALL))

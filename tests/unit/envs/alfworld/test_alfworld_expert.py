@@ -13,7 +13,8 @@ from hgrpo import streams
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.expert import Searcher, informed
 from hgrpo.envs.alfworld.generator import generate
-from hgrpo.envs.alfworld.house import House, Household, Mission
+from hgrpo.envs.alfworld.goals import Goal
+from hgrpo.envs.alfworld.house import House, Household
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.problem import game
 from hgrpo.envs.alfworld.settings import AlfworldSettings, GenerateSettings, SearcherSettings
@@ -79,7 +80,7 @@ KNOBS = st.floats(0, 1)
 
 def hiding(place: int) -> CompiledGame:
     house = House("kitchen", PLACES, (("Mug", place), ("Spoon", 3)))
-    mission = Mission("pick_cool_then_place_in_recep", "Mug", "CounterTop", "")
+    mission = Goal("pick_cool_then_place_in_recep", "Mug", "CounterTop", "")
     return CompiledGame(game(house, mission, GOAL, "move"))
 
 
@@ -168,7 +169,7 @@ def test_of_two_it_leaves_the_one_that_is_home():
     house = House(
         "bedroom", ("Desk", "Dresser", "SideTable"), (("Pen", 0), ("Pen", 2), ("Book", 1))
     )
-    mission = Mission("pick_two_obj_and_place", "Pen", "Desk", "")
+    mission = Goal("pick_two_obj_and_place", "Pen", "Desk", "")
     compiled = CompiledGame(game(house, mission, "put two pen in desk", "move"))
     commands, _, won = follow(compiled, "put two pen in desk", DIRECT)
     assert won
@@ -178,7 +179,7 @@ def test_of_two_it_leaves_the_one_that_is_home():
 
 def test_two_copies_split_between_two_goal_receptacles_are_brought_together():
     house = House("bedroom", ("Desk", "Shelf", "Shelf"), (("Pen", 1), ("Pen", 2), ("Book", 0)))
-    mission = Mission("pick_two_obj_and_place", "Pen", "Shelf", "")
+    mission = Goal("pick_two_obj_and_place", "Pen", "Shelf", "")
     compiled = CompiledGame(game(house, mission, "put two pen in shelf", "move"))
     assert follow(compiled, "put two pen in shelf", DIRECT)[2]
 

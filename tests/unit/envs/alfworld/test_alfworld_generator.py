@@ -12,7 +12,7 @@ from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.gamefile import content_hash
 from hgrpo.envs.alfworld.generator import generate
 from hgrpo.envs.alfworld.goals import KINDS, Goal, read, sentence
-from hgrpo.envs.alfworld.house import House, Household, Mission
+from hgrpo.envs.alfworld.house import House, Household
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.problem import game
 from hgrpo.envs.alfworld.settings import TASK_TYPES, AlfworldSettings, GenerateSettings
@@ -170,7 +170,7 @@ HOUSE = House(
     ("Cabinet", "Cabinet", "CounterTop", "SinkBasin"),
     (("Mug", 1), ("Apple", 2), ("Apple", 2)),
 )
-MISSION = Mission("pick_clean_then_place_in_recep", "Mug", "CounterTop", "")
+MISSION = Goal("pick_clean_then_place_in_recep", "Mug", "CounterTop", "")
 SCRIPT = [
     ("inventory", "You are not carrying anything."),
     ("go to cabinet 1", "You arrive at cabinet 1. The cabinet 1 is closed."),
@@ -234,7 +234,7 @@ def test_the_older_language_says_put_and_has_no_help():
 @pytest.mark.parametrize("kind", TASK_TYPES)
 def test_goal_sentences_are_read_back(kind):
     for template in KINDS[kind].sentences:
-        text = sentence(template, "SoapBar", "CounterTop", "DeskLamp")
+        text = sentence(template, Goal(kind, "SoapBar", "CounterTop", "DeskLamp"))
         recep = "countertop" if "{recep}" in template else ""
         toggle = "desklamp" if "{toggle}" in template else ""
         assert read(f"{text}.") == read(text) == Goal(kind, "soapbar", recep, toggle)

@@ -7,10 +7,7 @@ from hgrpo.envs.alfworld.gamefile import compile_game
 from hgrpo.envs.alfworld.grammar import (
     Alternative,
     Attribute,
-    Concat,
     Each,
-    FirstOf,
-    Listing,
     Literal,
     RuleCall,
     parse_grammar,
@@ -20,7 +17,7 @@ from hgrpo.envs.alfworld.grammar import (
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.errors import UserError
 
-NAME = FirstOf((Concat((Attribute("o", "name"),)),))
+NAME = ((Attribute("o", "name"),),)
 INSIDE = (Literal("inreceptacle", (("o", "object"), ("r", "receptacle"))),)
 
 
@@ -34,28 +31,16 @@ INSIDE = (Literal("inreceptacle", (("o", "object"), ("r", "receptacle"))),)
         ("{o}", (Each(NAME, ()),)),
         (
             "a [{o.name | inreceptacle(o:object, r:receptacle)}].",
-            ("a ", Listing(Each(NAME, INSIDE)), "."),
+            ("a ", Each(NAME, INSIDE, listed=True), "."),
         ),
         ("{#over(o)# | p(o)}", (Each(RuleCall("over(o)"), (Literal("p", (("o", "o"),)),)),)),
         (
             "{o.indefinite + ' ' + o.id}",
-            (
-                Each(
-                    FirstOf((Concat((Attribute("o", "indefinite"), " ", Attribute("o", "id"))),)),
-                    (),
-                ),
-            ),
+            (Each(((Attribute("o", "indefinite"), " ", Attribute("o", "id")),), ()),),
         ),
         (
             "{o.name or o.definite}",
-            (
-                Each(
-                    FirstOf(
-                        (Concat((Attribute("o", "name"),)), Concat((Attribute("o", "definite"),)))
-                    ),
-                    (),
-                ),
-            ),
+            (Each(((Attribute("o", "name"),), (Attribute("o", "definite"),)), ()),),
         ),
         # The official parser drops white space before the first symbol, and what follows a `;`.
         ("\n  Available:\n  look", ("Available:\n  look",)),

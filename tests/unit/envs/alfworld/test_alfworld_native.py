@@ -1,6 +1,7 @@
 """The native engine on a household small enough to know every answer."""
 
 import random
+from copy import copy
 
 import pytest
 from household import household
@@ -21,6 +22,13 @@ def started(**changes) -> NativeGame:
     play = NativeGame(CompiledGame(household(**changes)))
     play.reset()
     return play
+
+
+def accepts(play: NativeGame, command: str) -> bool:
+    """Whether `command` is admissible; found by carrying it out on a copy of the play."""
+    other = copy(play)
+    other.facts = play.facts.copy()
+    return other.act(command)[1] >= 0
 
 
 def test_opening_text_lists_receptacles_in_the_order_of_their_ids():
@@ -148,8 +156,7 @@ def test_what_is_not_admissible_changes_nothing(command):
     play = started()
     play.step("go to shelf 1")
     before = (play.facts.copy().sets, play.admissible_commands())
-    assert not play.is_admissible(command)
-    assert play.step(command) == "Nothing happens."
+    assert play.act(command) == ("Nothing happens.", -1)
     assert (play.facts.sets, play.admissible_commands()) == before
 
 
@@ -194,7 +201,7 @@ def test_one_command_is_admissible_exactly_when_it_is_listed(seed, language):
         listed = play.admissible_commands()
         assert listed == sorted(set(listed))
         seen.update(listed)
-        assert {command for command in seen if play.is_admissible(command)} == set(listed)
+        assert {command for command in seen if accepts(play, command)} == set(listed)
         assert play.step(rng.choice(listed)) != "Nothing happens."
 
 
@@ -280,7 +287,7 @@ def formulas(names: dict[str, str], depth: int) -> st.SearchStrategy:
     variable = st.sampled_from([(f"?v{depth}", "thing"), (f"?v{depth}", "place"), ("?a", "thing")])
     quantified = variable.flatmap(
         lambda v: st.tuples(
-            st.sampled_from([pddl.Exists, pddl.Forall]), formulas(names | {v[0]: v[1]}, depth - 1)
+            st.sampled_from([pddl.Exists, pddl.for_all]), formulas(names | {v[0]: v[1]}, depth - 1)
         ).map(lambda pair: pair[0]((v,), pair[1]))
     )
     several = st.lists(inner, max_size=3).map(tuple)
@@ -302,8 +309,7 @@ def truth(formula: pddl.Formula, facts: set, env: dict[str, str]) -> bool:
     if isinstance(formula, pddl.Or):
         return any(truth(part, facts, env) for part in formula.parts)
     ((name, kind),) = formula.variables
-    values = (truth(formula.part, facts, env | {name: n}) for n, k in KINDS.items() if k == kind)
-    return any(values) if isinstance(formula, pddl.Exists) else all(values)
+    return any(truth(formula.part, facts, env | {name: n}) for n, k in KINDS.items() if k == kind)
 
 
 ATOMS = [

@@ -21,7 +21,7 @@ from hgrpo.envs.webshop.goals import synthetic_goals
 from hgrpo.envs.webshop.records import Instruction, Item
 from hgrpo.envs.webshop.settings import HabitsSettings, WebshopSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
-from hgrpo.envs.webshop.shopper import Oracle, Reader
+from hgrpo.envs.webshop.shopper import Reader, oracle
 from hgrpo.errors import UserError
 
 TURN_CAP = 12
@@ -61,7 +61,7 @@ def open_shop(folder: Path, records: list[dict]) -> list[Task]:
     goals = [
         goal
         for item in stock
-        for goal in synthetic_goals(item, Instruction("", "Find me a mug", ("tea",), None), 0)
+        for goal in synthetic_goals(item, Instruction("Find me a mug", ("tea",), None), 0)
     ]
     write_goals(folder / GOALS, goals)
     return [
@@ -126,7 +126,7 @@ def test_odd_products_are_shopped_for(tmp_path, records, settings):
             env.reset(task)
             rng = np.random.default_rng(number)
             play = {
-                "oracle": lambda: Oracle(env.session).act(),
+                "oracle": lambda: oracle(env.session),
                 "reader": Reader(env.session, HabitsSettings(look=1), rng).act,
                 "walker": lambda rng=rng: rng.choice(env.admissible_commands() or ["search[mug]"]),
             }[player]
@@ -200,10 +200,9 @@ def test_a_value_that_reads_like_something_else(tmp_path, value, admissible, sho
 @pytest.mark.parametrize("value", ["red [2 pack]", "search", ""])
 def test_players_do_without_a_value_that_cannot_be_chosen(tmp_path, value):
     env = start(tmp_path, offering(value))
-    oracle = Oracle(env.session)
     actions = ["search[stone mug]", "click[B0MUG]", "click[Buy Now]"]
     for action in actions:
-        assert oracle.act() == action
+        assert oracle(env.session) == action
         step = env.step(action)
     # The attribute and the price, of these two and the option.
     assert step.env_reward == pytest.approx(2 / 3)
@@ -448,15 +447,15 @@ SWAPS: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: write_goals(
             folder / GOALS, [replace(GoalList(folder / GOALS).goal(0), row=4000)]
         ),
-        "product 4000 was asked for, but it holds 13; run the assets stage again",
+        "the catalogue holds 13 rows, so it has no row 4000; run the assets stage again",
     ),
     "a table into a larger catalogue": (
         lambda folder: save_rows(folder, np.arange(100, 113, dtype=np.int32)),
-        "product 100 was asked for, but it holds 13",
+        "the catalogue holds 13 rows, so it has no row 100",
     ),
     "a table of another kind": (
         lambda folder: save_rows(folder, np.zeros((13, 2))),
-        r"not a table of rows, but float64 \[13, 2\]",
+        r"not a table of rows \(rows.npy holds float64 \[13, 2\]",
     ),
 }
 
@@ -472,7 +471,7 @@ def test_a_folder_half_copied_is_named(copy, swap, message):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        (str(10**9), "goals.arrow: goal 1000000000: the shop has goals 0 to 2"),
+        (str(10**9), "goals.arrow: the file of goals holds 3 rows, so it has no row 1000000000"),
         ("9" * 5000, "9' is not the number of a goal"),
         ("\u00b2", "is not the number of a goal"),
         ("", "'' is not the number of a goal"),

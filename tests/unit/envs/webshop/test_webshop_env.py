@@ -75,7 +75,7 @@ def test_a_purchase_from_start_to_end(start):
     assert [step.env_reward for step in steps] == [0, 0, 0, 0, 1.0]
     assert [step.done for step in steps] == [False] * 4 + [True]
     assert steps[4].success
-    assert steps[4].info["reward"].option_hits == 2
+    assert env.session.bought.option_hits == 2
     assert all(step.info["admissible"] for step in steps)
     # Listed 0.25; open 0.75 of (1 + 1 + 1 + 0) / 4, then with half and all of the options; bought.
     assert [step.progress for step in steps] == pytest.approx(
@@ -243,7 +243,7 @@ def test_stepping_on_after_the_end(shop, start):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"path": "99"}, "goal 99: the shop has goals 0 to 2"),
+        ({"path": "99"}, "file of goals holds 3 rows, so it has no row 99"),
         ({"path": "one"}, "'one' is not the number of a goal"),
         ({"path": "-1"}, "'-1' is not the number of a goal"),
         ({"content_hash": "0" * 64}, "expects 000000000000"),

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from hgrpo.envs.webshop import settings as env_webshop
 from hgrpo.envs.webshop.asins import SYLLABLES, asins
-from hgrpo.envs.webshop.departments import BRANDS, DEPARTMENTS, plural
+from hgrpo.envs.webshop.departments import BRANDS, DEPARTMENTS, ProductType
 from hgrpo.envs.webshop.draws import Draws
 from hgrpo.envs.webshop.generator import (
     HUMAN_FILE,
@@ -87,7 +87,7 @@ def test_config_and_vocabulary_name_the_same_departments():
     ],
 )
 def test_plurals(noun, expected):
-    assert plural(noun) == expected
+    assert ProductType(noun, "", (1, 2), ()).plural == expected
 
 
 def test_no_two_types_share_a_noun():

@@ -18,7 +18,7 @@ from hgrpo.envs.webshop.settings import PanelsSettings
 from hgrpo.envs.webshop.shop import CATALOGUE
 from hgrpo.errors import UserError
 
-WISH = Instruction("B0MUG", "Find me mugs", ("leak proof",), None)
+WISH = Instruction("Find me mugs", ("leak proof",), None)
 
 
 def test_a_synthetic_instruction_asks_for_every_combination():
@@ -50,7 +50,7 @@ def test_without_options_the_instruction_stands_alone():
 
 
 def test_a_person_s_instruction_loses_its_full_stops():
-    mine = Instruction("B0MUG", "i want a red mug.", ("leak proof",), ("red",))
+    mine = Instruction("i want a red mug.", ("leak proof",), ("red",))
     goal = human_goal(items()[MUG], mine, seed=3, number=0)
     assert goal.text == f"i want a red mug{limit_text(goal.price_limit)}"
     assert goal.options == ("red",)

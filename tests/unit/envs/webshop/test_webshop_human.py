@@ -44,7 +44,6 @@ SESSION = [
 def test_a_session_with_every_kind_of_step(tmp_path):
     (trajectory,), counts = load(tmp_path, SESSION)
     assert trajectory == HumanTrajectory(
-        source=str(tmp_path / "s1.jsonl"),
         goal=GOAL,
         actions=(
             "search[cup]",
@@ -64,7 +63,6 @@ def test_a_session_with_every_kind_of_step(tmp_path):
             "click[xl]",
             "click[buy now]",
         ),
-        observations=None,
         reward=0.75,
     )
     assert not counts
@@ -171,7 +169,7 @@ def test_any_keywords_and_choices_come_back(tmp_path_factory, words, wanted):
     [
         (page("review", "x"), "line 2: page: one of index, .* was expected, not 'review'"),
         (page("index", "x", goal=""), "line 2: goal: instruction_text: text was expected"),
-        (index() | {"goal": "red mug"}, "line 2: goal: instruction_text: text was expected"),
+        (index() | {"goal": "red mug"}, "line 2: goal: an object was expected, not 'red mug'"),
         (page("done", "x"), "line 2: content: an object was expected, not None"),
         (page("done", "x", asin=7), "line 2: content: asin: text was expected, not 7"),
         (done("B01", reward="1"), "line 2: reward: a number from 0 was expected, not '1'"),
@@ -213,13 +211,9 @@ def imitation(**changes: object) -> dict:
 
 def test_the_imitation_file(tmp_path):
     found, counts = load(tmp_path, [imitation(), imitation(images=[])])
-    assert [trajectory.source for trajectory in found] == [
-        f"{tmp_path / 's1.jsonl'}: line 1",
-        f"{tmp_path / 's1.jsonl'}: line 2",
-    ]
+    assert len(found) == 2
     assert found[0].goal == GOAL
     assert found[0].actions == ("search[red [big] mug]", "click[b01]", "click[buy now]")
-    assert found[0].observations == tuple(STATES)
     assert found[0].reward is None
     assert not counts
 
@@ -228,7 +222,7 @@ def test_unusable_trajectories_of_the_imitation_file_are_left_out(tmp_path):
     odd = ["search[]", "finish", "click[b01", "Click[b01]"]
     rows = [imitation(actions=[action], states=STATES[:1]) for action in odd]
     found, counts = load(tmp_path, [*rows, imitation(actions=[], states=[]), imitation()])
-    assert [trajectory.source[-6:] for trajectory in found] == ["line 6"]
+    assert [trajectory.actions for trajectory in found] == [tuple(imitation()["actions"])]
     assert counts == {
         "left out: an action is neither search[...] nor click[...]": 4,
         "left out: no action": 1,
@@ -263,16 +257,9 @@ def test_a_folder_and_an_archive_are_read_in_the_order_of_names(tmp_path):
     with zipfile.ZipFile(tmp_path / "logs.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for file in folder.iterdir():
             archive.write(file, f"all_trajs/{file.name}")
-    for path, start in (
-        (folder, folder),
-        (tmp_path / "logs.zip", f"{tmp_path}/logs.zip/all_trajs"),
-    ):
+    for path in (folder, tmp_path / "logs.zip"):
         counts: Counter[str] = Counter()
         found = list(read(path, counts))
-        assert [trajectory.source for trajectory in found] == [
-            f"{start}/a.jsonl",
-            f"{start}/b.jsonl",
-        ]
         assert [len(trajectory.actions) for trajectory in found] == [1, 16]
         assert counts == {"left out: no action": 1}
 

@@ -11,7 +11,7 @@ from hgrpo.envs.webshop import assets
 from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.envs.webshop.judge import JUDGE_TEXT
 from hgrpo.envs.webshop.settings import CatalogueSettings, WebshopSettings
-from hgrpo.envs.webshop.shopper import Oracle
+from hgrpo.envs.webshop.shopper import oracle
 
 GOAL = "Find me leak proof travel mugs with color: red, and price lower than 30.00 dollars"
 # Wanted: leak proof travel mugs red. "with" and "color" belong to any instruction.
@@ -114,9 +114,9 @@ def test_every_option_that_the_oracle_chooses_is_seen(tmp_path, observation):
     chosen = 0
     for task in tasks:
         seen = env.reset(task)
-        oracle, turns, step = Oracle(env.session), [], None
+        turns, step = [], None
         while step is None or not step.done:
-            page, action = (step.observation if step else seen).text, oracle.act()
+            page, action = (step.observation if step else seen).text, oracle(env.session)
             step = env.step(action)
             turns.append((page, action))
         scores = judged(seen.goal, turns, completed=True)

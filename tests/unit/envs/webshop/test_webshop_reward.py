@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.envs.webshop.colours import COLOURS, normalise, normalise_pair
+from hgrpo.envs.webshop.colours import COLOURS, normalise
 from hgrpo.envs.webshop.records import NO_LIMIT, Goal, Item, Product
 from hgrpo.envs.webshop.reward import (
     attribute_hits,
@@ -150,9 +150,9 @@ def test_colours():
     assert normalise("navy blue") == "blue"
     assert normalise("plain") == "plain"
     assert normalise("tanned") == "tan"
-    assert normalise_pair(("color", "blue")) == "blue"
-    assert normalise_pair(("color", "navy blue")) == "('color', 'navy blue')"
-    assert normalise_pair(("gold", "small")) == "gold"
+    assert normalise(("color", "blue")) == "blue"
+    assert normalise(("color", "navy blue")) == "('color', 'navy blue')"
+    assert normalise(("gold", "small")) == "gold"
     assert list(COLOURS) == sorted(COLOURS)
     assert len(set(COLOURS)) == len(COLOURS)
 

@@ -1,20 +1,23 @@
 """Assets and demonstrations of a generated shop, through the commands; and the shoppers."""
 
+import io
 import json
 import re
-import subprocess
-import sys
+from contextlib import redirect_stdout
+from functools import partial
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from stage_settings import run_stage
 from webshop_fixtures import GOAL_LIST, write_shop
 
 from hgrpo.archive import unpacked
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.envs.webshop.settings import HabitsSettings
-from hgrpo.envs.webshop.shopper import Oracle, Reader
+from hgrpo.envs.webshop.shopper import Reader, oracle
+from hgrpo.errors import UserError
 
 CONFIG = {
     "name": "webshop",
@@ -24,21 +27,22 @@ CONFIG = {
 }
 
 
-def command(name, config, *options):
-    words = [sys.executable, "-m", f"hgrpo.cli.{name}", "--config", json.dumps(config), "--seed"]
-    return subprocess.run([*words, "5", *options], capture_output=True, text=True)
+def command(name, config, **options) -> str:
+    """Run a stage in this process; what it printed."""
+    words = [word for key, value in options.items() for word in (f"--{key}", value)]
+    said = io.StringIO()
+    with redirect_stdout(said):
+        run_stage(name, "--config", json.dumps(config), "--seed", 5, *words)
+    return said.getvalue()
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A folder of assets and one of demonstrations."""
     folder = tmp_path_factory.mktemp("shop")
-    done = command("assets", CONFIG, "--out", str(folder / "assets"))
-    assert done.returncode == 0, done.stderr
-    assets = ("--assets", str(folder / "assets"))
-    done = command("expert", CONFIG, *assets, "--out", str(folder / "expert"))
-    assert done.returncode == 0, done.stderr
-    return folder, done.stdout
+    command("assets", CONFIG, out=folder / "assets")
+    said = command("expert", CONFIG, assets=folder / "assets", out=folder / "expert")
+    return folder, said
 
 
 def test_panels_hold_what_was_asked_for(made):
@@ -56,7 +60,7 @@ def test_panels_hold_what_was_asked_for(made):
 
 def test_the_same_seed_gives_the_same_shop(made, tmp_path):
     folder, _ = made
-    assert command("assets", CONFIG, "--out", str(tmp_path / "again")).returncode == 0
+    command("assets", CONFIG, out=tmp_path / "again")
     for name in ("panels.json", "tasks.tar"):
         again = (tmp_path / "again" / name).read_bytes()
         assert again == (folder / "assets" / name).read_bytes()
@@ -102,9 +106,7 @@ def test_demonstrations_written_as_people_s_come_back_the_same(made, tmp_path):
             states = [first] + [""] * (len(actions) - 1)
             handle.write(json.dumps({"states": states, "actions": actions}) + "\n")
     config = CONFIG | {"expert": {"recorded": str(log)}}
-    assets = ("--assets", str(folder / "assets"))
-    done = command("expert", config, *assets, "--out", str(tmp_path / "expert"))
-    assert done.returncode == 0, done.stderr
+    command("expert", config, assets=folder / "assets", out=tmp_path / "expert")
     again = pq.read_table(tmp_path / "expert/trajectories.parquet").to_pylist()
     kept = {row["goal"] for row in again}
     assert again == [row | {"source": "human"} for row in rows if row["goal"] in kept]
@@ -117,10 +119,8 @@ def test_demonstrations_written_as_people_s_come_back_the_same(made, tmp_path):
 def test_trajectories_that_pay_little_are_left_out(made, tmp_path):
     folder, _ = made
     config = CONFIG | {"expert": {"trajectories": 60, "least_reward": 0.9}}
-    done = command(
-        "expert", config, "--assets", str(folder / "assets"), "--out", str(tmp_path / "expert")
-    )
-    assert "(reward below expert.least_reward)" in done.stdout
+    said = command("expert", config, assets=folder / "assets", out=tmp_path / "expert")
+    assert "(reward below expert.least_reward)" in said
     rows = pq.read_table(tmp_path / "expert/trajectories.parquet").to_pylist()
     assert rows
     assert min(row["score"] for row in rows) >= 0.9
@@ -157,9 +157,10 @@ def test_trajectories_that_pay_little_are_left_out(made, tmp_path):
     ],
 )
 def test_bad_settings_are_one_line(tmp_path, change, message):
-    done = command("assets", CONFIG | change, "--out", str(tmp_path / "assets"))
-    assert done.returncode == 2
-    assert message in done.stderr.splitlines()[-1]
+    with pytest.raises(UserError) as caught:
+        command("assets", CONFIG | change, out=tmp_path / "assets")
+    assert message in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
     assert not (tmp_path / "assets").exists()
 
 
@@ -169,10 +170,10 @@ def shop(tmp_path_factory):
     return folder, write_shop(folder)
 
 
-def play(env, player, cap=20):
+def play(env, act, cap=20):
     actions = []
     while len(actions) < cap:
-        actions.append(player.act())
+        actions.append(act())
         step = env.step(actions[-1])
         if step.done:
             return actions, step.env_reward
@@ -183,7 +184,7 @@ def test_the_oracle_buys_what_was_asked_for(shop):
     folder, tasks = shop
     env = WebshopEnv(folder)
     env.reset(tasks[0])
-    assert play(env, Oracle(env.session)) == (
+    assert play(env, partial(oracle, env.session)) == (
         [
             "search[steel travel mug]",
             "click[B0MUG]",
@@ -194,7 +195,7 @@ def test_the_oracle_buys_what_was_asked_for(shop):
         1.0,
     )
     env.reset(tasks[2])
-    assert play(env, Oracle(env.session))[0][2:] == ["click[blue]", "click[Buy Now]"]
+    assert play(env, partial(oracle, env.session))[0][2:] == ["click[blue]", "click[Buy Now]"]
 
 
 def reader(shop, number, **habits):
@@ -203,7 +204,7 @@ def reader(shop, number, **habits):
     env.reset(tasks[number])
     sure = {"forget_word": 0, "random_pick": 0, "skip_option": 0, "look": 0}
     knobs = HabitsSettings(**(sure | habits))
-    return play(env, Reader(env.session, knobs, np.random.default_rng(0)))
+    return play(env, Reader(env.session, knobs, np.random.default_rng(0)).act)
 
 
 def test_a_careful_reader_finds_the_mug(shop):

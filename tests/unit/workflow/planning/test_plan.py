@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hgrpo.cli.plan import judge_lines, main, report, settings_of
+from hgrpo.cli.plan import main, report, service_call_lines, settings_of
 from hgrpo.errors import UserError
 from hgrpo.study.resources import StageResources
 from hgrpo.study.study import load_study
 from hgrpo.workflow.planning.accuracy import save_plan
 from hgrpo.workflow.planning.forecast import Forecast, forecasts
 from hgrpo.workflow.planning.jobs import Job, read_jobs, snakemake_summary, telling_line
-from hgrpo.workflow.planning.past import Past, Player
+from hgrpo.workflow.planning.past_jobs import PastJobs, Player, benchmark_of
 from hgrpo.workflow.planning.profile import Prices, Profile
 from hgrpo.workflow.planning.tables import lost_lines
 
@@ -44,12 +44,13 @@ def test_a_job_is_counted_once_whatever_it_writes():
     ]
 
 
-def test_the_report_is_one_job_though_its_tables_have_a_folder():
+@pytest.mark.parametrize("root", ["results/s", "s3://bucket/hgrpo/results/s"])
+def test_the_report_is_one_job_though_its_tables_have_a_folder(root):
     rows = [
-        f"results/s/report/{name}\td\treport\tl\tok\tno update"
+        f"{root}/report/{name}\td\treport\tl\tok\tno update"
         for name in ("report.html", "tables/methods.csv")
     ]
-    assert read_jobs("\n".join(rows)) == [Job("report", "results/s/report", False)]
+    assert read_jobs("\n".join(rows)) == [Job("report", f"{root}/report", False)]
 
 
 def test_a_finished_job_that_lost_a_file_is_told_apart():
@@ -71,13 +72,18 @@ def test_a_finished_job_that_lost_a_file_is_told_apart():
 def test_a_job_knows_its_arm_and_its_benchmark_file():
     jobs = read_jobs(SUMMARY)
     assert [job.arm for job in jobs] == ["shared", "shared", "A", "A"]
-    assert [job.name for job in jobs] == ["config", "sft", "A.seed_1.round_1", "A.seed_1.round_2"]
-    # As it stands in a bucket.
+    assert [job.name for job in jobs] == [
+        "study_config",
+        "sft",
+        "A.seed_1.round_1",
+        "A.seed_1.round_2",
+    ]
+    # A job in a bucket.
     far = Job("evaluate", "s3://bucket/hgrpo/results/s/eval/B/seed_2/round_3", True)
     assert (far.arm, far.seed, far.name) == ("B", "seed_2", "B.seed_2.round_3")
 
 
-# As Snakemake's storage plugins end where a bucket's credentials are missing.
+# Output of Snakemake's storage plugins if a bucket's credentials are missing.
 GROUP = """\
 Traceback (most recent call last):
   File "snakemake_storage_plugin_s3/__init__.py", line 7, in g
@@ -166,19 +172,19 @@ def planned(configs):
     jobs.append(Job("evaluate", "results/mine/eval/SFTOnly/seed_11/round_0", True))
 
     def lines(profile: Profile) -> list[str]:
-        past = Past(configs / "results", "mine", Player("tiny", "torch"))
+        past = PastJobs(configs / "results", "mine", Player("tiny", "torch"))
         return report(study, _expected(jobs, past, study, profile), profile, {})
 
     return lines
 
 
 def remember(configs, stage, name, seconds, folder, size, study="mine"):
-    """A past job: its benchmark file, and one file of its output."""
+    """A past job: the file with its seconds, and one file of its output."""
     home = configs / "results" / study
-    benchmark = home / "benchmarks" / stage / f"{name}.jsonl"
+    benchmark = benchmark_of(home, stage, name)
     benchmark.parent.mkdir(parents=True, exist_ok=True)
     benchmark.write_text(json.dumps({"s": seconds}) + "\n")
-    (home / folder).mkdir(parents=True)
+    (home / folder).mkdir(parents=True, exist_ok=True)
     (home / folder / "file").write_bytes(bytes(size))
 
 
@@ -210,10 +216,12 @@ def test_hours_money_and_disk_of_the_jobs_to_run(configs, planned):
     assert cells(lines, "SFTOnly") == ["1", "0", "1", "?", "?", "?", "?"]
     assert cells(lines, "all") == ["6", "2", "4", "9.00", "4.50", "9.90", "6.0", "GB+"]
     # The chain of Progressive's two rounds; 100 jobs at a time would do the rest beside it.
-    assert "4 jobs to run, at least 3.0 hours with 100 at a time, waiting in queues left out; " in (
+    assert "4 jobs to run, at least 3.0 hours with 100 at a time, without waiting in queues; " in (
         "\n".join(lines)
     )
-    assert any(line.endswith("not counting evaluate, of which nothing is known") for line in lines)
+    assert any(
+        line.endswith("not counting evaluate, for which there is no estimate") for line in lines
+    )
     assert "the disk: 60.00 dollars a month, not in the column above" in lines
 
 
@@ -274,7 +282,7 @@ def test_on_a_fresh_clone_no_number_is_made_up(planned):
     lines = planned(CLUSTER)
     assert cells(lines, "flatGRPO") == ["2", "1", "1", "?", "?", "?", "?"]
     assert "4 jobs to run" in lines
-    assert any(line.startswith("no job has ended here yet") for line in lines)
+    assert any(line.startswith("no estimates: ") for line in lines)
     assert any("make bakeoff STUDY=smoke" in line for line in lines)
 
 
@@ -310,20 +318,22 @@ PAID = {"model": "gpt-4o-mini", "base_url": "https://api.openai.com/v1"}
 
 
 def test_calls_of_a_judge_are_counted_for_the_rounds_to_run(judged):
-    (line,) = judge_lines(judged(**PAID), JOBS, {})
+    (line,) = service_call_lines(judged(**PAID), JOBS, {})
     # 3 rounds of 6 steps of 32 tasks, 8 rollouts each.
     assert line.startswith("Judge: up to 4,608 calls to gpt-4o-mini at https://api.openai.com/v1")
     assert "max_calls 50000, max_dollars 5" in line
     assert line.endswith("OPENAI_API_KEY is not set")
-    (known,) = judge_lines(judged(**PAID), JOBS, {"OPENAI_API_KEY": "k"})
+    (known,) = service_call_lines(judged(**PAID), JOBS, {"OPENAI_API_KEY": "k"})
     assert "OPENAI_API_KEY" not in known
-    (group,) = judge_lines(judged(**PAID, variant="group"), JOBS, {})
+    (group,) = service_call_lines(judged(**PAID, variant="group"), JOBS, {})
     assert "up to 576 calls" in group
 
 
 def test_the_offline_rubric_and_cached_rounds_call_nobody(judged):
-    assert judge_lines(judged(), JOBS, {}) == []
-    assert judge_lines(judged(**PAID), [replace(job, to_run=False) for job in JOBS], {}) == []
+    assert service_call_lines(judged(), JOBS, {}) == []
+    assert (
+        service_call_lines(judged(**PAID), [replace(job, to_run=False) for job in JOBS], {}) == []
+    )
 
 
 def test_a_plan_of_other_rounds_is_not_compared(configs, tmp_path, monkeypatch, capsys):
@@ -336,15 +346,15 @@ def test_a_plan_of_other_rounds_is_not_compared(configs, tmp_path, monkeypatch, 
     save_plan(home, expected, {"study": settings_of(load_study(path))})
     remember(tmp_path, "sft", "sft", 100, "sft", 50)
     later = (home / "plan.json").stat().st_mtime + 1
-    os.utime(home / "benchmarks/sft/sft.jsonl", (later, later))
+    os.utime(benchmark_of(home, "sft", "sft"), (later, later))
 
     def checked(*settings: str) -> str:
         monkeypatch.setattr("sys.argv", ["plan", "--check", "study=mine", *settings])
         main()
         return capsys.readouterr().out
 
-    assert "1 of the 1 jobs that it named have run" in checked()
-    assert "1 of the 1 jobs that it named have run" in checked("rounds=2", "seeds=11")
+    assert "1 of its 1 jobs have run" in checked()
+    assert "1 of its 1 jobs have run" in checked("rounds=2", "seeds=11")
     assert checked("rounds=3", "seeds=11,23") == (
-        "plan:    not compared, since the last one was made for other settings (seeds, rounds)\n"
+        "plan:    not compared: the last plan was made for other settings (seeds, rounds)\n"
     )

@@ -10,7 +10,7 @@ from hgrpo.study.resources import StageResources
 from hgrpo.workflow.planning.accuracy import check_lines, check_plan, save_plan
 from hgrpo.workflow.planning.forecast import Forecast
 from hgrpo.workflow.planning.jobs import Job
-from hgrpo.workflow.planning.past import Estimate
+from hgrpo.workflow.planning.past_jobs import Estimate
 
 
 def forecast(stage, folder, seconds, to_run=True):
@@ -57,7 +57,7 @@ def test_jobs_that_have_run_since_are_compared_and_no_others(tmp_path, ran):
     ran("figures", "figures", 3)
     # 50 + 50 + 20 planned, 40 + 45 + 25 taken.
     assert check_lines(check_plan(tmp_path, SETTINGS)) == [
-        "plan:    planned 120 s, took 110 s (-8 %); 4 of the 5 jobs that it named have run, "
+        "plan:    planned 120 s, took 110 s (-8 %); 4 of its 5 jobs have run, "
         "1 without an estimate",
         "         rl_round          2 jobs: planned 100.0 s, took 85.0 s (-15 %)",
         "         evaluate          1 jobs: planned 20.0 s, took 25.0 s (+25 %)",
@@ -69,7 +69,7 @@ def test_a_plan_that_knew_nothing_is_not_compared(tmp_path, ran):
     save_plan(tmp_path, PLANNED[-1:], ASKED)
     ran("figures", "figures", 3)
     assert check_lines(check_plan(tmp_path, SETTINGS)) == [
-        "plan:    1 of the 1 jobs that it named have run, none of them with an estimate"
+        "plan:    1 of its 1 jobs have run, none of them with an estimate"
     ]
 
 
@@ -79,7 +79,7 @@ def test_a_plan_for_other_settings_is_not_compared(tmp_path, ran):
     assert check_lines(check_plan(tmp_path, SETTINGS)) == []
     ran("rl_round", "A.seed_1.round_1", 40)
     assert check_lines(check_plan(tmp_path, SETTINGS)) == [
-        "plan:    not compared, since the last one was made for other settings (rounds)"
+        "plan:    not compared: the last plan was made for other settings (rounds)"
     ]
 
 

@@ -1,4 +1,4 @@
-"""What past jobs took and wrote: from Snakemake's benchmark files and the results themselves."""
+"""Seconds and bytes of past jobs, from Snakemake's benchmark files and the results."""
 
 import functools
 import json
@@ -16,10 +16,11 @@ from hgrpo.stages.order import STAGES, belongs_to_an_arm, load, runs_a_model
 from hgrpo.stages.timing import TIMING
 from hgrpo.workflow.planning.jobs import SHARED
 
-# Where an estimate comes from: the same arm of this study, other arms of it, other studies.
+# Sources of an estimate: the same arm of this study, its other arms, other studies.
 OWN, OTHER_ARMS, OTHER_STUDIES = range(3)
 
-_WEIGHED = 20  # folders of a stage and arm that are weighed; more would say the same
+# Folders of a stage and arm whose bytes are counted; more would not change the mean much.
+_WEIGHED = 20
 
 _ByArm = Mapping[str, list[float]]
 _Measure = Callable[[Path, str], _ByArm]
@@ -27,11 +28,11 @@ _Measure = Callable[[Path, str], _ByArm]
 
 @dataclass(frozen=True)
 class Player:
-    """What plays and learns in a study.
+    """The model that plays in a study, and how it is run.
 
     Attributes:
-        model: its name.
-        engine: kind of the one that it plays with.
+        model: name of the model.
+        engine: kind of the rollout engine.
     """
 
     model: str
@@ -51,17 +52,17 @@ class Estimate:
     source: int = OWN
 
 
-class Past:
-    """Means over the past jobs of a stage and arm, of the nearest jobs that there are.
+class PastJobs:
+    """Means over past jobs of a stage and arm, from the most similar jobs that exist.
 
-    Those are of the same arm of the study, else of its other arms, else of that arm in other
-    studies, else of any arm there. Of stages that run a model,
-    other studies count only with the same player.
+    In order of preference: the same arm of this study, its other arms, the same arm in other
+    studies, any arm there. For stages that run a model, another study counts only if it has the
+    same player.
 
     Args:
         results: folder of all studies.
-        study: name of the one in hand.
-        player: of that one.
+        study: name of this study.
+        player: this study's player.
     """
 
     def __init__(self, results: Path, study: str, player: Player):
@@ -71,11 +72,11 @@ class Past:
         self._others = functools.cache(self._read_others)
 
     def seconds(self, stage: str, arm: str) -> Estimate | None:
-        """Seconds of a job; None where no past job of the stage counts."""
+        """Seconds of a job; None if no past job of the stage counts."""
         return self._nearest(seconds_of_jobs, stage, arm)
 
     def bytes(self, stage: str, arm: str) -> Estimate | None:
-        """Bytes that a job leaves; None where no past job of the stage counts."""
+        """Bytes that a job writes; None if no past job of the stage counts."""
         return self._nearest(bytes_of_jobs, stage, arm)
 
     def _nearest(self, measure: _Measure, stage: str, arm: str) -> Estimate | None:
@@ -86,7 +87,7 @@ class Past:
         return _mean(others, arm, OTHER_STUDIES, OTHER_STUDIES) if others else None
 
     def _read_others(self, measure: _Measure, stage: str) -> _ByArm:
-        """arm -> values, of all studies together that count beside the one in hand."""
+        """arm -> values from all other studies that count."""
         found = defaultdict(list)
         for path in sorted(self._results.iterdir()) if self._results.is_dir() else ():
             if path.is_dir() and path.name != self._study and self._counts(path, stage):
@@ -99,7 +100,7 @@ class Past:
 
 
 def player_of(folder: Path) -> Player | None:
-    """The player of a study that has run, from its folder; None where that does not say."""
+    """The player of a study that has run, from its folder; None if the folder does not say."""
     try:
         config = read_yaml(folder / "config.yaml")
         return Player(config["model"]["name"], config["engine"]["kind"])
@@ -108,7 +109,7 @@ def player_of(folder: Path) -> Player | None:
 
 
 def _mean(by_arm: _ByArm, arm: str, same: int, otherwise: int) -> Estimate:
-    """Mean of an arm's values, from the source `same`; else of all there are, `otherwise`."""
+    """Mean of an arm's values (source `same`), or of all arms' values (source `otherwise`)."""
     if by_arm.get(arm):
         return Estimate(statistics.fmean(by_arm[arm]), same)
     every = [value for values in by_arm.values() for value in values]
@@ -127,7 +128,7 @@ def seconds_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:
 
 
 def benchmark_of(folder: Path, stage: str, name: str) -> Path:
-    """The file with the seconds of a job: Snakemake's benchmark, or the stage's own."""
+    """The file with a job's seconds: Snakemake's benchmark, or the stage's own file."""
     if TIMING in load(stage).OUTPUTS.values():
         return folder / load(stage).FOLDER / TIMING
     return folder / "benchmarks" / stage / f"{name}.jsonl"
@@ -140,9 +141,9 @@ def _benchmarks(folder: Path, stage: str) -> list[Path]:
 
 
 def benchmark_seconds(path: Path) -> float | None:
-    """Seconds of a job from its benchmark file; None if the file is missing or was cut off.
+    """Seconds of a job from its benchmark file; None if the file is missing or cut off.
 
-    Snakemake keeps the last attempt's seconds of a job that took several.
+    For a retried job, Snakemake keeps the seconds of the last attempt.
     """
     try:
         return float(json.loads(path.read_bytes().splitlines()[-1])["s"])
@@ -151,7 +152,7 @@ def benchmark_seconds(path: Path) -> float | None:
 
 
 def bytes_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:
-    """arm -> bytes of each of some finished jobs of a stage, in a study's folder."""
+    """arm -> bytes of finished jobs of a stage (a sample of them), in a study's folder."""
     written = [[str(path) for path in sorted(folder.glob(part))] for part in _written(stage)]
     if not belongs_to_an_arm(stage):
         parts = [path for paths in written for path in paths]
@@ -163,7 +164,7 @@ def bytes_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:
 
 
 def _written(stage: str) -> list[str]:
-    """Patterns of what a stage's jobs write: its folder, or its files where stages share one."""
+    """Glob patterns of a stage's results: its folder, or its files if other stages share it."""
     module = load(stage)
     if belongs_to_an_arm(stage):
         return [re.sub(r"\{\w+\}", "*", module.FOLDER)]
@@ -178,7 +179,7 @@ def _some(paths: list[str]) -> list[str]:
 
 
 def _weigh(path: str) -> int:
-    """Bytes of a file, or of all files below a folder; a link weighs what itself does."""
+    """Bytes of a file, or of all files below a folder; links are not followed."""
     if os.path.islink(path) or not os.path.isdir(path):
         return os.lstat(path).st_size
     with os.scandir(path) as entries:

@@ -1,0 +1,43 @@
+"""How a command ends: errors of one line, exit codes, signals."""
+
+import errno
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from hgrpo.errors import UserError
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+
+def run(main: Callable[[], None]) -> None:
+    """Call `main`; turn a UserError or Ctrl-C into one line on stderr and a non-zero exit."""
+    # SIGTERM too: a shell starts background jobs with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A stage makes millions of small objects and few reference cycles. At the default threshold,
+    # garbage collection takes a tenth of its time.
+    gc.set_threshold(100_000, 50, 1000)
+    try:
+        main()
+        # Without this, the last collection at exit takes seconds.
+        gc.freeze()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(USER_ERROR)
+    except KeyboardInterrupt:
+        print(
+            "interrupted: no output was written; run the same command again",
+            file=sys.stderr,
+        )
+        sys.exit(INTERRUPTED)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        full = not where and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        # The system does not say which disk is full.
+        which = f" (of the output or of {os.environ.get('TMPDIR', '/tmp')})" if full else ""
+        print(f"error: {where}{error.strerror or error}{which}", file=sys.stderr)
+        sys.exit(USER_ERROR)

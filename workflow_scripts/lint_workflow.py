@@ -1,0 +1,57 @@
+"""Run `snakemake --lint` and fail on every finding that is not a named exception.
+
+Example:
+  python workflow_scripts/lint_workflow.py
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+
+from hgrpo.command import run
+from hgrpo.errors import UserError
+
+# Title of a finding -> why we do not follow it.
+EXCEPTIONS = {
+    "Specify a conda environment or container for each rule.": (
+        "all rules share the environment that runs snakemake; pyproject.toml and constraints.txt "
+        "define it, and on a cluster the profile names one container image"
+    ),
+}
+
+
+def main() -> None:
+    """Print the findings that need work, and count the exceptions."""
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--lint"], capture_output=True, text=True, check=False
+    )
+    found = findings(done.stdout + done.stderr)
+    if bool(done.returncode) != bool(found):
+        raise UserError(f"snakemake --lint failed:\n{done.stderr.strip()}")
+    for title, reason in EXCEPTIONS.items():
+        print(f"{len(found.pop(title, []))} times, not followed: {title} Reason: {reason}")
+    if found:
+        raise UserError("\n".join(["snakemake --lint:", *_lines(found)]))
+
+
+def findings(printed: str) -> dict[str, list[str]]:
+    """Title of a finding -> its rules and files, from the output of `snakemake --lint`."""
+    found: dict[str, list[str]] = {}
+    place = ""
+    for line in printed.splitlines():
+        if heading := re.fullmatch(r"Lints for (.*):", line):
+            place = heading.group(1)
+        elif title := re.fullmatch(r" {4}\* (.*):", line):
+            found.setdefault(title.group(1), []).append(place)
+    return found
+
+
+def _lines(found: dict[str, list[str]]) -> Iterable[str]:
+    for title, places in found.items():
+        yield f"  {title}"
+        yield from (f"    {place}" for place in places)
+
+
+if __name__ == "__main__":
+    run(main)
