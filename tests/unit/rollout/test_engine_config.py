@@ -6,6 +6,7 @@ import pytest
 from pydantic import TypeAdapter
 from stage_settings import stage_settings
 from tiny_policy import make_policy
+from transformers import MistralConfig
 
 import hgrpo.rollout
 from hgrpo.config.read import validate
@@ -44,6 +45,16 @@ def test_stages_that_play_are_told_the_engine(project, stage):
 def test_the_base_stage_is_told_who_plays_or_whose_text_is_read(project, study, told):
     loaded = load_study(project / f"configs/studies/{study}.yaml")
     assert stage_settings(loaded, "base") == {"model": loaded.model.model_dump(mode="json")} | told
+
+
+def test_what_the_torch_engine_cannot_play_another_engine_may():
+    with pytest.raises(UserError) as caught:
+        kinds.load("torch").check_playable(MistralConfig())
+    assert str(caught.value) == (
+        "model_type: 'mistral': the torch engine runs qwen2, llama; `engine: {kind: vllm}` in the "
+        "study may play it"
+    )
+    kinds.load("vllm").check_playable(MistralConfig())
 
 
 def test_settings_are_those_of_the_engine():
