@@ -94,7 +94,6 @@ def _unpacked(archive: Path, folder: Path, beside: tuple[str, ...]) -> Path:
 
 def _extract(archive: Path, folder: Path) -> None:
     try:
-        _check_end(archive)
         with tarfile.open(archive, "r:") as opened:
             opened.extractall(folder, filter="data")
             # The library takes a damaged or cut header for the end, which is two empty blocks.
@@ -103,12 +102,3 @@ def _extract(archive: Path, folder: Path) -> None:
                 raise tarfile.ReadError("it is cut off, or one of its headers is damaged")
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise UserError(f"{archive}: damaged archive ({error}); delete it and run again") from None
-
-
-def _check_end(archive: Path) -> None:
-    """ReadError unless two blocks of zeros end the archive: tarfile does not miss them."""
-    blocks = 2 * tarfile.BLOCKSIZE
-    with archive.open("rb") as opened:
-        opened.seek(max(0, archive.stat().st_size - blocks))
-        if opened.read() != bytes(blocks):
-            raise tarfile.ReadError("its end is missing")
