@@ -4,7 +4,7 @@ The environment checks each task before it lets it in, and fetches data files fi
 settings say so.
 
 Example:
-  python -m hgrpo.cli.assets --config configs/envs/alfworld-laptop.yaml --seed 0 \\
+  python -m hgrpo.cli.assets --config results/bakeoff/config.yaml --seed 0 \\
       --out results/bakeoff/assets
 """
 

@@ -1,7 +1,7 @@
 """Collect demonstrations on the training panel: a scripted expert's, or people's played again.
 
 Example:
-  python -m hgrpo.cli.expert --config configs/envs/alfworld-laptop.yaml --seed 0 \\
+  python -m hgrpo.cli.expert --config results/bakeoff/config.yaml --seed 0 \\
       --assets results/bakeoff/assets --out results/bakeoff/expert
 """
 
