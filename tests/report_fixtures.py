@@ -95,7 +95,8 @@ def build_report(
         ],
     }
     for stage in stages:
-        run_stage(stage, "--config", json.dumps(study.config), *arguments[stage])
+        config = {"methods": study.config["methods"]} if stage == "merge" else study.config
+        run_stage(stage, "--config", json.dumps(config), *arguments[stage])
     return report / "report.html"
 
 

@@ -24,8 +24,6 @@ from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.agreement_settings import AgreementConfig
 from hgrpo.learning.settings import PLAY
-from hgrpo.policy.settings import ModelConfig
-from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.files import (
     BASE,
     PANELS,
@@ -37,7 +35,7 @@ from hgrpo.stages.files import (
 )
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder, place
-from hgrpo.stages.sections import Env
+from hgrpo.stages.playing import Playing, playing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,12 +73,9 @@ class Arm(Strict):
     credit: CreditConfig
 
 
-class Settings(Strict):
+class Settings(Playing):
     """The arms whose credit is compared, and how the rollouts were played."""
 
-    env: Env
-    model: ModelConfig
-    engine: EngineConfig = EngineConfig()
     play: dict[str, Any]
     agreement: AgreementConfig
     reference: str
@@ -107,9 +102,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     """The reference's rollouts, and the credit of every trained arm in the study's order."""
     reference = study.config.reference
     return {
-        "env": study.env.model_dump(mode="json", exclude={"expert"}),
-        "model": study.model.model_dump(mode="json"),
-        "engine": study.config.engine.model_dump(mode="json"),
+        **playing(study),
         "play": study.training[reference].model_dump(mode="json", include=PLAY),
         "agreement": study.config.agreement.model_dump(mode="json"),
         "reference": reference,

@@ -13,18 +13,15 @@ from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.read import did_you_mean
-from hgrpo.config.strict import Strict
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import check_sizes, read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
-from hgrpo.policy.settings import ModelConfig
 from hgrpo.provenance import provenance
-from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
-from hgrpo.stages.sections import Env
+from hgrpo.stages.playing import Playing, playing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,12 +42,9 @@ ENV_USES = ("factory",)
 ENGINE_USES = ("make", "plays_saved_weights")
 
 
-class Settings(Strict):
+class Settings(Playing):
     """What plays which panels, and whether the arm was trained."""
 
-    env: Env
-    model: ModelConfig
-    engine: EngineConfig = EngineConfig()
     evaluation: EvaluationConfig
     train: bool
 
@@ -70,9 +64,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     train = study.methods[method].train
     unread = STATISTICS | ({"sft_temperatures"} if train else set())
     return {
-        "env": study.env.model_dump(mode="json", exclude={"expert"}),
-        "model": study.model.model_dump(mode="json"),
-        "engine": study.config.engine.model_dump(mode="json"),
+        **playing(study),
         "evaluation": study.config.evaluation.model_dump(mode="json", exclude=unread),
         "train": train,
     }

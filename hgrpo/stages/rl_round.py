@@ -12,13 +12,10 @@ from tqdm import tqdm
 from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder
 from hgrpo.base_model.folder import open_base
-from hgrpo.config.strict import Strict
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
-from hgrpo.policy.settings import ModelConfig
 from hgrpo.provenance import provenance
-from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.files import (
     BASE,
     PANELS,
@@ -30,7 +27,7 @@ from hgrpo.stages.files import (
 )
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder, number, place
-from hgrpo.stages.sections import Env
+from hgrpo.stages.playing import Playing, playing
 
 if TYPE_CHECKING:
     from hgrpo.learning.checkpoints import Checkpoints
@@ -54,12 +51,9 @@ ENGINE_USES = ("make",)
 LOADS_CREDIT = True
 
 
-class Settings(Strict):
+class Settings(Playing):
     """What plays, what credits, and how the policy learns."""
 
-    env: Env
-    model: ModelConfig
-    engine: EngineConfig = EngineConfig()
     training: TrainingConfig
     method: MethodConfig
 
@@ -82,9 +76,7 @@ class Paths:
 def from_study(study: "Study", method: str | None = None) -> dict:
     """The method with its training; its label changes no number."""
     return {
-        "env": study.env.model_dump(mode="json", exclude={"expert"}),
-        "model": study.model.model_dump(mode="json"),
-        "engine": study.config.engine.model_dump(mode="json"),
+        **playing(study),
         "training": study.training[method].model_dump(mode="json"),
         "method": study.methods[method].model_dump(mode="json", exclude={"label", "training"}),
     }

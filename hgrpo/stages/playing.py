@@ -1,0 +1,28 @@
+"""Settings of the stages in which a policy plays."""
+
+from typing import TYPE_CHECKING
+
+from hgrpo.config.strict import Strict
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.rollout.settings import EngineConfig
+from hgrpo.stages.sections import Env
+
+if TYPE_CHECKING:
+    from hgrpo.study.study import Study
+
+
+class Playing(Strict):
+    """Where a policy plays, and with which model and engine."""
+
+    env: Env
+    model: ModelConfig
+    engine: EngineConfig = EngineConfig()
+
+
+def playing(study: "Study") -> dict:
+    """A study's part for `Playing`; without the environment's expert."""
+    return {
+        "env": study.env.model_dump(mode="json", exclude={"expert"}),
+        "model": study.model.model_dump(mode="json"),
+        "engine": study.config.engine.model_dump(mode="json"),
+    }
