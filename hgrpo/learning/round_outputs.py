@@ -22,7 +22,7 @@ def write_round(played: Round, config: Mapping, elapsed_s: float, folder: Path) 
         played: a round whose steps are finished.
         config: the stage's settings, for the log.
         elapsed_s: seconds the round took in this process.
-        folder: to fill.
+        folder: the folder to fill.
     """
     learner, rows = played.learner, played.rows
     learner.policy.save_adapter(folder / "adapter")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SavedPolicy:
-    """A fully tuned policy for playing only: its weights are read, no model is built."""
+    """A fully tuned policy for playing only: its weights are read, but no model is built."""
 
     architecture: "PretrainedConfig"
     conversation: "Conversation | ChatConversation"
@@ -84,7 +84,7 @@ def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTr
         check_policy(config, base, folder)
         finite_weights(folder, lora=False)
         return load_model(folder, config)
-    # The base stage has read every value of the base. Doing so each round would be gigabytes.
+    # The base stage has checked every value of the base; a round need not read gigabytes again.
     check_adapter(base, lora=False)
     if adapter is not None:
         check_policy(config, base, adapter)

@@ -101,7 +101,7 @@ def running_cluster(root: Path, evicted: Callable[[str], bool]) -> Iterator[tupl
     """The cluster, and the file that KUBECONFIG is to name.
 
     Args:
-        evicted: of a pod's command, whether the pod fails without having been run.
+        evicted: takes a pod's command; says whether the pod fails without having been run.
     """
     cluster = Cluster(root, evicted)
 

@@ -8,7 +8,7 @@ from hgrpo.envs.alfworld.goals import KINDS, Goal
 from hgrpo.envs.alfworld.house import House
 from hgrpo.envs.alfworld.vocabulary import ABILITIES, OBJECTS, PUT, RECEPTACLES, TOOLS
 
-# Our texts and those of the older language: before alfworld 0.4, and in the published games.
+# Our texts, and those of the older language (alfworld before 0.4, and the published games).
 _PUT_TEXT = (
     ("You arrive at {r.name}.", "You arrive at {lend.name}."),
     ('"move {o} to {r}"', '"put {o} in/on {r}"'),
