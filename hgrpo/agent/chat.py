@@ -32,7 +32,8 @@ class ChatConversation:
 
     Raises:
         UserError: the template does more than append, does not close replies with a special token,
-            or gives other tokens for the whole than turn by turn. The message names the file.
+            or tokenises a whole conversation differently than turn by turn. The message names the
+            file.
     """
 
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate, system: str | None = None):

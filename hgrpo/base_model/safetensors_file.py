@@ -1,9 +1,9 @@
 """Weights as safetensors files: reading headers, keeping checksums, joining several files into one.
 
 The safetensors library checks the format and copies tensors. A checksum also needs metadata in a
-fixed order and the place where data begin, and the library offers neither. So those few lines are
-here. The format (github.com/huggingface/safetensors) is: eight bytes with the length of the header;
-the header, JSON of {name: {dtype, shape, data_offsets}} and `__metadata__`; the data.
+fixed order and the place where data begin. The library offers neither, so this module does. The
+format (github.com/huggingface/safetensors) is: eight bytes with the length of the header; the
+header, JSON of {name: {dtype, shape, data_offsets}} and `__metadata__`; the data.
 """
 
 import hashlib

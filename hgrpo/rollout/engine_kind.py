@@ -41,7 +41,7 @@ class EngineKind(ABC):
         """Check that the engine can play models of this config.
 
         Raises:
-            UserError: it cannot; the message names the key of the config.
+            UserError: the engine cannot play them. The message names the key of the config.
         """
         return
 

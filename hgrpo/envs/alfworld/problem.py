@@ -62,7 +62,7 @@ def _ids(types: Sequence[str]) -> list[str]:
     ids = []
     for i, name in enumerate(types):
         serial = f"{types[i:].count(name):02d}"
-        basin = name.endswith("Basin")  # shown as "sinkbasin" only if spelt Sink..SinkBasin
+        basin = name.endswith("Basin")  # players see "sinkbasin" only if the id is Sink..SinkBasin
         stem = name.removesuffix("Basin") if basin else name
         ids.append(f"{stem}_bar_{serial}_bar_{name}" if basin else f"{stem}_bar_{serial}")
     return ids

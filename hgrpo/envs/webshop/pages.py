@@ -107,9 +107,9 @@ def text(page: Page) -> str:
 def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
     """The original's `text_rich` observation.
 
-    The original searches its URL for each value, and this searches the JSON of the choices. So it
-    never marks a value that JSON escapes, such as "café", and it marks a value that is spelt like a
-    chosen option's name.
+    The original searches its URL for each value, and this searches the JSON of the choices. Both
+    therefore never mark a value that JSON escapes, such as "café", and mark a value that is spelt
+    like a chosen option's name.
 
     Args:
         chosen: option name -> value; chosen values are marked as clicked and named at the top.

@@ -29,7 +29,7 @@ def check_supported(config: "PretrainedConfig") -> None:
     """Check that the decoder runs models of this config.
 
     Raises:
-        UserError: it does not; the message names the key.
+        UserError: the decoder does not run them. The message names the key.
     """
     if config.model_type not in _SUPPORTED:
         raise UserError(
