@@ -64,9 +64,9 @@ def load_policy(
     The stream ("lora-init", seed) draws the random half of a fresh LoRA adapter.
 
     Raises:
-        UserError: as `check_policy`; trained values that are not all finite; a tensor of the base
-            that is missing or does not fit its config; `lora.targets` or `attention` that the
-            model does not have; or a head that training cannot follow (`check_head`).
+        UserError: as `check_policy`; or a trained value is not finite; a tensor of the base is
+            missing or does not fit its config; the model does not have `lora.targets` or
+            `attention`; or training cannot follow the head (`check_head`).
     """
     model = _load_whole(config, base, adapter)
     if config.adapt == "lora":
