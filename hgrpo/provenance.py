@@ -8,7 +8,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from hgrpo.envs.kinds import known, load
+from hgrpo.envs.kinds import load
 
 _PROJECT = Path(__file__).resolve().parent.parent
 _PACKAGES = (
@@ -24,10 +24,15 @@ _PACKAGES = (
 )
 
 
-def provenance(code: str) -> dict:
-    """Package versions, the hash of the code that ran, Python, processor and threads."""
+def provenance(code: str, env: str | None = None) -> dict:
+    """Package versions, the hash of the code that ran, Python, processor and threads.
+
+    Args:
+        code: hash of the code.
+        env: the environment whose packages count too; None if none was used.
+    """
     packages = {}
-    for name in (*_PACKAGES, *(name for env in known() for name in load(env).packages)):
+    for name in (*_PACKAGES, *(load(env).packages if env else ())):
         try:
             packages[name] = version(name)
         except PackageNotFoundError:

@@ -18,6 +18,7 @@ rule merge:
         of.log("merge"),
     benchmark:
         of.benchmark("merge")
+    threads: cores("merge")
     resources:
         **asks("merge"),
     params:
@@ -41,6 +42,7 @@ rule figures:
         of.log("figures"),
     benchmark:
         of.benchmark("figures")
+    threads: cores("figures")
     resources:
         **asks("figures"),
     params:
@@ -65,6 +67,7 @@ rule report:
         of.log("report"),
     benchmark:
         of.benchmark("report")
+    threads: cores("report")
     resources:
         **asks("report"),
     params:

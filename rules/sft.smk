@@ -50,7 +50,7 @@ rule sft:
         cfg=of.cfg("sft"),
         code=of.code("sft"),
         paths=of.paths("sft"),
-        scratch=f"{R}/scratch/sft",
+        scratch=of.scratch("sft"),
     message:
         "Supervised fine-tuning"
     shell:

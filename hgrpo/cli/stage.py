@@ -10,10 +10,11 @@ from pydantic import BaseModel
 
 from hgrpo.cli.entry import arguments, read_config
 from hgrpo.command import run
-from hgrpo.config.read import validate
+from hgrpo.config.read import did_you_mean, validate
 from hgrpo.errors import UserError
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import option
+from hgrpo.study.study import StudyConfig
 from hgrpo.workflow.code_version import code_of
 
 _JOB_OPTIONS = {
@@ -21,6 +22,8 @@ _JOB_OPTIONS = {
     "seed": (int, "of the run; before there are runs, of the environment's draws (default 0)"),
     "round": (int, "number of the round, from 1; round 0 is the SFT policy"),
 }
+# What a written config says about the run besides its settings.
+_RECORDED = {"provenance", "packages", "code", "python", "revision", "hardware"}
 
 
 def run_stage(stage: ModuleType, docstring: str | None) -> None:
@@ -81,7 +84,7 @@ def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
     """A stage's settings: those it was given, or its part of a whole resolved study.
 
     Raises:
-        UserError: a section is missing, or has a mistake in it.
+        UserError: a section is missing, unknown, or has a mistake in it.
     """
     given = dict(loaded)
     if "from_whole_study" in vars(stage):
@@ -89,6 +92,10 @@ def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
     model = stage.Settings
     if model.model_config.get("extra") == "allow":
         return validate(model, given, "--config")
+    known = {*model.model_fields, *StudyConfig.model_fields, *_JOB_OPTIONS, *_RECORDED}
+    for name in given.keys() - known:
+        nearest = did_you_mean(name, set(model.model_fields))
+        raise UserError(f"--config: unknown key {name!r}{nearest}")
     for name, field in model.model_fields.items():
         if field.is_required() and name not in given:
             raise UserError(f"--config: key {name!r} is missing")

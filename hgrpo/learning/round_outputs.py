@@ -15,13 +15,12 @@ _COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "con
 _TOTALS = ("groups", "trajectories", "turns", "action_tokens", "forward_tokens")
 
 
-def write_round(played: Round, config: Mapping, elapsed_s: float, folder: Path) -> None:
+def write_round(played: Round, config: Mapping, folder: Path) -> None:
     """Write everything but the record of settings and code.
 
     Args:
         played: a round whose steps are finished.
         config: the stage's settings, for the log.
-        elapsed_s: seconds the round took in this process.
         folder: the folder to fill.
     """
     learner, rows = played.learner, played.rows
@@ -37,7 +36,7 @@ def write_round(played: Round, config: Mapping, elapsed_s: float, folder: Path) 
         **totals(rows),
         "train_dtype": dtype_name(learner.autocast),
         "final_kl_coef": learner.kl.coefficient,
-        "total_elapsed_s": elapsed_s,
+        "total_elapsed_s": sum(row["elapsed_s"] for row in rows),
     }
     (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
 

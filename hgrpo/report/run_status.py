@@ -173,7 +173,7 @@ def _status(results: Path, plan: RunPlan) -> RunStatus:
 
 def _current(scratch: Path, number: int) -> Path | None:
     """The rows of an unfinished round's newest step, or its folder before the first step."""
-    begun = [path for path in scratch.glob(f"round_{number}-*/*") if path.is_dir()]
+    begun = [path for path in scratch.glob(f"round_{number}/*") if path.is_dir()]
     if not begun:
         return None
     latest = max(begun, key=lambda path: path.stat().st_mtime)

@@ -95,11 +95,11 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "source": settings.env.source,
             "data_files": data_files,
             "panels": {
-                split: {"tasks": len(tasks), **_types(tasks), "hash": _digest(tasks)}
+                split: {"tasks": len(tasks), "types": _types(tasks), "hash": _digest(tasks)}
                 for split, tasks in panels.items()
             },
             "skipped": {reason: count for reason, count in sorted(skipped.items()) if count},
-        } | provenance(job.code)
+        } | provenance(job.code, settings.env.name)
         (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
         write_timing(out, began)
     for split, row in manifest["panels"].items():
@@ -109,8 +109,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         print(f"left out or noted: {count} ({reason})")
 
 
-def _types(tasks: list[Task]) -> dict[str, dict[str, int]]:
-    return {"types": dict(sorted(Counter(task.task_type for task in tasks).items()))}
+def _types(tasks: list[Task]) -> dict[str, int]:
+    return dict(sorted(Counter(task.task_type for task in tasks).items()))
 
 
 def _digest(tasks: list[Task]) -> str:

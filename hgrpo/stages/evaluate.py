@@ -143,7 +143,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "success": {f"{panel} T={t:g}": float(v) for (panel, t), v in success.items()},
             "n_episodes": len(frame),
             "elapsed_s": time.perf_counter() - began,
-        } | provenance(job.code)
+        } | provenance(job.code, settings.env.name)
         frame.to_parquet(out / "episodes.parquet", compression="zstd", index=False)
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     for name, value in summary["success"].items():

@@ -105,7 +105,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "informed": progress_and_reward(ceiling or []),
         },
         "skipped": dict(sorted(skipped.items())),
-    } | provenance(job.code)
+    } | provenance(job.code, settings.env.name)
     with atomic_folder(paths.out) as out:
         _write(rows, out / "trajectories.parquet")
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")

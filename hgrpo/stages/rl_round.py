@@ -185,8 +185,9 @@ def _play(
     elapsed = time.perf_counter() - began
     config = settings.model_dump(mode="json")
     with atomic_folder(paths.out) as out:
-        write_round(played, config, elapsed, out)
-        snapshot = config | {"seed": job.seed, "round": job.round} | provenance(job.code)
+        write_round(played, config, out)
+        of = {"seed": job.seed, "round": job.round}
+        snapshot = config | of | provenance(job.code, settings.env.name)
         (out / "config.yaml").write_text(yaml.safe_dump(snapshot, sort_keys=True))
     print(
         f"{method.name} seed {job.seed} round {job.round}: {len(rows)} steps, success "

@@ -49,7 +49,7 @@ class Paths:
     base: Path = folder("base", "folder of the base model")
     expert: Path = folder("trajectories", "folder of the expert stage")
     out: Path = folder("summary", "folder to write")
-    scratch: Path | None = place("folder for checkpoints; without it a killed run starts anew")
+    scratch: Path | None = place("folder for checkpoints; without it, beside --out")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:

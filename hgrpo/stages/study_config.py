@@ -47,6 +47,8 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Write the study and where it ran."""
-    written = (settings.model_extra or {}) | {"provenance": provenance(job.code)}
+    study = settings.model_extra or {}
+    env = study.get("env") or {}
+    written = study | {"provenance": provenance(job.code, env.get("name"))}
     with atomic_file(paths.out) as path:
         path.write_text(yaml.safe_dump(written, sort_keys=False))

@@ -5,10 +5,10 @@ hash covers the stage's module, the environment, engine and credit assigners tha
 every hgrpo module that these import (also inside functions), and the data files in their packages.
 
 It leaves out what cannot change a result: comments, docstrings, formatting, imports for type
-checking, descriptions of settings, texts of errors, functions that only plan a stage, and
-capabilities of a plug-in that the stage does not use. It also leaves out the defaults in modules
-whose name ends in `settings`: every value reaches the job in its settings, which Snakemake compares
-by themselves.
+checking, descriptions of settings, texts of errors and of progress, functions and modules that only
+plan a stage or record where it ran, the command lines in `hgrpo.cli`, and capabilities of a plug-in
+that the stage does not use. It also leaves out the defaults in modules whose name ends in
+`settings`: every value reaches the job in its settings, which Snakemake compares by themselves.
 """
 
 import ast
@@ -28,7 +28,12 @@ _PLANS = {"from_study", "from_whole_study", "inputs", "outputs", "Paths"} | {
     "ENGINE_USES",
     "LOADS_CREDIT",
 }
-_PLANNING_MODULES = ("stages.files", "stages.order", "stages.paths")
+_PLANNING_MODULES = ("stages.comparison", "stages.files", "stages.order", "stages.paths")
+_RECORDING_MODULES = ("provenance",)
+# Calls that only speak to the user. Other errors carry words that code reads, such as a reason.
+_SPEAK = (
+    {"print", "tqdm"} | {"UserError", "TrainingError", "ValueError", "TypeError"} | {"RuntimeError"}
+)
 # Base classes of plug-ins: their public methods and attributes are capabilities.
 _PLUGINS = {"Environment", "EngineKind"}
 
@@ -128,7 +133,7 @@ def imported_modules(
     Raises:
         FileNotFoundError: a module does not exist.
     """
-    skipped = {f"{package.name}.{name}" for name in _PLANNING_MODULES}
+    skipped = {f"{package.name}.{name}" for name in (*_PLANNING_MODULES, *_RECORDING_MODULES)}
     found: set[str] = set()
     waiting = list(roots)
     while waiting:
@@ -205,11 +210,10 @@ class _Counted(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        node.keywords = [word for word in node.keywords if word.arg != "description"]
-        return self.generic_visit(node)
-
-    def visit_Raise(self, node: ast.Raise) -> ast.AST:
-        return _WithoutText().visit(node)
+        called = _called(node)
+        if called == "Field":
+            node.keywords = [word for word in node.keywords if word.arg != "description"]
+        return _WithoutText().visit(node) if called in _SPEAK else self.generic_visit(node)
 
     def _counts(self, item: ast.stmt) -> bool:
         """Whether a statement in a plug-in's class is private or a capability in use."""
@@ -236,7 +240,7 @@ def _without_default(item: ast.stmt) -> ast.stmt:
 
 
 def _called(call: ast.Call) -> str:
-    return call.func.id if isinstance(call.func, ast.Name) else ""
+    return ast.unparse(call.func).rpartition(".")[2]
 
 
 class _WithoutText(ast.NodeTransformer):
@@ -291,9 +295,11 @@ def _statements(tree: ast.AST, lazy: bool):
 
 @functools.cache
 def _data_files(folder: Path) -> list[Path]:
-    """Files of a package, without Python files and without its subpackages."""
+    """Files of a package, without Python files, subpackages, and what editors leave."""
     found = []
     for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.name.endswith("~"):
+            continue
         if path.is_dir() and path.name != "__pycache__" and not (path / "__init__.py").exists():
             found += _data_files(path)
         elif path.is_file() and path.suffix not in {".py", ".pyc"}:

@@ -8,6 +8,7 @@ from hgrpo.config.user_path import user_path
 from hgrpo.envs import kinds as environments
 from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
+from hgrpo.stages.order import load
 from hgrpo.study.study import Study
 
 
@@ -35,7 +36,7 @@ def check_jobs(
     check_variables([study.methods[method] for method in trained], environment)
     if not elsewhere:
         check_user_files(study, stages)
-        if stages & {"rl_round", "evaluate"}:
+        if any("make" in vars(load(stage)).get("ENGINE_USES", ()) for stage in stages):
             study.config.engine.engine.check_installed()
     if executor == "slurm":
         check_slurm()

@@ -1,18 +1,20 @@
 """What the rules ask of a study: settings, code hashes, files and resources."""
 
 import functools
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hgrpo.stages.files import episodes, fit_logs, round_files
 from hgrpo.stages.job import Job
-from hgrpo.stages.order import load, resources_key
+from hgrpo.stages.order import STAGES, load, resources_key
 from hgrpo.stages.paths import words
 from hgrpo.study.resources import StageResources
 from hgrpo.study.study import Study
 from hgrpo.workflow.code_version import code_of
+
+# Stages that run only if the user names their target.
+_ASKED_FOR = {"credit_agreement"}
 
 
 def as_json(settings: dict) -> str:
@@ -66,8 +68,8 @@ class StudyRules:
         that is newer than the job would hide the loss.
         """
         study = self.study
-        single = ("study_config", "assets", "expert", "base", "sft", "merge", "figures", "report")
-        files = [path for stage in single for path in _flat(self.outputs(stage))]
+        once = [name for name in STAGES if "{" not in load(name).FOLDER and name not in _ASKED_FOR]
+        files = [path for stage in once for path in _flat(self.outputs(stage))]
         arms = [*round_files(study, "summary.json"), *fit_logs(study), *episodes(study)]
         return files + [f"{self.root}/{path}" for path in arms]
 
@@ -98,16 +100,13 @@ class StudyRules:
     def scratch(self, stage: str) -> Callable[[Mapping[str, str]], str]:
         """A param function: the folder for the checkpoints of an unfinished job.
 
-        It is no output, because Snakemake would delete it when the job fails. Its name depends on
-        settings and code, so an edited job does not resume from old checkpoints.
+        It is no output, because Snakemake would delete it when the job fails. The job keeps its
+        checkpoints there under a `resume_key`, so an edited job does not resume from old ones.
         """
         folder = load(stage).FOLDER.removeprefix("rl/")
 
         def named(wildcards: Mapping[str, str]) -> str:
-            method = wildcards.get("method")
-            key = self.cfg(stage, method) + self.code(stage, method)
-            digest = hashlib.sha256(key.encode()).hexdigest()[:12]
-            return f"{self.root}/scratch/{folder.format(**dict(wildcards.items()))}-{digest}"
+            return f"{self.root}/scratch/{folder.format(**dict(wildcards.items()))}"
 
         return named
 

@@ -30,7 +30,7 @@ def results(tmp_path):
         "seeds": [11],
     }
     done = folder / "rl/flatGRPO/seed_11/round_1/train_log.json"
-    begun = folder / "scratch/flatGRPO/seed_11/round_2-a/key/step_00000/rows.json"
+    begun = folder / "scratch/flatGRPO/seed_11/round_2/key/step_00000/rows.json"
     for path in (done, begun):
         path.parent.mkdir(parents=True)
     (folder / "config.yaml").write_text(yaml.safe_dump(config))

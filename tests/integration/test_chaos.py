@@ -90,7 +90,7 @@ class Checkout:
         found = {}
         for path in (self.root / STUDY / "scratch").glob("*/seed_11/round_*/*/step_*/rows.json"):
             arm, _, name = path.relative_to(self.root / STUDY / "scratch").parts[:3]
-            found[arm, name.split("-")[0]] = json.loads(path.read_text())
+            found[arm, name] = json.loads(path.read_text())
         return found
 
     def artefacts(self):

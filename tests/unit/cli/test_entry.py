@@ -17,7 +17,7 @@ from hgrpo.cli.moved import MOVED
 from hgrpo.cli.stage import read_settings
 from hgrpo.command import INTERRUPTED, USER_ERROR, run
 from hgrpo.errors import UserError
-from hgrpo.stages import evaluate
+from hgrpo.stages import evaluate, rl_round
 from hgrpo.stages.job import Job
 
 
@@ -126,6 +126,11 @@ def test_a_missing_part_of_the_settings_is_named():
     given |= {"model": {"name": "m", "tiny": {}}, "evaluation": {"test_games": 0}}
     with pytest.raises(UserError, match="--config: evaluation.test_games: input should be"):
         read_settings(evaluate, given, Job())
+
+
+def test_a_misspelt_section_is_named():
+    with pytest.raises(UserError, match="--config: unknown key 'engin'.*engine"):
+        read_settings(rl_round, {"engin": {"kind": "vllm"}}, Job())
 
 
 @pytest.mark.parametrize("name", MOVED)

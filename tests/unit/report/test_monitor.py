@@ -75,7 +75,7 @@ def test_a_round_in_hand_by_hand(results):
     finish(results, "flatGRPO/seed_11", 1, [row(step, elapsed_s=20.0) for step in range(4)])
     newest = [row(0), row(1, mean_reward=0.75)]
     step = write(
-        results / "scratch/flatGRPO/seed_11/round_2-abc/key/step_00001/rows.json",
+        results / "scratch/flatGRPO/seed_11/round_2/key/step_00001/rows.json",
         json.dumps(newest),
     )
     os.utime(step, times=(time.time() - 90,) * 2)
@@ -90,13 +90,13 @@ def test_a_round_in_hand_by_hand(results):
 
 
 def test_a_round_that_has_begun_shows_no_step_yet(results):
-    (results / "scratch/slow/seed_11/round_1-abc/key").mkdir(parents=True)
+    (results / "scratch/slow/seed_11/round_1/key").mkdir(parents=True)
     run = of(results, "slow", 11)
     assert (run.step, run.heard_s) == (0, None)
 
 
 def test_scratch_of_a_finished_round_says_nothing(results):
-    write(results / "scratch/slow/seed_11/round_1-abc/lock", "1\n")
+    write(results / "scratch/slow/seed_11/round_1/lock", "1\n")
     finish(results, "slow/seed_11", 1, [row(0), row(1)])
     assert of(results, "slow", 11).step is None
 
@@ -179,7 +179,7 @@ def test_a_damaged_log_is_named(results, text, said):
 
 
 def test_damaged_rows_of_the_round_in_hand_are_named(results):
-    path = write(results / "scratch/slow/seed_11/round_1-abc/key/step_00000/rows.json", "[{")
+    path = write(results / "scratch/slow/seed_11/round_1/key/step_00000/rows.json", "[{")
     with pytest.raises(UserError) as error:
         study_status(results)
     assert str(error.value).startswith(f"{path}: not JSON (")
