@@ -112,7 +112,7 @@ def measure(laptop: Laptop, scratch: Path) -> dict:
 class Steps:
     """Seconds of each part of a few training steps, and the last batch.
 
-    `collect` is without embeddings, `pooled` with them; `credit` is by method.
+    `collect` collects without embeddings, `pooled` with them; `credit` has the time of each method.
     """
 
     collect: list[float] = field(default_factory=list)

@@ -60,7 +60,7 @@ class Laptop:
         """An engine of this kind at temperature 1, `capacity` episodes in flight.
 
         Args:
-            needs: of the assigner that credits the trajectories; None: it needs nothing.
+            needs: what the assigner that credits the trajectories needs; None: nothing.
         """
         needs = needs or NoSettings()
         conversation = Conversation(policy.tokenizer)

@@ -51,7 +51,7 @@ class Ours:
 
 
 class GenerateLoop:
-    """The same with `generate`."""
+    """Plays the same episodes with Hugging Face's `generate`."""
 
     def __init__(self, laptop: Laptop, policy: Policy):
         self._tasks, self._policy = laptop.tasks, policy

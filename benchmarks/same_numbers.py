@@ -1,6 +1,6 @@
 """Compare the numbers of two results folders of one study: weights, turns, sequences, episodes.
 
-It checks a change that should move no number: run the study before and after the change on one
+Use it for a change that should move no number: run the study before and after the change on one
 machine, then compare. Every file that both folders hold is compared; a file that only one of them
 holds is named. Fits between the rounds once lay in `turnrd` and lie in `credit_fit` now.
 

@@ -41,7 +41,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
     """The folder with an archive's files; the first caller unpacks it, others wait and share it.
 
     Args:
-        archive: from `pack`.
+        archive: an archive that `pack` wrote.
         beside: files beside the archive that the folder links to.
 
     Raises:

@@ -49,7 +49,9 @@ def training_step(seed: int, round_index: int, step: int, own: int) -> tuple:
     """Name of the stream that the rollouts of a training step draw from.
 
     Args:
-        seed: of the run. round_index: from 1. step: of the round, from 0.
+        seed: the run's seed.
+        round_index: counts from 1.
+        step: index of the step in its round.
         own: `stream` of the method; 0 shares the stream with every other arm.
     """
     return ("train", seed, round_index, step, *((own,) if own else ()))

@@ -1,7 +1,7 @@
 """Commands run in forks of a process that has imported their libraries already.
 
-Importing Snakemake takes a command 2 s and torch with transformers 7 s, of tests that start them
-a hundred times. What a fork runs is what `python -m <module>` runs.
+The tests start a hundred commands. Importing Snakemake would take each of them 2 s, and importing
+torch with transformers 7 s. A fork runs what `python -m <module>` runs.
 """
 
 import contextlib
@@ -20,8 +20,8 @@ from pathlib import Path
 class Forks:
     """A process that has imported `libraries`; no module that tests edit may be among them.
 
-    Forks share what Python draws at its start: hash seed and numpy's old generator. What must not
-    depend on those is compared with a process of its own.
+    Forks share what Python draws at its start: the hash seed and numpy's old generator. A test that
+    a result does not depend on these must start a new process.
 
     Args:
         env: variables that libraries read when they are loaded.

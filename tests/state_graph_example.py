@@ -27,7 +27,8 @@ R4 = "A a, B a, C drop, F buy, lost"
 def rollout(moves: str, end: str = "failure") -> Trajectory:
     """A rollout from "state action, state action, ..."; "!" marks an inadmissible action.
 
-    A last state without an action is the situation it ended in; else nobody looked there.
+    A last state without an action is the situation that it ended in. Without one, its end was not
+    observed.
     """
     turns, final = [], None
     for move in moves.split(", ") if moves else []:
@@ -75,7 +76,7 @@ def flat(settings: dict, of: Group) -> np.ndarray:
     return np.concatenate(credit(settings, of))
 
 
-# The trajectory's advantage off: what is left is the step credit.
+# Without the trajectory's advantage only the step credit is left.
 NO_TRAJECTORY = {"trajectory": {"weight": 0}}
 
 GIGPO = {"terms": [{"value": "mc_mean", "credit": "G-V"}]}
@@ -89,7 +90,7 @@ HGPO_TERMS = [
     }
     for history in range(3)
 ]
-# As published: a credit of exactly 0 has no say.
+# As published: a credit of exactly 0 does not count.
 HGPO = NO_TRAJECTORY | {
     "mixture": "renormalise_present",
     "drop_zero": True,

@@ -38,10 +38,10 @@ class Recorded:
     """One recorded session; other keys of its line are ignored.
 
     Attributes:
-        line: of the file, from 1.
-        goal: number of the goal.
-        observations: after every action; one more in front if the first page was recorded.
-        reward: paid in the end.
+        line: the session's line in the file, from 1.
+        goal: index of the goal.
+        observations: one after every action, and the first page in front if it was recorded.
+        reward: what the session paid in the end.
     """
 
     line: int

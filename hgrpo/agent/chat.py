@@ -26,13 +26,14 @@ class ChatConversation:
     an episode and can be shared.
 
     Args:
-        tokenizer: of the model. It is changed to treat special tokens in text as text.
-        template: of the model.
+        tokenizer: the model's. It is changed to treat special tokens in text as text.
+        template: the model's chat template.
         system: text of the system message; None leaves it to the template.
 
     Raises:
-        UserError: naming the file: the template does more than append, does not close replies with
-            a special token, or gives other tokens for the whole than turn by turn.
+        UserError: the template does more than append, does not close replies with a special token,
+            or tokenises a whole conversation differently than turn by turn. The message names the
+            file.
     """
 
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate, system: str | None = None):

@@ -17,8 +17,9 @@ def conversation_for(base: Path, system: str | None = None) -> "Conversation | C
     `system` is the text of the system message; None leaves it to the template.
 
     Raises:
-        UserError: naming the file: there is no tokenizer, no chat template, or one that does more
-            than append; or a system text is given and the plain format has no place for it.
+        UserError: there is no tokenizer, no chat template, or one that does more than append; or a
+            system text is given and the plain format has no place for it. The message names the
+            file.
     """
     tokenizer = load_tokenizer(base)
     if any(tokenizer.token_to_id(token) is None for token in (START, ACT, END)):

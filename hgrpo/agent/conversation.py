@@ -42,7 +42,7 @@ class Conversation:
         return [self.start_id, *self._encode(text), self.act_id]
 
     def observation(self, text: str) -> list[int]:
-        """Tokens of an observation, to the next reply."""
+        """Tokens of an observation, up to the next reply."""
         return [*self._encode(text), self.act_id]
 
     def reply(self, action: str) -> list[int]:

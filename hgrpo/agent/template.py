@@ -1,8 +1,8 @@
 """A chat template, taken apart into the fixed texts between messages.
 
-A conversation only grows: sampled tokens are never rendered or tokenised again. So a template must
-only append, and a trial checks that: for many kinds of messages, a conversation rendered whole must
-equal the fixed texts and messages put together.
+A conversation only grows: sampled tokens are never rendered or tokenised again. A template must
+therefore only append. Trials check this: for many kinds of messages, a conversation rendered as a
+whole must equal the fixed texts and messages put together.
 """
 
 import json
@@ -52,11 +52,11 @@ class Pieces:
     """The fixed texts of a conversation: head, observation, ask, reply, answer, observation, ...
 
     Attributes:
-        head: before the first observation; if a system text is given, the parts before it, the
-            text itself, and the part after it.
-        ask: between an observation and the reply, also when the reply is still to come.
-        answer: between a reply and the next observation.
-        tail: after the last reply of a finished conversation.
+        head: stands before the first observation; if a system text is given, the parts before it,
+            the text itself, and the part after it.
+        ask: stands between an observation and the reply, also when the reply is still to come.
+        answer: stands between a reply and the next observation.
+        tail: stands after the last reply of a finished conversation.
     """
 
     head: tuple[str, ...]
@@ -145,9 +145,9 @@ class ChatTemplate:
             system: text of a system message; None leaves that to the template.
 
         Raises:
-            UserError: naming the file: the template does more than put messages between fixed
-                texts. Some trim messages, remove thoughts from earlier replies, or move a system
-                prompt.
+            UserError: the template does more than put messages between fixed texts. Some trim
+                messages, remove thoughts from earlier replies, or move a system prompt. The message
+                names the file.
         """
         text = self.render(_ASKED, _REPLIED, None if system is None else _SYSTEM)
         marks = [] if system is None else [_SYSTEM]
@@ -206,7 +206,7 @@ class _Generation(Extension):
 
 
 def _read(folder: Path) -> tuple[Path, str, dict[str, str]]:
-    """File of the template, its source, and the tokens that it may refer to by name."""
+    """The template's file, its source, and the tokens that it may refer to by name."""
     path, config = folder / "chat_template.jinja", folder / "tokenizer_config.json"
     settings = _json(folder / "special_tokens_map.json") | _json(config)
     if path.is_file():

@@ -4,7 +4,7 @@ Each environment says how its text is cut (`hgrpo/agent/cut.py`). The tokenizer 
 piece of its vocabulary first (the WordPiece model of `tokenizers`). It learns no byte pair merges:
 each intermediate merge of a long phrase would take a row of the embedding that no text uses. Text
 outside the vocabulary falls back to shorter pieces and at last to single bytes, so decoding gives
-back every text, but for capitals where the cut lowers them.
+back every text, except for capitals where the cut lowers them.
 """
 
 from collections import Counter
@@ -30,8 +30,8 @@ def train_tokenizer(
     Args:
         texts: observations and actions; order does not matter.
         max_vocab: upper bound of the vocabulary, specials and bytes included.
-        cut: the environment's.
-        min_count: a piece seen less often is spelt in smaller pieces.
+        cut: the environment's cut.
+        min_count: a piece seen less often than this is spelt in smaller pieces.
 
     Raises:
         UserError: `max_vocab` has no room beyond specials and bytes.

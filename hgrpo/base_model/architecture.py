@@ -15,7 +15,7 @@ def architecture(folder: Path) -> "PretrainedConfig":
     """The transformers config in `folder`.
 
     Raises:
-        UserError: naming the file: transformers cannot make a config of it.
+        UserError: transformers cannot make a config of config.json. The message names the file.
     """
     try:
         # By default, transformers asks on the terminal whether to run a model's own code.

@@ -30,9 +30,9 @@ def check_base_weights(folder: Path, parts: list[Path]) -> None:
     names are left to its loader.
 
     Raises:
-        UserError: naming file and tensor: it is missing, has another shape or type, is not in the
-            model, is not finite, or should equal another tensor and differs; or naming the config
-            that describes no causal language model, or the token without an embedding.
+        UserError: a tensor is missing, has another shape or type, is not in the model, is not
+            finite, or should equal another tensor and differs; the config describes no causal
+            language model; or a token has no embedding. The message says which.
     """
     from transformers.conversion_mapping import get_model_conversion_mapping
 
@@ -50,7 +50,7 @@ def _on_meta(folder: Path) -> "PreTrainedModel":
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM
 
     config, path = architecture(folder), folder / "config.json"
-    # An encoder has a causal class, too, but attends both ways unless `is_decoder` is set.
+    # An encoder has a causal class too, but attends both ways unless `is_decoder` is set.
     bidirectional = config.is_encoder_decoder or not config.to_dict().get("is_decoder", True)
     if bidirectional or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise UserError(f"{path}: model_type: {config.model_type!r} is no causal language model")

@@ -49,8 +49,8 @@ def base_digest(folder: Path) -> str:
     """The digest (16 hex digits) that the `summary.json` in `folder` records.
 
     Raises:
-        UserError: naming the file: the summary is missing or damaged, or it records another size of
-            the weights than they have.
+        UserError: the summary is missing or damaged, or it records another size of the weights than
+            they have. The message names the file.
     """
     summary = _read_summary(folder)
     size = (folder / WEIGHTS).stat().st_size
@@ -63,13 +63,13 @@ def base_digest(folder: Path) -> str:
 
 
 def source_digest(path: str, base: Path) -> str:
-    """`companions_digest` of the user's model in `path`; of its adopted copy, if it is gone.
+    """`companions_digest` of the user's model in `path`, or of its adopted copy if it is gone.
 
     It tells whether the user changed the model in place since it was adopted. Weights are not
     looked at: hashing them would take too long for every plan.
 
     Raises:
-        UserError: naming the file: the model is gone, and the copy's summary is damaged.
+        UserError: the model is gone, and the copy's summary is damaged. The message names the file.
     """
     try:
         folder = user_path(path, "path")

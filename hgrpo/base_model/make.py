@@ -41,7 +41,7 @@ def build(
         settings: shape of the model.
         texts: environment text that the tokenizer is made from.
         cut: how the tokenizer cuts text into pieces.
-        seed: of the initial weights.
+        seed: draws the initial weights.
         out: an empty folder.
         pretrain: trains the model in a folder in place; returns a row with the loss of each step.
 
@@ -72,8 +72,8 @@ def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None],
         out: folder to fill.
 
     Raises:
-        UserError: naming file and key: the model cannot be obtained, does not serve for training,
-            or the engine cannot play it.
+        UserError: the model cannot be obtained, does not serve for training, or the engine cannot
+            play it. The message names the file and the key.
     """
 
     def playable(folder: Path) -> None:

@@ -1,9 +1,9 @@
 """Weights as safetensors files: reading headers, keeping checksums, joining several files into one.
 
 The safetensors library checks the format and copies tensors. A checksum also needs metadata in a
-fixed order and the place where data begin, and the library offers neither. So those few lines are
-here. The format (github.com/huggingface/safetensors) is: eight bytes with the length of the header;
-the header, JSON of {name: {dtype, shape, data_offsets}} and `__metadata__`; the data.
+fixed order and the place where data begin. The library offers neither, so this module does. The
+format (github.com/huggingface/safetensors) is: eight bytes with the length of the header; the
+header, JSON of {name: {dtype, shape, data_offsets}} and `__metadata__`; the data.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ def read_header(path: Path) -> dict[str, dict]:
     """Name -> {dtype, shape, data_offsets} of a file's tensors, without reading the tensors.
 
     Raises:
-        UserError: it is not a whole safetensors file.
+        UserError: it is no complete safetensors file.
     """
     header, _ = _read(path)
     header.pop(_METADATA, None)
@@ -84,8 +84,8 @@ def check_checksum(path: Path) -> None:
     tools, or a pretrained base, whose gigabytes are hashed once, when it is adopted.
 
     Raises:
-        UserError: naming the file: it does not match its checksum, or is not a whole safetensors
-            file.
+        UserError: the file does not match its checksum, or is no complete safetensors file. The
+            message names the file.
     """
     header, start = _read(path)
     expected = (header.get(_METADATA) or {}).get(_CHECKSUM)

@@ -19,7 +19,7 @@ class SectionError(ValueError):
     A validator may raise it; `validate` renders every mistake in it as it does its own.
 
     Args:
-        model: of the section.
+        model: the section's model.
         error: what building it raised.
         also: keys of the section that the model does not have.
     """
@@ -134,7 +134,7 @@ def _fields(model: type[BaseModel], location: tuple) -> list[str]:
     """Names of the fields of the section that `location` leads to."""
     for part in location:
         if isinstance(part, int):
-            continue  # a place in a list, whose items' model the field gave
+            continue  # an index into a list; the field already gave the items' model
         field = model.model_fields.get(str(part))
         if field is None:
             return []

@@ -16,11 +16,11 @@ def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = 
 
     Args:
         section: holds the knobs.
-        knobs: name of each, whether it is read, and what would read it.
-        prefix: of the names in the message, for a section inside the one that is checked.
+        knobs: for each knob its name, whether it is read, and what would read it.
+        prefix: stands before the names in the message, for a section inside the checked one.
 
     Raises:
-        ValueError: naming knob, value and reader.
+        ValueError: a knob that nothing reads was turned. The message names knob, value and reader.
     """
     for name, read, reader in knobs:
         value = getattr(section, name)

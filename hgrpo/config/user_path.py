@@ -10,7 +10,7 @@ def user_path(text: str, key: str) -> Path:
     """A path with its environment variables and its `~` filled in.
 
     Args:
-        key: of the config, for the message.
+        key: the config's key, which the message names.
 
     Raises:
         UserError: an environment variable is not set.

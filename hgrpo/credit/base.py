@@ -26,7 +26,7 @@ class Group:
     """K trajectories of one task.
 
     Attributes:
-        trajectories: K of them, by rollout.
+        trajectories: all K, in the order of their rollouts.
         stream: name of the group's random stream.
     """
 
@@ -42,7 +42,7 @@ class Context:
         environment: name of the environment's folder in hgrpo/envs.
         policy: the policy that played, for hidden states.
         conversation: turns texts into the policy's tokens.
-        collector: plays on from any turn.
+        collector: can play on from any turn.
         cache_dir: folder that all jobs of a study share.
         fitted: folder that the fit after the previous round wrote; None in the first round.
     """

@@ -44,7 +44,7 @@ class Settings(CreditSettings):
     )
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """All turns are played: the 0 of a turn that was not drawn cannot be compared."""
+        """Play from every turn: a turn that was not drawn has credit 0, which says nothing."""
         return StoredCredit(self.model_copy(update={"turns_per_trajectory": None}), self.sums_to)
 
 

@@ -18,8 +18,8 @@ class Settings(CreditSettings):
 class RandomCredit(CreditAssigner):
     """Shuffles each trajectory's progress credit over its turns; by chance a turn may keep its own.
 
-    Values and sum stay, but not which turn earned what. A method whose gain comes from turn credit
-    must beat this one. The sum still says how far the trajectory got.
+    It keeps the values and their sum, and changes which turn gets which value. A method whose gain
+    comes from turn credit must beat this one. The sum still says how far the trajectory got.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:

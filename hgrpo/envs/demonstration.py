@@ -65,7 +65,7 @@ def replayed(actions: Iterable[str]) -> Callable[[str | None], str | None]:
 
 
 def shared_out(trajectories: int, panel: list[Task]) -> Iterator[tuple[Task, int]]:
-    """Tasks in panel order, each as often as its share, with the number of the repetition.
+    """Tasks in panel order, each as often as its share, with the index of the repetition.
 
     The first tasks are played once more if the panel does not divide `trajectories`.
     """

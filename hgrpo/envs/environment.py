@@ -1,7 +1,7 @@
 """What an environment brings: one class per environment, in `hgrpo/envs/<name>/__init__.py`.
 
-Every method imports what it needs inside itself. So reading a study imports no game engine, and a
-stage's code hash covers only the methods that the stage calls.
+Every method imports what it needs inside itself. Reading a study therefore imports no game engine,
+and a stage's code hash covers only the methods that the stage calls.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PanelSizes(Strict):
-    """Tasks of each panel; null takes all there are."""
+    """How many tasks each panel has; null takes all there are."""
 
     train: int | None = Field(None, gt=0, description="training tasks")
     validation: int | None = Field(None, gt=0, description="validation tasks")
@@ -58,7 +58,7 @@ class UserFile:
     Attributes:
         stage: the stage that reads it, "assets" or "expert".
         key: the setting, such as "games.folder".
-        path: as the settings give it; may hold $VARIABLES.
+        path: the path as the settings give it; it may hold $VARIABLES.
         made: whether the stage fetches or makes what is missing.
     """
 
@@ -102,7 +102,7 @@ class Environment(ABC):
         """Write the tasks below `out`, and yield each with its split, in panel order.
 
         Args:
-            skipped: reason -> tasks left out, or kept but odd; counted up here.
+            skipped: reason -> how many tasks are left out, or kept but odd; counted up here.
 
         Raises:
             UserError: a file of the user's is missing or malformed, or there are too few tasks.
@@ -121,13 +121,13 @@ class Environment(ABC):
 
         Args:
             panels: split -> tasks. The expert plays those of "train".
-            skipped: as in `make_tasks`, for trajectories.
+            skipped: see `make_tasks`; here it counts trajectories.
         """
 
     def ceiling(
         self, settings: EnvSettings, tasks: Path, panel: list[Task], seed: int
     ) -> list[dict] | None:
-        """Rows of a player on the test panel who knows more than an agent can; None without one."""
+        """Test panel rows of a player who knows more than an agent can; None without one."""
         return None
 
     def task_data_files(self, settings: EnvSettings) -> list[dict]:

@@ -18,7 +18,7 @@ from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
 
 ATTEMPTS = 8
-# After so many requests without any answer, there is no network.
+# After this many requests without any answer, there is no network.
 ATTEMPTS_WITHOUT_NETWORK = 3
 # The pause between requests doubles from the first to the longest, with jitter: dropped connections
 # come back in minutes.
@@ -31,7 +31,7 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What lies on disk; `size` in bytes, `sha256` in hex."""
+    """What lies on disk; `size` is in bytes, `sha256` in hex."""
 
     size: int
     sha256: str
@@ -110,7 +110,7 @@ class _Part:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def validator(self, source: Source) -> str | None:
-        """The server's mark of the version that came; None without one or at another address."""
+        """The server's mark of the version it sent; None without one or at another address."""
         try:
             note = json.loads(self._note.read_text())
             return note["validator"] if note["url"] == source.url else None

@@ -54,7 +54,7 @@ def check_sizes(panels: Mapping[str, list[Task]], loaded: Mapping) -> None:
 
     Args:
         panels: split -> tasks.
-        loaded: a stage's settings; `evaluation`, if present, gives the wanted numbers.
+        loaded: a stage's settings; `evaluation`, if present, says how many tasks are wanted.
     """
     source = f"configs/studies/{loaded['study']}.yaml" if "study" in loaded else "--config"
     for panel in ("validation", "test"):

@@ -6,10 +6,10 @@ correction inside it:
 
 1. Does an arm differ from the reference arm (flatGRPO)?
 2. Does an arm beat the supervised policy at its best sampling temperature? That temperature has the
-   highest success on validation; of equals, the lower one counts. A policy gains success by
-   sampling more sharply alone, so only a larger gain is learning.
+   highest success on validation; of equals, the lower one counts. Sampling more sharply alone
+   raises a policy's success, so only a larger gain than that is learning.
 
-If episodes can pay in part, returns are compared too, with intervals and without verdicts. The best
+If episodes can pay in part, returns are compared too, with intervals but without verdicts. The best
 round is computed because other papers print it. No verdict uses it.
 """
 
@@ -36,7 +36,7 @@ class Protocol:
     Attributes:
         reference: the arm that the others are compared with.
         untrained: the supervised policy's arm, evaluated at several temperatures, or None.
-        methods: in display order.
+        methods: the arms in display order.
         level: confidence level of the intervals.
         replicates: number of draws of the two-level bootstrap.
     """
@@ -61,8 +61,8 @@ class Comparison:
         rounds: greedy success per arm, round and panel; per seed in `rounds_by_seed`.
         best_rounds: the best round of each arm beside its last.
         task_types: greedy test success at the last round by task type.
-        best_temperature: of the untrained arm, chosen on validation, or None.
-        last_round: of each arm.
+        best_temperature: the untrained arm's, chosen on validation; None without such an arm.
+        last_round: the last round of each arm.
         n_test: number of tasks on the test panel.
     """
 

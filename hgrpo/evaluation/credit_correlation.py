@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata, spearmanr
 
-# Credits that differ by less than this share of a method's largest one are ties: it is rounding.
+# Credits tie if they differ by less than this share of the method's largest: that is rounding.
 _TIE = 1e-9
 
 
@@ -62,7 +62,7 @@ def rank_scores(credit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def within(first: np.ndarray, second: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Spearman's correlation inside each trajectory in which both vary, from `rank_scores`.
 
-    A sum of products per trajectory: scipy's function would be called a million times.
+    It sums products per trajectory, because scipy's function would be called a million times.
     """
     lengths = lengths[lengths > 0]
     if not len(lengths):
@@ -76,7 +76,7 @@ def check_row(credit: np.ndarray, expected: np.ndarray | None, lengths: np.ndarr
     """What a method's credit adds up to.
 
     Args:
-        credit: of every turn.
+        credit: credit of every turn.
         expected: float64 [N], what each trajectory's credit should sum to; None if nothing is
             known about the sums.
         lengths: turns of each trajectory.

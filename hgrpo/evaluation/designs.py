@@ -84,7 +84,7 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
     follows the credit assigner, or tasks per step follows the group size.
 
     Args:
-        methods: as for `alpha_sweep`.
+        methods: arm -> its settings, as for `alpha_sweep`.
         reference: the arm whose levels are the baseline.
     """
     arms = trained(methods)

@@ -22,7 +22,7 @@ def progress_and_reward(rows: Sequence[Mapping]) -> dict | None:
         return None
     progress = np.array([row["progress"] for row in played])
     reward = np.array([row["score"] for row in played])
-    # Rounding: sums of differences may differ in their last bits although they are equal.
+    # Because of rounding, sums that should be equal may differ in their last bits.
     varied = np.ptp(progress) > 1e-9 and np.ptp(reward) > 1e-9
     return {
         "trajectories": len(played),

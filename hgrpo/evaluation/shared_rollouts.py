@@ -28,16 +28,16 @@ class Computation:
     """One computation of credit, shared by the methods it holds for.
 
     Attributes:
-        methods: their names, in the study's order.
-        credit: the settings that are computed with.
+        methods: names of these methods, in the study's order.
+        credit: the settings that the computation uses.
         sums_to: what a trajectory's credit sums to, see `CreditSettings`.
-        fitted: folder of a fitted model, None without one.
+        fitted: folder of a fitted model; None if there is none.
         stand_in: whether all credit is a stand-in, because there is no fitted model.
         note: what a reader of the table must know.
         values: float64 [turns of all trajectories]; NaN where the method was not asked. None if the
             computation could not run.
         fallbacks: number of trajectories whose credit is a stand-in.
-        seconds: time it took.
+        seconds: how long it took.
         report: what the assigner reported.
     """
 
@@ -60,11 +60,11 @@ class Computation:
 
 @dataclass(frozen=True)
 class SharedRollouts:
-    """The groups that all methods credit, and their trajectories in one row.
+    """The groups that all methods credit, and their trajectories in one list.
 
     Attributes:
         stored: groups as they were read.
-        seed: of the run that played them.
+        seed: seed of the run that played them.
         own_stream: the `stream` of that run's method.
         add_states: adds the fingerprints of states to trajectories without them; called before an
             assigner that reads those is asked.
@@ -101,7 +101,7 @@ class SharedRollouts:
 
     @cached_property
     def groups(self) -> np.ndarray:
-        """Number of each trajectory's group, int [N]."""
+        """Index of each trajectory's group, int [N]."""
         sizes = [len(group.trajectories) for group in self.stored]
         return np.repeat(np.arange(len(sizes)), sizes)
 
@@ -111,7 +111,7 @@ class SharedRollouts:
         return [self.stored[group].step for group in self.groups]
 
     def sums(self, name: SumsTo) -> np.ndarray:
-        """Return or progress of each trajectory, float64 [N]: what credit may have to sum to."""
+        """What each trajectory's credit has to sum to: its return or its progress, float64 [N]."""
         if name == "return":
             return np.array([trajectory.env_return for trajectory in self.trajectories])
         return np.array([sum(turn.progress for turn in t.turns) for t in self.trajectories])
@@ -152,9 +152,9 @@ def compute(
     If it asks a service that cannot be reached, only its note is filled in.
 
     Args:
-        computation: filled in.
-        groups: from `groups_for`, the first ones of `rollouts`.
-        rollouts: all of them.
+        computation: the computation to fill in.
+        groups: what `groups_for` returned, the first groups of `rollouts`.
+        rollouts: all groups.
         context: what assigners may use.
         on_done: called with the number of trajectories whenever some are done.
 

@@ -201,7 +201,7 @@ def mcnemar(method: np.ndarray, baseline: np.ndarray) -> McNemar:
     Proportions or Percentages" (https://doi.org/10.1007/BF02295996).
 
     Args:
-        method, baseline: successes [tasks] on the same tasks in the same order.
+        method, baseline: success of each task [tasks], the same tasks in the same order.
 
     Raises:
         ValueError: the vectors differ in shape.

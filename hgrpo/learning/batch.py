@@ -19,7 +19,7 @@ class TrainingSequence:
     """One trajectory as the trainer sees it.
 
     Attributes:
-        spans: [start, end) of the sampled parts.
+        spans: [start, end) of each sampled reply.
         behaviour: float32 [N], the engine's log-prob of each sampled token.
         advantages: float32 [N].
         reference: float32 [N], log-probs of the reference policy; filled once per batch.
@@ -59,7 +59,7 @@ def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> fl
 def group_advantages(
     group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
-    """Make advantages of credit, K arrays of shape [T_k], and note both on the group's turns.
+    """Turn credit, K arrays of shape [T_k], into advantages; note both on the group's turns.
 
     Raises:
         ValueError: credit is not one number per turn.
@@ -81,7 +81,7 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
     """The trajectories' sequences, with each turn's advantage on all of its sampled tokens.
 
     Raises:
-        RuntimeError: a trajectory's log-probs are not as many as its sampled tokens.
+        RuntimeError: a trajectory has more or fewer log-probs than sampled tokens.
     """
     sequences = []
     for trajectory in trajectories:

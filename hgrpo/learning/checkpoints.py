@@ -38,8 +38,8 @@ class Checkpoints:
 
     Args:
         folder: also holds other files of the steps, such as a round's trajectories.
-        every_s: least time between two saved steps, in seconds. A resumed run repeats the steps
-            since the last saved one, so the outcome does not depend on it.
+        every_s: least time between two saved steps, in seconds. It does not change the outcome,
+            because a resumed run repeats the steps since the last saved one.
     """
 
     def __init__(self, folder: Path, every_s: float = 0.0):
@@ -61,7 +61,7 @@ class Checkpoints:
         self._saved_at = monotonic()
 
     def restore(self, trained: Trained) -> list[dict]:
-        """Bring `trained` to the newest step that was kept; the log rows up to that step.
+        """Bring `trained` to the newest step that was kept; return the log rows up to that step.
 
         Raises:
             UserError: a file is damaged. The message names it; no file is removed.

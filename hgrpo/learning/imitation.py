@@ -47,7 +47,7 @@ class _Imitator:
             optimiser.load_state_dict(own)
 
     def descend(self, batch: Sequence[Example], lr_factor: float) -> tuple[float, float]:
-        """Take one step of every optimiser; the loss, and the gradient's norm before clipping."""
+        """Take one step of every optimiser; return the loss and the norm before clipping."""
         set_lr(self.optimisers, lr_factor)
         tokens = sum(end - start for example in batch for start, end in example.spans)
         total = 0.0
@@ -99,7 +99,7 @@ def imitate(
     ("imitation", seed, epoch), so a resumed run takes the same batches.
 
     Args:
-        on_step: called with every row, those of earlier runs of the same training included.
+        on_step: called with every row, also those of earlier runs of the same training.
         evaluations: how often the loss on `validation` is measured.
 
     Returns:

@@ -52,5 +52,5 @@ class MethodConfig(Strict):
 
     @property
     def shown_label(self) -> str:
-        """What people read: the label, or the name, and what the assigner wants said beside it."""
+        """What people read: the label, else the name, with the remark that the assigner adds."""
         return self.credit.labelled(self.label or self.name)

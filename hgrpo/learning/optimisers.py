@@ -36,7 +36,7 @@ def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
 def warmup_linear(step: int, total: int, warmup: int) -> float:
     """Factor of the learning rate at `step` of `total`: up over `warmup` steps, then down to 0.
 
-    Both parts are linear. The first step has 1 / warmup, the step after the last would have 0.
+    Both parts are linear. The first step gets 1 / warmup; the step after the last would get 0.
     """
     if step < warmup:
         return (step + 1) / warmup

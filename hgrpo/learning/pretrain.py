@@ -11,7 +11,7 @@ from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.streams import generator
 
-# Every value counts here, as the code hash leaves out the defaults of settings.
+# Every value is given here, because the code hash leaves out the defaults of settings.
 _SETTINGS = SftConfig(
     epochs=1.0,
     batch_trajectories=32,
@@ -35,7 +35,7 @@ def pretrain(
     The stream ("pretrain", seed) chooses `tiny.pretrain_trajectories` of the demonstrations.
 
     It takes examples of at most `tiny.max_positions` tokens. `on_step` is called after each step
-    with its row and the number of all steps.
+    with its row and the total number of steps.
     """
     policy = load_policy(config.model_copy(update={"adapt": "full"}), folder)
     order = generator("pretrain", seed).permutation(len(demonstrations))

@@ -25,7 +25,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class RoundId:
-    """Which round it is: of which method and seed, and its number, from 1."""
+    """Which round it is: its method, its seed, and its number, from 1."""
 
     method: MethodConfig
     seed: int
@@ -55,7 +55,7 @@ class Round:
     rows: list[dict] = field(default_factory=list)
 
     def run(self, on_step: Callable[[dict], None], on_trajectory: Callable[[], None]) -> list[dict]:
-        """Play the steps that are left; the log rows of all steps, earlier processes' included.
+        """Play the steps that are left; return all steps' log rows, also of earlier processes.
 
         Args:
             on_step: called with each new log row.
@@ -104,7 +104,7 @@ class Round:
         self._save(groups, step)
 
     def _load_engine(self, tasks: Sequence[Task]) -> dict[str, float | None]:
-        """Give the engine the policy's weights; the log's columns of the check that it has them."""
+        """Give the engine the policy's weights; return what the check that it has them logs."""
         engine, policy = self.collector.engine, self.learner.policy
         engine.load_weights(policy)
         return check_sync(engine, policy, tasks[0].task_id)
@@ -132,7 +132,7 @@ class Round:
     def _update(
         self, groups: Sequence[Group], advantages: Sequence[GroupAdvantages], step: int
     ) -> dict:
-        """Update the policy on the groups that take part, in random order; the diagnostics."""
+        """Update the policy on the groups that take part, in random order; return diagnostics."""
         self._set_lr(step)
         rule, penalised = self.id.method.dead_groups, self.learner.kl.coefficient > 0
         parts = [takes_part(advantage.dead, rule, penalised) for advantage in advantages]

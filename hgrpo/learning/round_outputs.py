@@ -21,7 +21,7 @@ def write_round(played: Round, config: Mapping, folder: Path) -> None:
     Args:
         played: a round whose steps are finished.
         config: the stage's settings, for the log.
-        folder: to fill.
+        folder: the folder to fill.
     """
     learner, rows = played.learner, played.rows
     learner.policy.save_adapter(folder / "adapter")

@@ -51,8 +51,8 @@ class RoundInputs:
         panels: this one is a file.
         tasks: folder of the tasks' files.
         sft: the SFT policy, which the KL penalty anchors to.
-        policy: the policy to go on from; it may hold the state of the optimiser.
-        fitted: what the fit after the previous round wrote; None without one.
+        policy: the policy to go on from; its folder may hold the state of the optimiser.
+        fitted: what the fit after the previous round wrote; None if there was no fit.
         cache: folder that all jobs of a study share, for judges' answers.
     """
 
@@ -71,7 +71,7 @@ class RoundInputs:
 
 
 def check_inputs(model: ModelConfig, inputs: RoundInputs) -> None:
-    """Check that what a round starts from is whole.
+    """Check that a round's inputs are intact.
 
     Call this before computing the resume key: a damaged file changes the key, and the finished
     steps kept under the old key would then be removed.

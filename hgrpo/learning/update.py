@@ -92,8 +92,8 @@ class Learner:
 
         Args:
             sequences: all trajectories of the batch.
-            order: indices of those that take part, each once; minibatches are consecutive parts
-                of it. If it is empty, no step is taken.
+            order: indices of the trajectories that take part, each once; minibatches are
+                consecutive parts of it. If it is empty, no step is taken.
 
         Returns:
             The diagnostics of the batch: means over tokens and steps, or None if no step was
@@ -115,7 +115,7 @@ class Learner:
         return _over_steps(steps) | mismatch | importance | kl_row
 
     def _measure_kl(self, sequences: Sequence[TrainingSequence]) -> float:
-        """Note the reference's log-probs; mean k3 per token of the policy that played to it."""
+        """Note the reference's log-probs; return the mean k3 per token from policy to reference."""
         watched = sequences if self.kl.coefficient else sequences[::_WATCHED]
         with self.policy.reference() as model:
             for sequence, values in zip(watched, self._score(watched, model), strict=True):
@@ -150,7 +150,7 @@ class Learner:
         order: Sequence[int],
         importance: Mapping[str, float],
     ) -> tuple[list[dict[str, float]], dict[str, float]]:
-        """Take all optimiser steps; each step's diagnostics, and the mismatch before the first."""
+        """Take all steps; return each step's diagnostics, and the mismatch before the first."""
         steps: list[dict[str, float]] = []
         mismatch: dict[str, float] = {}
         for _ in range(self.training.epochs):
@@ -206,7 +206,7 @@ class Learner:
     def _backward(
         self, sequences: Sequence[TrainingSequence], weights: Tensor, share: float
     ) -> tuple[dict[str, float], Tensor]:
-        """Add a micro-batch's gradient; its terms of the sums, and each token's log ratio [N].
+        """Add a micro-batch's gradient; return its terms of the sums, and log ratios [N].
 
         Args:
             sequences: the micro-batch, with N sampled tokens.
@@ -258,7 +258,7 @@ class Learner:
         }, log_ratio
 
     def _descend(self) -> float:
-        """Take one optimiser step along the gradient; its norm before clipping."""
+        """Take one optimiser step along the gradient; return its norm before clipping."""
         parameters = [parameter for _, parameter in self.policy.trainable]
         norm = clip_gradients(parameters, self.training.max_grad_norm)
         self.optimiser.step()
@@ -293,7 +293,7 @@ class Learner:
 
 
 def _over_steps(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Means over the optimiser steps; of `ratio_max` the largest, of `ess` the smallest."""
+    """Means over the optimiser steps; but `ratio_max` is the largest and `ess` the smallest."""
     row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
     row["ratio_max"] = max(step["ratio_max"] for step in steps)
     row["ess"] = min(step["ess"] for step in steps)

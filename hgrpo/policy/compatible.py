@@ -27,7 +27,7 @@ def check_policy(config: ModelConfig, base: Path, adapter: Path) -> None:
     """Check that an adapter can be loaded on this base with these settings.
 
     Raises:
-        UserError: as `check_adapter`; or the adapter's config describes another model than the
+        UserError: see `check_adapter`; or the adapter's config describes another model than the
             base's, or other LoRA settings than `config` has.
     """
     base, adapter = Path(base), Path(adapter)
@@ -40,13 +40,13 @@ def check_policy(config: ModelConfig, base: Path, adapter: Path) -> None:
 
 
 def check_adapter(folder: Path, lora: bool) -> None:
-    """Check that a folder holds a whole policy.
+    """Check that a folder holds a complete policy.
 
     Its weights must match their checksum if they have one (`check_checksum` says which do).
 
     Raises:
-        UserError: naming the file: it is missing, damaged, does not match its checksum, is of the
-            other kind of adaptation, or asks to run code of its own.
+        UserError: a file is missing, is damaged, does not match its checksum, is of the other kind
+            of adaptation, or asks to run code of its own. The message names the file.
     """
     config_name, weights_name = policy_files(lora)
     folder = Path(folder)
@@ -68,7 +68,8 @@ def check_architecture(adapter: Path, base: Path, settings: ModelConfig) -> None
     """Check that a fully tuned policy has its base's architecture.
 
     Raises:
-        UserError: naming file and key: the two differ, or a config cannot be read.
+        UserError: the two differ, or a config cannot be read. The message names the file and the
+            key.
     """
     found, wanted = (
         _flat(capped_architecture(folder, settings.max_length).to_dict())
@@ -102,7 +103,8 @@ def check_lora(adapter: Path, settings: LoraConfig) -> None:
     other weights as well, or change the base itself.
 
     Raises:
-        UserError: naming file and key: a setting differs, or the config cannot be read.
+        UserError: a setting differs, or the config cannot be read. The message names the file and
+            the key.
     """
     path = adapter / "adapter_config.json"
     found = config_without_code(path, str(path))

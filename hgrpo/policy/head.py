@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.modeling_outputs import ModelOutput
 
-# Length of the probe that `check_head` reads, and the error it allows, relative to the largest
+# How long the probe of `check_head` is, and how large an error it allows relative to the largest
 # logit. Each of a head's few operations may round by half an eps of a coarser type.
 _PROBE_LENGTH, _TOLERANCE, _ROUNDINGS = 8, 1e-3, 4
 
@@ -57,8 +57,8 @@ def check_head(model: "PreTrainedModel") -> None:
     """Compare the logits made here with those of the whole model, on a few tokens.
 
     Raises:
-        UserError: naming the model type: they differ, or `forward` does not run without its
-            decoder.
+        UserError: the logits differ, or `forward` does not run without its decoder. The message
+            names the model type.
     """
     kind = f"model_type: {model.config.model_type!r}"
     head = model.get_output_embeddings()

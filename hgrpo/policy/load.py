@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SavedPolicy:
-    """A fully tuned policy for playing only: its weights are read, no model is built."""
+    """A fully tuned policy for playing only: its weights are read, but no model is built."""
 
     architecture: "PretrainedConfig"
     conversation: "Conversation | ChatConversation"
@@ -64,9 +64,9 @@ def load_policy(
     The stream ("lora-init", seed) draws the random half of a fresh LoRA adapter.
 
     Raises:
-        UserError: as `check_policy`; trained values that are not all finite; a tensor of the base
-            that is missing or does not fit its config; `lora.targets` or `attention` that the
-            model does not have; or a head that training cannot follow (`check_head`).
+        UserError: as `check_policy`; or a trained value is not finite; a tensor of the base is
+            missing or does not fit its config; the model does not have `lora.targets` or
+            `attention`; or training cannot follow the head (`check_head`).
     """
     model = _load_whole(config, base, adapter)
     if config.adapt == "lora":
@@ -84,7 +84,7 @@ def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTr
         check_policy(config, base, folder)
         finite_weights(folder, lora=False)
         return load_model(folder, config)
-    # The base stage has read every value of the base. Doing so each round would be gigabytes.
+    # The base stage has checked every value of the base; a round need not read gigabytes again.
     check_adapter(base, lora=False)
     if adapter is not None:
         check_policy(config, base, adapter)

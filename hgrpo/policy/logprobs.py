@@ -28,7 +28,7 @@ class SequenceBatch:
 
     Attributes:
         token_ids: int64 [B, L].
-        rows, columns: int64 [N], the place of each sampled token, in row order; column >= 1.
+        rows, columns: int64 [N], where each sampled token stands, in row order; column >= 1.
     """
 
     token_ids: Tensor

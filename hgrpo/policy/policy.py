@@ -57,7 +57,7 @@ class Policy:
 
     @property
     def trainable(self) -> list[tuple[str, nn.Parameter]]:
-        """Names and tensors that training moves, in a fixed order."""
+        """Names of the tensors that training moves, and the tensors, in a fixed order."""
         return [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
 
     @contextmanager

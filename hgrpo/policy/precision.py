@@ -38,7 +38,7 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def dtype_name(dtype: torch.dtype | None) -> str:
-    """The name that `train_dtype` has for an autocast type; None is "float32"."""
+    """What `train_dtype` calls an autocast type; None is "float32"."""
     return str(dtype or torch.float32).removeprefix("torch.")
 
 

@@ -26,7 +26,8 @@ def finite_weights(folder: Path, lora: bool) -> dict[str, Tensor]:
     """The weights of a policy that `check_adapter` has passed.
 
     Raises:
-        UserError: naming file and tensor: the file is damaged, or a value is not finite.
+        UserError: the file is damaged, or a value is not finite. The message names the file and the
+            tensor.
     """
     path = Path(folder) / policy_files(lora)[1]
     try:
@@ -43,8 +44,8 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
     """The whole model of a folder that `check_adapter` has passed.
 
     Raises:
-        UserError: naming the file and tensor that is missing or does not fit config.json; or the
-            key `attention`, if it is not installed.
+        UserError: a file or tensor is missing or does not fit config.json, or what `attention`
+            names is not installed. The message says which.
     """
     # Importing the models takes seconds, and playing does not need them.
     from transformers import AutoModelForCausalLM

@@ -1,6 +1,6 @@
 """Sends training logs to dashboards: TensorBoard event files or Weights & Biases runs.
 
-Rounds know nothing of dashboards: they write their logs, and this module reads those. So an
+Rounds know nothing of dashboards: they write their logs, and this module reads those. Therefore an
 unreachable dashboard cannot stop a run, and a study that has ended can still be sent.
 """
 
@@ -25,7 +25,7 @@ class TensorBoardRun:
         self._writer = SummaryWriter(str(folder), purge_step=0)
 
     def write(self, step: int, scalars: dict[str, float]) -> None:
-        """Add the scalars of a step; the count of steps continues over rounds."""
+        """Add the scalars of a step; steps are counted on from round to round."""
         for name, value in scalars.items():
             self._writer.add_scalar(name, value, step)
         self._writer.flush()
@@ -98,7 +98,7 @@ class Board:
         return sum(self._written.values())
 
     def _of(self, plan: RunPlan) -> list[TensorBoardRun | WandbRun]:
-        """The run's writers, made when its first row arrives."""
+        """The run's writers, which are made when its first row arrives."""
         if plan.home not in self._writers:
             study = self._results.resolve().name
             made = self._writers[plan.home] = []

@@ -39,7 +39,7 @@ def read_inputs(
     """Read a study's results and compare its arms.
 
     Args:
-        config: from `hgrpo.stages.comparison.comparison`.
+        config: what `hgrpo.stages.comparison.comparison` returned.
         train_logs: train_log.json of every round of every run.
         fits: train_log.json of every fit.
 

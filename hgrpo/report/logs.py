@@ -56,7 +56,7 @@ def run_of(path: Path) -> tuple[str, int, int]:
 def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
     """All training logs as one table, one row per optimiser batch of every run.
 
-    Adds `batch` (number of the batch in its run, over all rounds, from 1), `fit_s` (seconds of the
+    Adds `batch` (which batch of its run it is, over all rounds, from 1), `fit_s` (seconds of the
     fit before a round, at the round's first batch) and the run's sums so far: `trajectories`,
     `replies`, `tokens` and `seconds`. A counterfactual branch counts as a trajectory with its own
     replies and tokens.

@@ -26,7 +26,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
     """Names of the study's figures, in drawing order.
 
     Args:
-        config: from `hgrpo.stages.comparison.comparison`.
+        config: what `hgrpo.stages.comparison.comparison` returned.
         rounds: number of rounds of the trained arms.
     """
     methods = config["methods"]

@@ -31,8 +31,8 @@ class Page:
     Attributes:
         figures: the folder that `draw_all` wrote.
         study_config: the resolved study, printed in full.
-        provenance: rows from `provenance_rows`.
-        scripted: rows from `scripted_players`, shown for scale.
+        provenance: the rows of `provenance_rows`.
+        scripted: the rows of `scripted_players`, shown for scale.
         left_out: (stage, reason, count) of what earlier stages left out, or kept with a note.
     """
 
@@ -215,7 +215,7 @@ def _cells(values: np.ndarray) -> list[list[dict]]:
 
 
 def _signed(value: float) -> str:
-    """Two decimals with a sign, unless it rounds to zero."""
+    """The value with two decimals and a sign; no sign if it rounds to zero, "0" if it is zero."""
     text = f"{value:+.2f}".replace("-", words.MINUS)
     return "0" if value == 0 else text[1:] if text[1:] == "0.00" else text
 

@@ -14,7 +14,7 @@ from hgrpo.errors import UserError
 from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.learning.scratch import rows_file, step_folders
 
-# Columns of a log row that are read, all numbers. Only the first is required.
+# Columns of a log row that are read. All hold numbers, and only the first is required.
 _ELAPSED = "elapsed_s"
 _SHOWN = ("mean_reward", "success_rate", "observed_kl", "dead_groups", "n_groups")
 
@@ -44,7 +44,7 @@ class RunStatus(RunPlan):
         row: the newest log row; empty before the first.
         heard_s: seconds since that row was written; None before the first.
         seconds: mean duration of a step so far; None before the first.
-        test_success: greedy success on the test panel after the last evaluated round; None before.
+        test_success: greedy success on the test panel after the last evaluated round, if any.
     """
 
     finished: int
@@ -74,7 +74,7 @@ class RunLog:
 
     Attributes:
         rows: the rows of all steps so far, the unfinished round's included.
-        finished, step: as in `RunStatus`.
+        finished, step: see `RunStatus`.
         newest: the log file written last; None before the first step.
     """
 
@@ -88,7 +88,7 @@ def trained_runs(results: Path) -> list[RunPlan]:
     """Every trained run of a study, the reference arm first; `results` is the study's folder.
 
     Raises:
-        UserError: the file is missing, is not a study's, or has something else for a number.
+        UserError: the study's file is missing or not a study's, or a value in it is no number.
     """
     path = results / "config.yaml"
     try:

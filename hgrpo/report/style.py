@@ -65,15 +65,15 @@ RC = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with its numbers.
+    """A figure with the numbers it shows.
 
     Attributes:
-        name: of its files, without suffix.
-        section: of the page.
-        title, caption: for readers who see the figure.
-        alt: for readers who do not.
+        name: name of its files, without suffix.
+        section: the page's section that shows it.
+        title, caption: texts for readers who see the figure.
+        alt: text for readers who do not see it.
         figure: the drawn figure.
-        data: its numbers, written as CSV.
+        data: the numbers, written as CSV.
     """
 
     name: str
@@ -91,7 +91,7 @@ def canvas(
     """A figure in this style, and its axes [rows, columns].
 
     Args:
-        height: in inches.
+        height: the figure's height in inches.
         grid: the axis with grid lines, "x" or "y"; "" draws none.
     """
     sns.set_theme(style="ticks", rc=RC)

@@ -42,7 +42,7 @@ def inline(svg: str, name: str, alt: str) -> Markup:
 def whisker(
     lower: float, mean: float, upper: float, limit: float, colour: str, decided: bool
 ) -> Markup:
-    """A mark for a difference and its interval, on a scale from -limit to +limit.
+    """SVG of a mark for a difference and its interval, on a scale from -limit to +limit.
 
     Screen readers skip it, because the numbers stand beside it.
     """

@@ -20,17 +20,17 @@ _NEARER = 2.0
 def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[str, float | None]:
     """Sample replies to random prefixes and compare their log-probs with the trainer's.
 
-    The log-probs are compared with the untrained policy's too. An engine that never took new
-    weights agrees with those. In a coarse type this finds it where the tolerance would not.
+    The log-probs are compared with the untrained policy's too, because an engine that never took
+    new weights agrees with those. In a coarse type the tolerance alone would not find it.
 
     Args:
         engine: has just loaded the policy's weights.
-        policy: the trainer's.
+        policy: the trainer's policy.
         stream: names the random stream of the probes.
 
     Returns:
-        For the log, the largest absolute differences of a token's log-prob: `sync_max` from the
-        trainer's and `sync_base_max` from the untrained policy's, None if that is not kept.
+        For the log, the largest absolute differences of a token's log-prob: `sync_max` to the
+        trainer's, and `sync_base_max` to the untrained policy's (None if that is not kept).
 
     Raises:
         TrainingError: the log-probs differ, so the engine does not hold the policy's weights.

@@ -25,7 +25,7 @@ class Start:
         stream: key of the conversation's random stream.
         last_turn: number of turns after which the episode is cut off.
         before: a trajectory of the task whose first turns are played again first, or None.
-        turns: how many turns of `before` are played again; it has more turns than these.
+        turns: how many turns of `before` are played again; fewer than it has.
     """
 
     task: Task

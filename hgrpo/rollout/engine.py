@@ -30,7 +30,7 @@ class Request:
     """One reply to generate.
 
     Attributes:
-        conversation: number of the conversation. Its next request must extend this one's prefix
+        conversation: id of the conversation. Its next request must extend this one's prefix
             and reply, so that the engine can keep the KV cache.
         prefix: all tokens so far.
         stream: key of the conversation's random stream. Element p of the stream draws the token at
@@ -67,8 +67,8 @@ class RolloutEngine(Protocol):
     """Generates replies for many conversations at once; replies come back as they finish.
 
     Attributes:
-        capacity: conversations that may be open at once.
-        sampling: how replies are drawn; may be changed while no reply is queued.
+        capacity: number of conversations that may be open at once.
+        sampling: how replies are drawn; it may be changed while no reply is queued.
         end_id: the token that closes a reply.
         max_length: longest conversation, in tokens.
         dtype: type of the weights. It limits how closely log-probs can agree with the trainer's.

@@ -20,8 +20,8 @@ class EngineKind(ABC):
     needs inside itself.
 
     Attributes:
-        Settings: model of the keys that stand beside `kind` in the study's section `engine`; this
-            default accepts none.
+        Settings: model of the keys beside `kind` in the study's section `engine`; by default there
+            are none.
         plays_saved_weights: whether the engine computes with the weights exactly as they were
             saved. If so, an evaluation needs no trainable policy to check the engine against.
     """
@@ -41,7 +41,7 @@ class EngineKind(ABC):
         """Check that the engine can play models of this config.
 
         Raises:
-            UserError: it cannot; the message names the key of the config.
+            UserError: the engine cannot play them. The message names the key of the config.
         """
         return
 
@@ -59,11 +59,11 @@ class EngineKind(ABC):
 
         Args:
             settings: an instance of `Settings`.
-            policy: its weights are played.
-            capacity: conversations that may be open at once.
+            policy: the policy whose weights are played.
+            capacity: number of conversations that may be open at once.
             sampling: how replies are drawn.
             end_id: the token that closes a reply.
-            embeddings: whether replies are wanted with embeddings, see `RolloutEngine`.
+            embeddings: whether replies should come with embeddings, see `RolloutEngine`.
 
         Raises:
             UserError: the engine is not installed, or it cannot run this model.

@@ -122,7 +122,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
             numbers or text with commas or blanks ("11,23 31").
 
     Raises:
-        UserError: naming the file and the key.
+        UserError: a file is missing or wrong. The message names the file and the key.
     """
     path = Path(path)
     configs = path.parent.parent
@@ -132,7 +132,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     env = environment_settings(*_named(configs / "envs", config.env, f"{path}: env"))
     model = validate(ModelConfig, *_named(configs / "models", config.model, f"{path}: model"))
     where = _source(path, given)
-    # All of them: a mistake in one that is not among the methods today waits for the day it is.
+    # All are checked: otherwise a mistake in a variant shows only once it is among the methods.
     sources = {name: f"{where}: variants.{name}" for name in config.variants}
     variants = {
         name: _variant(variant, name, configs, sources[name])
@@ -170,7 +170,7 @@ def _parse_overrides(overrides: Mapping[str, object]) -> dict[str, object]:
 
 
 def _named(folder: Path, name: str, where: str, also: Iterable[str] = ()) -> tuple[dict, str]:
-    """What a file of `folder` holds, and its path for messages."""
+    """The content of a file of `folder`, and the file's path for messages."""
     path = folder / f"{name}.yaml"
     if not path.is_file():
         known = did_you_mean(name, [*(other.stem for other in folder.glob("*.yaml")), *also])
@@ -199,8 +199,8 @@ def _variant(variant: Variant, name: str, configs: Path, where: str) -> MethodCo
 def _changed(base: dict, kind: str, changes: Mapping[str, object]) -> dict:
     """A method's file, whose credit is of `kind`, with a variant's changes in it.
 
-    Its label goes, since that is another arm's; so do its credit's settings where the kind changes,
-    since they mean nothing to another kind.
+    Its label is dropped, because it names another arm. Its credit's settings are dropped where the
+    kind changes, because they mean nothing to another kind.
     """
     left_out = {"label"}
     credit = changes.get("credit")

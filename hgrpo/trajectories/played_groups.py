@@ -124,7 +124,7 @@ def _final(row: Mapping, where: str) -> FinalState | None:
 
 
 def _check_spans(row: Mapping, where: str) -> None:
-    """Spans follow one another inside the tokens, with a log-prob for each token in them."""
+    """UserError unless spans lie in order inside the tokens, with a log-prob for each token."""
     edges = [0, *(edge for span in row["spans"] for edge in span), len(row["token_ids"])]
     if any(len(span) != 2 for span in row["spans"]) or edges != sorted(edges):
         raise UserError(f"{where}: spans do not lie in order inside its tokens")

@@ -145,7 +145,7 @@ def concatenate(parts: Sequence[Path], target: Path) -> None:
 def read_turns(
     path: Path, columns: Sequence[str] = TURNS.names, step: int | None = None
 ) -> pa.Table:
-    """The columns asked for of a turns.parquet; the rows of one step if `step` is given.
+    """The given columns of a turns.parquet; only the rows of one step if `step` is given.
 
     Raises:
         UserError: the file is missing, cut off or not a table of turns.
@@ -156,7 +156,7 @@ def read_turns(
 def read_sequences(
     path: Path, columns: Sequence[str] = SEQUENCES.names, step: int | None = None
 ) -> pa.Table:
-    """The columns asked for of a sequences.parquet; arguments and errors as for `read_turns`."""
+    """The given columns of a sequences.parquet; arguments and errors as for `read_turns`."""
     return _read(path, SEQUENCES, columns, step)
 
 
@@ -186,7 +186,7 @@ def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
     """The vectors in a cell of `embeddings` or `goal_embedding`: float16 [rows, D], or None.
 
     Raises:
-        UserError: naming `where`: the cell cannot hold that many vectors of equal width.
+        UserError: the cell cannot hold that many vectors of equal width. The message names `where`.
     """
     if data is None:
         return None

@@ -17,10 +17,10 @@ class Turn:
         overlong: the reply was cut at the token limit.
         state: fingerprint of what the agent could know before the turn: where it is, what it
             holds, what it has changed. Empty unless the collector was asked for fingerprints.
-        commands: fingerprint of the commands that were admissible before the turn; likewise.
+        commands: fingerprint of the commands that were admissible before the turn; empty likewise.
         embedding: float [D], the engine's vector of the turn; None unless it was asked for one.
-        target: what a counterfactual said of the turn, which TurnRD learns; None if none was
-            played.
+        target: what a counterfactual said of the turn, which TurnRD learns from; None if no
+            counterfactual was played.
         credit, advantage: None until an assigner and the trainer have seen the trajectory.
     """
 

@@ -29,7 +29,7 @@ STUDY = {
     "resources": {"rl_round": {"gpu": 1}},
 }
 ROUND = "rl/flatGRPO/seed_11/round_1"
-# What is the same, byte for byte, wherever the study is run.
+# These files are the same, byte for byte, wherever the study is run.
 SAME_FILES = (
     "assets/panels.json",
     "assets/tasks.tar",
@@ -47,8 +47,8 @@ SAME_FILES = (
     "report/tables/methods.csv",
     "report/figures/learning_curves.svg",
 )
-# What PYTHONPATH finds before anything else: a round that meets an accident after its first step,
-# once, and that leaves word of what it saw.
+# PYTHONPATH makes every process run this first. It sends a signal to one round after the first
+# step, and writes down the round's process and GPU.
 ACCIDENT = """\
 import os, pathlib, sys, threading, time
 

@@ -1,8 +1,8 @@
 """The part of the Kubernetes API that the executor asks for; a pod is a process on this machine.
 
-A pod gets the container's command, a folder of its own with nothing in it, the variables that the
-manifest takes from its secret, and the programs of this Python: no image, no limits, no nodes. So
-it shows whether a job finds what it needs in the bucket, and what is asked of a cluster, not
+A pod gets the container's command, an empty folder of its own, the variables that the manifest
+takes from its secret, and the programs of this Python. There are no images, limits or nodes. This
+shows whether a job finds what it needs in the bucket, and what it asks of a cluster, but not
 whether a cluster would grant it.
 """
 
@@ -101,7 +101,7 @@ def running_cluster(root: Path, evicted: Callable[[str], bool]) -> Iterator[tupl
     """The cluster, and the file that KUBECONFIG is to name.
 
     Args:
-        evicted: of a pod's command, whether the pod fails without having been run.
+        evicted: takes a pod's command; says whether the pod fails without having been run.
     """
     cluster = Cluster(root, evicted)
 

@@ -1,7 +1,7 @@
 """A real Slurm of one node: slurmctld and slurmd of Debian's packages on this machine.
 
-No systemd, no control groups, no accounting database; munge has a key and a socket of its own. The
-node has two partitions, `cpu` and `gpu`, and a GPU that is none: /dev/null under a GPU's name.
+It uses no systemd, no control groups and no accounting database; munge has its own key and socket.
+The node has two partitions, `cpu` and `gpu`, and a pretended GPU: /dev/null under a GPU's name.
 """
 
 import fcntl
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged")
-# The executor drops SLURM_CONF on the way to a job: the files must stand where Slurm looks first.
+# The executor does not pass SLURM_CONF on to jobs, so the files must stand where Slurm looks first.
 ETC = Path("/etc/slurm")
 OURS = "# Written by the tests of hgrpo, and removed by them.\n"
 
@@ -41,11 +41,11 @@ def running_node(root: Path) -> Iterator[None]:
     """Slurm is up within the block; its state and logs are in `root`.
 
     Raises:
-        RuntimeError: it does not come up, with the last lines of its logs.
+        RuntimeError: Slurm does not come up. The message has the last lines of its logs.
     """
     for name in ("state", "spool", "log", "munge"):
         (root / name).mkdir(parents=True)
-    # Held to the end: another session's tests wait for their turn at /etc/slurm.
+    # It is held to the end, so that another session's tests wait for their turn at /etc/slurm.
     lock = (Path(tempfile.gettempdir()) / "hgrpo-slurm-tests.lock").open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
     files = _configuration(root, *_free_ports(2))

@@ -37,7 +37,7 @@ def bucket():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    # In a process of its own: vLLM looks at all that is imported, and trips over Flask's proxies.
+    # It has its own process: vLLM inspects all imported modules and fails at Flask's proxies.
     server = subprocess.Popen(
         [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
         stdout=subprocess.DEVNULL,

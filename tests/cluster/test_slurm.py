@@ -49,7 +49,7 @@ def test_the_same_results_as_without_slurm_though_a_round_is_killed(local, proje
     others = [job for job in submitted if job not in rounds]
     assert {(job["partition"], job["gpus"]) for job in others} == {("cpu", "N/A")}
     assert by_rule["rule_sft"]["memory"] == "2500M"
-    # The device that Slurm gave is what the round saw.
+    # The round saw the device that Slurm gave it.
     assert (checkout.root / "accident").read_text().split()[1] == "0"
     assert "Nothing to be done" in checkout.snakemake("-n").stdout
 
@@ -70,7 +70,7 @@ def test_a_killed_snakemake_leaves_its_job_and_no_second_one_trains_beside_it(lo
             stderr=handle,
         )
         try:
-            # The round stands still after its first step, its lock in hand.
+            # The round stops after its first step and still holds its lock.
             wait_for(lambda: (checkout.root / "accident").exists(), main)
         finally:
             main.kill()
@@ -78,7 +78,7 @@ def test_a_killed_snakemake_leaves_its_job_and_no_second_one_trains_beside_it(lo
     killed = run_id(output.read_text())
     assert states(killed) == ["RUNNING"]
 
-    # Rerun without a look at the queue: the second job finds the lock, and ends with one line.
+    # If the user reruns without looking at the queue, the second job finds the lock and ends.
     assert checkout.snakemake("--unlock").returncode == 0
     careless = checkout.snakemake(target, "--retries=0", "--set-resources=rl_round:gpu=0")
     printed = careless.stdout + careless.stderr
@@ -88,7 +88,7 @@ def test_a_killed_snakemake_leaves_its_job_and_no_second_one_trains_beside_it(lo
     assert states(killed) == ["RUNNING"]
     assert not (checkout.root / target).exists()
 
-    # As docs/cluster.md says.
+    # docs/cluster.md gives this remedy.
     subprocess.run(["scancel", f"--name={killed}"], check=True)
     wait_for(lambda: states(killed) == ["CANCELLED"])
     again = checkout.snakemake(target)

@@ -33,7 +33,7 @@ def test_it_is_one_job_that_settles_and_is_no_part_of_the_report(compared):
 
 
 def test_an_edited_assigner_is_compared_again(checkout):
-    # Its own rounds would run again for the report; what is compared was played by flatGRPO.
+    # The report would play this arm's rounds again; the comparison uses rounds of flatGRPO.
     append(checkout, "hgrpo/credit/progress.py", "FLOOR = 1e-6\n")
     assert checkout.planned("credit_agreement") == AGREEMENT
 

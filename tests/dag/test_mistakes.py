@@ -49,7 +49,7 @@ def test_a_judge_without_its_key_is_found_before_the_first_job(checkout, monkeyp
     assert done.returncode != 0
     assert done.stderr.splitlines()[-1].startswith("error: LLMJudge: the key of the judge")
     assert {p: p.stat().st_mtime_ns for p in (checkout.root / "results").rglob("*")} == before
-    # What needs no judge runs without a key, in the same study.
+    # In the same study, jobs that need no judge run without a key.
     summary = "results/grid/eval/flatGRPO/seed_11/round_1/summary.json"
     (checkout.root / summary).unlink()
     done = checkout.snakemake(summary, judged)
@@ -70,7 +70,7 @@ def test_an_engine_that_is_not_installed_is_found_before_the_first_job(checkout)
     done = checkout.snakemake()
     assert done.returncode != 0
     assert done.stderr.splitlines()[-1].startswith("error: engine.kind: vllm: vLLM is not")
-    # Its games and its base need no engine.
+    # Jobs that make its games and its base need no engine.
     done = checkout.snakemake("results/grid/sft/summary.json")
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -22,7 +22,7 @@ def folder(checkout):
     made = checkout.root / "models/mine"
     made.mkdir(parents=True)
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-        # What the stub of the stage writes too, which copies nothing.
+        # The stub of the stage writes this text too, because it copies nothing.
         (made / name).write_text(f"base results/mine/base {name}\n")
     (made / "model.safetensors").write_text("weights")
     configs = checkout.root / "configs"

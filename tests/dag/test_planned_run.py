@@ -48,7 +48,7 @@ def test_a_plan_names_what_an_edit_makes_run_and_is_held_against_it(checkout, pl
     lines = plan()
     assert counts(lines, "flatGRPO") == [8, 8, 0]
     assert counts(lines, "Progressive") == [8, 0, 8]
-    # With merge, figures and report, which the edited arm's episodes set off.
+    # The edited arm's episodes also cause merge, figures and report.
     assert counts(lines, "all") == [26, 15, 11]
     assert plan("--check") == []
 
@@ -64,7 +64,7 @@ def test_a_lost_file_of_a_finished_study_is_named_and_comes_back_by_its_path(che
     path = checkout.root / LOST
     whole = path.read_bytes()
     path.unlink()
-    # The report is newer than what the file went into.
+    # Snakemake does not miss the file, because the report is newer than what was made from it.
     assert checkout.planned() == set()
     lines = plan()
     assert counts(lines, "flatGRPO") == [8, 7, 0]
@@ -74,7 +74,7 @@ def test_a_lost_file_of_a_finished_study_is_named_and_comes_back_by_its_path(che
     done = checkout.snakemake(LOST, "--workflow-profile", "profiles/laptop")
     assert done.returncode == 0, done.stdout + done.stderr
     assert path.read_bytes() == whole
-    # It came out as it was, so nothing follows; had it not, all that follows would.
+    # The file is the same as before, so no later job runs. If it differed, all later jobs would.
     assert checkout.planned() == set()
     path.write_text("another policy")
     assert "flatGRPO, seed 11: round 2" in checkout.planned()

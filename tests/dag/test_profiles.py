@@ -12,7 +12,7 @@ from hgrpo.study.study import load_study
 STUDIES = sorted(path.stem for path in (PROJECT / "configs/studies").glob("*.yaml"))
 PROFILES = ("laptop", "slurm", "slurm-test", "kubernetes")
 SLURM = "snakemake_executor_plugin_slurm"
-# What every profile must say, and what none may: profiles/laptop tells why.
+# What every profile must say, and what none may say. profiles/laptop tells why.
 LAWS = {"rerun-incomplete": True, "max-checksum-file-size": 200000000}
 FORBIDDEN = {"keep-incomplete", "rerun-triggers"}
 

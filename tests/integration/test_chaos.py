@@ -1,7 +1,7 @@
 """A study under real faults, and the documented recovery: the artefacts are those of a calm run.
 
-Environments live inside the process that trains, so killing that one is killing them. Jobs on Slurm
-are killed in tests/cluster.
+Environments live inside the process that trains, so killing it kills them too. tests/cluster kills
+jobs on Slurm.
 """
 
 import json
@@ -213,7 +213,7 @@ def test_the_trainer_is_killed(calm, checkout, judge, draw):
     kept = checkout.finished_steps()
     checkout.finish()
     assert checkout.artefacts() == calm.artefacts()
-    # What was behind it was not played again: not even its times have changed.
+    # Finished steps were not played again: not even their times have changed.
     for (arm, name), rows in kept.items():
         log = checkout.root / STUDY / f"rl/{arm}/seed_11/{name}/train_log.json"
         assert json.loads(log.read_text())["rows"][: len(rows)] == rows
@@ -232,7 +232,7 @@ def test_snakemake_itself_is_killed(calm, checkout, judge, draw):
     assert checkout.run("--unlock")[0] == 0
     if orphans:
         code, said = checkout.run()
-        # Either the orphan was through first, or its round is refused a second player.
+        # Either the orphan finished first, or a second process is refused its round.
         assert code == 0 or "another process is running this job" in said, said
     for orphan in checkout.jobs():
         os.kill(orphan, signal.SIGKILL)

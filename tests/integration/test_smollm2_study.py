@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 NAME = "smollm2_cpu"
 STUDY = f"results/{NAME}"
 TRAINED = ("flatGRPO", "Progressive")
-# Log-probs of the same weights, both in float32: what another order of sums makes of 30 layers.
+# How far two float32 log-probs of the same weights may differ: 30 layers sum in different orders.
 FLOAT32 = 1e-3
 
 
@@ -46,7 +46,7 @@ def root(project, fetched, tmp_path_factory):
     """A copy of the project in which the study has been run."""
     root = tmp_path_factory.mktemp(NAME)
     copy_project(project, root)
-    # Two rounds at a time, which is more than the laptop's profile has room for.
+    # This runs two rounds at a time, more than the laptop's profile has room for.
     done = snakemake(root, "--resources", "mem_mb=6000", **fetched)
     assert done.returncode == 0, done.stdout + done.stderr
     return root
@@ -129,7 +129,7 @@ def test_a_round_left_all_it_should(root, config, arm, round):
 @pytest.mark.parametrize("arm", TRAINED)
 def test_the_engine_played_the_policy_and_stayed_near_sft(root, config, arm, round):
     for row in log(folder(root, arm, round)):
-        # Float32 on both sides; without its adapter the base would say something else altogether.
+        # Both sides are float32. The base without its adapter differs much more than by rounding.
         assert row["sync_max"] < FLOAT32
         assert row["sync_base_max"] > 0.1
         assert 0 <= row["observed_kl"] < 1
@@ -161,8 +161,8 @@ def test_the_trainer_scores_what_was_sampled(root, score):
     rows = first_step(root, "flatGRPO", 1, 8)
     scored, largest = score("sft", rows)
     assert (scored - sampled(rows)).abs().max() < FLOAT32
-    # The update's own passes round to bfloat16 within the layers: an error of its last place,
-    # relative to the largest logit, is what can come of it.
+    # The update's own passes round to bfloat16 within the layers, which can cause an error of one
+    # unit in the last place of the largest logit.
     logged = log(folder(root, "flatGRPO", 1))[0]
     assert 0 < logged["mismatch_mean"] < logged["mismatch_max"]
     assert logged["mismatch_max"] < torch.finfo(torch.bfloat16).eps * largest

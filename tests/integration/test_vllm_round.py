@@ -40,10 +40,10 @@ def test_a_round_is_played_in_step_with_the_trainer(played):
     assert len(rows) == TRAINING["steps_per_round"]
     for row in rows:
         assert row["sync_max"] < 1e-3
-        # bfloat16 training passes against a float32 engine
+        # Training passes are bfloat16, the engine is float32.
         assert 0 <= row["mismatch_kl"] < 0.01
         assert row["importance_mean"] == pytest.approx(1.0, abs=0.05)
-    # It starts from the reference, and moves.
+    # The policy starts as the reference, and moves away from it.
     assert rows[0]["sync_base_max"] < 1e-3 < rows[-1]["sync_base_max"]
 
 

@@ -23,10 +23,10 @@ class Question:
     """Everything that a judgement depends on.
 
     Attributes:
-        environment: its name.
+        environment: the environment's name.
         variant: what one call shows.
-        version: of the prompt; for the offline rubric also of its rules.
-        endpoint: address; the same model name at another address is another judge.
+        version: version of the prompt; for the offline rubric also of its rules.
+        endpoint: the judge's address; the same model name at another address is another judge.
         model, temperature: as the settings say.
         trajectories: what the call shows, in order.
     """

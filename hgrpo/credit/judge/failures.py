@@ -1,11 +1,11 @@
 """Why a judge gave no judgement."""
 
-# Of a call. `rejected`: no retry would help (a prompt that is too long, for example).
+# Why a call failed. `rejected`: no retry would help (the prompt is too long, for example).
 CALL_FAILURES = (
     *("rate_limit", "quota", "timeout", "connection", "server", "rejected"),
     *("malformed", "wrong_length", "out_of_range"),
 )
-# Of a trajectory that got uniform credit: the failure of its last call, or a cap.
+# Why a trajectory got uniform credit: its last call failed, or a cap was reached.
 FALLBACKS = (*CALL_FAILURES, "call_cap", "dollar_cap")
 
 

@@ -34,7 +34,7 @@ _SCALE = (
 
 @dataclass(frozen=True)
 class Prompt:
-    """One call in OpenAI's form; `turns` are the numbers of turns of the trajectories shown."""
+    """One call in OpenAI's form; `turns` says how many turns each trajectory shown has."""
 
     messages: list[dict[str, str]]
     response_format: dict
@@ -50,7 +50,7 @@ class Prompt:
 def prompt(
     environment: str, primer: str, trajectories: Sequence[Trajectory], variant: Variant
 ) -> Prompt:
-    """The call that asks for the scores of trajectories of one task; each has a turn or more."""
+    """The call that asks for the scores of one task's trajectories; none may be without turns."""
     turns = tuple(len(trajectory.turns) for trajectory in trajectories)
     lines = [primer]
     if variant == "group":

@@ -28,7 +28,7 @@ class Judge(Protocol):
         """Answer each prompt once. The caller closes the generator when it wants no more.
 
         Args:
-            prompts: by any name; the answers carry the same names.
+            prompts: name -> prompt; the answers carry the same names.
 
         Raises:
             UserError: the judge cannot answer at all; the remaining prompts get no answer.

@@ -33,7 +33,7 @@ class Settings(CreditSettings):
 
     uses = ("judge_text",)
     may_be_unreachable = True
-    # Calls of several groups are under way together.
+    # The calls of this many groups run at the same time.
     groups_at_once = 16
     fallback_column = "judge_fallbacks"
 

@@ -54,8 +54,8 @@ class Tally:
         """Count one group of N turns.
 
         Args:
-            turns: of the group.
-            graph: of the first term that looks at states.
+            turns: the group's turns.
+            graph: graph of the first term that looks at states.
             parts: credit of each term.
             step: mixture of the terms [N].
             gigpo: step credit of GiGPO on the same graph [N].
@@ -79,7 +79,7 @@ class Tally:
         self._to_grpo.add(step, grpo)
 
     def report(self) -> dict[str, float]:
-        """Numbers for the log; one that is not defined is absent.
+        """Numbers for the log; a number that is not defined is left out.
 
         - `step_nonzero_share`: share of turns with a step credit other than 0
         - `state_single_share`: share of turns in a state that was visited once

@@ -15,8 +15,9 @@ def extended(td: np.ndarray, graph: Graph, turns: Turns, mode: str, decay: float
     Using Generalized Advantage Estimation", https://arxiv.org/abs/1506.02438). The other modes are
     GRAFT's Graph-GAE (2026): for each k from 1 to the number of turns that follow, they add decay^k
     times the mean error of all transitions that leave a state exactly k transitions ahead.
-    `instances` averages over occurrences; with values from the same counts every mean is 0, so
-    nothing is added. `distinct` takes each (state, action, successor) once.
+    `instances` averages over occurrences. If the values were estimated from the same counts, the
+    errors of each state average to 0, and the mode changes nothing. `distinct` takes each (state,
+    action, successor) once.
 
     TD errors are [N], nan for a turn that is not counted, which adds nothing to others. The decay
     is gamma * lambda.

@@ -117,7 +117,7 @@ def build_graph(
     Args:
         state: int [N + E], the states of the turns, then the states that the turns of
             `observed_ends` led into.
-        turns: N of them.
+        turns: the N turns.
         timeout: `fail`, `observed`, `drop` or `clamp`.
         failure: `absorb` or `observed`.
     """

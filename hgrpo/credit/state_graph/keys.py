@@ -32,7 +32,7 @@ def states(trajectories: Sequence[Trajectory], key: Key, ended: Sequence[int] = 
     says: "Nothing happens." is the answer in every room.
 
     Args:
-        trajectories: with N turns in all.
+        trajectories: they have N turns in all.
         key: when two turns are in the same state.
         ended: int [E], trajectories whose final state is numbered too.
 
@@ -95,11 +95,11 @@ def with_history(
 ) -> np.ndarray:
     """Number states together with the `key.history` states before them.
 
-    A turn with fewer earlier turns than that matches only turns with equally many.
+    A turn with fewer earlier turns than `key.history` matches only turns with equally many.
 
     Args:
         state: int [N + E], the states of the turns, then those that the turns `ends` led into.
-        turns: N of them.
+        turns: the N turns.
         key: how many earlier states count, and whether their actions count too.
         ends: int [E], last turns of rollouts.
 

@@ -286,7 +286,7 @@ class Settings(CreditSettings):
         if self.timeout == "clamp" and values != {"bellman"}:
             raise ValueError(f"timeout: clamp with value: {given}; only bellman backs values up")
         reads = any(term.reads_successors for term in self.terms)
-        # With gamma 1, a loop without a way out has no single fixed point.
+        # Without discounting, the values of a loop with no exit are undetermined.
         open_ended = any(term.value == "bellman" and term.gamma == 1 for term in self.terms)
         for rule in (f"timeout: {self.timeout}", f"failure: {self.failure}"):
             if rule.endswith(("observed", "clamp")) and not reads:

@@ -17,7 +17,7 @@ class Turns:
         lengths: int [K], turns of each rollout.
         success, truncated: bool [K].
         rollout: int [N], the turn's rollout.
-        time: int [N], the turn's number in its rollout, from 0.
+        time: int [N], the turn's index in its rollout, from 0.
         last: int [M], the last turn of each rollout that has turns.
         action: int [N], equal for equal commands.
         inadmissible: bool [N].

@@ -77,7 +77,7 @@ def bellman(
     `mu` weighs a state's actions, see `Graph.shares`.
 
     Raises:
-        RuntimeError: there is no single fixed point (gamma 1 and a state without a way out).
+        RuntimeError: there is no single fixed point (gamma 1 and a loop with no exit).
     """
     if agg == "max":
         steps = distances(graph)

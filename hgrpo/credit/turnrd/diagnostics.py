@@ -14,9 +14,9 @@ def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[st
 
     Returns:
         - alpha_mean, alpha_var (within trajectories), alpha_max
-        - alpha_entropy: in nats
-        - alpha_entropy_ratio: to the entropy of equal weights, over trajectories with two or more
-          turns; absent if there are none
+        - alpha_entropy: entropy in nats
+        - alpha_entropy_ratio: entropy divided by that of equal weights, over trajectories with two
+          or more turns; absent if there are none
         - alpha_progress_corr: mean Pearson correlation with progress over trajectories in which
           both vary; absent if there are none
     """

@@ -60,6 +60,6 @@ def goal_embedding(policy: Policy, conversation: Conversation, goal: str) -> np.
 
 
 def _hidden_states(policy: Policy, token_ids: torch.Tensor) -> torch.Tensor:
-    """The last layer's, float32 [B, T, D]."""
+    """Hidden states of the last layer, float32 [B, T, D]."""
     decoded = policy.causal_lm.base_model(input_ids=token_ids, use_cache=False)
     return decoded.last_hidden_state.float()

@@ -33,14 +33,14 @@ def split(
     """Training and validation rows; all rows of a task are on the same side.
 
     A task is held out if a hash of seed and task falls below `share`. Its side is decided in the
-    first round that plays it and never changes. So a fit that continues an earlier one validates
+    first round that plays it and never changes. A fit that continues an earlier one validates
     on tasks that the earlier model never saw. A single task trains; of two or more, at least one
     is on each side.
 
     Args:
-        rows: of all rounds so far.
-        share: of the tasks to hold out, in expectation.
-        seed: of the run; the same for all of its fits.
+        rows: the trajectories of all rounds so far.
+        share: expected share of the tasks to hold out.
+        seed: the run's seed, the same for all of its fits.
     """
     first: dict[str, int] = {}
     for row in rows:
@@ -118,8 +118,8 @@ def fit(
     Args:
         model: changed in place.
         rows: trajectories of the run so far. A single task is used for training and validation.
-        settings: of the fit.
-        seed: of the run; all of its fits hold out the same tasks.
+        settings: the fit's settings.
+        seed: the run's seed; all of its fits hold out the same tasks.
         on_epoch: called with each epoch's row of the log.
 
     Returns:
@@ -227,9 +227,9 @@ def evaluate(
         - validation_loss, and validation_<part> for each part of the loss
         - all of `alpha_diagnostics`
         - return_corr: Pearson correlation of predicted and true return
-        - alpha_cf_corr: `pooled_correlation` of alpha among the drawn turns with its target, over
-          the trajectories that have a target
-        - supervised_share: the share of trajectories that have one
+        - alpha_cf_corr: `pooled_correlation` between alpha on the drawn turns and its
+          counterfactual target, over the trajectories that have a target
+        - supervised_share: the share of trajectories that have a target
         A correlation that is not defined is None.
     """
     model.eval()

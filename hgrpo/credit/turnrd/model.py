@@ -59,7 +59,7 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 class _Encoder(nn.Module):
-    """Projection, learnt positions and pre-norm layers."""
+    """Projects the embeddings, adds learnt positions and applies pre-norm layers."""
 
     def __init__(self, settings: ModelSettings, width: int, causal: bool):
         super().__init__()
@@ -98,7 +98,7 @@ class TurnRD(nn.Module):
 
 
 class TurnRDV1(TurnRD):
-    """Causal encoder; the attention of a learnt query over the turns is alpha.
+    """A causal encoder; alpha is the attention of a learnt query over the turns.
 
     The attended mean of the turns predicts the return. An optional head predicts values.
     """
@@ -131,7 +131,7 @@ class TurnRDV1(TurnRD):
 
 
 class TurnRDV2(TurnRD):
-    """Bidirectional encoder with a score and a value head; the return is sum_t alpha_t v_t.
+    """A bidirectional encoder with a score and a value head; it predicts sum_t alpha_t v_t.
 
     A slope is added to the scores: 0 at the first turn, `progress_prior` at the trajectory's last.
     With `film` the goal scales and shifts the input of both heads ("FiLM: Visual Reasoning with a

@@ -1,4 +1,4 @@
-"""How TurnRD's output becomes credit. The weights of its losses play no part here."""
+"""How TurnRD's output becomes credit. The weights of its losses do not matter here."""
 
 import numpy as np
 

@@ -34,7 +34,7 @@ class ReplayRow:
 
 
 def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
-    """Trajectories of the given rounds' folders, by round, step, task and rollout, each once.
+    """The trajectories of the rounds, each once, sorted by round, step, task and rollout.
 
     Trajectories without a turn are left out.
 

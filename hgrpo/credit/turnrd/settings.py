@@ -65,7 +65,7 @@ class FitSettings(Strict):
 
 
 class ModelSettings(Strict):
-    """The network. v1 pools turns by attention of a query, v2 gives each turn score and value."""
+    """The network. v1 pools turns by a query's attention; v2 gives each a score and a value."""
 
     version: Literal["v1", "v2"] = "v2"
     layers: int = Field(2, gt=0)
@@ -112,7 +112,7 @@ class Settings(CreditSettings):
 
     @property
     def plays(self) -> bool:
-        """Counterfactuals are played; they teach the next fit."""
+        """Whether counterfactuals are played; the next fit learns from them."""
         return self.counterfactual is not None
 
     @property
@@ -126,7 +126,7 @@ class Settings(CreditSettings):
         return "" if self.readout == "value_baseline" else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Credit is read out of the fitted model; counterfactuals are no part of it."""
+        """Credit is read out of the fitted model, and no counterfactuals are played."""
         settings, note = self, ""
         if self.counterfactual is not None:
             fit = self.fit.model_copy(update={"supervision_weight": 0.0})

@@ -56,8 +56,8 @@ def drawn_turns(row: ReplayRow) -> np.ndarray:
 def supervision_target(row: ReplayRow) -> np.ndarray:
     """Positive verdicts as a distribution over the drawn turns, [T]; all 0 for no target.
 
-    Verdicts concern the drawn turns alone. So a trajectory can teach only how alpha is split among
-    those, and that takes two drawn turns, one of them with a positive verdict.
+    Verdicts concern the drawn turns alone. A trajectory can therefore teach only how alpha is split
+    among those, and only if it has two drawn turns, one of them with a positive verdict.
     """
     drawn = drawn_turns(row)
     if drawn.sum() < 2:

@@ -10,7 +10,7 @@ from hgrpo.envs.alfworld.matching import Clause, FormulaCompiler, Frame, Step
 from hgrpo.envs.alfworld.text import NEGATION, TextCompiler
 
 Arguments = tuple[int, ...]
-# A predicate is small if it starts with at most so many facts.
+# A predicate is small if it starts with at most this many facts.
 _FEW = 8
 
 
@@ -21,12 +21,12 @@ class Action:
         fluent: names of the predicates that actions change.
 
     Attributes:
-        conditions: number of changing predicates in the precondition.
+        conditions: how many changing predicates the precondition has.
         pattern: the template as literal texts and parameter positions; None if the command's text
             depends on more than the arguments.
         named: picks the arguments that the command's text depends on, if there is a `pattern`.
-        watches: the indexes whose facts decide which arguments apply; None if these are too many
-            facts for the key of a cache.
+        watches: the indexes whose facts decide which arguments apply; None if these facts are too
+            many for the key of a cache.
     """
 
     def __init__(
@@ -161,7 +161,8 @@ def _idle_test(schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int])
     """A test of whether an action changes nothing; None if it always changes something.
 
     An action changes nothing if each fact that it adds is a precondition and each fact that it
-    deletes is added again, such as going to where one is. The planner's translator drops it.
+    deletes is added again, such as going to the place where one is. The planner's translator drops
+    it.
     """
     # For each effect: lists of slot pairs. It changes nothing if all pairs of one list are equal.
     ways: list[list[list[tuple[int, int]]]] = []

@@ -3,7 +3,7 @@
 Both engines play each game's walkthrough and random walks, in the language of the file and in the
 older one ("put X in/on Y"). After every command, feedback, admissible commands and the won flag
 must be equal. The official engine runs with a cache. --stock-steps also plays it without the cache,
-and gives the speed ratio. Needs the extra `alfworld`.
+and gives the speed ratio. This needs the extra `alfworld`.
 
 Example:
   python -m hgrpo.envs.alfworld.check_parity ~/alfworld/json_2.1.1/valid_seen --stock-steps 20

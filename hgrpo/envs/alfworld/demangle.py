@@ -13,7 +13,7 @@ _SYMBOLS = {"_bar_": "|", "_minus_": "-", "_plus_": "+", "_dot_": ".", "_comma_"
 
 
 def shown_names(ids: Iterable[str]) -> dict[str, str]:
-    """Id -> shown name. Each number depends on all the ids."""
+    """Id -> shown name. The number in each name depends on all the ids."""
     kinds: dict[str, str | None] = {}
     for name in sorted(ids):
         kind, bar, _ = name.partition("_bar_")

@@ -16,7 +16,7 @@ from hgrpo.envs.alfworld.matching import FormulaCompiler, Frame, Slots, Step
 class _Row:
     """One effect: makes a fact of `predicate`, with arguments from a frame, true or false.
 
-    `negation` is the number of `not_p` if some text reads it.
+    `negation` is the index of `not_p` if some text reads it.
     """
 
     predicate: int
@@ -46,8 +46,8 @@ class EffectCompiler:
     """Compiles the effects of a domain's actions.
 
     Args:
-        negations: number of `p` -> number of `not_p`, if some text reads it.
-        shadows: number of `p` -> number of the predicate that texts read in its place, if it has
+        negations: index of `p` -> index of `not_p`, if some text reads it.
+        shadows: index of `p` -> index of the predicate that texts read in its place, if `p` has
             conditional effects.
     """
 
@@ -56,7 +56,7 @@ class EffectCompiler:
     shadows: dict[int, int]
 
     def changes(self, schema: pddl.ActionSchema) -> set[int]:
-        """Numbers of the predicates that the action may change, including the extra ones."""
+        """Indices of the predicates that the action may change, including the extra ones."""
         changed = {self.vocabulary.predicate(effect.atom.predicate) for effect in schema.effects}
         changed |= {self.shadows[number] for number in changed if number in self.shadows}
         return changed | {self.negations[number] for number in changed if number in self.negations}
@@ -112,7 +112,7 @@ class EffectCompiler:
 class Reachability:
     """The facts that could become true if actions never deleted anything and negations held.
 
-    The planner's translator knows only these; deleting any other fact adds no `not_p`.
+    The planner's translator knows only these facts; deleting any other fact adds no `not_p`.
     """
 
     def __init__(self, domain: pddl.Domain, vocabulary: Vocabulary, sizes: dict[str, int]) -> None:
@@ -124,7 +124,7 @@ class Reachability:
                     self._steps.append((compiler.slots, _achievers(schema, effect, compiler)))
 
     def closure(self, start: Facts, entities: dict[str, int]) -> list[set[Fact]]:
-        """Reachable facts, as sets by predicate number."""
+        """Reachable facts: one set for each predicate, by its index."""
         facts = start.copy()
         size = -1
         while size != (size := sum(map(len, facts.sets))):

@@ -43,7 +43,7 @@ class AlfworldEnv(PickledByReplay):
         self._played: list[str] = []
 
     def reset(self, task: Task) -> Observation:
-        """Start `task` over.
+        """Start the task from the beginning.
 
         Raises:
             UserError: the game's files are malformed, or have changed since the task was made.
@@ -119,7 +119,7 @@ class _NativePlay:
 
 
 class _OfficialPlay(_NativePlay):
-    """One game in the official engine; facts use the native engine's entity numbers."""
+    """One game in the official engine; facts use the native engine's indices of entities."""
 
     def __init__(self, game: Game) -> None:
         super().__init__(game)

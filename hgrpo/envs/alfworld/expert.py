@@ -65,8 +65,8 @@ class Searcher:
         if config.order == "random":
             self.order = [self.listed[i] for i in rng.permutation(len(self.listed))]
         self.here = ""
-        self.seen: dict[str, list[str]] = {}  # what lay where when last looked at
-        self.shut: set[str] = set()  # receptacles last seen closed
+        self.seen: dict[str, list[str]] = {}  # receptacle -> what lay there when last seen
+        self.shut: set[str] = set()  # receptacles that were closed when last seen
         self.opened: set[str] = set()  # receptacles this searcher opened and did not close
         self.home = ""  # where targets are brought
         self.searched_all = False

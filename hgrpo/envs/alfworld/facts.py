@@ -18,7 +18,7 @@ def key_getter(positions: tuple[int, ...]) -> Callable:
 
 
 class Vocabulary:
-    """Numbers for predicates and for access patterns (a predicate and its known positions)."""
+    """Indices of predicates and of access patterns (a predicate and its known positions)."""
 
     def __init__(self) -> None:
         self.predicates: dict[str, int] = {}
@@ -28,7 +28,7 @@ class Vocabulary:
         return self.predicates.setdefault(name, len(self.predicates))
 
     def pattern(self, predicate: int, known: tuple[int, ...]) -> int:
-        """Number of the index that lists facts of `predicate` by their `known` arguments."""
+        """Which index lists facts of `predicate` by their `known` arguments."""
         return self.patterns.setdefault((predicate, known), len(self.patterns))
 
 

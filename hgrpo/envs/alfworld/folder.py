@@ -28,7 +28,7 @@ def collect(
 
     Raises:
         UserError: a folder is missing or holds a bad file, it has fewer games than `sizes` wants,
-            or their number is not the one in `games.expected`.
+            or it has more or fewer games than `games.expected` says.
     """
     root = user_path(config.folder or "", "games.folder")
     hashes: set[str] = set()

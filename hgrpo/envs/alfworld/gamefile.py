@@ -27,9 +27,9 @@ class Game:
     """A game that has been read, checked and compiled.
 
     Attributes:
-        goal: the sentence after "Your task is to: ", with the full stop the file gives it.
+        goal: the sentence after "Your task is to: ", with its full stop.
         walkthrough: commands that win the game, if the file has them.
-        moves: for each action of the domain, whether it may change the potential.
+        moves: whether each action of the domain may change the potential.
     """
 
     folder: Path
@@ -157,7 +157,7 @@ def load_compiled(folder: Path) -> Game:
 
 
 def native_potential(game: CompiledGame) -> Potential:
-    """The potential of a game, over the native engine's entity numbers."""
+    """The potential of a game, over the native engine's indices of entities."""
     names = {n: name for name, n in game.program.vocabulary.predicates.items()}
     fluent = {names[number] for number in game.program.fluent}
     sets, number = game.start.sets, game.program.vocabulary.predicate

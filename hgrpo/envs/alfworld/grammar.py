@@ -26,7 +26,7 @@ class Attribute:
     attribute: str
 
 
-# `a + b or c`: the first alternative whose parts, joined, give a text that is not empty.
+# `a + b or c`: it gives the first alternative whose joined parts are not empty.
 Expression = tuple[tuple[Attribute | str, ...], ...]
 
 

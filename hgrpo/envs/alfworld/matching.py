@@ -46,7 +46,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class Relation:
-    """A condition on a fact: the number of its predicate, and the slots of its arguments."""
+    """A condition on a fact: the index of its predicate, and the slots of its arguments."""
 
     predicate: int
     slots: tuple[int, ...]
@@ -181,7 +181,7 @@ class FormulaCompiler:
     """Compiles PDDL formulas over one frame layout.
 
     Args:
-        sizes: typical number of facts per predicate; only the order of the loops depends on it.
+        sizes: typical number of facts of each predicate; it decides only the order of the loops.
     """
 
     slots: Slots

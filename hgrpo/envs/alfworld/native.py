@@ -30,9 +30,10 @@ class Program:
     """A domain and a grammar, compiled together. Games with equal ones share it.
 
     Attributes:
-        fluent: numbers of the predicates that actions change.
-        order: action numbers, in the order in which a command tries them; it matters if two actions
-            have the same text. The planner's order: fewest changing conditions first, then by name.
+        fluent: indices of the predicates that actions change.
+        order: indices of actions, in the order in which a command tries them. It matters if two
+            actions have the same text. It is the planner's: fewest changing conditions first, then
+            by name.
         unsure: predicates that an action may delete without requiring them, and whose `not_p`
             some text reads.
     """
@@ -106,7 +107,7 @@ def _requires(formula: pddl.Formula, atom: pddl.Atom) -> bool:
 
 @dataclass(frozen=True)
 class GoalTest:
-    """Whether a goal holds; `reads` are the numbers of the predicates it depends on."""
+    """Whether a goal holds; `reads` are the indices of the predicates that it depends on."""
 
     slots: Slots
     steps: tuple[Step, ...]
@@ -288,7 +289,7 @@ class NativeGame:
         return self.act(command)[0]
 
     def act(self, command: str) -> tuple[str, int]:
-        """As `step`, with the number of the action; -1 if the command was not admissible."""
+        """As `step`, with the index of the action; -1 if the command was not admissible."""
         index, args = self._find(command.strip())
         if index < 0:
             return NOTHING, -1

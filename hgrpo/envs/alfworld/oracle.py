@@ -1,7 +1,8 @@
 """Makes the official engine fast enough for comparisons, by caching.
 
-Parses of grammar texts and queries and translations of PDDL are cached; deep copies of grammar
-symbols become shallow ones. `parity` compares the result with the untouched engine on a sample.
+It caches parsed grammar texts, parsed queries and translated PDDL, and makes shallow copies of
+grammar symbols instead of deep ones. `parity` compares the result with the untouched engine on a
+sample.
 """
 
 import copy

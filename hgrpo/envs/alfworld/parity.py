@@ -42,7 +42,7 @@ Engine = NativeGame | OfficialGame
 
 @dataclass(frozen=True)
 class Mismatch:
-    """After `command`, at this `step` of a walk, `what` (text, commands or won) differed."""
+    """After `command`, at `step` of a walk, `what` (text, commands or won) differed."""
 
     game: str
     walk: str
@@ -58,8 +58,8 @@ class GameReport:
     """The comparison of one game.
 
     Attributes:
-        stock_seconds: time of the untouched official engine for `stock_steps`.
-        native_seconds: time of the native engine for them.
+        stock_seconds: time that the untouched official engine took for `stock_steps`.
+        native_seconds: time that the native engine took for them.
         native_bare_seconds: the same without listing the admissible commands.
     """
 

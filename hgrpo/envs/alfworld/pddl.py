@@ -187,7 +187,7 @@ class _Conditions:
         if head in ("exists", "forall") and len(rest) == 2 and isinstance(rest[0], list):
             kind = Exists if head == "exists" else for_all
             # In ALFRED's "examine object" a comma sticks to a type's name. No object has such a
-            # type; the planner's translator reads it so too.
+            # type; the planner's translator reads it in the same way.
             return kind(tuple(_typed(rest[0])), self.formula(rest[1]))
         return self.atom(node)
 

@@ -8,7 +8,7 @@ from hgrpo.envs.alfworld.goals import KINDS, Goal
 from hgrpo.envs.alfworld.house import House
 from hgrpo.envs.alfworld.vocabulary import ABILITIES, OBJECTS, PUT, RECEPTACLES, TOOLS
 
-# Our texts and those of the older language: before alfworld 0.4, and in the published games.
+# Our texts, and those of the older language (alfworld before 0.4, and the published games).
 _PUT_TEXT = (
     ("You arrive at {r.name}.", "You arrive at {lend.name}."),
     ('"move {o} to {r}"', '"put {o} in/on {r}"'),
@@ -62,7 +62,7 @@ def _ids(types: Sequence[str]) -> list[str]:
     ids = []
     for i, name in enumerate(types):
         serial = f"{types[i:].count(name):02d}"
-        basin = name.endswith("Basin")  # shown as "sinkbasin" only if spelt Sink..SinkBasin
+        basin = name.endswith("Basin")  # players see "sinkbasin" only if the id is Sink..SinkBasin
         stem = name.removesuffix("Basin") if basin else name
         ids.append(f"{stem}_bar_{serial}_bar_{name}" if basin else f"{stem}_bar_{serial}")
     return ids

@@ -59,7 +59,7 @@ class GenerateSettings(Strict):
 
 
 class SplitSizes(Strict):
-    """Number of playable games that each split must have."""
+    """How many playable games each split must have."""
 
     train: int = Field(gt=0, description="training games")
     validation: int = Field(gt=0, description="validation games")

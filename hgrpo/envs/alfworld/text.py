@@ -26,7 +26,7 @@ TASK_RULE = "task"
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """Shown names and ids of entities, by number, and the game's task sentence."""
+    """Shown names and ids of entities, by their index, and the game's task sentence."""
 
     names: list[str]
     ids: list[str]
@@ -41,7 +41,7 @@ class TextCompiler:
     placeholders stand for different entities.
 
     Args:
-        text_predicate: name in a query -> number of the predicate that it reads.
+        text_predicate: name in a query -> index of the predicate that it reads.
     """
 
     grammar: Grammar

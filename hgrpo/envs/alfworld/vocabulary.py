@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 LAMP = "DeskLamp"
 TOOLS = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
-# The predicate that says whether an object can be changed so.
+# The predicate that says whether an object can undergo the change.
 ABILITIES = {"clean": "cleanable", "heat": "heatable", "cool": "coolable"}
 # The command that puts an object into a receptacle, in each language of the games.
 PUT = {"move": "move {} to {}", "put": "put {} in/on {}"}

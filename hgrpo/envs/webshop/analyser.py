@@ -73,7 +73,7 @@ _FORMS = r"(?:i|y|is|ys|ies|[iy](?:ed|ing)s?)"  # Porter's first steps turn them
 _VARIANTS = (
     (re.compile(rf"({_SYLLABLE}bl){_FORMS}"), r"\1e"),
     (re.compile(rf"({_SYLLABLE}log){_FORMS}"), r"\1"),
-    # Porter's list of doubled consonants is shorter: b, d, f, g, m, n, p, r, t.
+    # Lucene undoubles every consonant but l, s and z; this Porter only b, d, f, g, m, n, p, r, t.
     (re.compile(r"(.*(?:[aeiou]|[^aeiou]y).*([^aeiouybdfgmnprtlsz]))\2(?:ed|ing)s?"), r"\1"),
 )
 

@@ -23,7 +23,7 @@ class ArrowRows:
     """The records of a file that `write_rows` wrote with this schema.
 
     Args:
-        what: the kind of file, for messages.
+        what: what messages call the kind of file.
 
     Raises:
         UserError: the file is missing, is not an Arrow file, or has another schema.

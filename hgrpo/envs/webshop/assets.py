@@ -44,8 +44,8 @@ def make(
     Call `data_files` first.
 
     Args:
-        seed: of the generated products, and of prices and price limits.
-        skipped: reason -> records or goals left out, or odd but kept; counted up here.
+        seed: draws the generated products, the prices and the price limits.
+        skipped: reason -> how many records or goals are left out, or odd but kept; counted up here.
 
     Raises:
         UserError: a data file is missing or malformed, or there are too few goals for the panels.

@@ -1,7 +1,7 @@
 """The catalogue on disk: an Arrow file, memory-mapped and shared by all processes.
 
 Its rows are the products, in the order of the data files. A product is decoded when a page shows
-it, and the most recent ones are cached. So memory does not grow with the number of products.
+it, and only the most recent ones are cached, so memory does not grow with the number of products.
 """
 
 from collections.abc import Iterable, Iterator

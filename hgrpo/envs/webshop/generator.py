@@ -32,7 +32,8 @@ _NEW_OPTIONS = 0.5
 _NEW_BRAND = 0.5
 # A near-duplicate's price is the first product's times exp(u), with u uniform in [-spread, spread].
 _PRICE_SPREAD = 0.3
-# Draws before a near-duplicate may repeat another; candidate attribute sets of an instruction.
+# A near-duplicate may repeat another after this many draws. An instruction's attributes are chosen
+# from this many draws.
 _ATTEMPTS = 8
 # Probabilities that a price is a range, and that a shopper's words name an option.
 _PRICE_RANGE = 0.3

@@ -30,18 +30,18 @@ def write_goals(path: Path, goals: Iterable[Goal]) -> None:
 
 
 class GoalList(ArrowRows):
-    """Goals by number, counted from 0; raises as `ArrowRows`."""
+    """Goals by index; raises as `ArrowRows`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _SCHEMA, "file of goals")
 
     def texts(self) -> Iterator[str]:
-        """The goals' texts, in the order of their numbers."""
+        """The goals' texts, in order."""
         for batch in self._batches:
             yield from batch.column("text").to_pylist()
 
     def goal(self, number: int) -> Goal:
-        """The goal of a number; raises as `record`."""
+        """The goal at index `number`; raises as `record`."""
         record = self.record(number)
         names, values = record.pop("option_names"), record.pop("option_values")
         options = tuple(values) if names is None else tuple(zip(names, values, strict=True))

@@ -1,8 +1,8 @@
 """Makes goals from instructions, in the original's order.
 
-A synthetic instruction gives a goal for each combination of its product's option values. A human
-one gives one goal. Goals are listed product by product and then shuffled as in the original
-(Python's `random.shuffle`, seed 233). So the same data files give the original's goal numbers.
+A synthetic instruction gives a goal for each combination of its product's option values, a human
+instruction one goal. Goals are listed product by product and then shuffled as in the original
+(Python's `random.shuffle`, seed 233), so each goal has the index that it has there.
 """
 
 import itertools
@@ -29,14 +29,14 @@ def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator
 
 
 def human_goal(item: Item, instruction: Instruction, seed: int, number: int) -> Goal:
-    """The goal of a person's instruction, the `number`-th of its product."""
+    """The goal that a person states; `number` is the instruction's index among its product's."""
     limit = price_limit(item.price, seed, item.product.asin, number)
     text = instruction.text.strip(".") + limit_text(limit)
     return Goal(item.row, text, instruction.attributes, instruction.options or (), limit)
 
 
 def in_order(goals: Iterable[Goal]) -> list[Goal]:
-    """The goals in the original's order."""
+    """The goals in the order of the original WebShop."""
     listed = list(goals)
     random.Random(_ORDER_SEED).shuffle(listed)
     return listed

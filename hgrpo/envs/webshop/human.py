@@ -41,7 +41,7 @@ class HumanTrajectory:
     Attributes:
         goal: the instruction as the person read it, with its price limit.
         actions: one or more of `search[...]` and `click[...]`, clicks in lower case.
-        reward: of the purchase; None if nothing was bought or the format has no rewards.
+        reward: what the purchase paid; None if nothing was bought or the format has no rewards.
     """
 
     goal: str

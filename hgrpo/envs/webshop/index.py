@@ -83,7 +83,7 @@ class Index:
     saturations: NDArray[np.float32]
 
     def search(self, query: str, k: int = 50) -> list[int]:
-        """Numbers of up to `k` documents with the highest scores, best first; ties by number."""
+        """Indices of the `k` highest-scoring documents at most, best first; ties by index."""
         documents, scores = self.scores(query)
         if len(scores) > k:
             kept = scores >= np.partition(scores, -k)[-k]
@@ -127,7 +127,7 @@ class Index:
 
     @classmethod
     def load(cls, folder: Path) -> "Index":
-        """Open an index that `save` wrote, memory-mapped; UserError if it is not a whole one."""
+        """Open an index that `save` wrote, memory-mapped; UserError if it is incomplete."""
         folder = Path(folder)
         try:
             header = json.loads((folder / _HEADER).read_text())
@@ -149,7 +149,7 @@ class Index:
 
 
 def build(documents: Iterable[str]) -> Index:
-    """Index documents in one pass; their numbers follow their order.
+    """Build the index in one pass over the documents, which keep their order.
 
     Memory peaks at the vocabulary and about 24 bytes per posting (a term in a document).
     """
@@ -204,7 +204,7 @@ def _key(term: str) -> int:
 
 
 def mapped(path: Path, kind: type) -> NDArray:
-    """A memory-mapped list of numbers that `np.save` wrote; ValueError for anything else."""
+    """Memory-map a list of numbers that `np.save` wrote; ValueError for anything else."""
     numbers = np.load(path, mmap_mode="r")
     if numbers.dtype != kind or numbers.ndim != 1:
         found = f"{numbers.dtype} {list(numbers.shape)}"

@@ -37,8 +37,8 @@ def products(
 
     Args:
         attributes: asin -> entry, from `attributes`.
-        limit: records to read from the file's head, including those left out; None for all.
-        counts: reason -> records left out, or odd but kept; counted up here.
+        limit: how many records to read from the file's head, including those left out; None: all.
+        counts: reason -> how many records are left out, or odd but kept; counted up here.
 
     Raises:
         UserError: the file is missing, is not an array or is cut off, or a product's field is
@@ -174,7 +174,7 @@ _PLAIN_PRICE = re.compile(r"\s*\d[\d,]*(\.\d+)?\s*(to|-|,)?\s*")
 
 
 def _dollars(text: str) -> float:
-    """The number spelt by a text's digits and dots; NaN if they spell none."""
+    """The number that a text's digits and dots form; NaN if they form none."""
     try:
         return float(Decimal(re.sub(r"[^\d.]", "", text)))
     except InvalidOperation:

@@ -24,8 +24,8 @@ class Piece(NamedTuple):
     Attributes:
         kind: "instruction" (also for the heading above it), another text, a button, a product's
             link, or the value of an option.
-        text: as on the page, with its spaces.
-        option: for the value of an option, the option's name.
+        text: the text as it stands on the page, with its spaces.
+        option: the option's name, if the piece is the value of an option.
     """
 
     kind: Literal["instruction", "text", "button", "product", "option"]
@@ -42,7 +42,7 @@ def index(instruction: str) -> Page:
 
 
 def results(instruction: str, number: int, total: int, items: Iterable[Item]) -> Page:
-    """Page `number`, counted from 1, of `total` results.
+    """The page of results with this number, counted from 1; there are `total` results.
 
     As in the original, every page has a button "Next >", even if the next page is empty.
     """
@@ -107,9 +107,9 @@ def text(page: Page) -> str:
 def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
     """The original's `text_rich` observation.
 
-    The original searches its URL for each value, and this searches the JSON of the choices. So it
-    never marks a value that JSON escapes, such as "café", and it marks a value that is spelt like a
-    chosen option's name.
+    The original searches its URL for each value, and this searches the JSON of the choices. Both
+    therefore never mark a value that JSON escapes, such as "café", and mark a value that is spelt
+    like a chosen option's name.
 
     Args:
         chosen: option name -> value; chosen values are marked as clicked and named at the top.

@@ -48,7 +48,7 @@ def on_panel(
 
 
 def _numbers(goals: GoalList, wordings: set[str]) -> dict[str, list[int]]:
-    """Wording -> numbers of the goals with that wording."""
+    """Wording -> indices of the goals with that wording."""
     numbers: dict[str, list[int]] = {}
     for number, text in enumerate(goals.texts()):
         wording = _wording(text)
@@ -102,7 +102,7 @@ def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
 def reward_differs(recorded: float, session: Session) -> bool:
     """Whether a recorded reward differs from the one that the session ended with.
 
-    Each process of the original draws other price limits. So a product within the limit there may
+    Each process of the original draws other price limits, so a product within the limit there may
     be above it here. The reward on either side of the limit counts as the same.
     """
     found = session.bought

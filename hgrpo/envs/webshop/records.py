@@ -9,7 +9,7 @@ class Product:
 
     Attributes:
         asin: the product's identifier, at most 10 characters.
-        prices: dollars; one number, or the two ends of a range in the file's order.
+        prices: one price in dollars, or the two ends of a range in the file's order.
         query: the search that found the product for the data set, in lower case.
         product_category: path of categories, joined by " › ".
         options: option name -> values, all in lower case, in the file's order.
@@ -61,7 +61,7 @@ class Item:
     """A product in a shop.
 
     Attributes:
-        row: in the catalogue.
+        row: the product's row in the catalogue.
         price: dollars, drawn from the product's range when the catalogue was made.
         nouns: lower-case nouns of the title, in order, with repetitions.
     """
@@ -77,7 +77,7 @@ class Goal:
     """What a session asks for.
 
     Attributes:
-        row: of the product from which it was made.
+        row: catalogue row of the product from which it was made.
         text: the whole instruction, with options and price limit.
         options: (name, value) pairs of a synthetic goal, bare values of a human one.
         price_limit: dollars; `NO_LIMIT` if the instruction names none.

@@ -25,7 +25,7 @@ class Reward:
     """A purchase's reward and its parts.
 
     Attributes:
-        total: in [0, 1].
+        total: the reward, in [0, 1].
         r_type: 1.0, 0.5, 0.1 or 0.0, for the kind of product.
         attribute_hits, option_hits: how many of the goal's attributes and options were bought.
         price_hit: whether the price is within the limit.

@@ -21,12 +21,12 @@ _TABS = {tab.lower(): tab for tab in pages.TABS}
 
 
 class Session:
-    """A session over a shared shop; it holds only its own state.
+    """A session in a shared shop; it holds only its own state.
 
     Attributes:
         page: the current page; `kind` is its kind, and only "index" has a search bar.
         clickables: text to click -> the piece of the page that it clicks.
-        number: number, from 1, of the current or latest page of results.
+        number: which page of results is open or was open last, counted from 1.
         item: the product that is open or was bought; None on search and result pages.
         chosen: option name -> value, for that product.
         opened: asins of the products opened since the search page.

@@ -55,7 +55,7 @@ class Reader:
         self._rng = rng
         self._text, self._limit = split_limit(session.goal.text.lower())
         self._words = [w for w in words(self._text) if w not in _PHRASES]
-        self._matches: dict[str, float] = {}  # of the products opened so far, by asin
+        self._matches: dict[str, float] = {}  # asin -> match of each product opened so far
         self._done: set[str] = set()  # options and tabs of the open product that are done
         self._settled = False  # whether to buy the open product
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hgrpo.envs.webshop.departments import DEPARTMENTS, ProductType
 from hgrpo.envs.webshop.draws import Draws
 
-# By the number of attributes in the title.
+# Number of attributes in the title -> forms of the title.
 _TITLES = {
     1: ("{brand} {first} {type}", "{brand} {type}, {first}", "{first} {type} by {brand}"),
     2: (
@@ -81,7 +81,7 @@ _IN_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A product before its texts; `prices` holds one number or the two ends of a range."""
+    """A product before its texts are made; `prices` holds one price or both ends of a range."""
 
     department: str
     type: ProductType

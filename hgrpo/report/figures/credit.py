@@ -17,7 +17,7 @@ _TITLE = 130  # characters; a goal may be longer than a title
 POSITIVE, NEGATIVE = "#3a86c8", "#e07b00"
 LONGEST = 16  # turns that fit a picture
 COLOURS = LinearSegmentedColormap.from_list("credit", [NEGATIVE, PAPER, POSITIVE])
-# Up to so many columns have room for numbers in their cells, and for names side by side.
+# Up to this many columns have room for numbers in their cells, and for names side by side.
 MOST_NUMBERED, MOST_ABREAST = 6, 4
 # Cells stay light in the dark theme, so the ink in them stays dark. INK and MUTED would change.
 CELL_INK, CELL_MUTED = "#23272e", "#6b727c"
@@ -135,7 +135,7 @@ def write_in_cell(ax: Axes, place: tuple[int, int], text: str, **look: object) -
 
 
 def shades(table: pd.DataFrame) -> pd.Series:
-    """Credit over its method's largest absolute credit in the table."""
+    """Credit divided by its method's largest absolute credit in the table."""
     largest = table["credit"].abs().groupby(table["method"]).transform("max")
     return table["credit"] / largest.where(largest > 0, 1.0)
 

@@ -22,7 +22,7 @@ from hgrpo.report.figures.credit import (
 from hgrpo.report.style import MUTED, Drawing, canvas, cell_rows, wrap
 from hgrpo.trajectories.trajectory import Trajectory
 
-LONGEST_SHOWN = 30  # Longer trajectories are not drawn, in turns.
+LONGEST_SHOWN = 30  # turns; longer trajectories are not drawn
 _SECTION = "credit"
 
 
@@ -32,7 +32,7 @@ def heat_map(
     """Draw the correlations of all pairs of methods: pooled above the diagonal, within below it.
 
     Args:
-        correlations: from `evaluation.credit_correlation.correlations`.
+        correlations: what `evaluation.credit_correlation.correlations` returned.
         labels: method -> label, in order, for the methods to show.
         left_out: sentences about the methods that are not shown.
     """
@@ -112,7 +112,7 @@ def gallery_table(
     """The gallery's numbers, one row per turn and method.
 
     Args:
-        picked: from `pick`.
+        picked: what `pick` returned.
         trajectories, steps: all trajectories, and the step in which each was played.
         credits: method -> credit of all turns of all trajectories, one after another.
     """

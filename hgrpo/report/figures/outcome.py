@@ -181,7 +181,7 @@ def _success_dots(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
 
 
 def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms: Arms) -> Figure:
-    """A row per arm and a column per type: so many dots could not be told apart."""
+    """Draw a row per arm and a column per type, where there are too many dots to tell apart."""
     success = table.pivot(index="method", columns="task_type", values="success")
     success = success.reindex(index=names, columns=kinds).to_numpy()
     figure, axes = canvas(height=1.5 + 0.3 * len(names), grid="")

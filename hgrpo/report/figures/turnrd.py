@@ -131,7 +131,7 @@ def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
 
 
 def _said(table: pd.DataFrame, arms: Arms, methods: Sequence[str]) -> str:
-    """The last values of three correlations, per method."""
+    """A sentence with each method's last values of three correlations."""
     said = []
     for name in methods:
         mine = table[table["method"] == name]

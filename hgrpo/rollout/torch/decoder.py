@@ -29,7 +29,7 @@ def check_supported(config: "PretrainedConfig") -> None:
     """Check that the decoder runs models of this config.
 
     Raises:
-        UserError: it does not; the message names the key.
+        UserError: the decoder does not run them. The message names the key.
     """
     if config.model_type not in _SUPPORTED:
         raise UserError(
@@ -56,8 +56,8 @@ class Decoder:
 
     Args:
         slots: number of cache rows.
-        max_length: positions of a row.
-        device, dtype: of weights and cache.
+        max_length: number of positions in a row.
+        device, dtype: where weights and cache lie, and their type.
 
     Raises:
         UserError: the decoder does not run such models, or memory cannot hold the cache.
@@ -183,7 +183,7 @@ class Decoder:
             on the CPU; otherwise None.
 
         Raises:
-            RuntimeError: a row grows beyond `max_length`.
+            RuntimeError: a row grows longer than `max_length`.
         """
         w = self._weights
         longest = max(s + len(t) for s, t in zip(starts, tokens, strict=True))
@@ -251,9 +251,9 @@ class _AttentionGroup:
     """Rows that attend together: their positions among the packed tokens and in the cache.
 
     Args:
-        rows: for each row its cache slot, the place of its first new token among the packed tokens,
-            its number of new tokens, and the position of the first of them.
-        device, dtype: of the cache.
+        rows: each row's cache slot, the index of its first new token among the packed tokens, its
+            number of new tokens, and the position of the first of them.
+        device, dtype: where the cache lies, and its type.
     """
 
     def __init__(
@@ -261,8 +261,8 @@ class _AttentionGroup:
     ):
         slots, offsets, lengths, starts = zip(*rows, strict=True)
         low, high = min(slots), max(slots) + 1
-        # Where at least half of a range's rows take part, attending over the whole range, idle rows
-        # included, is cheaper than copying rows out of the cache.
+        # If at least half of the range's rows are active, attend over all of it: computing idle
+        # rows is cheaper than copying the active ones out of the cache.
         self.dense = len(slots) * 2 >= high - low
         height = high - low if self.dense else len(slots)
         place = torch.tensor(slots) - low if self.dense else torch.arange(len(slots))

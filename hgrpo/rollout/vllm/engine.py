@@ -4,8 +4,8 @@ Written against vLLM 0.32.0. Tokens go in and tokens come out: vLLM gets no toke
 pushed in place after every update, with the adapter merged in, because a live adapter costs more
 than half of the throughput.
 
-A model with tied embeddings runs as one without, and its embedding is pushed twice. The reason: the
-CPU build packs the output projection into a layout of its own when it loads the model. With tied
+A model with tied embeddings runs as one without, and its embedding is pushed twice. For the CPU
+build packs the output projection into a layout of its own when it loads the model. With tied
 embeddings it does not pack the projection again when the embedding changes, and gives no warning.
 """
 
@@ -209,7 +209,7 @@ def _start(
             kv_cache_memory_bytes=settings.cpu_cache_gb * 2**30 if on_cpu else None,
             enforce_eager=on_cpu,
             enable_sleep_mode=current_platform.is_sleep_mode_available(),
-            # Log-probs of the distribution that was sampled from: after the temperature.
+            # Log-probs belong to the distribution that was sampled from, after the temperature.
             logprobs_mode="processed_logprobs",
             disable_log_stats=True,
             # Each of the processes that share an update has an engine of its own, on its own GPU.

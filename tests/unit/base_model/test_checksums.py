@@ -91,14 +91,14 @@ def test_no_flipped_bit_gives_other_tensors(file):
             check_checksum(file)
             loaded = load_file(file)
         except Exception as error:
-            # A header that the format's own reader refuses is named by whoever loads it.
+            # If the format's own reader refuses the header, whoever loads the file names it.
             assert isinstance(error, UserError) or at < len(content) - 28
         else:
             silent += 1
             assert loaded.keys() == TENSORS.keys()
             assert all(torch.equal(loaded[name], tensor) for name, tensor in TENSORS.items())
         file.write_bytes(content)
-    # The name of the checksum, "format", and the spaces that fill the header up.
+    # Only damage to the checksum's name, to "format" and to the header's padding goes unnoticed.
     assert silent < 60
 
 
@@ -275,10 +275,10 @@ def test_a_damaged_step_is_named_and_nothing_is_removed(learner, tmp_path, name,
     assert str(caught.value).startswith(f"{damaged}: corrupted (")
     assert f"remove {damaged.parent} to go on" in str(caught.value)
     assert {path: path.read_bytes() for path in kept} == kept
-    # Nothing of it has reached the learner.
+    # Nothing of the damaged file has reached the learner.
     assert learner.kl.coefficient == 0.5
     assert same(learner.policy.trained_state(), before)
-    # What the message says to do begins the round anew.
+    # The remedy that the message names starts the round from the beginning.
     shutil.rmtree(damaged.parent)
     assert Checkpoints(folder).restore(learner) == []
 

@@ -27,7 +27,7 @@ CREDIT = {
     path.stem: read_yaml(path).get("credit", {"kind": "flat"})
     for path in sorted(Path("configs/methods").glob("*.yaml"))
 }
-# Credit that compares a turn with the group's others is not among these; nothing in it is padded.
+# Assigners that compare turns across the group are left out; they pad nothing.
 OWN = [name for name, given in CREDIT.items() if given["kind"] not in {"state_graph", "judge"}]
 TURN_CAP, K = 5, 6
 TASKS = hall_tasks(3)
@@ -142,7 +142,7 @@ def test_other_groups_in_the_batch_do_not_matter(assigner, groups):
 
 @pytest.mark.parametrize("name", OWN)
 def test_padding_to_longer_trajectories_does_not_matter(name, build, groups):
-    """Credit that is a trajectory's own is the same beside longer ones and without them."""
+    """Credit that depends on one trajectory is the same with longer ones in the group."""
     assigner = build(name)
     group = sorted(groups[0], key=lambda t: len(t.turns))
     credit = assigner.assign(named(group))

@@ -52,7 +52,7 @@ def test_credit_is_the_return_less_what_the_policy_would_get(collector, group):
     many = assigner(collector, turns_per_trajectory=None, alternatives=60, horizon=1)
     credit = many.assign(group)
     for row, trajectory in zip(credit, group.trajectories, strict=True):
-        # With one turn left a door out of three holds the coin.
+        # With one turn left, one door out of three has the coin behind it.
         expected = trajectory.env_return - 1 / 3
         assert len(row) == len(trajectory.turns)
         np.testing.assert_allclose(row, expected, atol=0.25)
@@ -73,7 +73,7 @@ def test_turns_that_were_not_chosen_get_nothing(collector, group):
 
 
 def test_the_shipped_arm_gives_turns_that_were_not_drawn_no_advantage(collector, group):
-    """And the drawn ones their credit, not a multiple of it."""
+    """Turns that were drawn get their credit as it is, not a multiple of it."""
     path = PROJECT / "configs/methods/Counterfactual.yaml"
     method = validate(MethodConfig, read_yaml(path), str(path))
     given = make_assigner(method.credit, Context("toy", collector=collector))

@@ -108,7 +108,7 @@ TAUGHT = TURNRD | {"fit": {"supervision_weight": 1.0}, "counterfactual": {}}
 
 
 def plan(fitted=(), **methods):
-    """Computations by their first method."""
+    """First method -> computation."""
     credit = {name: CreditConfig(**given) for name, given in methods.items()}
     found = computations(credit, {name: f"fits/{name}" for name in fitted})
     return {computed.methods[0]: computed for computed in found}
@@ -169,7 +169,7 @@ def test_a_judges_credit_sums_to_the_return_only_if_it_shares_it(normalisation, 
 
 
 def trajectory(task, rollout, rewards, actions=None):
-    """One with the given rewards, each of them progress too."""
+    """A trajectory with these rewards, which are its progress too."""
     turns = [
         Turn(TEXTS[0], action, (i, i + 1), reward, reward, True, False)
         for i, (reward, action) in enumerate(
@@ -258,7 +258,7 @@ def test_only_a_judge_may_be_out_of_reach(rollouts, monkeypatch):
             [1] * 6,
             [("best", 3), ("worst", 2), ("longest", 5)],
         ),
-        # The longest is the one that was won: two pictures.
+        # The longest is also the best, so there are two pictures.
         ([2, 3, 4, 9, 5, 9], [0, 0, 0, 1, 1, 0], [1] * 6, [("best", 3), ("worst", 2)]),
         # Trajectories that every method credited come first.
         ([2, 3, 4, 9, 5, 6], [0, 0, 0, 1, 1, 0], [0] * 4 + [1] * 2, [("best", 4), ("worst", 5)]),
@@ -269,7 +269,7 @@ def test_only_a_judge_may_be_out_of_reach(rollouts, monkeypatch):
             [1, 1, 0, 0, 0, 0],
             [("best", 3), ("worst", 2), ("longest", 1)],
         ),
-        # Too long to be drawn, or without a turn.
+        # Trajectories that are too long to be drawn or have no turn are left out.
         ([2, 3, 99, 4, 17, 0], [0, 0, 1, 0, 1, 0], [1] * 6, [("longest", 4)]),
         ([0, 0, 0, 0, 0, 0], [0] * 6, [1] * 6, []),
     ],

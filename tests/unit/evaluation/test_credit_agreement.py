@@ -207,7 +207,7 @@ def test_the_pictures_show_a_win_and_a_loss_of_one_task(out):
     assert shown["best"] == 1 and shown["worst"] == 0
     pair = table[table["picture"] != "longest"]
     assert pair["task_id"].nunique() == 1
-    # Of the groups that were played anew, so that every column has its colours.
+    # The gallery shows groups that every method credited, so every column has its colours.
     assert table["credit"].notna().all()
     assert table["shade"].abs().max() == 1
     index = {entry["name"]: entry for entry in json.loads((out / "index.json").read_text())}

@@ -21,7 +21,7 @@ PLAYED = failures(1)[0]
 ASKED = Question("alfworld", "trajectory", "1", "http://host/v1", "model", 0.0, (PLAYED,))
 ANSWER = Judgement([[1.0, 2.5, 10.0, 0.0]], "model-2024")
 
-# Each process puts all the questions, in an order of its own, with scores that name the process.
+# Each process stores answers to all questions in its own order, with scores that name the process.
 HAMMER = """
 import random, sys
 from pathlib import Path
@@ -143,7 +143,7 @@ def test_processes_that_hammer_a_new_cache_lose_nothing(project, path):
         )
         for number in range(1, 5)
     ]
-    # All are let go at once, so that they meet where the file is made.
+    # All start at once, so that several try to create the file at the same time.
     for worker in workers:
         worker.stdin.write("go\n")
         worker.stdin.flush()
@@ -159,7 +159,7 @@ def test_a_file_that_another_job_is_writing_is_waited_for(path):
     path.parent.mkdir()
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("CREATE TABLE unrelated (x)")
-    other.execute("BEGIN IMMEDIATE")  # of this SQLite says "locked" at once, whatever the time-out
+    other.execute("BEGIN IMMEDIATE")  # SQLite then says "locked" at once, despite the time-out
     threading.Timer(0.3, lambda: other.execute("COMMIT")).start()
     assert ScoreCache(Database(path)).put(ASKED, ANSWER) == ANSWER
 

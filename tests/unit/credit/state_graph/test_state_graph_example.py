@@ -50,7 +50,7 @@ def column(table: str, name: str) -> list[float]:
 
 
 def near(values, digits=3):
-    """Equal to numbers printed with so many digits."""
+    """Equal to numbers that were printed with this many digits."""
     return pytest.approx(values, abs=0.501 * 10**-digits)
 
 
@@ -351,7 +351,7 @@ def test_graphgpo_distances_and_raw_credit():
 def test_bellman_values(gamma, depth, agg, mu, digits, expected):
     turns, graph = parts()
     values = bellman(graph, turns, gamma, depth, agg, mu).state
-    # E only fails by itself, and is worth more than half once others' ways on from D count
+    # E's own rollout only fails, but E is worth more than half because others go on from D
     assert values[:6] == near(expected, digits)
     assert values[6:].tolist() == [1, 0]
 
@@ -486,7 +486,7 @@ def test_time_out_rule_of_crbc(timeout, values, raw_credit, scaled):
     found = bellman(graph, turns, 0.98, "inf", 1, "count").state[: len(values)]
     assert found == near(values, 6)
     rule = {"timeout": timeout}
-    # All of (A, b) share the value, the turn that was not counted included.
+    # All turns of (A, b) share the value, also the turn that was not counted.
     turns_at_a = {"r1.1": 0, "r3.1": 1, "r3.6": 1}
     for turn, which in turns_at_a.items():
         if raw_credit:
@@ -524,7 +524,7 @@ def test_backups_of_a_clamped_graph_reach_its_fixed_point(agg, mu):
     turns, graph = parts("clamp")
     limit = bellman(graph, turns, 0.9, "inf", agg, mu)
     found = bellman(graph, turns, 0.9, 300, agg, mu)
-    # A root of a value near 0 is coarse; the fixed point of E is exactly 0.
+    # A root of a value near 0 would be inaccurate, but the fixed point of E is exactly 0.
     assert found.state == pytest.approx(limit.state, abs=1e-9)
     assert found.action == pytest.approx(limit.action, abs=1e-9)
     for depth in (0, 1, 2, "inf"):
@@ -607,7 +607,7 @@ def test_penalty_on_the_value_reached():
     settings = NO_TRAJECTORY | {"scale": 10, "terms": [SUCCESSOR | {"std": "none"}]}
     plain = flat(settings, example())
     fined = flat(settings | {"invalid": "succ", "penalty": 0.1}, example())
-    # the centre of E's two turns moves by half of it
+    # the mean of E's two turns moves by half of the penalty
     expected = {"r3.2": -0.05, "r3.3": 0.05}
     for turn in NAMES:
         assert of_turn(fined - plain, turn) == pytest.approx(expected.get(turn, 0), abs=1e-12)

@@ -55,7 +55,7 @@ rollouts = st.lists(st.tuples(moves, ends), min_size=1, max_size=6)
 groups = rollouts.map(lambda members: group(*members))
 
 
-# The same with a situation at the end of each, seldom one that nobody was in.
+# The same, but each ends in a situation, sometimes (Z) one that no turn was taken in.
 seen_moves = st.tuples(moves, st.sampled_from("ABCDEZ")).map(lambda m: ", ".join(filter(None, m)))
 seen_rollouts = st.lists(st.tuples(seen_moves, ends), min_size=1, max_size=6)
 LOOKS_BACK = {"history": 2, "history_actions": True}
@@ -354,7 +354,7 @@ def chain(name: str, length: int) -> str:
     return ", ".join(f"{name}{turn} a" for turn in range(length))
 
 
-# As long as the example's rollouts, and never in a state of another.
+# They are as long as the example's rollouts, and no two share a state.
 CHAINS = [
     (chain("P", 3), "success"),
     (chain("Q", 5), "success"),
@@ -403,7 +403,7 @@ def test_14_the_same_rollouts_twice(method):
         n = once.visits[once.state]
         growth = np.sqrt((2 * n - 1) / np.maximum(2 * n - 2, 1))
         expected = flat(step_only(METHODS[method]), example()) * growth
-        # a state's only turn now has its double, which is the same
+        # a turn that was alone in its state is now compared with its own copy
         assert flat(step_only(METHODS[method]), twice)[:18] == pytest.approx(expected, abs=1e-4)
     if method == "GRPO":
         assert np.abs(flat(GRPO, twice)) == pytest.approx(0.9354, abs=1e-4)
@@ -421,8 +421,8 @@ def test_14_without_the_mask_doubled_states_dilute_hgpos_mean():
 @settings(max_examples=40)
 def test_15_reward_scale(of):
     for method in (GIGPO, G2PO, GRAFT | {"trajectory": {"weight": 1}}):
-        # Rewards so large that the 1e-6 beside a deviation does not count: a small one exceeds it
-        # a few hundred times only at scale 1.
+        # Rewards are so large that the 1e-6 added to a deviation does not count. At scale 1, a
+        # small deviation is only a few hundred times as large.
         base, scaled = (flat(method | {"scale": scale}, of) for scale in (1e4, 1e5))
         assert scaled == pytest.approx(base, abs=1e-3)
     centred = {
@@ -529,7 +529,7 @@ def test_22_rounding_is_no_signal(gate, std):
     assert not normalise(noise, graph, term).credit.any()
     whole = Term(value="bellman", credit="td", std=std, scope="task")
     assert not normalise(noise, graph, whole).credit.any()
-    # ten orders above it is one
+    # noise that is ten orders of magnitude larger is a signal
     assert normalise(noise * 1e10, graph, term).credit.any()
 
 

@@ -43,7 +43,7 @@ def walk(*turns: Turn) -> list[Trajectory]:
     return [Trajectory(TASK, 0, turns=list(turns))]
 
 
-# What may differ between two turns that a key calls the same state.
+# For each key, what may differ between two turns in the same state.
 SAME = [
     ("obs", {"state", "commands"}),
     ("obs_cmds", {"state"}),
@@ -164,7 +164,7 @@ def test_final_situations_come_after_all_turns_and_only_where_asked():
 @pytest.mark.parametrize("actions", [False, True])
 @pytest.mark.parametrize("history", [0, 1, 2, 9])
 def test_a_final_situation_has_the_history_that_a_turn_there_would_have(history, actions):
-    """Each rollout once with its last state as a turn, once as what was seen at the end."""
+    """Each rollout's last state is once a turn and once the situation seen at the end."""
     if actions and not history:
         return
     key = Key(history=history, history_actions=actions)
@@ -193,7 +193,7 @@ def test_history_tells_apart_what_came_before():
     members = [("A a, B a, C a", "failure"), ("A b, B a, C a", "failure"), ("B a, C a", "failure")]
     none = labels(members, Key())
     assert none == [0, 1, 2, 0, 1, 2, 1, 2]
-    # with one state before: a start is unlike a later visit
+    # with one earlier state in the key, a start differs from a later visit
     one = labels(members, Key(history=1))
     assert one[1] == one[4] != one[6]
     assert one[2] == one[5] == one[7]

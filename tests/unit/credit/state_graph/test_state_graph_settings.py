@@ -59,7 +59,7 @@ def test_the_methods_that_ship():
 def test_a_shipped_method_is_complete(name):
     data = FILES[name]
     assert data["name"] == name
-    # The assigner's credit is the advantage already, trajectory included.
+    # The assigner's credit is already the advantage and includes the trajectory's.
     assert data["alpha"] == 0
     assert data["turn_norm"] == "none"
     settings = Settings.model_validate(knobs(name))
@@ -292,7 +292,7 @@ def test_a_turned_switch_changes_the_credit(base, changes):
     assert np.abs(before - after).max() > 1e-3
 
 
-# Rollouts that end in states which others win from.
+# Some rollouts end in states from which others win.
 LIVE = [
     ("A a, B b, C c, A a, B d", "success"),
     ("A a, B b, C", "failure"),
@@ -322,7 +322,7 @@ def test_a_state_visited_once_has_a_say_under_the_sign_rule():
     gain = {"value": "mc_mean", "exp": 1, "credit": "gain", "weight": 3}
     mean = {"mixture": "renormalise_present", "trajectory": SILENT}
     once = group((R1, "success"))
-    # A trajectory credit of 0 for a single rollout is the other voice.
+    # The other term of the mean is the trajectory's credit, which is 0 for a single rollout.
     for gate, expected in (("sign", 3 / 4), ("visits2", 0)):
         terms = [TRAJECTORY_CREDIT, gain | {"gate": gate}]
         assert flat(mean | {"terms": terms}, once) == pytest.approx([expected] * 3)

@@ -1,8 +1,8 @@
 """A synthetic task with a known answer: one turn of each trajectory, the needle, makes the return.
 
 Turn embeddings h are Gaussian. The needle's first number is raised, which marks it. The return is
-R = sigmoid(w . h_needle) - 1/2 with a fixed random direction w over the other numbers. So a
-decomposition that works puts alpha on the needle and predicts R.
+R = sigmoid(w . h_needle) - 1/2 with a fixed random direction w over the other numbers. A
+decomposition that works therefore puts alpha on the needle and predicts R.
 """
 
 from collections.abc import Sequence

@@ -22,7 +22,7 @@ def batch(lengths, padding=0, seed=0) -> TurnBatch:
 
 
 def alone(given: TurnBatch, row: int, padding: int) -> TurnBatch:
-    """One trajectory of a batch with other padding, full of large numbers."""
+    """One trajectory of a batch, with other padding that is full of large numbers."""
     length = int(given.mask[row].sum())
     turns = torch.full((1, length + padding, WIDTH), 1e3)
     turns[0, :length] = given.turns[row, :length]

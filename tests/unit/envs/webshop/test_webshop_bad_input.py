@@ -166,7 +166,7 @@ def test_every_command_that_is_listed_is_accepted(tmp_path):
 @pytest.mark.parametrize(
     ("value", "admissible", "shown"),
     [
-        # The original goes by the text first, and by what it stands on only then.
+        # The original looks first at the text, and only then at what was clicked.
         ("Buy Now", True, "Thank you for shopping with us!"),
         ("Description", True, "Holds tea."),
         ("Attributes", True, "DUMMY_ATTR"),
@@ -176,7 +176,7 @@ def test_every_command_that_is_listed_is_accepted(tmp_path):
         ("Next >", True, "Price: $5.0"),
         ("B0MUG", True, "Price: $5.0"),
         ("a]b", True, "Price: $5.0"),
-        # These cannot be said: the search bar is no click, and a bracket opens the argument.
+        # No click can name these: the search bar is no button, and a bracket opens the argument.
         ("Search", False, "Price: $5.0"),
         ("red [2 pack]", False, "Price: $5.0"),
         ("two\nlines", False, "Price: $5.0"),

@@ -16,7 +16,7 @@ SAMPLE = SHARED / "data/webshop_sample"
 
 
 def test_the_ceiling_on_the_official_sample(tmp_path, capsys):
-    """People's goals all pay 1; a few synthetic ones cannot, for the quirk of colours alone."""
+    """People's goals all pay 1; a few synthetic ones cannot, and only because of colours."""
     if not SAMPLE.is_dir():
         pytest.skip(f"the official sample is not on this machine: {SAMPLE}")
     pytest.importorskip("spacy", reason="nouns of official products need spaCy")
@@ -28,7 +28,7 @@ def test_the_ceiling_on_the_official_sample(tmp_path, capsys):
     )
     tasks = [task for _, task in assets.make(config, 0, tmp_path, Counter())]
     goals = open_goals(tmp_path)
-    # `make` leaves out what stands twice.
+    # `make` leaves out goals that occur twice.
     assert len(goals) - 5 <= len(tasks) <= len(goals)
     paid: dict[str, list[float]] = {"synthetic": [], "human": []}
     for task, row in zip(tasks, ceiling(config, tmp_path, tasks), strict=True):
@@ -36,7 +36,7 @@ def test_the_ceiling_on_the_official_sample(tmp_path, capsys):
         human = any(isinstance(option, str) for option in goal.options)
         paid["human" if human else "synthetic"].append(row["score"])
         if row["score"] < 1.0:
-            # The value that was chosen becomes a colour that is no word of it.
+            # Normalising the chosen value gives a colour that is not one of its words.
             assert any(normalise(value) not in value.split() for _, value in goal.options)
     with capsys.disabled():
         for kind, scores in paid.items():

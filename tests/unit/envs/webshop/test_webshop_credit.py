@@ -19,14 +19,14 @@ from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Completion, Request, Sampling
 
-# TurnRD reads a policy's hidden states, of which a walker has none.
+# TurnRD is left out: it reads a policy's hidden states, and a walker has none.
 CREDIT = {
     path.stem: given
     for path in sorted(Path("configs/methods").glob("*.yaml"))
     if (given := read_yaml(path).get("credit", {"kind": "flat"}))["kind"] != "turnrd"
 }
 GRAPHS = [name for name, given in CREDIT.items() if given["kind"] == "state_graph"]
-# What is said on a page that holds the text; the first that fits counts.
+# Text on a page -> actions to draw from there; the first text that the page contains counts.
 HABITS = {
     "buy now": ["click[blue]", "click[red]", "click[buy now]", "click[reviews]", "click[< prev]"],
     "total results": ["click[b0mug]", "click[b0pot]", "search[pot]"],

@@ -51,19 +51,19 @@ def score(page, action, result, completed=False):
         (START, "think[of mugs]", RESULTS, 0),
         # The best title holds 3 of 5 wanted words.
         (START, "search[box]", RESULTS, 2 + 6 * 3 / 5),
-        # The instruction on the page is no match.
+        # Words of the instruction that the page repeats do not count as a match.
         (START, "search[box]", f"Instruction: [SEP] {GOAL} [SEP] B0 [SEP] Pot", 2),
         # A product's page: leak, proof, travel, and red among its options.
         (RESULTS, "click[B0A]", item(), 2 + 6 * 4 / 5 + 1),
         (RESULTS, "click[b0b]", item("$50.0", "Clay Pot"), 2 + 6 * 1 / 5 - 1),
         (RESULTS, "click[b0b]", item("$25.0 to $50.0", "Clay Pot"), 2 + 6 * 1 / 5 + 1),
-        # A price that is none says nothing against the limit.
+        # A price without digits does not exceed the limit.
         (RESULTS, "click[b0b]", item("$..", "Clay Pot"), 2 + 6 * 1 / 5 + 1),
         (item(), "click[red]", CHOSEN, 9),
         (item(), "click[blue]", BLUE, 2),
         (item(), "click[red]", item(), 9),
         (item(), "click[blue]", item(), 2),
-        # The option's name, which the instruction names too, and what is no option.
+        # Clicks on the option's name, which the instruction contains too, and on no option.
         (item(), "click[color]", item(), 2),
         (item(), "click[leak proof travel box]", item(), 0),
         (item(), "click[green]", item(), 0),

@@ -1,8 +1,8 @@
 """What search lists is what Lucene lists: against rankings that Lucene gave, kept in a file.
 
-`tests/data/webshop_rankings.json` says how Lucene was asked. Both sides break ties by asin, Lucene
-because the original's searcher sorts so, whatever the order in which documents were indexed; so
-rankings are compared as they are, and no tie is forgiven.
+`tests/data/webshop_rankings.json` says how Lucene was asked. Both sides break ties by asin,
+whatever the order in which documents were indexed; Lucene does because the original's searcher asks
+for it. Rankings are therefore compared as they are, and no tie is forgiven.
 """
 
 import hashlib

@@ -135,7 +135,7 @@ def test_a_fuzzy_score_of_85_is_no_hit():
         (("tangerine",), ("tangerine",), 1),
         # A pair's value that is a colour and nothing else is normalised: "blue" meets "blue".
         (("sky blue",), (("color", "blue"),), 1),
-        # Its name is as good as its value.
+        # The text of the pair contains the option's name, so choosing the name matches too.
         (("size",), (("size", "large"),), 1),
         # 2 * 12 letters of 14 + 14 = 85.7, rounded to 86; 2 * 17 of 20 + 20 = 85.0.
         (("bcdfhjklmnpqrs",), ("bcdfhjklmnpqxy",), 1),
@@ -170,29 +170,29 @@ def test_colours():
         ({"price": 30.0}, {"color": "red"}, {}, 1.0),
         # No limit in the sentence.
         ({"price": 5000.0}, {"color": "red"}, {"price_limit": NO_LIMIT}, 1.0),
-        # Half the kind: 0.5 * (0 + 1 + 1) / 4.
+        # The kind's factor is 0.5: 0.5 * (0 + 1 + 1) / 4.
         (
             {**OTHER, "attributes": ("x",), "bullet_points": (), "nouns": ("a", "mug", "b")},
             {"color": "red"},
             {"wanted_nouns": ("mug", "c", "d", "e", "f")},
             0.25,
         ),
-        # A tenth of the kind, under the same query: 0.1 * 4 / 4, one noun of eleven.
+        # The same query, but one noun of eleven: the kind's factor is 0.1, and 0.1 * 4 / 4.
         (
             {"nouns": ("mug",)},
             {"color": "red"},
             {"wanted_nouns": ("mug", *"abcdefghij")},
             0.1,
         ),
-        # One of ten is enough.
+        # One noun of ten is enough for the factor 1.
         ({"nouns": ("mug",)}, {"color": "red"}, {"wanted_nouns": ("mug", *"abcdefghi")}, 1.0),
-        # A title without nouns scores 0.2: of the same query it is the kind, else half of it.
+        # A title without nouns scores 0.2: the factor is 1 with the same query, else 0.5.
         ({}, {"color": "red"}, {"wanted_nouns": ()}, 1.0),
         (OTHER, {"color": "red"}, {"wanted_nouns": ()}, 0.5),
         # The price that was drawn counts, not the range that the page shows.
         ({"prices": (10.0, 90.0), "price": 25.0}, {"color": "red"}, {}, 1.0),
         ({"prices": (10.0, 90.0), "price": 31.0}, {"color": "red"}, {}, 0.75),
-        # A person's two options, of which the colour is met: (2 + 1 + 1) / 5.
+        # A person asked for two options, and the colour matches: (2 + 1 + 1) / 5.
         ({}, {"color": "navy blue"}, {"options": ("sky blue", "large")}, 0.8),
         # Another thing altogether: 0.
         ({**OTHER, "nouns": ("pot",)}, {"color": "red"}, {}, 0.0),
