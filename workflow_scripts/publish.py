@@ -13,11 +13,11 @@ import argparse
 import shutil
 from pathlib import Path
 
+import markdown_tables
 import pandas as pd
 
 from hgrpo.command import run
 from hgrpo.errors import UserError
-from hgrpo.report import markdown
 
 TABLES = (
     "methods",
@@ -95,16 +95,18 @@ def copy(report: Path, study: str) -> None:
 
 def filled(docs: Path) -> dict[Path, str]:
     """Page -> its text, with tables made from docs/tables."""
-    studies = {folder.name: markdown.read_tables(folder) for folder in (docs / "tables").iterdir()}
+    studies = {
+        folder.name: markdown_tables.read_tables(folder) for folder in (docs / "tables").iterdir()
+    }
     # A method's rate comes from the first of these studies that has the method.
     rates: dict[str, str] = {}
     for study in ("bakeoff", "bakeoff_plus", "cf_supervision"):
         if study in studies:
-            rates = markdown.greedy_rates(studies[study]) | rates
+            rates = markdown_tables.greedy_rates(studies[study]) | rates
     results, published = docs / "results.md", docs / "published.md"
     return {
-        results: markdown.fill(results.read_text(), studies),
-        published: markdown.fill_rates(published.read_text(), rates),
+        results: markdown_tables.fill(results.read_text(), studies),
+        published: markdown_tables.fill_rates(published.read_text(), rates),
     }
 
 

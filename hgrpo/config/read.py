@@ -8,7 +8,7 @@ from typing import TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -63,8 +63,7 @@ def read_yaml(path: Path) -> dict:
         raise UserError(f"{path}{line}: {error.problem}") from None
     except (yaml.YAMLError, ValueError) as error:
         # ValueError: bytes that are not UTF-8, or an impossible date such as 2024-02-30.
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path}: not a YAML file ({reason})") from None
+        raise UserError(f"{path}: not a YAML file ({one_line(error)})") from None
     if not isinstance(loaded, dict):
         found = "an empty file" if loaded is None else type(loaded).__name__
         raise UserError(f"{path}: a mapping was expected, not {found}")

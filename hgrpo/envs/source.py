@@ -1,6 +1,9 @@
-"""An official data file: its address, and how to recognise it."""
+"""An official data file: its address, how to recognise it, and its download."""
 
 from dataclasses import dataclass
+from pathlib import Path
+
+from hgrpo.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,3 +13,27 @@ class Source:
     url: str
     size: int | None = None
     sha256: str | None = None
+
+
+def fetch_for(source: Source, path: Path, key: str) -> dict[str, str | int]:
+    """Fetch a file, or check it if it is there; return its size (bytes) and sha256 (hex).
+
+    Args:
+        key: the setting that asks for it; messages begin with it.
+
+    Raises:
+        UserError: see `hgrpo.envs.fetch.fetch`; or the packages that fetch are not installed.
+    """
+    place = "" if path.exists() else f" (a copy from elsewhere can be put at {path})"
+    try:
+        # Imported here: its packages come with an extra of the install.
+        from hgrpo.envs.fetch import fetch
+
+        receipt = fetch(source, path)
+    except ImportError as error:
+        raise UserError(
+            f"{key}: fetching needs requests and tenacity (pip install -e '.[webshop]'): {error}"
+        ) from None
+    except UserError as error:
+        raise UserError(f"{key}: {error}{place}") from None
+    return {"size": receipt.size, "sha256": receipt.sha256}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.learning.scratch import rows_file, step_folders
 
@@ -236,8 +236,7 @@ def _test_success(folder: Path) -> float | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path}: not an episodes file ({reason})") from None
+        raise UserError(f"{path}: not an episodes file ({one_line(error)})") from None
 
 
 def _with_durations(runs: Sequence[RunStatus]) -> list[RunStatus]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hgrpo.envs.source import Source
+from hgrpo.envs.source import Source, fetch_for
 from hgrpo.errors import UserError
 from hgrpo.zip_errors import BROKEN_ZIP
 
@@ -49,20 +49,10 @@ def fetch_games(root: Path) -> list[dict]:
     unpacking = any((root / name).exists() for name in ARCHIVES)
     if not unpacking and any(root.glob("*/*/*/game.tw-pddl")):
         return []
-    try:
-        from hgrpo.envs.fetch import fetch
-    except ImportError as error:
-        raise UserError(
-            "games.download: fetching needs requests and tenacity (pip install -e '.[webshop]'): "
-            f"{error}"
-        ) from None
-    found = []
-    for name, source in ARCHIVES.items():
-        try:
-            came = fetch(source, root / name)
-        except UserError as error:
-            raise UserError(f"games.download: {error}") from None
-        found.append({"name": source.url, "size": came.size, "sha256": came.sha256})
+    found = [
+        {"name": source.url} | fetch_for(source, root / name, "games.download")
+        for name, source in ARCHIVES.items()
+    ]
     for name in ARCHIVES:
         _unpack(root / name, root)
     receipt.write_text(json.dumps(found, indent=1) + "\n")

@@ -3,6 +3,7 @@
 import hashlib
 from pathlib import Path
 
+from hgrpo.envs.source import fetch_for
 from hgrpo.envs.webshop.official_sources import OFFICIAL
 from hgrpo.errors import UserError
 
@@ -21,20 +22,7 @@ def provide(path: Path, download: bool) -> dict[str, str | int]:
         UserError: the file is missing and cannot be downloaded, or is not the official file.
     """
     if download and path.name in OFFICIAL:
-        place = "" if path.exists() else f" (a copy from elsewhere can be put at {path})"
-        try:
-            # Imported here: its packages come with an extra of the install.
-            from hgrpo.envs.fetch import fetch
-
-            receipt = fetch(OFFICIAL[path.name], path)
-        except ImportError as error:
-            raise UserError(
-                "products.download: fetching needs requests and tenacity "
-                f"(pip install -e '.[webshop]'): {error}"
-            ) from None
-        except UserError as error:
-            raise UserError(f"products.download: {error}{place}") from None
-        return {"name": path.name, "size": receipt.size, "sha256": receipt.sha256}
+        return {"name": path.name} | fetch_for(OFFICIAL[path.name], path, "products.download")
     if not path.exists():
         raise UserError(
             f"{path}: no such file; `products.download: true` fetches files with official names"

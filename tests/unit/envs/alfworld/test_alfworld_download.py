@@ -158,7 +158,7 @@ def test_without_a_network(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr("time.sleep", lambda _: None)
     monkeypatch.setitem(ARCHIVES, "tw-pddl.zip", Source("http://127.0.0.1:9/games"))
-    with pytest.raises(UserError, match=r"^games\.download: http.*is there a network\?$"):
+    with pytest.raises(UserError, match=r"^games\.download: http.*is there a network\? \(a copy"):
         fetch_games(tmp_path / "data")
 
 

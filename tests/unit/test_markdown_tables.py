@@ -1,12 +1,12 @@
 """Tables for pages: what they say of a row, and that the project's own pages say nothing else."""
 
-import runpy
-
+import markdown_tables as markdown
 import pandas as pd
+import publish
 import pytest
 
 from hgrpo.errors import UserError
-from hgrpo.report import markdown, scripted
+from hgrpo.report import scripted
 
 
 @pytest.fixture
@@ -115,12 +115,10 @@ def test_our_cell_of_a_row_that_names_a_method(tables):
 
 
 def test_the_projects_pages_say_what_its_tables_say(project):
-    path = project / "workflow_scripts/publish.py"
-    publish = runpy.run_path(str(path))
-    pages = publish["filled"](project / "docs")
+    pages = publish.filled(project / "docs")
     assert len(pages) == 2
     for page, text in pages.items():
-        assert page.read_text() == text, f"{page}: run {path}"
+        assert page.read_text() == text, f"{page}: run workflow_scripts/publish.py"
     results, published = pages
     for study in (project / "docs/tables").iterdir():
         assert f"<!-- results {study.name} -->" in pages[results]
