@@ -32,7 +32,7 @@ def fetch_for(source: Source, path: Path, key: str) -> dict[str, str | int]:
         receipt = fetch(source, path)
     except ImportError as error:
         raise UserError(
-            f"{key}: fetching needs requests and tenacity (pip install -e '.[webshop]'): {error}"
+            f"{key}: fetching needs more packages (pip install requests tenacity): {error}"
         ) from None
     except UserError as error:
         raise UserError(f"{key}: {error}{place}") from None

@@ -132,9 +132,9 @@ def without_extra(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "requests", None)
 
 
-def test_fetching_without_the_extra_names_it(tmp_path, monkeypatch):
+def test_fetching_without_its_packages_names_them(tmp_path, monkeypatch):
     without_extra(monkeypatch)
-    with pytest.raises(UserError, match=r"^products.download: .* \(pip install -e '.\[webshop\]'"):
+    with pytest.raises(UserError, match=r"^products.download: .* \(pip install requests tenacity"):
         data_files(config(folder=str(tmp_path), download=True))
 
 
