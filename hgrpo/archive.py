@@ -42,7 +42,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
 
     Args:
         archive: an archive that `pack` wrote.
-        beside: files beside the archive that the folder links to.
+        beside: names of files next to the archive; the folder gets a link to each.
 
     Raises:
         UserError: the archive is missing, damaged or holds a path outside the folder; or a file of

@@ -25,7 +25,7 @@ RESOURCES: dict[str, int] = {}
 
 
 class Settings(Strict):
-    """The comparison of `hgrpo.stages.comparison`, and what the study is called and about."""
+    """The keys of `hgrpo.stages.comparison`, and the study's name and description."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     study: str = ""

@@ -91,7 +91,7 @@ class Settings(CreditSettings):
     def label_remark(self) -> str:
         """Stands beside the arm's label wherever its numbers do.
 
-        Only the offline rubric answers to its name, and to no other name.
+        The model's name tells the judge: the rubric and our server accept `offline-rubric` alone.
         """
         return "(offline rubric)" if self.model == rubric.MODEL else ""
 

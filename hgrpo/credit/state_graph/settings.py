@@ -276,7 +276,7 @@ class Settings(CreditSettings):
                 )
 
     def _check_ends(self) -> None:
-        """Refuse a rule for last turns that nothing reads, or that leaves a value undetermined."""
+        """Refuse a `timeout` or `failure` that no term reads, or that leaves a value open."""
         values = {term.value for term in self.terms}
         given = ", ".join(sorted(values)) or "no terms"
         if self.timeout == "drop" and not (values and values <= {"bellman", "dist"}):

@@ -87,7 +87,7 @@ class TurnRDCredit(CreditAssigner):
                 turn.target = None if np.isnan(verdict) else float(verdict)
 
     def _batch(self, trajectories: Sequence) -> TurnBatch:
-        # In float16, as rounds store them: stored rollouts get the credit they got when played.
+        # Rounds store embeddings as float16. Rounding here too gives stored rollouts equal credit.
         turns = [np.stack([turn.embedding for turn in t.turns]).astype("f2") for t in trajectories]
         if not self._settings.model.film:
             return pad(turns, None)
