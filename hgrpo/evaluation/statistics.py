@@ -57,7 +57,7 @@ class Estimate:
         return float(2 * stats.t.sf(t_value, self.degrees_of_freedom))
 
     def columns(self, mean: str, prefix: str = "") -> dict[str, float]:
-        """Columns of a table: the mean as `mean`, and the bounds, whose names begin with `prefix`."""
+        """Columns of a table: the mean as `mean`, and bounds whose names begin with `prefix`."""
         return {mean: self.mean, f"{prefix}lower": self.lower, f"{prefix}upper": self.upper}
 
 
