@@ -24,7 +24,7 @@ def make(
         skipped: reason -> number of games left out; updated here.
 
     Raises:
-        UserError: a game's commands are not in the language of `grammar`, or its walkthrough loses.
+        UserError: a game's commands are in the other language, or its walkthrough loses.
     """
     sizes = config.panels.model_dump()
     root = out / "games"
