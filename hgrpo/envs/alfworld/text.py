@@ -70,7 +70,7 @@ class TextCompiler:
         return lambda facts, frame, entities: "".join(items(facts, frame, entities))
 
     def _listing(self, items: Callable, scope: Scope) -> Writer:
-        # Some lengths of a list need no such rule, so a grammar may lack these.
+        # Only lists of some lengths need these rules, so a grammar may lack them.
         empty = self._optional("list_empty", scope)
         separator = self._optional("list_separator", scope)
         last = self._optional("list_last_separator", scope)
