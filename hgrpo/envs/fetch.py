@@ -20,8 +20,8 @@ from hgrpo.errors import UserError
 ATTEMPTS = 8
 # After this many requests without any answer, the download stops for want of a network.
 ATTEMPTS_WITHOUT_NETWORK = 3
-# The pause between requests doubles from the first to the longest, with jitter. A dropped connection
-# usually comes back within minutes.
+# The pause between requests doubles from the first to the longest, with jitter. A dropped
+# connection usually comes back within minutes.
 FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 # How long a server may be silent.
 _TIMEOUT_S = 60.0

@@ -2,7 +2,8 @@
 
 The addresses are those of `alfworld-download` in the package alfworld 0.4.2. One archive holds the
 games, the other holds the annotations of their goals. Both use the layout
-`json_2.1.1/<split>/<task>/<trial>/`. The authors publish no checksums, so a receipt beside the games records those of the archives.
+`json_2.1.1/<split>/<task>/<trial>/`. The authors publish no checksums, so a receipt beside the
+games records those of the archives.
 
 An archive could be hostile. Only these two kinds of files are unpacked, only to paths of the
 layout, never as links, and none larger than a game can be.

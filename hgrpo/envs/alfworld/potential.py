@@ -4,8 +4,8 @@ Each candidate object earns points for the steps that are done. The potential is
 points, divided by the points of a won game:
 
 - "put" gives 1 point for an object in hand and 2 for one in a goal receptacle, out of 2. If the
-  goal asks for a clean, hot or cool object, it gives 1 for an object in hand, 1 more once that is
-  changed, and 3 for a changed one in a goal receptacle, out of 3. An unchanged object in the
+  goal asks for a clean, hot or cool object, an object gives 1 if it is in hand, 1 more if it
+  is changed, and 3 if it is changed and in a goal receptacle, out of 3. An unchanged object in the
   receptacle earns nothing, since it must be taken again.
 - "put two" adds the points of the best two objects for one receptacle, out of 4.
 - "look at in light" gives 1 point if the object is held, 1 if the lamp is on, and 1 if the object

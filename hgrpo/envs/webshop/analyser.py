@@ -5,9 +5,9 @@ lower the case, drop stop words, take Porter stems. Words end where Unicode says
 Lucene's additions: each ideograph, each hiragana, each run of a South-East Asian script and each
 emoji is a word. The signs ® and ™ count as emoji.
 
-This module was compared with Lucene 8.11. The two differ for characters newer than Unicode 9, a Hebrew word
-before a closing quotation mark, joiners before an emoji, -yyed and -yying, and words of more than
-255 code points. English text contains none of these.
+This module was compared with Lucene 8.11. The two differ for characters newer than Unicode 9, a
+Hebrew word before a closing quotation mark, joiners before an emoji, -yyed and -yying, and words of
+more than 255 code points. English text contains none of these.
 """
 
 import re

@@ -268,7 +268,7 @@ def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
 
 
 def _listed(keywords: str) -> object:
-    """The list that a text spells out; any other text as it is, as one keyword."""
+    """The list that a text spells out; for any other text, a list of that text alone."""
     if keywords.startswith("["):
         try:
             return ast.literal_eval(keywords)

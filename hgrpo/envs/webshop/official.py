@@ -66,7 +66,8 @@ def attributes(path: Path) -> dict[str, dict]:
     """Read an `items_ins_v2*.json`: asin -> the part of its entry that this project uses.
 
     This part has the keys `attributes` (tuple of phrases), `instruction` (text) and
-    `instruction_attributes` (tuple of phrases), if present. Equal phrases share memory: the full file has 1.18 M entries.
+    `instruction_attributes` (tuple of phrases), if present. Equal phrases share memory: the full
+    file has 1.18 M entries.
 
     Raises:
         UserError: as `products`.
