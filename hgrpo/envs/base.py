@@ -12,7 +12,7 @@ class Task:
 
     Attributes:
         task_id: unique inside its environment, stable between machines.
-        path: where the task is; the environment decides what that means.
+        path: where the environment finds the task, such as a folder or an index.
         content_hash: SHA-256 (hex) of what defines the task.
         task_type: stratum used by panels and tables.
     """
@@ -60,7 +60,7 @@ class Step:
 
 
 class TextEnv(Protocol):
-    """A seeded, picklable environment; many live in one process.
+    """A picklable environment; many can live in one process.
 
     `step` before `reset` or after `done` raises RuntimeError. `info["admissible"]` of a step
     says whether the action was one of the admissible commands. There is no turn cap here: the
@@ -72,12 +72,12 @@ class TextEnv(Protocol):
     def step(self, action: str) -> Step: ...
 
     def admissible_commands(self) -> list[str]:
-        """Commands that the current state accepts, in the environment's order; computed on call."""
+        """Commands that the current state accepts, in the environment's order."""
         ...
 
     def situation(self) -> tuple[str, str]:
         """Two fingerprints: of what the agent can know of the state, and of the commands it admits.
 
-        Equal fingerprints mean equal moments. Computed on call.
+        Two moments with equal fingerprints count as the same state.
         """
         ...

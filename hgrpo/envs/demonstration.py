@@ -59,13 +59,13 @@ def play(
 
 
 def replayed(actions: Iterable[str]) -> Callable[[str | None], str | None]:
-    """A player that plays these actions, whatever the answers."""
+    """A player that plays these actions and ignores the answers."""
     left = iter(actions)
     return lambda answer: next(left, None)
 
 
 def shared_out(trajectories: int, panel: list[Task]) -> Iterator[tuple[Task, int]]:
-    """Tasks in panel order, each as often as its share, with the index of the repetition.
+    """Yield (task, index of the repetition) in panel order, each task equally often.
 
     The first tasks are played once more if the panel does not divide `trajectories`.
     """

@@ -1,4 +1,4 @@
-"""What an environment brings: one class per environment, in `hgrpo/envs/<name>/__init__.py`.
+"""The base class of environments; each has a subclass in `hgrpo/envs/<name>/__init__.py`.
 
 Every method imports what it needs inside itself. Reading a study therefore imports no game engine,
 and a stage's code hash covers only the methods that the stage calls.
@@ -38,7 +38,7 @@ class ExpertSettings(Strict):
 
 
 class EnvSettings(Strict):
-    """Settings that every environment has; a subclass gives `name` as its folder's name."""
+    """Settings of every environment; in a subclass, `name` is the environment's folder."""
 
     name: str = Field(description="which environment")
     turn_cap: int = Field(gt=0, description="turns of an episode in training and evaluation")
@@ -56,7 +56,7 @@ class UserFile:
     """A path in the settings that leads to the user's own files.
 
     Attributes:
-        stage: the stage that reads it, "assets" or "expert".
+        stage: the stage that reads the path, "assets" or "expert".
         key: the setting, such as "games.folder".
         path: the path as the settings give it; it may hold $VARIABLES.
         made: whether the stage fetches or makes what is missing.
@@ -69,15 +69,15 @@ class UserFile:
 
 
 class Environment(ABC):
-    """What the stages ask of an environment.
+    """An environment as the stages use it.
 
     Attributes:
         Settings: model of the files in configs/envs that name this environment.
         cut: how the tiny model's tokenizer cuts this environment's text.
         packages: Python packages whose versions belong in a result's provenance.
-        task_files: files and folders that `make_tasks` writes and that play reads, relative to its
+        task_files: files and folders that `make_tasks` writes and that play reads, relative to
             `out`. Later jobs get these and the panels file.
-        informed: who plays `ceiling`, in words.
+        informed: a description of the player of `ceiling`.
     """
 
     Settings: ClassVar[type[EnvSettings]]
@@ -102,10 +102,10 @@ class Environment(ABC):
         """Write the tasks below `out`, and yield each with its split, in panel order.
 
         Args:
-            skipped: reason -> how many tasks are left out, or kept but odd; counted up here.
+            skipped: reason -> number of tasks left out or kept with a defect; updated here.
 
         Raises:
-            UserError: a file of the user's is missing or malformed, or there are too few tasks.
+            UserError: a user's file is missing or malformed, or there are too few tasks.
         """
 
     @abstractmethod
@@ -117,25 +117,25 @@ class Environment(ABC):
         seed: int,
         skipped: Counter[str],
     ) -> Iterator[dict]:
-        """Yield the expert's trajectories as rows, see `hgrpo.envs.demonstration.play`.
+        """Yield the expert's trajectories as rows (see `hgrpo.envs.demonstration.play`).
 
         Args:
-            panels: split -> tasks. The expert plays those of "train".
-            skipped: see `make_tasks`; here it counts trajectories.
+            panels: split -> tasks. The expert plays the tasks of "train".
+            skipped: as in `make_tasks`, but it counts trajectories.
         """
 
     def ceiling(
         self, settings: EnvSettings, tasks: Path, panel: list[Task], seed: int
     ) -> list[dict] | None:
-        """Test panel rows of a player who knows more than an agent can; None without one."""
+        """Rows of a player who knows more than an agent can; None if there is no such player."""
         return None
 
     def task_data_files(self, settings: EnvSettings) -> list[dict]:
-        """Name, size and SHA-256 of each data file that `make_tasks` reads, fetched if need be."""
+        """Name, size and SHA-256 of each file that `make_tasks` reads; may download the files."""
         return []
 
     def demonstration_data_files(self, settings: EnvSettings) -> list[dict]:
-        """Name, size and SHA-256 of each data file that `demonstrate` reads, fetched if need be."""
+        """Name, size and SHA-256 of each file that `demonstrate` reads; may download the files."""
         return []
 
     def user_files(self, settings: EnvSettings) -> list[UserFile]:
@@ -146,7 +146,7 @@ class Environment(ABC):
         """What a judge is told about this environment, and the rules of the offline rubric.
 
         Raises:
-            UserError: the environment has none.
+            UserError: the environment has no judge text.
         """
         raise UserError(
             f"environment {self.name!r}: no text for a judge; credit.kind 'judge' needs "

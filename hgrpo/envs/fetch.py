@@ -1,4 +1,4 @@
-"""Downloads of official data files: they resume, and what arrives is checked.
+"""Downloads official data files, resumes interrupted downloads, and checks the result.
 
 A web page that a server sends in place of a file is refused.
 """
@@ -18,10 +18,10 @@ from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
 
 ATTEMPTS = 8
-# After this many requests without any answer, there is no network.
+# After this many requests without any answer, the download stops for want of a network.
 ATTEMPTS_WITHOUT_NETWORK = 3
-# The pause between requests doubles from the first to the longest, with jitter: dropped connections
-# come back in minutes.
+# The pause between requests doubles from the first to the longest, with jitter. A dropped
+# connection usually comes back within minutes.
 FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 # How long a server may be silent.
 _TIMEOUT_S = 60.0
@@ -31,7 +31,7 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What lies on disk; `size` is in bytes, `sha256` in hex."""
+    """Size (bytes) and SHA-256 (hex) of a file on disk."""
 
     size: int
     sha256: str
@@ -41,8 +41,8 @@ def fetch(source: Source, destination: Path) -> Receipt:
     """Download a file completely, or leave nothing at `destination`.
 
     A file that exists already is only checked. An unfinished download lies beside the destination,
-    as `.part`. This call and later ones resume it if the rest is sure to fit: the server gave an
-    ETag or a date to ask by, or a checksum will show a mismatch.
+    as `.part`. This call and later ones resume it if the server gave an ETag or a date of its
+    version, or if a known checksum will show a mismatch.
 
     Raises:
         UserError: there is no network, the server refuses or sends a web page, the file differs
@@ -110,7 +110,7 @@ class _Part:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def validator(self, source: Source) -> str | None:
-        """The server's mark of the version it sent; None without one or at another address."""
+        """The server's mark of the version it sent; None if unknown or if the address differs."""
         try:
             note = json.loads(self._note.read_text())
             return note["validator"] if note["url"] == source.url else None
@@ -134,9 +134,9 @@ def _request(source: Source, part: _Part) -> None:
     """Ask once for the missing bytes, and write those that arrive.
 
     Raises:
-        _PassingError: there is no answer, a temporary error, or less data than announced.
+        _PassingError: the server does not answer, reports a temporary error, or sends too little.
     """
-    # To resume, the file's own bytes must be counted, not compressed ones.
+    # Resuming counts the bytes of the file itself, so they must not arrive compressed.
     headers = {"Accept-Encoding": "identity"}
     if part.size and part.fits(source):
         headers["Range"] = f"bytes={part.size}-"
@@ -157,7 +157,7 @@ def _receive(response: requests.Response, source: Source, part: _Part) -> None:
     status = response.status_code
     if status == 416 and part.size:
         if response.headers.get("Content-Range", "") == f"bytes */{part.size}":
-            return  # everything came before
+            return  # the part is complete already
         part.discard()
         raise _PassingError("the server's file is shorter than what came of it before")
     if status in (408, 429) or status >= 500:
@@ -224,7 +224,7 @@ def _page_title(response: requests.Response, head: bytes) -> str | None:
 
 
 def _receipt(file: Path, destination: Path, source: Source, remedy: str) -> Receipt:
-    """Check `file`; errors name `destination`, where it belongs."""
+    """Check `file`, which belongs at `destination`; errors name the destination."""
     size = file.stat().st_size
     if source.size not in (None, size):
         raise UserError(f"{destination}: {size} bytes, {source.size} were expected; {remedy}")

@@ -1,4 +1,4 @@
-"""Environments by name: each is a folder of this package, found by the folder's name."""
+"""Finds an environment by its name, which is the name of its folder in this package."""
 
 import importlib
 import pkgutil
@@ -19,7 +19,7 @@ def load(name: str) -> Environment:
     """The environment in a folder.
 
     Raises:
-        UserError: there is no such folder, or it brings no environment.
+        UserError: there is no such folder, or it defines no environment.
     """
     if name not in known():
         raise UserError(f"no environment {name!r}{did_you_mean(str(name), known())}")
@@ -39,7 +39,7 @@ def environment_settings(data: Mapping[str, object], source: str) -> EnvSettings
         source: that file's path, for messages.
 
     Raises:
-        UserError: there is no such environment, or one line per mistake in its settings.
+        UserError: there is no such environment, or a setting is wrong (one line per mistake).
     """
     if "name" not in data:
         raise UserError(f"{source}: name: required, but not given")

@@ -11,7 +11,7 @@ SPLITS = ("train", "validation", "test")
 
 
 def write_panels(path: Path, panels: dict[str, list[Task]]) -> None:
-    """Write the panels file, or raise UserError as `check_disjoint`."""
+    """Write the panels file; raises as `check_disjoint`."""
     check_disjoint(panels)
     rows = {split: [task.__dict__ for task in tasks] for split, tasks in panels.items()}
     path.write_text(json.dumps(rows, indent=1) + "\n")
@@ -21,7 +21,7 @@ def read_panels(path: Path) -> dict[str, list[Task]]:
     """Read a panels file, in panel order.
 
     Raises:
-        UserError: the file is missing or not a panels file, or as `check_disjoint`.
+        UserError: the file is missing or not a panels file, or fails `check_disjoint`.
     """
     try:
         rows = json.loads(path.read_text())
@@ -50,7 +50,7 @@ def check_disjoint(panels: dict[str, list[Task]]) -> None:
 
 
 def check_sizes(panels: Mapping[str, list[Task]], loaded: Mapping) -> None:
-    """Raise UserError if a panel has fewer tasks than the evaluation wants.
+    """Raise UserError if a panel has fewer tasks than the evaluation needs.
 
     Args:
         panels: split -> tasks.

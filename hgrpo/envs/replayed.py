@@ -4,7 +4,7 @@ from hgrpo.envs.base import Task, TextEnv
 
 
 class PickledByReplay:
-    """Base of an environment that pickles as its arguments, its task and the actions so far.
+    """Base class of environments; pickles only the arguments, the task and the actions so far.
 
     Neither an engine nor its data is pickled. A subclass sets the attributes.
 

@@ -1,4 +1,4 @@
-"""An official data file: its address, how to recognise it, and its download."""
+"""Describes an official data file by its address, size and checksum, and downloads it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +19,10 @@ def fetch_for(source: Source, path: Path, key: str) -> dict[str, str | int]:
     """Fetch a file, or check it if it is there; return its size (bytes) and sha256 (hex).
 
     Args:
-        key: the setting that asks for it; messages begin with it.
+        key: the setting that names the file; error messages begin with this key.
 
     Raises:
-        UserError: see `hgrpo.envs.fetch.fetch`; or the packages that fetch are not installed.
+        UserError: as `hgrpo.envs.fetch.fetch`, or the packages for downloads are not installed.
     """
     place = "" if path.exists() else f" (a copy from elsewhere can be put at {path})"
     try:

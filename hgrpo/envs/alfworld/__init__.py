@@ -17,7 +17,7 @@ _ENTITY = r"[a-z]+ [0-9]+"
 
 
 class Alfworld(Environment):
-    """Games that are generated, or a folder of published ones; played by either engine."""
+    """Generated games, or published ones from a folder. Either engine can play them."""
 
     Settings = AlfworldSettings
     # An entity, such as "countertop 2", is a piece; so is each phrase between two entities.

@@ -1,4 +1,4 @@
-"""Actions compiled over facts: which commands apply, what they change, and their texts."""
+"""Compiles actions to functions that find, apply and spell the commands of a game state."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -15,7 +15,7 @@ _FEW = 8
 
 
 class Action:
-    """One compiled action; its parameters are the first slots of its frames.
+    """One compiled action. The first slots of a frame hold its arguments.
 
     Args:
         fluent: names of the predicates that actions change.
@@ -24,9 +24,9 @@ class Action:
         conditions: how many changing predicates the precondition has.
         pattern: the template as literal texts and parameter positions; None if the command's text
             depends on more than the arguments.
-        named: picks the arguments that the command's text depends on, if there is a `pattern`.
+        named: function that picks the arguments in the command's text; used if `pattern` is set.
         watches: the indexes whose facts decide which arguments apply; None if these facts are too
-            many for the key of a cache.
+            many for a cache key.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Action:
     def applicable(
         self, facts: Facts, frame: Frame, given: dict[int, int] | None = None
     ) -> list[Arguments]:
-        """Argument tuples that apply now, each once; `given` fixes some of them, by slot."""
+        """Argument tuples that apply now, each once; `given` maps slots to fixed arguments."""
         frame[self._found] = found = []
         for slot, entity in (given or {}).items():
             frame[slot] = entity
@@ -88,9 +88,9 @@ class Action:
     def parse(
         self, command: str, entities: dict[str, list[int]]
     ) -> Iterable[dict[int, int] | None]:
-        """Every way to read `command` by the template, as entities by slot.
+        """Yield slot -> entity for every way to read `command` by the template.
 
-        None stands for "any arguments": without a pattern, all must be tried.
+        Without a pattern, yield None: the caller must then try all arguments.
         """
         if self.pattern is None:
             return [None]
@@ -161,10 +161,11 @@ def _idle_test(schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int])
     """A test of whether an action changes nothing; None if it always changes something.
 
     An action changes nothing if each fact that it adds is a precondition and each fact that it
-    deletes is added again, such as going to the place where one is. The planner's translator drops
-    it.
+    deletes is added again. Going to the place where one is changes nothing. The planner's
+    translator drops such actions.
     """
-    # For each effect: lists of slot pairs. It changes nothing if all pairs of one list are equal.
+    # For each effect: lists of slot pairs. The effect changes nothing if, in one of its lists, the
+    # two slots of every pair hold the same entity.
     ways: list[list[list[tuple[int, int]]]] = []
     added: dict[str, list[tuple[int, ...]]] = {}
     for effect in sorted(schema.effects, key=lambda effect: effect.negated):

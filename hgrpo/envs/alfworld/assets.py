@@ -24,7 +24,8 @@ def make(
         skipped: reason -> number of games left out; updated here.
 
     Raises:
-        UserError: a game's commands are not in the language of `grammar`, or its walkthrough loses.
+        UserError: a game's commands are not in the language that the setting `grammar` names, or
+            its walkthrough does not win.
     """
     sizes = config.panels.model_dump()
     root = out / "games"

@@ -1,8 +1,9 @@
 """Downloads the published games.
 
 The addresses are those of `alfworld-download` in the package alfworld 0.4.2. One archive holds the
-games, the other the annotations of their goals, both as `json_2.1.1/<split>/<task>/<trial>/`. The
-authors publish no checksums, so a receipt beside the games records those of the archives.
+games, the other holds the annotations of their goals. Both use the layout
+`json_2.1.1/<split>/<task>/<trial>/`. The authors publish no checksums, so a receipt beside the
+games records those of the archives.
 
 An archive could be hostile. Only these two kinds of files are unpacked, only to paths of the
 layout, never as links, and none larger than a game can be.
@@ -30,7 +31,7 @@ _WANTED = re.compile(
     r"/(?:game\.tw-pddl|traj_data\.json))"
 )
 
-# Bytes; a game of one room takes a hundredth of it.
+# Bytes; a game of one room takes a hundredth of this.
 _LARGEST = 1 << 25
 
 

@@ -1,7 +1,7 @@
 """The facts that actions change, and the extra facts that the official engine's texts read.
 
 A text may read `not_p(x)`. That fact holds once an action has deleted p(x), if p(x) is reachable.
-To a text, conditional effects always happen, additions before deletions.
+The texts are written as if every condition of an effect held and additions came before deletions.
 """
 
 from collections.abc import Callable
@@ -110,9 +110,9 @@ class EffectCompiler:
 
 
 class Reachability:
-    """The facts that could become true if actions never deleted anything and negations held.
+    """Finds the facts that could become true if actions deleted nothing and negations held.
 
-    The planner's translator knows only these facts; deleting any other fact adds no `not_p`.
+    The planner's translator knows only these facts. Deleting any other fact adds no `not_p`.
     """
 
     def __init__(self, domain: pddl.Domain, vocabulary: Vocabulary, sizes: dict[str, int]) -> None:

@@ -23,10 +23,10 @@ class AlfworldEnv(PickledByReplay):
 
     Args:
         assets: the folder that task paths are relative to.
-        engine: "native", or "textworld" for the official packages (slow; each game leaks memory).
+        engine: "native", or "textworld" for the official engine, which is slow and leaks memory.
 
     Raises:
-        UserError: an unknown engine, or the official one without its packages.
+        UserError: the engine is unknown, or the official engine's packages are not installed.
     """
 
     def __init__(self, assets: Path | str, engine: str = "native") -> None:
@@ -84,7 +84,7 @@ class AlfworldEnv(PickledByReplay):
         return self._play.engine.admissible_commands()
 
     def situation(self) -> tuple[str, str]:
-        """Fingerprints of the place with all changes since the start, and of the commands."""
+        """Two fingerprints: of the place and all changes since the start, and of the commands."""
         if self._play is None:
             raise RuntimeError("situation before reset")
         return fingerprint(self._play.changed()), fingerprint(self.admissible_commands())

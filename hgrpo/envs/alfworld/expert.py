@@ -2,8 +2,8 @@
 
 It reads only what an agent reads: the opening text with the goal, then one observation per
 command. It does not know where things usually lie. It dawdles, returns to places it has searched,
-and closes what it opened, as often as its settings say. With `favourites` it knows where things
-usually lie; its success is then the ceiling of a study.
+and closes what it opened, as often as its settings say. With `favourites` it does know where
+things usually lie, and its success is the ceiling of a study.
 """
 
 import re
@@ -34,7 +34,7 @@ class Searcher:
     Args:
         opening: the text of the reset, with the room's receptacles and the goal sentence.
         language: "move" (`move X to Y`) or "put" (`put X in/on Y`).
-        favourites: where things usually lie; None for a stranger.
+        favourites: says where things usually lie; None if the searcher must not know.
 
     Raises:
         UserError: the goal is not one of ALFWorld's template sentences.
@@ -102,7 +102,7 @@ class Searcher:
             self.seen[self.home].append(item)
 
     def _may_fetch(self, place: str) -> bool:
-        """Whether a target may be taken from `place`: one that was delivered stays there."""
+        """Whether a target may be taken from `place`; a delivered target stays where it is."""
         if place == self.home:
             return False
         one = KINDS[self.goal.task_type].copies == 1
@@ -157,7 +157,7 @@ class Searcher:
         return sorted(self.order, key=lambda p: (kind_of(p) == unlikely, kind_of(p) not in usual))
 
     def _go(self, place: str) -> Play:
-        """Go to a receptacle unless there already; perhaps close an opened one before leaving."""
+        """Go to a receptacle unless already there; perhaps close the one left behind first."""
         if place == self.here:
             return
         if self.here in self.opened and self.rng.random() < self.config.close_after_open:

@@ -13,7 +13,7 @@ Fact = int | tuple[int, ...]
 
 
 def key_getter(positions: tuple[int, ...]) -> Callable:
-    """A function that picks the items at `positions`: a bare item for one, () for none."""
+    """A function that picks the items at `positions`: one bare item, or a tuple of 0, 2 or more."""
     return itemgetter(*positions) if positions else lambda _: ()
 
 
@@ -35,8 +35,8 @@ class Vocabulary:
 class Facts:
     """`sets[predicate]` holds the facts; `index[pattern]` maps known arguments to sorted facts.
 
-    Copies share the predicates that no action changes, and the tuples of all indexes. If `possible`
-    has an entry for a predicate, only deleting one of its facts adds a `not_p` fact.
+    Copies share the facts that no action changes, and the tuples of all indexes. If `possible`
+    has an entry for a predicate, only deleting a fact in this entry adds a `not_p` fact.
     """
 
     __slots__ = ("fluent", "fluent_patterns", "index", "possible", "sets", "watchers")

@@ -23,8 +23,8 @@ def collect(
 ) -> Iterator[tuple[str, GameFiles]]:
     """Yield (split, game) in panel order: task types in turn, games of a type shuffled by `seed`.
 
-    Some games are left out, counted by reason in `skipped`: those that the official loader leaves
-    out, those won at reset, and those with the content of an earlier game.
+    A game is left out if the official loader leaves it out, if it is won at reset, or if its
+    content equals an earlier game's. `skipped` counts these games by reason.
 
     Raises:
         UserError: a folder is missing or holds a bad file, it has fewer games than `sizes` wants,

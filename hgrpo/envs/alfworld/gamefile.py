@@ -29,7 +29,7 @@ class Game:
     Attributes:
         goal: the sentence after "Your task is to: ", with its full stop.
         walkthrough: commands that win the game, if the file has them.
-        moves: whether each action of the domain may change the potential.
+        moves: for each action of the domain, whether it may change the potential.
     """
 
     folder: Path
@@ -43,7 +43,7 @@ class Game:
 
 @dataclass(frozen=True)
 class Listing:
-    """The playable games of a folder, sorted by path, and why others were left out."""
+    """A folder's playable games, sorted by path; `skipped` says why others were left out."""
 
     tasks: list[Task]
     skipped: dict[str, str]
@@ -131,7 +131,7 @@ def _compile(data: dict, source: object) -> CompiledGame:
 
 @lru_cache(maxsize=_CACHED)
 def load_compiled(folder: Path) -> Game:
-    """The game in `folder`, compiled. This process keeps the latest 4096.
+    """The game in `folder`, compiled. This process caches the latest 4096 games.
 
     Raises:
         UserError: as `read_game`, `read_task_type` and `compile_game`.
@@ -169,8 +169,8 @@ def native_potential(game: CompiledGame) -> Potential:
 def list_games(root: Path) -> Listing:
     """Every playable game below `root`, each read and compiled once (about 2 ms a game).
 
-    Left out are games won at reset and, as in the official package, tasks with movable receptacles
-    or slicing, folders without a game file, and games marked unsolvable.
+    Games won at reset are left out. As in the official package, so are tasks with movable
+    receptacles or slicing, folders without a game file, and games marked unsolvable.
 
     Raises:
         UserError: `root` is not a folder, a file is malformed, or no game remains.

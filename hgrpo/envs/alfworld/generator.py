@@ -1,4 +1,4 @@
-"""Generates games in the published layout: seeded, disjoint splits, equal parts per task type."""
+"""Generates games in the published layout: splits share no game and mix task types equally."""
 
 import hashlib
 import json

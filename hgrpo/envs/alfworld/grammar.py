@@ -20,13 +20,13 @@ from hgrpo.errors import UserError
 
 @dataclass(frozen=True)
 class Attribute:
-    """`variable.attribute`; a variable alone stands for its name."""
+    """`variable.attribute`; a variable without attribute means its `name`."""
 
     variable: str
     attribute: str
 
 
-# `a + b or c`: it gives the first alternative whose joined parts are not empty.
+# `a + b or c`; its value is the first alternative whose joined parts are not empty.
 Expression = tuple[tuple[Attribute | str, ...], ...]
 
 
@@ -50,7 +50,7 @@ Query = tuple[Literal, ...]
 
 @dataclass(frozen=True)
 class Each:
-    """`expression` for each assignment of `query`; once if there is no query.
+    """Writes `expression` for each assignment of `query`, or once if there is no query.
 
     If `listed`, the rules `list_separator` and `list_last_separator` join the texts.
     """
@@ -242,7 +242,7 @@ def parse_query(text: str) -> Query:
     """Parse `p(x: t, y: t) & not_q(x: t)`; an empty text is the empty query.
 
     Raises:
-        UserError: any other form.
+        UserError: the text has another form.
     """
     if not text.strip():
         return ()

@@ -107,8 +107,8 @@ class Household:
     def draw(self, kind: str, rng: np.random.Generator) -> tuple[House, Goal]:
         """Draw a house and a goal in it.
 
-        A target never starts in a receptacle of the goal's type, so no game is won at reset. Within
-        that limit its place follows the habits.
+        A target never starts in a receptacle of the goal's type, so no game is won at reset. Among
+        the other receptacles, the habits decide where it starts.
         """
         room = _pick(rng, list(self.goals[kind]))
         choices = self.goals[kind][room]

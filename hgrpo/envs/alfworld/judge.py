@@ -3,7 +3,7 @@
 The rubric reads a turn's effect from the next turn's observation. A goal object is a thing whose
 kind is a word of the goal sentence; the lamp to look under counts too. A goal place is a receptacle
 whose kind is such a word. A goal object is ready once it is heated, cooled or cleaned as the goal
-asks, and from the start if the goal asks for no change.
+asks. If the goal asks for no change, it is ready from the start.
 
 score  turn
 -----  ----

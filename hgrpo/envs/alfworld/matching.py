@@ -37,7 +37,7 @@ class Slots:
         return len(self.places) + len(self.constants)
 
     def frame(self, entities: dict[str, int]) -> Frame:
-        """A frame with this game's constants; -1 for one that the game does not have."""
+        """A frame with this game's constants; a constant that the game lacks is -1."""
         frame: Frame = [None] * self._size()
         for name, place in self.constants.items():
             frame[place] = entities.get(name, -1)
@@ -53,12 +53,12 @@ class Relation:
 
 
 def type_predicate(kind: str) -> str:
-    """Name of an extra predicate whose facts are the entities of a type."""
+    """Name of the extra predicate that holds for every entity of a type."""
     return f"@{kind}"
 
 
 def succeed(facts: Facts, frame: Frame) -> bool:
-    """The last step of a query that only asks whether there is an assignment."""
+    """Stop at the first assignment; for a query that asks only whether there is one."""
     return True
 
 
@@ -67,7 +67,7 @@ def _fail(facts: Facts, frame: Frame) -> bool:
 
 
 def holds(relation: Relation) -> Step:
-    """A test of a relation, once its slots are filled."""
+    """A step that tests a relation whose slots are all filled."""
     predicate, fact = relation.predicate, key_getter(relation.slots)
     if len(relation.slots) == 1:
         (slot,) = relation.slots
@@ -88,7 +88,7 @@ def join(
     Args:
         bound: slots already filled when the query runs.
         distinct: free slot -> earlier slots whose values it must differ from.
-        tests: conditions; each runs as soon as its slots are filled.
+        tests: (slots, condition) pairs; a condition runs as soon as its slots are filled.
     """
     filled = set(bound)
     waiting = list(tests)
@@ -181,7 +181,7 @@ class FormulaCompiler:
     """Compiles PDDL formulas over one frame layout.
 
     Args:
-        sizes: typical number of facts of each predicate; it decides only the order of the loops.
+        sizes: typical number of facts of each predicate; used only to order the loops.
     """
 
     slots: Slots
@@ -304,7 +304,7 @@ class FormulaCompiler:
         return found
 
     def _plan(self, clause: "Clause", filled: set[int]) -> list[Relation]:
-        """A greedy order: tests as soon as they can run, then the relation with fewest matches."""
+        """Order relations greedily: tests as soon as they can run, then fewest matches first."""
         left = list(clause.relations)
         known = set(filled)
         order = []
@@ -324,7 +324,7 @@ class FormulaCompiler:
 
 @dataclass
 class Clause:
-    """Relations to join, then `filters`; `extra` are the slots of its own variables, with types."""
+    """Relations to join, then `filters`; `extra` has the clause's own variables, with types."""
 
     scope: dict[str, int]
     kinds: dict[str, str]

@@ -27,15 +27,14 @@ _TASK = re.compile(r'"task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*("(?:[^"\\]|\\.)*")\s*\}
 
 
 class Program:
-    """A domain and a grammar, compiled together. Games with equal ones share it.
+    """A domain and a grammar, compiled together. Games with equal texts share one program.
 
     Attributes:
         fluent: indices of the predicates that actions change.
-        order: indices of actions, in the order in which a command tries them. It matters if two
-            actions have the same text. It is the planner's: fewest changing conditions first, then
-            by name.
-        unsure: predicates that an action may delete without requiring them, and whose `not_p`
-            some text reads.
+        order: indices of actions in the planner's order: fewest changing conditions first, then by
+            name. If a command fits several actions, the first one is taken.
+        unsure: predicates whose facts an action may delete without requiring them, if some text
+            reads the predicate's `not_p` or shadow.
     """
 
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
@@ -87,7 +86,7 @@ class Program:
         return TextCompiler(grammar, Slots(), self.vocabulary, self.domain, self._text_predicate)
 
     def _text_predicate(self, name: str) -> int:
-        """The predicate that texts read as `name`; also notes what effects must record."""
+        """Index of the predicate that texts call `name`; also notes what effects must record."""
         base = name.removeprefix(NEGATION)
         number = self.vocabulary.predicate(base)
         if base in self._conditional:
@@ -261,7 +260,7 @@ def _check_types(
 
 
 def _split_task(grammar_text: str) -> tuple[str, str]:
-    """The task sentence, and the grammar without it; ("", grammar) if it is no plain text."""
+    """The task sentence and the rest of the grammar; ("", grammar) if it is not plain text."""
     match = _TASK.search(grammar_text)
     if match is not None and len(_TASK.findall(grammar_text)) == 1:
         symbols = parse_symbols(json.loads(match[1]))
@@ -289,7 +288,7 @@ class NativeGame:
         return self.act(command)[0]
 
     def act(self, command: str) -> tuple[str, int]:
-        """As `step`, with the index of the action; -1 if the command was not admissible."""
+        """As `step`, but also return the action's index, or -1 for an inadmissible command."""
         index, args = self._find(command.strip())
         if index < 0:
             return NOTHING, -1
@@ -311,7 +310,7 @@ class NativeGame:
         return sorted(texts)
 
     def _find(self, command: str) -> tuple[int, Arguments]:
-        """The action and arguments of `command`; the first if several have this text."""
+        """The action and arguments of `command`; the first ones if several have this text."""
         game, facts = self.game, self.facts
         for index, given in game.readings(command):
             action = game.program.actions[index]

@@ -1,7 +1,7 @@
 """Makes the official engine fast enough for comparisons, by caching.
 
-It caches parsed grammar texts, parsed queries and translated PDDL, and makes shallow copies of
-grammar symbols instead of deep ones. `parity` compares the result with the untouched engine on a
+It caches parsed grammar texts, parsed queries and translated PDDL. It copies grammar symbols
+shallowly instead of deeply. `parity` compares the result with the untouched engine on a
 sample.
 """
 

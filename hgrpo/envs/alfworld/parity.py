@@ -59,8 +59,8 @@ class GameReport:
 
     Attributes:
         stock_seconds: time that the untouched official engine took for `stock_steps`.
-        native_seconds: time that the native engine took for them.
-        native_bare_seconds: the same without listing the admissible commands.
+        native_seconds: time that the native engine took for the same steps.
+        native_bare_seconds: as `native_seconds`, but without listing the admissible commands.
     """
 
     game: str
@@ -126,7 +126,7 @@ def check_game(folder: Path, steps: int, stock_steps: int, seed: int) -> GameRep
     """Compare the native engine with the official one on a game, in both languages.
 
     The cached official engine plays the walkthrough and `steps` random commands per language. The
-    untouched one plays the first `stock_steps` of them, on the clock.
+    untouched one plays the first `stock_steps` of these commands and is timed.
     """
     data = read_game(folder)
     load_compiled(folder)
@@ -178,7 +178,7 @@ def _time_stock(report: GameReport, data: dict, steps: int, seed: int) -> None:
     compare_walk("untouched engine", commands, stock, native, report)
     report.stock_steps = steps
     report.stock_seconds = _seconds(stock, commands, listing=True)
-    # Compile anew: caches that the comparison filled must not speed it up.
+    # Compile the game again, since the comparison has filled its caches.
     report.native_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=True)
     report.native_bare_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=False)
 

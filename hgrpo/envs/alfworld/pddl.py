@@ -118,7 +118,7 @@ def predicates(formula: Formula) -> set[str]:
 
 
 def canonical(text: str) -> str:
-    """The text without comments, lower-cased, single-spaced; equal if texts parse the same."""
+    """The text without comments, lower-cased and single-spaced; equal texts parse the same."""
     return " ".join(_TOKEN.findall(_strip(text)))
 
 

@@ -3,12 +3,13 @@
 Each candidate object earns points for the steps that are done. The potential is the largest sum of
 points, divided by the points of a won game:
 
-- put: 1 if held, 2 if in a goal receptacle; out of 2. If the goal asks for a clean, hot or cool
-  object: 1 if held, 1 more if changed, 3 if changed and in a goal receptacle; out of 3. An
-  unchanged object in place earns nothing, since it must be taken again.
-- put two: the points of the best two objects for one receptacle; out of 4.
-- look at in light: 1 if the object is held, 1 if the lamp is on, 1 if the object is held next to
-  the lamp; out of 3.
+- "put" gives 1 point for an object in hand and 2 for one in a goal receptacle, out of 2. If the
+  goal asks for a clean, hot or cool object, an object gives 1 if it is in hand, 1 more if it
+  is changed, and 3 if it is changed and in a goal receptacle, out of 3. An unchanged object in the
+  receptacle earns nothing, since it must be taken again.
+- "put two" adds the points of the best two objects for one receptacle, out of 4.
+- "look at in light" gives 1 point if the object is held, 1 if the lamp is on, and 1 if the object
+  is held next to the lamp, out of 3.
 
 The potential is 1 exactly when the game is won. A goal of another shape counts 1 when won and
 0 before.
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from hgrpo.envs.alfworld import pddl
 
 Entity = Hashable
-# Facts by predicate name: bare entities for one argument, tuples for more.
+# Maps a predicate's name to its facts. A fact is a bare entity, or a tuple of several.
 View = Callable[[str], set]
 
 
@@ -30,7 +31,7 @@ class Potential:
     Args:
         fluent: names of the predicates that actions change.
         view: the facts at the start, from which static conditions are read.
-        entity: name -> its entity in `view`.
+        entity: maps the name of an object to its entity in `view`.
 
     Attributes:
         reads: names of the predicates whose facts the value depends on.
@@ -64,8 +65,8 @@ class _Shape:
     Attributes:
         relations: atoms on several variables, as (predicate, variable, ...).
         unequal: pairs of variables that must differ.
-        static: variable -> (predicate, constant or "") that it must meet; no action changes them.
-        states: variable -> predicates that it must meet; actions change them.
+        static: variable -> conditions that no action changes, as (predicate, constant or "").
+        states: variable -> predicates that must hold for it and that actions change.
     """
 
     relations: set[tuple[str, ...]] = field(default_factory=set)

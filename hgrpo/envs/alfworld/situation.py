@@ -1,8 +1,8 @@
 """What counts as the same state, for credit that compares states.
 
 Two moments of a game have the same state if the agent is at the same place and has changed the same
-things in the same way. Three things are ignored: receptacles left open elsewhere, things that were
-only looked at, and whether a lamp is on, since goals ask whether it has been used.
+things in the same way. Receptacles left open elsewhere and things that were only looked at do not
+count. Nor does it count whether a lamp is on, since goals ask whether it has been used.
 """
 
 from hgrpo.envs.alfworld.potential import View

@@ -26,7 +26,7 @@ TASK_RULE = "task"
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """Shown names and ids of entities, by their index, and the game's task sentence."""
+    """The shown name and the id of each entity, and the game's task sentence."""
 
     names: list[str]
     ids: list[str]
@@ -37,8 +37,8 @@ class Entities:
 class TextCompiler:
     """Compiles the symbols of one grammar over one frame layout.
 
-    A scope maps placeholders, which are (name, type) pairs, to slots. A query extends it. Different
-    placeholders stand for different entities.
+    A scope maps placeholders, which are (name, type) pairs, to slots. A query adds its own.
+    Different placeholders stand for different entities.
 
     Args:
         text_predicate: name in a query -> index of the predicate that it reads.
@@ -70,7 +70,7 @@ class TextCompiler:
         return lambda facts, frame, entities: "".join(items(facts, frame, entities))
 
     def _listing(self, items: Callable, scope: Scope) -> Writer:
-        # Rules that are needed only for lists of some length; they may be missing.
+        # Only lists of some lengths need these rules, so a grammar may lack them.
         empty = self._optional("list_empty", scope)
         separator = self._optional("list_separator", scope)
         last = self._optional("list_last_separator", scope)
@@ -155,7 +155,7 @@ class TextCompiler:
         return extended
 
     def _query(self, query: Query, scope: Scope, then: Step) -> Step:
-        """A step that calls `then` for each assignment, in the nested order of the sorted facts."""
+        """A step that calls `then` for each assignment; loops nest, each over sorted facts."""
         extended = self._extended(scope, query)
         relations: list[Relation] = []
         distinct: dict[int, tuple[int, ...]] = {}

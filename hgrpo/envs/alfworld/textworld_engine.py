@@ -1,4 +1,4 @@
-"""The official engine (packages textworld and alfworld), with the native engine's interface."""
+"""Gives the official engine (textworld and alfworld) the native engine's interface."""
 
 import json
 import tempfile

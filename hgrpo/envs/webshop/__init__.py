@@ -1,4 +1,4 @@
-"""WebShop: shopping from written instructions, on pages in text."""
+"""WebShop: an agent follows a written instruction and shops on pages of text."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

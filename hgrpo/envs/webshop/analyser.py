@@ -2,12 +2,12 @@
 
 It takes the steps of pyserini's default: split into words (StandardTokenizer), drop possessive 's,
 lower the case, drop stop words, take Porter stems. Words end where Unicode says (UAX #29), with
-Lucene's additions: each ideograph or hiragana is a word, so is a run of a South-East Asian script,
-and so is an emoji, including ® and ™.
+Lucene's additions: each ideograph, each hiragana, each run of a South-East Asian script and each
+emoji is a word. The signs ® and ™ count as emoji.
 
-It was compared with Lucene 8.11. They differ for characters newer than Unicode 9, a Hebrew word
-before a closing quotation mark, joiners before an emoji, -yyed and -yying, and words of more than
-255 code points. English text contains none of these.
+This module was compared with Lucene 8.11. The two differ for characters newer than Unicode 9, a
+Hebrew word before a closing quotation mark, joiners before an emoji, -yyed and -yying, and words of
+more than 255 code points. English text contains none of these.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Rows of an Arrow file; processes share one memory map of it."""
+"""Writes records to an Arrow file, and reads its rows through a shared memory map."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -23,7 +23,7 @@ class ArrowRows:
     """The records of a file that `write_rows` wrote with this schema.
 
     Args:
-        what: what messages call the kind of file.
+        what: name of this kind of file in error messages.
 
     Raises:
         UserError: the file is missing, is not an Arrow file, or has another schema.

@@ -45,7 +45,7 @@ def make(
 
     Args:
         seed: draws the generated products, the prices and the price limits.
-        skipped: reason -> how many records or goals are left out, or odd but kept; counted up here.
+        skipped: reason -> number of records or goals left out or kept with a defect; updated here.
 
     Raises:
         UserError: a data file is missing or malformed, or there are too few goals for the panels.
@@ -111,7 +111,7 @@ def _goals(
 def panels(
     goals: list[Goal], catalogue: Catalogue, config: PanelsSettings, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Yield (split, task). The first goals are the test panel, the next validation, then training.
+    """Yield (split, task): the first goals for test, the next for validation, then training.
 
     A goal that repeats an earlier one word for word is left out. With `apart`, so is a goal whose
     product is in another panel already.

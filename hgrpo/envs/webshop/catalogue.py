@@ -43,7 +43,7 @@ def write_catalogue(path: Path, items: Iterable[Item]) -> None:
 
 
 class Catalogue(ArrowRows):
-    """Products by row; raises as `ArrowRows`."""
+    """Gives the product in each row; raises as `ArrowRows`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _SCHEMA, "catalogue")
@@ -61,7 +61,7 @@ class Catalogue(ArrowRows):
         return pc.sort_indices(pa.chunked_array(asins, pa.string())).to_numpy().astype(np.int32)
 
     def read(self, row: int) -> Item:
-        """The item of a row; `item` is the same with a cache. Raises as `record`."""
+        """The item of a row, not cached (`item` caches). Raises as `record`."""
         return _decode(row, self.record(row))
 
 

@@ -9,11 +9,11 @@ from hgrpo.errors import UserError
 
 
 def provide(path: Path, download: bool) -> dict[str, str | int]:
-    """Name, size (bytes) and sha256 (hex) of a data file, which is downloaded if it is missing.
+    """Name, size (bytes) and sha256 (hex) of a data file; a missing file may be downloaded.
 
     The whole file is hashed every time, since a stored hash could be out of date. Hashing takes
-    about a second per gigabyte, much less than reading the JSON. A folder of trajectories has the
-    size and hash of its files, concatenated in the order of their paths.
+    about a second per gigabyte, much less than reading the JSON. For a folder, the
+    size and hash are those of its files, concatenated in the order of their paths.
 
     Args:
         download: download a missing file that has an official name, and check an existing one.

@@ -32,14 +32,14 @@ def demonstrate(
     seed: int,
     skipped: Counter,
 ) -> Iterator[dict]:
-    """Yield rows of trajectories.parquet that pay at least `expert.least_reward`.
+    """Yield rows of trajectories.parquet whose reward is at least `expert.least_reward`.
 
     The scripted shopper plays each goal of the train panel equally often, in panel order. People's
     trajectories come in the order of their files, if their goal is on that panel. Call
     `data_files` first.
 
     Args:
-        skipped: reason -> trajectories left out, or odd but kept; counted up here.
+        skipped: reason -> number of trajectories left out or kept with a defect; updated here.
     """
     env = from_settings(config, assets)
     if config.expert.recorded is None:

@@ -1,4 +1,4 @@
-"""The vocabulary of a generated shop: what each department sells, and words that describe it.
+"""The vocabulary of a generated shop: each department's products and words to describe them.
 
 Four rules keep the reward well defined, and tests check them. No two product types share a noun, so
 a title names one type. Every attribute is two words that fit before a noun and after "is". The

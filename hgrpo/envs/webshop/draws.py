@@ -12,7 +12,7 @@ _STOCK = 48
 
 
 class Draws:
-    """Draws from the stream of `hgrpo.streams` that has these parts as its name."""
+    """Draws from the random stream (see `hgrpo.streams`) that `parts` name."""
 
     def __init__(self, *parts: object) -> None:
         self._rng = streams.generator(*parts)

@@ -27,8 +27,9 @@ def open_goals(folder: Path) -> GoalList:
 class WebshopEnv(PickledByReplay):
     """Shopping sessions. `Task.path` is the goal's index in the file of goals.
 
-    A purchase pays its reward, in [0, 1], and is a success if that is 1. Every other step pays 0.
-    `Observation.goal` is the instruction. A reset shows the search page, which contains it.
+    A purchase pays its reward, in [0, 1], and is a success if the reward is 1. Every other step
+    pays 0. `Observation.goal` is the instruction. A reset shows the search page, which contains
+    this instruction.
 
     Args:
         assets: folder with the catalogue, its index and the goals.

@@ -30,7 +30,7 @@ def write_goals(path: Path, goals: Iterable[Goal]) -> None:
 
 
 class GoalList(ArrowRows):
-    """Goals by index; raises as `ArrowRows`."""
+    """Gives the goal at each index; raises as `ArrowRows`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _SCHEMA, "file of goals")

@@ -4,7 +4,7 @@
   session, one JSON object per page, with `page`, `url`, `goal` and, except on the search page,
   `content`. They hold neither actions nor texts. Each action is inferred from two pages in a row.
 * The imitation file (`il_trajs_finalized_images.jsonl`), which `train_choice_il.py` in
-  `baseline_models` reads: one JSON object per trajectory. Of its lists, `states` and `actions` are
+  `baseline_models` reads: one JSON object per trajectory. Only its lists `states` and `actions` are
   used. It has no rewards.
 """
 
@@ -55,7 +55,7 @@ def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
     Files are read in the order of their names.
 
     Args:
-        counts: reason -> trajectories left out, or repeated pages; counted up here.
+        counts: reason -> number of trajectories left out or of repeated pages; updated here.
 
     Raises:
         UserError: there is nothing to read, or a line is not JSON or of neither format.
@@ -268,7 +268,7 @@ def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
 
 
 def _listed(keywords: str) -> object:
-    """The list that a text spells. The site treats any other text as one keyword."""
+    """The list that a text spells out; for any other text, a list of that text alone."""
     if keywords.startswith("["):
         try:
             return ast.literal_eval(keywords)
@@ -278,7 +278,7 @@ def _listed(keywords: str) -> object:
 
 
 def _sub_page(url: object, place: str) -> str:
-    """NAME in an address `.../item_sub_page/session/asin/keywords/page/NAME/options`."""
+    """The NAME in an address `.../item_sub_page/session/asin/keywords/page/NAME/options`."""
     parts = str(url).partition("/item_sub_page/")[2].split("/")
     name = parts[4].lower() if len(parts) > 4 else ""
     if name not in _SUB_PAGES:

@@ -37,7 +37,7 @@ _ARRAYS = {
     "documents": np.int32,
     "saturations": np.float32,
 }
-# If fewer postings than this share of all documents match, sorting them is faster than a table.
+# If fewer postings match than this share of all documents, sorting is faster than a table.
 _SPARSE = 1 / 16
 
 

@@ -1,4 +1,4 @@
-"""Checks the types of values read from JSON; every mistake becomes one line with its place."""
+"""Checks the types of values read from JSON; one-line messages say where a mistake is."""
 
 from typing import Any
 

@@ -37,8 +37,8 @@ def products(
 
     Args:
         attributes: asin -> entry, from `attributes`.
-        limit: how many records to read from the file's head, including those left out; None: all.
-        counts: reason -> how many records are left out, or odd but kept; counted up here.
+        limit: how many records to read, including those left out; None reads all.
+        counts: reason -> number of records left out or kept with a defect; updated here.
 
     Raises:
         UserError: the file is missing, is not an array or is cut off, or a product's field is
@@ -65,8 +65,9 @@ def products(
 def attributes(path: Path) -> dict[str, dict]:
     """Read an `items_ins_v2*.json`: asin -> the part of its entry that this project uses.
 
-    That is `attributes` (tuple of phrases), `instruction` (text) and `instruction_attributes`
-    (tuple of phrases), if present. Equal phrases share memory: the full file has 1.18 M entries.
+    This part has the keys `attributes` (tuple of phrases), `instruction` (text) and
+    `instruction_attributes` (tuple of phrases), if present. Equal phrases share memory: the full
+    file has 1.18 M entries.
 
     Raises:
         UserError: as `products`.
@@ -91,7 +92,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
     limit. The key names the product; an entry's own asin is ignored.
 
     Args:
-        counts: reason -> instructions left out; counted up here.
+        counts: reason -> number of instructions left out; updated here.
 
     Raises:
         UserError: as `products`.

@@ -107,8 +107,8 @@ def text(page: Page) -> str:
 def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
     """The original's `text_rich` observation.
 
-    The original searches its URL for each value, and this searches the JSON of the choices. Both
-    therefore never mark a value that JSON escapes, such as "café", and mark a value that is spelt
+    The original looks for each value in its URL; this function looks in the JSON of the choices.
+    Neither ever marks a value that JSON escapes, such as "café". Both mark a value that is spelt
     like a chosen option's name.
 
     Args:

@@ -1,6 +1,6 @@
 """Progress of a session as a potential in [0, 1].
 
-- On a page of results it is 0.25 if the wanted product is listed, else 0.
+- On a page of results the potential is 0.25 if the wanted product is listed, else 0.
 - With a product open it is 0.75 times the mean of four parts: whether this is the wanted product (0
   or 1), the share of the goal's attributes that it has, the share of the goal's options that are
   chosen (left out if the goal has none), and whether the price is within the limit (0 or 1).

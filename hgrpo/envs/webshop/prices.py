@@ -28,7 +28,7 @@ def price(prices: Sequence[float], seed: int, asin: str) -> float:
 def price_limit(price: float, seed: int, *name: object) -> float:
     """The larger of two draws from the next four multiples of 10 above `price`, up to 990.
 
-    If fewer than two of these exist, it is `NO_LIMIT`.
+    If fewer than two such multiples exist, the limit is `NO_LIMIT`.
     """
     above = [limit for limit in _LIMITS if limit > price][:_NEXT]
     if len(above) < 2:
@@ -43,6 +43,6 @@ def limit_text(limit: float) -> str:
 
 
 def split_limit(text: str) -> tuple[str, float]:
-    """An instruction without its price limit, and the limit in dollars or `NO_LIMIT`."""
+    """Split an instruction into its text and its price limit (dollars or `NO_LIMIT`)."""
     clause = _AT_END.search(text)
     return (text[: clause.start()], float(clause[1])) if clause else (text, NO_LIMIT)

@@ -22,13 +22,13 @@ def on_panel(
     panels: Mapping[str, list[Task]],
     counts: Counter[str],
 ) -> list[tuple[HumanTrajectory, Task]]:
-    """The trajectories whose goal is on the train panel, each with its task, in their order.
+    """The trajectories whose goal is on the train panel, in the given order, each with its task.
 
     A log names its goal only by the instruction, which must therefore fit no other goal.
 
     Args:
         panels: split -> tasks.
-        counts: reason -> trajectories left out; counted up here.
+        counts: reason -> number of trajectories left out; updated here.
     """
     goals = open_goals(assets)
     trajectories = list(trajectories)
@@ -87,7 +87,7 @@ def _unfit(
 def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
     """Yield a person's actions, spelt as an agent would spell them on the session's current page.
 
-    A log has clicks in lower case; these are spelt as the page shows them. Searches lose their
+    A log has clicks in lower case; the page shows their true spelling. Searches lose their
     brackets, which `search[...]` cannot contain and which do not change the results.
     """
     for action in actions:

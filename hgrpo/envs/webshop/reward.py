@@ -57,8 +57,8 @@ def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) ->
 def title_score(bought: Sequence[str], wanted: Sequence[str]) -> float:
     """Share of the wanted title's nouns that are in the bought title; 0.2 if it has no nouns.
 
-    A repeated noun of the wanted title counts once in the numerator and each time in the
-    denominator.
+    If a noun is repeated in the wanted title, the numerator counts it once, the denominator each
+    time.
     """
     return len(set(bought) & set(wanted)) / len(wanted) if wanted else _NO_NOUNS
 
@@ -87,7 +87,7 @@ def _path(product: Product) -> set[str]:
 
 
 def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
-    """How many of the goal's attributes match one of the product's own or occur in its text.
+    """How many of the goal's attributes match a product attribute or occur in the product's text.
 
     The text is the title, the joined bullet points, or the description, in lower case. The case of
     the attribute is not changed.

@@ -30,7 +30,7 @@ class Session:
         item: the product that is open or was bought; None on search and result pages.
         chosen: option name -> value, for that product.
         opened: asins of the products opened since the search page.
-        bought: the reward after the purchase, else None.
+        bought: the reward of the purchase; None before it.
     """
 
     def __init__(self, shop: Shop, goal: Goal, show_attributes: bool = False) -> None:

@@ -99,7 +99,7 @@ class PanelsSettings(PanelSizes):
 
 
 class HabitsSettings(Strict):
-    """Habits of the scripted reader; with them a study chooses how poor demonstrations are."""
+    """Habits of the scripted reader; they decide how poor its demonstrations are."""
 
     forget_word: Share = Field(
         0.2, description="probability that a word of the instruction is left out of the search"

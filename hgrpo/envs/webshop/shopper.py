@@ -55,8 +55,8 @@ class Reader:
         self._rng = rng
         self._text, self._limit = split_limit(session.goal.text.lower())
         self._words = [w for w in words(self._text) if w not in _PHRASES]
-        self._matches: dict[str, float] = {}  # asin -> match of each product opened so far
-        self._done: set[str] = set()  # options and tabs of the open product that are done
+        self._matches: dict[str, float] = {}  # asin of each opened product -> its match
+        self._done: set[str] = set()  # the open product's options and tabs dealt with
         self._settled = False  # whether to buy the open product
 
     def act(self) -> str:
@@ -72,7 +72,7 @@ class Reader:
         return self._on_product(session.item.product)
 
     def _open(self) -> str:
-        """Open a product; once patience or new products run out, the best one of those seen."""
+        """Open a new product; without patience or new products, open the best one seen."""
         session = self._session
         listed = [session.shop.item(row).product for row in session.listed]
         if not listed:
