@@ -1,5 +1,5 @@
-"""The judge as a credit assigner. The cache answers first, then the judge; failing both, credit is
-uniform."""
+"""The judge as a credit assigner. The cache is asked first, then the judge. If both fail, credit
+is uniform."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -107,7 +107,7 @@ class JudgeCredit(CreditAssigner):
         ]
 
     def _answers(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
-        """The answer to each question, by its key. Equal questions are asked once but all counted."""
+        """The answer to each question, by key. Equal questions are asked once, but all counted."""
         distinct = {question.key: question for question in questions}
         known = {key: self._cache.get(question) for key, question in distinct.items()}
         unknown = {key: distinct[key] for key, answer in known.items() if answer is None}

@@ -80,7 +80,7 @@ class EndpointJudge:
                         raise error
                     yield names[future], error or future.result()
             finally:
-                # After an error, or if the caller closes the generator, start no call and end every pause.
+                # After an error, or if the caller stops early: start no call, end every pause.
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
 

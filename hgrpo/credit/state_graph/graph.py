@@ -109,10 +109,10 @@ def build_graph(
 
     The last turn of a rollout leads into a sink: success if the environment said so, else failure.
     With `observed` the turn leads into the state seen after it. `timeout` holds for a rollout that
-    ran out of turns, `failure` for one that the environment ended in failure. A state that no turn left
-    is a dead end. With `timeout: clamp` the state seen after a timeout is worth 0, even if another
-    rollout won from it. With `timeout: drop` the turn is not counted, because where it would have
-    led is unknown.
+    ran out of turns, `failure` for one that the environment ended in failure. A state that no turn
+    left is a dead end. With `timeout: clamp` the state seen after a timeout is worth 0, even if
+    another rollout won from it. With `timeout: drop` the turn is not counted, because its successor
+    is unknown.
 
     Args:
         state: int [N + E], the states of the turns, then the states that the turns of
