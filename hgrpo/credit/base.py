@@ -26,7 +26,7 @@ class Group:
     """K trajectories of one task.
 
     Attributes:
-        trajectories: all K, in the order of their rollouts.
+        trajectories: all K trajectories, in the order of their rollouts.
         stream: name of the group's random stream.
     """
 

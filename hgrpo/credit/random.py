@@ -19,7 +19,8 @@ class RandomCredit(CreditAssigner):
     """Shuffles each trajectory's progress credit over its turns; by chance a turn may keep its own.
 
     The values and their sum stay; only which turn gets which value changes. A method whose gain
-    comes from turn credit must beat this control. The sum still says how far the trajectory got.
+    comes from turn credit must beat this control. The sum still
+    says how far the trajectory got.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:

@@ -43,9 +43,8 @@ class Account:
     """Counts of one process, and the caps of one model at one address; safe for several threads.
 
     A call sets dollars aside before it starts, at a high estimate: 3 bytes a token of the prompt,
-    and the longest answer. The cost in the answer replaces the estimate. A
-    call without an answer may have been billed, so its estimate stays, as
-    `dollars_unconfirmed`.
+    and the longest answer. The answer's cost replaces the estimate. A call without an
+    answer may have been billed, so its estimate stays counted, as `dollars_unconfirmed`.
 
     The caps hold for all jobs of a study. One statement checks them and changes the study's counts,
     so parallel jobs cannot pass a cap together. What a killed job had set aside stays counted.

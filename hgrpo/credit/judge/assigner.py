@@ -1,5 +1,4 @@
-"""The judge as a credit assigner. The cache is asked first, then the judge. If both fail, credit
-is uniform."""
+"""The judge as a credit assigner; trajectories without a judgement get uniform credit."""
 
 from collections import Counter
 from collections.abc import Sequence

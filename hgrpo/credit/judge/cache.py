@@ -27,8 +27,8 @@ class Question:
         variant: whether one call shows a trajectory or a group.
         version: version of the prompt; for the offline rubric also of its rules.
         endpoint: the judge's address; the same model name at another address is another judge.
-        model, temperature: those of the judge's settings.
-        trajectories: those that the call shows, in order.
+        model, temperature: the values in the judge's settings.
+        trajectories: the trajectories that the call shows, in order.
     """
 
     environment: str

@@ -85,7 +85,7 @@ class EndpointJudge:
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, prompt: Prompt) -> Judgement:
-        """The judgement of one prompt. If all retries fail, raises the last attempt's failure."""
+        """The judgement of one prompt, after retries; raises the failure of the last attempt."""
         attempts = Retrying(
             stop=stop_after_attempt(self._settings.retries + 1),
             retry=retry_if_exception(_is_retried),

@@ -54,7 +54,7 @@ class JudgeServer(ThreadingHTTPServer):
 
 
 class RefusalError(Exception):
-    """Refuses a request with an error; by default, because no judge would send it."""
+    """Says that a request is refused; by default, because no judge would send it."""
 
     def __init__(self, message: str, status: int = 400, code: str = "invalid_request"):
         super().__init__(message)

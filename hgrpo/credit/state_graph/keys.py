@@ -32,7 +32,7 @@ def states(trajectories: Sequence[Trajectory], key: Key, ended: Sequence[int] = 
     does not matter, because "Nothing happens." is the answer in every room.
 
     Args:
-        trajectories: one task's, with N turns in all.
+        trajectories: the rollouts of one task, with N turns in all.
         key: says when two turns are in the same state.
         ended: int [E], indices of trajectories whose final state is numbered too.
 
