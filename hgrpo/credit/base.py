@@ -1,4 +1,4 @@
-"""The base class of credit assigners, what one is given, and the check of what it gives back."""
+"""The base class of credit assigners, their input, and the check of their output."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 
-# A fit calls its progress with the number of its steps and their unit, and gets a function to call
-# after every step with a word on how it goes.
+# A fit calls this with its number of steps and the name of one step's unit. It gets a function
+# back, and calls that after every step with a short text about the step.
 Progress = Callable[[int, str], Callable[[str], object]]
 
 
@@ -26,7 +26,7 @@ class Group:
     """K trajectories of one task.
 
     Attributes:
-        trajectories: all K, in the order of their rollouts.
+        trajectories: all K trajectories, in the order of their rollouts.
         stream: name of the group's random stream.
     """
 
@@ -36,13 +36,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Context:
-    """What an assigner may use beside the trajectories; None where a run does not have it.
+    """What an assigner may use beside the trajectories; a field is None if the run lacks it.
 
     Attributes:
         environment: name of the environment's folder in hgrpo/envs.
         policy: the policy that played, for hidden states.
-        conversation: turns texts into the policy's tokens.
-        collector: can play on from any turn.
+        conversation: converts texts to the policy's tokens.
+        collector: plays episodes, from any turn of an earlier one.
         cache_dir: folder that all jobs of a study share.
         fitted: folder that the fit after the previous round wrote; None in the first round.
     """
@@ -56,7 +56,7 @@ class Context:
 
 
 class CreditAssigner(ABC):
-    """Says which turn earned the return. What it needs is declared in its `CreditSettings`."""
+    """Says which turn earned the return. Its `CreditSettings` declare what it needs."""
 
     @abstractmethod
     def assign(self, group: Group) -> list[np.ndarray]:
@@ -78,8 +78,8 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
         For each group K finite float64 arrays [T_k].
 
     Raises:
-        UserError: the assigner gave anything else; the message names it, the task, the rollout and
-            the turn.
+        UserError: the assigner gave anything else; the message names the assigner, the task, the
+            rollout and the turn.
     """
     given = assigner.assign_many(groups)
     name = f"{type(assigner).__module__}.{type(assigner).__qualname__}"

@@ -1,4 +1,4 @@
-"""Counterfactual credit: what would the policy have got, had it acted again at a turn?
+"""Counterfactual credit: what return would the policy get if it acted again at a turn?
 
 The episode is played again up to a chosen turn t. From there the policy plays on several times.
 The mean return of these alternatives estimates the policy's value before turn t, and
@@ -7,7 +7,7 @@ The mean return of these alternatives estimates the policy's value before turn t
 
 This is an advantage already, so it must not be centred or scaled: it is above 0 where the episode
 went better than the policy does on average from there. A turn that was not chosen gets 0, which
-says nothing about it; `verdicts` tells the two apart. With the full horizon the estimate is
+says nothing about it; `verdicts` gives it NaN instead. With the full horizon the estimate is
 unbiased. A shorter horizon counts rewards beyond it as 0.
 """
 
@@ -59,7 +59,7 @@ class CounterfactualCredit(CreditAssigner):
         """Return minus mean return of the alternatives at chosen turns, else 0; K arrays [T_k].
 
         Raises:
-            ReplayError: the environment answered a turn that was played again differently.
+            ReplayError: the environment answered differently when a turn was played again.
         """
         return [np.nan_to_num(row) for row in self.verdicts(group)]
 
@@ -67,7 +67,7 @@ class CounterfactualCredit(CreditAssigner):
         """Credit of the chosen turns, NaN for the others; K float64 arrays [T_k].
 
         Raises:
-            ReplayError: the environment answered a turn that was played again differently.
+            ReplayError: the environment answered differently when a turn was played again.
         """
         chosen = [(k, t) for k, _ in enumerate(group.trajectories) for t in self._turns(group, k)]
         each = self._settings.alternatives

@@ -13,7 +13,7 @@ class Settings(CreditSettings):
 
 
 class FlatCredit(CreditAssigner):
-    """Gives every turn 0, so the trajectory's advantage decides alone."""
+    """Gives every turn 0. The trajectory's advantage alone then decides."""
 
     def assign(self, group: Group) -> list[np.ndarray]:
         """Zeros, K arrays [T_k]."""

@@ -1,9 +1,9 @@
-"""Credit assigners by name: each is one module of this package, found by its file name.
+"""Finds credit assigners by name. Each is one module of this package, named like its file.
 
 A module has
     make(settings, context) -> CreditAssigner
 and, where it needs them,
-    Settings    a subclass of `CreditSettings`: its keys, and what it declares of itself;
+    Settings    a subclass of `CreditSettings`: the assigner's keys and declarations;
     fit(settings, rounds, previous, seed, round, out, show) -> str
                 if `Settings.fits`: learns from the rounds so far. `rounds` are their folders, in
                 order; `previous` is the folder of an earlier fit, or None; `show` is a `Progress`.

@@ -16,7 +16,7 @@ class ProgressCredit(CreditAssigner):
     """A turn's credit is the change of the task's potential that its action caused."""
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Progress of each turn, K arrays [T_k]; a sum is the final less the first potential."""
+        """Progress of each turn, K arrays [T_k]; each sums to the final minus first potential."""
         return [
             np.array([turn.progress for turn in trajectory.turns], dtype=np.float64)
             for trajectory in group.trajectories

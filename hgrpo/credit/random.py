@@ -1,4 +1,4 @@
-"""A control: each trajectory's progress credit, dealt to its turns at random."""
+"""A control that deals each trajectory's progress credit to its turns at random."""
 
 import numpy as np
 
@@ -18,12 +18,13 @@ class Settings(CreditSettings):
 class RandomCredit(CreditAssigner):
     """Shuffles each trajectory's progress credit over its turns; by chance a turn may keep its own.
 
-    It keeps the values and their sum, and changes which turn gets which value. A method whose gain
-    comes from turn credit must beat this one. The sum still says how far the trajectory got.
+    The values and their sum stay; only which turn gets which value changes. A method whose gain
+    comes from turn credit must beat this control. The sum still
+    says how far the trajectory got.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Progress credit in random order, K arrays [T_k], keyed by group and rollout."""
+        """Progress credit in an order drawn for each group and rollout, K arrays [T_k]."""
         return [
             generator("random-credit", *group.stream, trajectory.rollout).permutation(row)
             for trajectory, row in zip(

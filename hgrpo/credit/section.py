@@ -1,4 +1,4 @@
-"""Config section `credit` of a method: which credit assigner it uses, and that one's settings."""
+"""Config section `credit` of a method: its credit assigner, and the assigner's settings."""
 
 from pydantic import Field
 

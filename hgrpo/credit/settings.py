@@ -14,8 +14,8 @@ class StoredCredit:
     """How the credit of rollouts from an earlier run is computed.
 
     Attributes:
-        settings: used for the computation; they may differ from the method's.
-        sums_to: as `CreditSettings.sums_to`, for this computation.
+        settings: the assigner's settings here; they may differ from the method's.
+        sums_to: what each trajectory's credit sums to here, see `CreditSettings`.
         note: what a reader of the comparison must know, "" if nothing.
         stand_in: whether all credit is a stand-in, because there is no fitted model.
     """
@@ -27,29 +27,29 @@ class StoredCredit:
 
 
 class CreditSettings(Strict):
-    """Keys beside `kind` as fields, and beside them what the assigner declares of itself.
+    """The assigner's keys beside `kind`, as fields, and what the assigner declares of itself.
 
     A subclass overrides a declaration with a class attribute, or with a property where it depends
     on the settings. The module must not import torch: reading a study loads it.
 
     Attributes:
         reads_situations: it needs the fingerprints of the states that turns were taken in.
-        reads_embeddings: it needs an embedding of each turn; engines that can pool them do.
+        reads_embeddings: it needs an embedding of each turn, pooled by the engine if that can.
         needs_policy: it uses the policy, the conversation or the collector of its `Context`.
         plays: it plays episodes of its own to compute credit.
-        fits: it learns between rounds; its module has `fit` (see `kinds`).
-        continues_fit: a fit starts from the previous round's.
+        fits: it learns between rounds, with its module's `fit` (see `kinds`).
+        continues_fit: a fit starts from the model of the previous round's fit.
         sums_to: what a trajectory's credit sums to: its return, its progress, or nothing known.
         demands: keys of the method that must have one value: key -> (value, why).
         label_remark: what every label of the arm must add, such as who judged.
         first_round_remark: what a reader of the first round's credit must know, as a sentence.
         is_control: the arm is a control that a method with a gain from credit must beat.
-        figures: figures of the report that are drawn for its arms alone.
+        figures: names of the report's figures that are drawn only for this assigner's arms.
         uses: capabilities of the environment that it calls, such as "judge_text".
-        environment_variables: variables that must be set: name -> what to say if one is not.
-        may_be_unreachable: it asks a service. A comparison of credit leaves it out if that fails.
-        groups_at_once: number of groups that it is best given together.
-        fallback_column: key in its report that counts trajectories with a stand-in for credit.
+        environment_variables: name of a variable that must be set -> the message if it is not.
+        may_be_unreachable: it asks a service; a comparison leaves it out if the service fails.
+        groups_at_once: how many groups `assign_many` should get together.
+        fallback_column: key of its report that counts trajectories with stand-in credit.
     """
 
     reads_situations: ClassVar[bool] = False
@@ -71,7 +71,7 @@ class CreditSettings(Strict):
     fallback_column: ClassVar[str] = ""
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """What crediting the groups may ask of an outside service; "" if nothing.
+        """Says what crediting may ask of an outside service; "" if nothing.
 
         Args:
             groups: number of groups.
@@ -89,4 +89,4 @@ class CreditSettings(Strict):
 
 
 class NoSettings(CreditSettings):
-    """Settings of an assigner without any: no key is accepted, and nothing is declared."""
+    """Settings of an assigner that accepts no key and declares nothing."""

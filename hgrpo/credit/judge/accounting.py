@@ -1,4 +1,4 @@
-"""What a judge was asked and what that cost: counts of one process, and the study's caps."""
+"""Counts a process's calls to a judge and their cost, and enforces the study's caps."""
 
 import threading
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Usage:
 
 
 def output_limit(prompt: Prompt, settings: Settings) -> int:
-    """Most tokens of an answer: room for every entry and for `thinking_tokens`."""
+    """Most tokens that an answer may have: enough for every entry and for `thinking_tokens`."""
     return _TOKENS_AROUND + _TOKENS_PER_ENTRY * sum(prompt.turns) + settings.thinking_tokens
 
 
@@ -43,14 +43,14 @@ class Account:
     """Counts of one process, and the caps of one model at one address; safe for several threads.
 
     A call sets dollars aside before it starts, at a high estimate: 3 bytes a token of the prompt,
-    and the longest answer. Its answer says what it cost, and replaces the estimate. A call without
-    an answer may have been billed, so its estimate stays counted, as `dollars_unconfirmed`.
+    and the longest answer. The answer's cost replaces the estimate. A call without an
+    answer may have been billed, so its estimate stays counted, as `dollars_unconfirmed`.
 
     The caps hold for all jobs of a study. One statement checks them and changes the study's counts,
     so parallel jobs cannot pass a cap together. What a killed job had set aside stays counted.
 
     Raises:
-        UserError: the file cannot be used. The methods raise it too.
+        UserError: the database cannot be used. The methods raise this error too.
     """
 
     def __init__(self, settings: Settings, database: Database):
@@ -78,7 +78,7 @@ class Account:
         return aside
 
     def answered(self, aside: float, usage: Usage | None) -> None:
-        """Replace the estimate by the cost; without usage the estimate stays."""
+        """Replace the estimate `aside` by the cost; if `usage` is None, the estimate stays."""
         if usage is None:
             self.count(dollars_unconfirmed=aside)
             return
@@ -95,7 +95,7 @@ class Account:
                 self._counts[name] += amount
 
     def report(self) -> dict[str, float]:
-        """All counts; the keys are the same every time."""
+        """All counts; every report has the same keys."""
         with self._lock:
             counts = dict(self._counts)
         counts["fallback_share"] = counts["fallbacks"] / max(1, counts["judged"])

@@ -1,4 +1,4 @@
-"""The judge as a credit assigner: ask the cache, then the judge, else give uniform credit."""
+"""The judge as a credit assigner; trajectories without a judgement get uniform credit."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class JudgeCredit(CreditAssigner):
         self._reported: dict[str, float] = {}
         self._version = PROMPT_VERSION + text.primer_version
         if settings.model == rubric.MODEL:
-            # This model is rules in code: other rules are another judge.
+            # This model consists of rules in code. If the rules change, it is another judge.
             self._version += f"+rubric-{text.rubric_version}"
 
     def assign(self, group: Group) -> list[np.ndarray]:
@@ -83,7 +83,7 @@ class JudgeCredit(CreditAssigner):
         return row
 
     def _questions(self, group: Group) -> list[tuple[Question, list[int]]]:
-        """Each question, with the indices in the group of the trajectories it shows."""
+        """The questions about a group, each with the indices of the trajectories that it shows."""
         judged = [k for k, trajectory in enumerate(group.trajectories) if trajectory.turns]
         if self._settings.variant == "group":
             together = [judged] if judged else []
@@ -106,7 +106,7 @@ class JudgeCredit(CreditAssigner):
         ]
 
     def _answers(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
-        """Answers by the key of their question. Equal questions are asked once; all are counted."""
+        """The answer to each question, by key. Equal questions are asked once, but all counted."""
         distinct = {question.key: question for question in questions}
         known = {key: self._cache.get(question) for key, question in distinct.items()}
         unknown = {key: distinct[key] for key, answer in known.items() if answer is None}
@@ -130,7 +130,7 @@ class JudgeCredit(CreditAssigner):
         """Count the answers.
 
         Raises:
-            UserError: the share of trajectories without a judgement, among all these, is above
+            UserError: the share of these questions' trajectories that got no judgement is above
                 `fallback_limit`.
         """
         failed: Counter[str] = Counter()

@@ -1,7 +1,7 @@
 """Judgements on disk, shared by seeds, methods and parallel jobs.
 
-The cache holds raw scores of whole judgements. `scores.credit` computes from them what depends on
-the return or on the group.
+The cache holds raw scores of whole judgements. `scores.credit` computes credit from the scores,
+because credit also depends on the return and on the group.
 """
 
 import hashlib
@@ -24,11 +24,11 @@ class Question:
 
     Attributes:
         environment: the environment's name.
-        variant: what one call shows.
+        variant: whether one call shows a trajectory or a group.
         version: version of the prompt; for the offline rubric also of its rules.
         endpoint: the judge's address; the same model name at another address is another judge.
-        model, temperature: as the settings say.
-        trajectories: what the call shows, in order.
+        model, temperature: the values in the judge's settings.
+        trajectories: the trajectories that the call shows, in order.
     """
 
     environment: str
@@ -58,13 +58,13 @@ class Question:
 
 
 class ScoreCache:
-    """Judgements by question. `get` and `put` raise UserError if the file cannot be used."""
+    """Stores judgements by question. `get` and `put` raise UserError if the file cannot be used."""
 
     def __init__(self, database: Database):
         self._database = database
 
     def get(self, question: Question) -> Judgement | None:
-        """The judgement, or None if the cache has none."""
+        """The stored judgement of a question, or None."""
         rows = self._database.execute(
             "SELECT scores, answered_by FROM answers WHERE key = ?", (question.key,)
         )
@@ -82,7 +82,7 @@ class ScoreCache:
         return Judgement(scores, answered_by)
 
     def put(self, question: Question, judgement: Judgement) -> Judgement:
-        """Keep a judgement, and return the one in the cache: the first job's, if two jobs asked.
+        """Keep a judgement and return the kept one. If two jobs asked, the first one's is kept.
 
         Raises:
             CallError: the scores do not fit the turns; nothing is kept.

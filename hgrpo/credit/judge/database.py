@@ -1,4 +1,4 @@
-"""The SQLite file that all jobs of a study share: judges' answers, and their cost.
+"""The SQLite file with judges' answers and their cost, which all jobs of a study share.
 
 In write-ahead-log mode readers do not wait, and writers wait for each other. This mode works only
 between processes of one machine. Jobs on several machines need one cache folder per machine, on a
@@ -44,7 +44,7 @@ class Database:
     """One connection to the file `path`, for all threads of a process.
 
     Raises:
-        UserError: the file cannot be used. `execute` raises it too.
+        UserError: the file cannot be used. `execute` raises this error too.
     """
 
     def __init__(self, path: Path):
@@ -59,7 +59,7 @@ class Database:
             return self._guarded(lambda: self._connection.execute(statement, values).fetchall())
 
     def _open(self) -> sqlite3.Connection:
-        # SQLite allows one thread at a time on a connection; the lock sees to that.
+        # Only one thread at a time may use an SQLite connection, hence the lock.
         connection = sqlite3.connect(
             self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )

@@ -1,8 +1,8 @@
 """A judge behind an OpenAI-compatible address.
 
 The openai client sends the requests. Its own retries are off and tenacity retries instead, so that
-every request is counted and checked against the caps. The time-out holds for connecting and for
-each wait for data, not for the whole call.
+every request is counted and checked against the caps. The time-out limits connecting and each
+wait for data, not the whole call.
 """
 
 import ipaddress
@@ -42,7 +42,7 @@ _MISTAKES = {
 
 
 class EndpointJudge:
-    """Sends prompts to one address and reads the scores in the answers; see `protocol.Judge`."""
+    """Sends prompts to one address and reads scores from the answers; a `protocol.Judge`."""
 
     def __init__(self, settings: Settings, key: str, account: Account):
         self._settings = settings
@@ -80,7 +80,7 @@ class EndpointJudge:
                         raise error
                     yield names[future], error or future.result()
             finally:
-                # After an error, or when the caller closes: start no call, end every pause.
+                # After an error, or if the caller stops early: start no call, end every pause.
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
 
@@ -137,7 +137,7 @@ class EndpointJudge:
         else:
             self._account.answered(aside, _usage(completion))
             return completion
-        # Raised outside `except`: the client's error holds the request and the key.
+        # Raise outside `except`, because the client's error holds the request and the key.
         raise failure
 
     def _refusal(self, error: openai.APIStatusError) -> CallError | UserError:

@@ -1,11 +1,11 @@
-"""Faults of a judge's server for drills, each at a chosen share of the requests."""
+"""Deliberate faults of a judge's server, for drills. Each hits a chosen share of the requests."""
 
 import hashlib
 import threading
 from collections import Counter
 from collections.abc import Mapping
 
-# Drawn in this order; the first one drawn happens.
+# Faults are drawn in this order; the first one that is drawn happens.
 FAULTS = ("rate-limit", "drop", "timeout", "malformed", "wrong-length")
 
 

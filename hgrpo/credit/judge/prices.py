@@ -10,7 +10,7 @@ OPENAI = "https://api.openai.com/v1"
 AS_OF = "2026-08"
 
 
-# Model -> dollars per million input and output tokens.
+# Model -> dollars per million input tokens, and per million output tokens.
 AT_OPENAI = {
     "gpt-4o-mini": (0.15, 0.60),
     "gpt-4o": (2.50, 10.00),

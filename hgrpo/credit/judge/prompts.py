@@ -1,8 +1,8 @@
-"""What a judge is shown, and the form its answer must have.
+"""The prompt that a judge gets, and the form that its answer must have.
 
 The prompt shows the goal, every turn's observation and action, and the outcome. Nothing is cut.
-Trajectories are JSON, one object a line, so no text of the game or of the agent can pass for
-another turn or for an instruction.
+Trajectories are JSON, one object a line. Text of the game or of the agent therefore cannot
+look like another turn or like an instruction.
 """
 
 import json
@@ -13,7 +13,7 @@ from hgrpo.credit.judge.settings import Variant
 from hgrpo.trajectories.trajectory import Trajectory
 
 PROMPT_VERSION = "3"
-"""Part of the cache's key: raise it when anything that a judge is sent changes.
+"""Part of the cache's key. Raise this version whenever the text sent to a judge changes.
 
 An environment's primer has a version of its own: `JudgeText.primer_version`.
 """
@@ -34,7 +34,7 @@ _SCALE = (
 
 @dataclass(frozen=True)
 class Prompt:
-    """One call in OpenAI's form; `turns` says how many turns each trajectory shown has."""
+    """One call in OpenAI's form; `turns` holds the number of turns of each trajectory in it."""
 
     messages: list[dict[str, str]]
     response_format: dict
@@ -50,7 +50,7 @@ class Prompt:
 def prompt(
     environment: str, primer: str, trajectories: Sequence[Trajectory], variant: Variant
 ) -> Prompt:
-    """The call that asks for the scores of one task's trajectories; none may be without turns."""
+    """The call that asks for scores of one task's trajectories; each must have a turn."""
     turns = tuple(len(trajectory.turns) for trajectory in trajectories)
     lines = [primer]
     if variant == "group":

@@ -1,4 +1,4 @@
-"""What a judge is: it takes prompts and gives scores, or says why it has none."""
+"""The protocol of a judge, which gives scores for prompts, or says why it has none."""
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Judgement:
 
 
 Answers = Generator[tuple[str, Judgement | CallError], None, None]
-"""(name of the prompt, judgement or failure), in the order of arrival."""
+"""Pairs (name of a prompt, its judgement or failure), in the order of arrival."""
 
 
 class Judge(Protocol):
@@ -28,7 +28,7 @@ class Judge(Protocol):
         """Answer each prompt once. The caller closes the generator when it wants no more.
 
         Args:
-            prompts: name -> prompt; the answers carry the same names.
+            prompts: the prompts by name; each answer carries its prompt's name.
 
         Raises:
             UserError: the judge cannot answer at all; the remaining prompts get no answer.

@@ -8,7 +8,7 @@ from hgrpo.errors import UserError
 
 @dataclass
 class Record:
-    """One trajectory as the prompt shows it: (observation, action) of every turn."""
+    """One trajectory as the prompt shows it: a pair (observation, action) for every turn."""
 
     turns: list[tuple[str, str]] = field(default_factory=list)
     completed: bool = False

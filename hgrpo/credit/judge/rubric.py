@@ -1,7 +1,8 @@
 """The offline rubric: rules that score turns on machines without a language model.
 
 The rubric reads the prompt that a language model would read, and nothing else. Each environment
-has its own rules (`JudgeText.score`). Scores are absolute, so trajectories of a group compare.
+has its own rules (`JudgeText.score`). Scores are absolute, so they compare across a group's
+trajectories.
 """
 
 import json

@@ -14,10 +14,10 @@ from hgrpo.errors import UserError
 
 
 class RubricJudge:
-    """Scores prompts by the rules of one environment; see `protocol.Judge`.
+    """Scores prompts by the rules of one environment; a `protocol.Judge`.
 
-    Calls and tokens are counted as those of a language model are, so that a study shows what a
-    paid judge would have to read and write.
+    Calls and tokens are counted as for a language model. A study thus shows how much a paid judge
+    would read and write.
     """
 
     def __init__(self, text: JudgeText, account: Account):

@@ -13,7 +13,7 @@ LOWEST, HIGHEST = 0.0, 10.0
 _NO_SUM = 1e-9
 
 Scores = list[list[float]]
-"""Raw scores in 0..10: one list per trajectory shown, one number per turn."""
+"""Raw scores in 0..10: one list per trajectory in the call, one number per turn."""
 
 
 def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
@@ -22,7 +22,7 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
     Args:
         text: the answer, in the form of `prompts.answer_format`.
         turns: number of turns of each trajectory shown.
-        variant: what the call showed.
+        variant: whether the call showed a trajectory or a group.
 
     Raises:
         CallError: "malformed" (not JSON of the requested form), "wrong_length" (not exactly one
@@ -58,16 +58,16 @@ def credit(
     """Credit of every turn of a group of K trajectories.
 
     `centred`: (s - m) / 10, where m is the mean score over all judged turns of the group. Failed
-    trajectories teach too.
+    trajectories get credit too.
     `share`: s * R / sum(s) within the trajectory, and R / T if all its scores are zero. Credit sums
-    to R, so a trajectory without return teaches nothing.
+    to R, so a trajectory without return gets none.
 
     Args:
         scores: [K] rows of T_k; None for a trajectory without a judgement, which gets uniform
             credit: zeros if `centred`, R / T if `share`.
         turns: [K], T_k.
         returns: [K], R_k.
-        normalisation: see above.
+        normalisation: `centred` or `share`.
 
     Returns:
         K float64 arrays of [T_k].
@@ -97,7 +97,7 @@ def _turns(entries: object, length: int) -> list[float]:
 
 
 def _by_index(entries: object, index: str, value: str, length: int) -> list:
-    """Values of a list of {index, value} objects in order; the indices must be 0..length-1."""
+    """The values of {index, value} objects, sorted by index; indices must be 0..length-1."""
     if not isinstance(entries, list):
         raise CallError("malformed", f"no list of {index}s")
     found = {}

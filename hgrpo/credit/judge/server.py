@@ -19,7 +19,7 @@ _LARGEST_BODY = 64 * 2**20
 
 
 class JudgeServer(ThreadingHTTPServer):
-    """The server; `stats` counts requests by their fate, and tokens."""
+    """Serves the rubric; `stats` gives the number of tokens and of requests by outcome."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -37,7 +37,7 @@ class JudgeServer(ThreadingHTTPServer):
         return f"http://{host}:{port}/v1"
 
     def count(self, fate: str, **tokens: int) -> None:
-        """Count one request: "answered", "refused" or a fault."""
+        """Count one request by its fate ("answered", "refused" or a fault), and its tokens."""
         with self._lock:
             self._counts.update({"requests": 1, fate: 1, **tokens})
 
@@ -54,7 +54,7 @@ class JudgeServer(ThreadingHTTPServer):
 
 
 class RefusalError(Exception):
-    """A request whose answer is an error; by default it is not a judge's."""
+    """Says that a request is refused; by default, because no judge would send it."""
 
     def __init__(self, message: str, status: int = 400, code: str = "invalid_request"):
         super().__init__(message)
@@ -66,7 +66,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: JudgeServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = -1  # head and body in one packet
+    wbufsize = -1  # send head and body in one packet
 
     def do_GET(self) -> None:
         if self.path == "/stats":
@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def complete(body: bytes, fault: str | None = None) -> dict:
-    """The chat completion for a request's body; the faults of text spoil it.
+    """The chat completion for a request's body; a fault may spoil its text.
 
     Raises:
         RefusalError: the request is not a judge's.

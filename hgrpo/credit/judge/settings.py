@@ -23,17 +23,17 @@ Normalisation = Literal["centred", "share"]
 class Settings(CreditSettings):
     """The judge: which model to ask, how, at what price, and when to give up.
 
-    A cap holds for a study and for one model at one address: all seeds, rounds and methods share
-    it, resumed ones too. Cached answers do not count. `max_calls: 0` allows only the cache; null
-    lifts a cap.
+    A cap limits what a whole study asks of one model at one address. All seeds, rounds and methods
+    share the cap, also after a resume. Cached answers do not count. `max_calls: 0` allows only the
+    cache; null lifts a cap.
     """
 
-    # Errors must not repeat a key that was put where its variable's name belongs.
+    # A user may put the key where its variable's name belongs. Errors must not show it.
     model_config = ConfigDict(hide_input_in_errors=True)
 
     uses = ("judge_text",)
     may_be_unreachable = True
-    # The calls of this many groups run at the same time.
+    # The judge gets the prompts of this many groups together.
     groups_at_once = 16
     fallback_column = "judge_fallbacks"
 
@@ -89,15 +89,15 @@ class Settings(CreditSettings):
 
     @property
     def label_remark(self) -> str:
-        """Stands beside the arm's label wherever its numbers do.
+        """The text that stands beside the arm's label: who judged.
 
-        The model's name tells the judge: the rubric and our server accept `offline-rubric` alone.
+        The model's name identifies the judge, as rubric and server accept only `offline-rubric`.
         """
         return "(offline rubric)" if self.model == rubric.MODEL else ""
 
     @property
     def sums_to(self) -> SumsTo:
-        """Shares of the return sum to it; centred scores do not sum to anything known."""
+        """The return if credit is shares of it; centred scores have no known sum."""
         return "return" if self.normalisation == "share" else ""
 
     @property
@@ -112,7 +112,7 @@ class Settings(CreditSettings):
         }
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """Most calls to a judge that is not the offline one, and the study's caps on them."""
+        """The largest number of calls to a judge other than the rubric, and the caps on them."""
         if self.base_url == SERVICE:
             return ""
         calls = groups * (rollouts if self.variant == "trajectory" else 1)
@@ -131,7 +131,7 @@ class Settings(CreditSettings):
             return given
         model, base_url = given.get("model"), given.get("base_url", OPENAI)
         if not isinstance(model, str) or not isinstance(base_url, str):
-            # The fields' own checks name the mistake; report no missing prices beside it.
+            # The fields' own checks report this mistake, so do not also report missing prices.
             return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(given)
         if base_url == SERVICE and model != rubric.MODEL:
             raise ValueError(

@@ -1,7 +1,7 @@
-"""Credit from the graph of states that a group's rollouts share: one assigner with knobs.
+"""Credit from the graph of states that a group's rollouts share, by one configurable assigner.
 
-The rollouts of a task meet in states. What other rollouts did there next, and how they ended, says
-what an action was worth. These methods are settings of the knobs:
+Rollouts of a task often reach the same state. What each did there next, and how each ended, says
+what an action was worth. The settings can express these methods:
 - GiGPO, "Group-in-Group Policy Optimization for LLM Agent Training",
   https://arxiv.org/abs/2505.10978
 - HGPO, "Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",

@@ -1,4 +1,4 @@
-"""The assigner: turns a group into the final advantage of each turn."""
+"""The assigner, which computes the final advantage of each turn of a group."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -25,7 +25,7 @@ class StateGraphCredit(CreditAssigner):
     """Compares turns of one task's rollouts that were taken in the same state.
 
     The credit of a group depends on that group alone, and not on the order of its rollouts. It is
-    the final advantage and includes the trajectory's.
+    the final advantage, which includes the trajectory's advantage.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -55,7 +55,7 @@ class StateGraphCredit(CreditAssigner):
         if not terms:
             return np.zeros(len(turns))
         graph_of = graphs(trajectories, turns, self.settings)
-        # The diagnostics are of one graph: that of the first term that looks at states.
+        # The diagnostics describe one graph, that of the first term that looks at states.
         main = graph_of(next((term.key for term in terms if term.reads_graph), terms[0].key))
         parts = [
             self._part(term, graph_of(term.key) if term.reads_graph else main, turns, rollout)
@@ -75,7 +75,7 @@ class StateGraphCredit(CreditAssigner):
 def graphs(
     trajectories: Sequence[Trajectory], turns: Turns, settings: Settings
 ) -> Callable[[Key], Graph]:
-    """A function from a key to its graph; it builds each graph once, however many terms use it."""
+    """A function that gives the graph of a key. It builds each graph once and keeps it."""
     rules = settings.timeout, settings.failure
     ends = observed_ends(turns, *rules)
     ended = turns.rollout[ends].tolist()

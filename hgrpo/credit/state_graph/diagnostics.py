@@ -1,4 +1,4 @@
-"""What the log says about credit: how many turns got any, how large it is, what it resembles."""
+"""The log's numbers about credit: how many turns got it, its size, and what it resembles."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Correlation:
 
 
 class Tally:
-    """Adds up what the log says about the groups since the last report."""
+    """Collects the log's numbers about the groups since the last report."""
 
     def __init__(self, settings: Settings) -> None:
         self._weight = settings.trajectory.weight
@@ -56,8 +56,8 @@ class Tally:
         Args:
             turns: the group's turns.
             graph: graph of the first term that looks at states.
-            parts: credit of each term.
-            step: mixture of the terms [N].
+            parts: the scaled credits of each term.
+            step: step advantage of each turn, mixed from the terms [N].
             gigpo: step credit of GiGPO on the same graph [N].
             grpo: advantage of each turn's rollout [N].
         """

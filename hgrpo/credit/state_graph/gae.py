@@ -16,10 +16,10 @@ def extended(td: np.ndarray, graph: Graph, turns: Turns, mode: str, decay: float
     GRAFT's Graph-GAE (2026): for each k from 1 to the number of turns that follow, they add decay^k
     times the mean error of all transitions that leave a state exactly k transitions ahead.
     `instances` averages over occurrences. If the values were estimated from the same counts, the
-    errors of each state average to 0, and the mode changes nothing. `distinct` takes each (state,
-    action, successor) once.
+    errors of each state average to 0, and the mode changes nothing. `distinct` averages over each
+    different (state, action, successor) once.
 
-    TD errors are [N], nan for a turn that is not counted, which adds nothing to others. The decay
+    TD errors are [N]. A turn that is not counted has nan and adds nothing to other turns. The decay
     is gamma * lambda.
     """
     if mode == "path":

@@ -1,7 +1,7 @@
 """The graph of a group: its states, and one transition between them for each turn.
 
-Counts N(s, a, x) include repeats inside a rollout. They are not stored: every turn is one
-occurrence, so a sum over turns is a sum weighted by counts.
+The counts N(s, a, x) include repeats inside a rollout. The counts are not stored: every turn is
+one occurrence, and a sum over turns is therefore weighted by counts.
 """
 
 from dataclasses import dataclass, field
@@ -26,10 +26,10 @@ class Graph:
         pair: int [N], the turn's (state, action) pair, 0..n_pairs-1.
         successor: int [N], the next state, `success`, `failure`, or UNKNOWN for a turn that is not
             counted.
-        clamped: int [C], states whose value is 0, whatever was won from there.
+        clamped: int [C], states whose value is 0 even if a rollout won from there.
 
     Raises:
-        ValueError: the arrays of turns differ in length.
+        ValueError: `state`, `pair` and `successor` differ in length.
     """
 
     n_states: int
@@ -45,27 +45,27 @@ class Graph:
 
     @property
     def success(self) -> int:
-        """The sink of value 1."""
+        """Number of the sink of value 1."""
         return self.n_states
 
     @property
     def failure(self) -> int:
-        """The sink of value 0."""
+        """Number of the sink of value 0."""
         return self.n_states + 1
 
     @cached_property
     def counted(self) -> np.ndarray:
-        """Bool [N]: turns that enter counts, values and statistics."""
+        """Bool [N]: turns that contribute to counts, values and statistics."""
         return self.successor != UNKNOWN
 
     @cached_property
     def backed_up(self) -> np.ndarray:
-        """Bool [N]: counted turns that enter the value of the state they leave."""
+        """Bool [N]: counted turns that contribute to the value of the state they leave."""
         return self.counted & ~np.isin(self.state, self.clamped)
 
     @cached_property
     def transition(self) -> np.ndarray:
-        """Int [N], equal for turns with equal state, action and successor."""
+        """Int [N]: numbers that are equal for turns with equal state, action and successor."""
         return self.pair * (self.n_states + 3) + self.successor + 1
 
     @cached_property
@@ -81,10 +81,10 @@ class Graph:
         return np.bincount(state_of[state_of != UNKNOWN], minlength=self.n_states)
 
     def shares(self, mu: str) -> np.ndarray:
-        """Weights mu(a|s) P(x|s,a) / N(s,a,x) of turns, [N]; those of a state sum to 1.
+        """Weights mu(a|s) P(x|s,a) / N(s,a,x) of turns, [N]; the weights in a state sum to 1.
 
-        With mu `count` an action weighs as often as it was taken, with `uniform` all actions weigh
-        the same. A turn that is not counted weighs 0.
+        With mu `count` an action's weight is its share of the counted turns. With `uniform` all
+        actions weigh the same. A turn that is not counted weighs 0.
         """
         if mu == "count":
             weight = self.visits[self.state]
@@ -95,7 +95,7 @@ class Graph:
 
 
 def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
-    """Last turns, int [E], that lead into the state seen after them instead of a sink."""
+    """The last turns, int [E], that lead into the state seen after the turn, not into a sink."""
     rollout = turns.rollout[turns.last]
     stopped, lost = turns.truncated[rollout], ~turns.success[rollout]
     seen = np.where(stopped, timeout in ("observed", "clamp"), failure == "observed")
@@ -108,18 +108,18 @@ def build_graph(
     """Build the graph.
 
     The last turn of a rollout leads into a sink: success if the environment said so, else failure.
-    With `observed` it leads into the state seen after it; `timeout` decides this for a rollout
-    that ran out of turns, `failure` for one that the environment ended. A state that no turn left
-    is a dead end. With `timeout: clamp` the state seen after a timeout is worth 0, even if another
-    rollout won from it. With `timeout: drop` the turn is not counted, because where it would have
-    led is unknown.
+    With `observed` the turn leads into the state seen after it. `timeout` holds for a rollout that
+    ran out of turns, `failure` for one that the environment ended in failure. A state that no turn
+    left is a dead end. With `timeout: clamp` the state seen after a timeout is worth 0, even if
+    another rollout won from it. With `timeout: drop` the turn is not counted, because its successor
+    is unknown.
 
     Args:
         state: int [N + E], the states of the turns, then the states that the turns of
             `observed_ends` led into.
         turns: the N turns.
-        timeout: `fail`, `observed`, `drop` or `clamp`.
-        failure: `absorb` or `observed`.
+        timeout: where a timeout leads: `fail`, `observed`, `drop` or `clamp`.
+        failure: where a failure leads: `absorb` or `observed`.
     """
     n_states = int(state.max(initial=-1)) + 1
     ends = observed_ends(turns, timeout, failure)

@@ -26,15 +26,15 @@ LABELS: dict[str, Callable[[Turn | FinalState], Hashable]] = {
 
 
 def states(trajectories: Sequence[Trajectory], key: Key, ended: Sequence[int] = ()) -> np.ndarray:
-    """Number the states that turns were taken in, without regard to their history.
+    """Number the states that turns were taken in; earlier states do not matter.
 
-    With `noop: carry` an inadmissible action leaves the agent in the same state, whatever the text
-    says: "Nothing happens." is the answer in every room.
+    With `noop: carry` an inadmissible action leaves the agent in the same state. The text after it
+    does not matter, because "Nothing happens." is the answer in every room.
 
     Args:
-        trajectories: they have N turns in all.
-        key: when two turns are in the same state.
-        ended: int [E], trajectories whose final state is numbered too.
+        trajectories: the rollouts of one task, with N turns in all.
+        key: says when two turns are in the same state.
+        ended: int [E], indices of trajectories whose final state is numbered too.
 
     Returns:
         Integers [N + E], equal for equal states: first those of the turns, then the final states of
@@ -100,7 +100,7 @@ def with_history(
     Args:
         state: int [N + E], the states of the turns, then those that the turns `ends` led into.
         turns: the N turns.
-        key: how many earlier states count, and whether their actions count too.
+        key: says how many earlier states count, and whether the actions taken there count too.
         ends: int [E], last turns of rollouts.
 
     Returns:

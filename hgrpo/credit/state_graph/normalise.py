@@ -11,7 +11,7 @@ from hgrpo.credit.state_graph.settings import Term
 EPS = 1e-6
 # Rounding makes equal values differ; a deviation below this counts as 0.
 ZERO = 1e-12
-# A single credit below this counts as 0, because the sign rule would turn rounding into 1.
+# A single credit below this counts as 0; otherwise the sign rule would make it 1 or -1.
 ZERO_SIGN = 1e-9
 
 
@@ -21,8 +21,8 @@ class Normalised:
 
     Attributes:
         credit: float [N].
-        present: bool [N], whether the turn had others to compare with.
-        floored: bool [N], whether the deviation was below the floor.
+        present: bool [N], whether there were other turns to compare the turn with.
+        floored: bool [N], whether the deviation of the credits was below the floor.
     """
 
     credit: np.ndarray
@@ -34,7 +34,7 @@ def normalise(raw: np.ndarray, graph: Graph, term: Term) -> Normalised:
     """Scale raw credits by the term's scope, std and gate.
 
     Statistics are over counted turns. Turns of a bucket with equal credits get exactly 0, and so
-    does a turn without others to compare with. Raw credits are [N], nan for a turn without any.
+    does a turn without others to compare with. Raw credits are [N], nan for a turn without credit.
     """
     defined = ~np.isnan(raw)
     raw = np.where(defined, raw, 0.0)

@@ -13,12 +13,12 @@ CREDITS = {
     "bellman": {"Q-V", "td", "gain", "succ", "logratio"},
     "dist": {"dist_pow"},
 }
-# Credits relative to the value of the state itself: 0 means "as good as usual here".
+# These credits compare with the value of the state itself: 0 means "as good as usual here".
 CENTRED = {"G-V", "Q-V", "td", "gain", "logratio"}
 
 
 class Key(Strict):
-    """When two turns are in the same state."""
+    """Says when two turns are in the same state."""
 
     state: Literal["obs", "obs_cmds", "struct", "page", "sim"] = Field(
         "struct",
@@ -95,7 +95,7 @@ class Term(Strict):
 
     @property
     def reads_graph(self) -> bool:
-        """Whether the term needs states at all; the bare trajectory advantage does not."""
+        """Whether the term needs states; a term that is the trajectory's advantage does not."""
         return self.credit != "traj" or self.pool != "turn" or self.scope == "state"
 
     @property
@@ -136,7 +136,7 @@ class Term(Strict):
         return self
 
     def _check_pairs(self) -> None:
-        """Refuse pairs of settings that are both read and contradict each other."""
+        """Refuse two settings that contradict each other, if both are read."""
         if self.credit == "Q-V" and self.pool != "action":
             raise ValueError(
                 f"pool: {self.pool} with credit: Q-V, which is a value of actions (pool: action); "
@@ -168,7 +168,7 @@ class Term(Strict):
 
 
 class TrajectoryTerm(Strict):
-    """The advantage of the whole rollout; each of its turns gets it."""
+    """The advantage of a whole rollout, which each turn of the rollout gets."""
 
     weight: float = Field(1.0, ge=0)
     mode: Literal["mean_std", "mean", "loo"] = Field(

@@ -20,7 +20,7 @@ def step_credit(
 ) -> np.ndarray:
     """Credit of each turn, pooled, [N].
 
-    It is nan for a turn whose successor is unknown, unless turns that it is pooled with have one.
+    Credit is nan if the successors of the turn, and of those it is pooled with, are unknown.
 
     Credit `traj` alone reads `rollout`, the advantage of each turn's rollout [N], and needs no
     values.

@@ -1,4 +1,4 @@
-"""The advantage of whole rollouts; every turn gets its rollout's."""
+"""The advantage of whole rollouts, which every turn of a rollout gets."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
     ("DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
     https://arxiv.org/abs/2402.03300) with the sample deviation (n - 1). Mode `loo` is RLOO ("Back
     to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs",
-    https://arxiv.org/abs/2402.14740): the score minus the mean of the others.
+    https://arxiv.org/abs/2402.14740): the score minus the mean of the other scores.
     """
     rule = settings.trajectory
     scores = settings.scale * turns.success

@@ -14,13 +14,13 @@ class Turns:
     """N turns of K rollouts.
 
     Attributes:
-        lengths: int [K], turns of each rollout.
-        success, truncated: bool [K].
-        rollout: int [N], the turn's rollout.
+        lengths: int [K], number of turns of each rollout.
+        success, truncated: bool [K], whether the rollout succeeded, or ran out of turns.
+        rollout: int [N], index of the turn's rollout.
         time: int [N], the turn's index in its rollout, from 0.
-        last: int [M], the last turn of each rollout that has turns.
-        action: int [N], equal for equal commands.
-        inadmissible: bool [N].
+        last: int [M], index of the last turn of each rollout that has turns.
+        action: int [N], number of the turn's command; equal commands have equal numbers.
+        inadmissible: bool [N], whether the action was inadmissible.
     """
 
     lengths: np.ndarray
@@ -42,12 +42,12 @@ class Turns:
 
 
 def action_key(action: str) -> str:
-    """The command in lower case; all replies without a command share one name."""
+    """The command in lower case; all replies without a command share one key."""
     return action.strip().lower() or "<invalid>"
 
 
 def numbered(labels: Iterable[Hashable]) -> np.ndarray:
-    """Integers [N], equal for equal labels; 0, 1, .. in order of first appearance."""
+    """Number labels 0, 1, .. in order of first appearance, int [N]; equal labels share one."""
     known: dict[Hashable, int] = {}
     return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
 

@@ -1,4 +1,4 @@
-"""Values of states and actions: from mean returns, Bellman backups, or distance to success.
+"""Values of states and actions, from mean returns, Bellman backups, or distance to success.
 
 Success is worth 1 and failure 0; there is no other reward.
 """
@@ -21,9 +21,9 @@ class Values:
     """Values of states and of (state, action) pairs.
 
     Attributes:
-        state: float [S + 2], the states and then the two sinks; 0 for a state without a counted
-            visit.
-        action: float [n_pairs]; nan for a pair without a counted visit.
+        state: float [S + 2], values of the states, then of the two sinks; 0 for a state without a
+            counted visit.
+        action: float [n_pairs], values of the pairs; nan for a pair without a counted visit.
     """
 
     state: np.ndarray
@@ -48,7 +48,7 @@ def returns_to_go(turns: Turns, gamma: float, exp: int) -> np.ndarray:
 
 
 def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
-    """Mean of the returns [N] over visits, as in GiGPO and G2PO.
+    """Values as mean returns [N] over visits, as in GiGPO and G2PO.
 
     "Group-in-Group Policy Optimization for LLM Agent Training", https://arxiv.org/abs/2505.10978;
     "Group-Graph Policy Optimization for Long-Horizon Agentic Reinforcement Learning",
@@ -74,7 +74,7 @@ def bellman(
     gives K backups that start from the mean return, as in CRBC. A clamped state is worth 0 in every
     backup.
 
-    `mu` weighs a state's actions, see `Graph.shares`.
+    `mu` says how a state's actions are weighted, see `Graph.shares`.
 
     Raises:
         RuntimeError: there is no single fixed point (gamma 1 and a loop with no exit).

@@ -1,6 +1,6 @@
 """TurnRD: a learnt decomposition of the return over the turns, fitted between rounds.
 
-`make` and `fit` import torch inside, because reading a study does not need it.
+`make` and `fit` import torch when they are called, because reading a study does not need torch.
 """
 
 import json
@@ -41,12 +41,12 @@ def fit(
     out: Path,
     show: Progress,
 ) -> str:
-    """Fit on the rounds so far, as `hgrpo.credit.kinds` asks of a fit.
+    """Fit a model on the rounds so far; `hgrpo.credit.kinds` explains the arguments.
 
-    `previous` is read only with `fit.warm_start`. `show` is called with the number of epochs.
+    `previous` is read only with `fit.warm_start`. `show` gets the number of epochs.
 
     Raises:
-        UserError: rounds or the previous model cannot be used, or a loss is not finite.
+        UserError: a round or the previous model cannot be used, or a loss is not finite.
     """
     from hgrpo.credit.turnrd.checkpoint import load_model, save_model
     from hgrpo.credit.turnrd.fitting import NotFiniteError

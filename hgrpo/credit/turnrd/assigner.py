@@ -20,8 +20,8 @@ from hgrpo.credit.turnrd.settings import Settings
 class TurnRDCredit(CreditAssigner):
     """Reads credit out of a fitted model; without one, turns share the return equally.
 
-    The context's `fitted` folder holds the model of the previous round; it is None in the first.
-    `targets` plays counterfactuals of every group; their verdicts teach the next fit.
+    The context's `fitted` is the folder of the previous round's model, or None in the first round.
+    `targets` plays counterfactuals of every group; the next fit learns from their verdicts.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class TurnRDCredit(CreditAssigner):
     def assign(self, group: Group) -> list[np.ndarray]:
         """Credit by the configured read-out, K arrays [T_k].
 
-        It sums to each trajectory's return, except with `value_baseline`.
+        Each array sums to its trajectory's return, except with `value_baseline`.
         """
         played = [t for t in group.trajectories if t.turns]
         self._embed(played)
@@ -57,7 +57,7 @@ class TurnRDCredit(CreditAssigner):
         return [next(rows) if t.turns else np.zeros(0) for t in group.trajectories]
 
     def report(self) -> dict[str, float]:
-        """Diagnostics of alpha and model, and counts of counterfactuals, since the last report."""
+        """Diagnostics of alpha and model, and counterfactual counts, since the last report."""
         seen, self._seen = self._seen, []
         found = alpha_diagnostics(seen) if seen else {}
         if self._model is not None:
@@ -87,7 +87,7 @@ class TurnRDCredit(CreditAssigner):
                 turn.target = None if np.isnan(verdict) else float(verdict)
 
     def _batch(self, trajectories: Sequence) -> TurnBatch:
-        # Rounds store embeddings as float16. Rounding here too gives stored rollouts equal credit.
+        # Rounds store embeddings as float16. Rounding here gives stored rollouts the same credit.
         turns = [np.stack([turn.embedding for turn in t.turns]).astype("f2") for t in trajectories]
         if not self._settings.model.film:
             return pad(turns, None)

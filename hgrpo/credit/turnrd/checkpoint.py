@@ -1,4 +1,4 @@
-"""A fitted TurnRD on disk: its weights, and a card with settings, input width and metrics."""
+"""Saves and loads a fitted TurnRD: weights, and a card with settings, input width and metrics."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
         check_checksum(weights_path)
         weights = load_file(weights_path)
     except FileNotFoundError as error:
-        # The safetensors library does not fill in the name.
+        # The safetensors library leaves the file's name out of this error.
         missing = error.filename or weights_path
         raise UserError(f"{missing}: missing; is {folder} a fitted TurnRD?") from None
     except ValueError as error:

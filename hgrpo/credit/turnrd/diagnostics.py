@@ -7,7 +7,7 @@ from scipy.stats import pearsonr
 
 
 def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-    """Means over trajectories; each counts once, whatever its length.
+    """Means over trajectories; each trajectory counts once, however long it is.
 
     Args:
         pairs: alpha [T] and progress [T] of each trajectory.
@@ -16,9 +16,9 @@ def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[st
         - alpha_mean, alpha_var (within trajectories), alpha_max
         - alpha_entropy: entropy in nats
         - alpha_entropy_ratio: entropy divided by that of equal weights, over trajectories with two
-          or more turns; absent if there are none
-        - alpha_progress_corr: mean Pearson correlation with progress over trajectories in which
-          both vary; absent if there are none
+          or more turns; absent if no trajectory has two
+        - alpha_progress_corr: mean Pearson correlation of alpha and progress, over trajectories
+          in which both vary; absent if there is no such trajectory
     """
     alphas = [alpha for alpha, _ in pairs]
     parts = {
@@ -44,7 +44,7 @@ def entropy(alpha: np.ndarray) -> float:
 
 
 def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-    """Mean Pearson correlation over the pairs in which both sides vary; None if there is none."""
+    """Mean Pearson correlation over pairs in which both sides vary; None without such a pair."""
     found = [
         pearsonr(first, second).statistic
         for first, second in pairs
@@ -56,13 +56,13 @@ def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | 
 def pooled_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
     """Pearson correlation over the turns of all pairs, each side centred within its pair.
 
-    It suits pairs too short for a correlation of their own: over two turns that is always 1 or -1.
+    This suits pairs of two turns, whose own correlation would always be 1 or -1.
 
     Args:
         pairs: two arrays [T] each; T may differ between pairs.
 
     Returns:
-        None for fewer than two pairs, or if a side varies within no pair.
+        The correlation; None for fewer than two pairs, or if a side is constant in every pair.
     """
     if len(pairs) < 2:
         return None

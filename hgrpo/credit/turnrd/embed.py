@@ -1,10 +1,10 @@
-"""One vector per turn from the policy's own hidden states.
+"""Computes one vector per turn from the policy's own hidden states.
 
 A turn's embedding is the mean of the last layer's hidden states over the tokens read since the
 previous reply: that reply's closing token, the observation, and this reply without its closing
 token. A reply that was cut at the token limit has no closing token, so all of it counts. The states
-come from a pass over the whole conversation. Some engines pool them while they play;
-`turn_embeddings` computes the same from the tokens.
+come from a pass over the whole conversation. Some engines compute these means while
+they play; `turn_embeddings` computes the same from the tokens.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ _TOKEN_BUDGET = 4096
 def turn_ranges(
     spans: Sequence[tuple[int, int]], token_ids: Sequence[int], end_id: int
 ) -> list[tuple[int, int]]:
-    """[start, end) of the tokens whose states each turn's embedding averages.
+    """For each turn, [start, end) of the tokens whose states its embedding averages.
 
     Args:
         spans: [start, end) of each reply in `token_ids`.
-        token_ids: the conversation.
+        token_ids: tokens of the whole conversation.
         end_id: the token that closes a reply; it is read with the next observation.
     """
     ends = [end - (token_ids[end - 1] == end_id) for _, end in spans]
@@ -36,7 +36,7 @@ def turn_ranges(
 
 @torch.inference_mode()
 def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
-    """Float32 [T_k, D] for each trajectory: its turns' embeddings, from a pass over its tokens."""
+    """Embeddings of each trajectory's turns, float32 [T_k, D], from a pass over its tokens."""
     end_id = policy.conversation.end_id
     found: list[np.ndarray | None] = [None] * len(trajectories)
     for part in micro_batches([len(t.token_ids) for t in trajectories], _TOKEN_BUDGET):

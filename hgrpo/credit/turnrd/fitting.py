@@ -1,4 +1,4 @@
-"""Fits a TurnRD model on trajectories: the split, the epochs, early stopping, diagnostics."""
+"""Fits a TurnRD model on trajectories, with a split, epochs, early stopping and diagnostics."""
 
 import copy
 from collections import Counter
@@ -34,8 +34,8 @@ def split(
 
     A task is held out if a hash of seed and task falls below `share`. Its side is decided in the
     first round that plays it and never changes. A fit that continues an earlier one validates
-    on tasks that the earlier model never saw. A single task trains; of two or more, at least one
-    is on each side.
+    on tasks that the earlier model never saw. A single task is used for training. With two or more
+    tasks, each side has at least one.
 
     Args:
         rows: the trajectories of all rounds so far.
@@ -67,7 +67,7 @@ def split(
 
 
 def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
-    """Probability of drawing each trajectory, [N]; it halves with each `half_life` rounds of age.
+    """Probability of drawing each trajectory, [N]; it halves per `half_life` rounds of age.
 
     Args:
         rounds: int [N], the round of each trajectory.
@@ -82,7 +82,7 @@ def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
 def loss_parts(
     said: Decomposition, batch: TurnBatch, targets: Targets, settings: FitSettings
 ) -> dict[str, Tensor]:
-    """The parts of the loss, weighted; their sum is minimised. A part of weight 0 is left out."""
+    """The weighted parts of the loss, whose sum is minimised. Parts of weight 0 are left out."""
     parts = {"return": ((said.returns - targets.returns) ** 2).mean()}
     if w := settings.value_weight:
         parts["value"] = w * losses.value_loss(said.values, targets.values, batch.mask)
@@ -112,13 +112,13 @@ def fit(
 ) -> list[dict]:
     """Train `model` and leave it at the weights with the lowest validation loss.
 
-    The weights at the start compete too. Fresh epochs, on the newest rounds, continue from the best
-    weights of the epochs before.
+    The initial weights count too. Fresh epochs train on the newest rounds, and start from the best
+    weights of the earlier epochs.
 
     Args:
         model: changed in place.
         rows: trajectories of the run so far. A single task is used for training and validation.
-        settings: the fit's settings.
+        settings: the settings of the fit.
         seed: the run's seed; all of its fits hold out the same tasks.
         on_epoch: called with each epoch's row of the log.
 
@@ -168,7 +168,7 @@ def fit(
 
 
 def lr_factor(step: int, steps: int, settings: FitSettings) -> float:
-    """Factor of the learning rate: 1, or a linear warm-up followed by half a cosine down to 0."""
+    """Factor of the learning rate: 1, or a linear warm-up and then half a cosine down to 0."""
     if settings.schedule == "constant":
         return 1.0
     if step < settings.warmup_steps:

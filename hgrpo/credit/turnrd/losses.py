@@ -43,10 +43,11 @@ def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
     """Mean KL(target || alpha among the drawn turns) over the trajectories with a target.
 
     Alpha is divided by its sum over the drawn turns, so the loss moves weight between drawn turns
-    and leaves their total alone. It is 0 if no trajectory has a target.
+    and leaves their total alone. The loss is 0 if no trajectory has a
+    target.
 
-    All arguments are [B, T]. A row of targets is a distribution over its drawn turns, or all 0 for
-    no target.
+    All arguments are [B, T]. A row of targets is a distribution over its drawn turns, or all 0 if
+    the trajectory has no target.
     """
     known = targets.sum(-1) > 0
     if not known.any():
@@ -84,7 +85,7 @@ def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature:
 
 
 def _log(weights: Tensor, mask: Tensor) -> Tensor:
-    """log of weights [B, T]; 0 in padding and where a weight is 0."""
+    """Logarithm of weights [B, T], but 0 in padding and where a weight is 0."""
     there = mask & (weights > 0)
     return weights.masked_fill(~there, 1.0).log()
 

@@ -88,19 +88,19 @@ class _Encoder(nn.Module):
 
 
 class TurnRD(nn.Module):
-    """Base class of both versions: turns go in, a `Decomposition` comes out."""
+    """Base class of both versions, which map a `TurnBatch` to a `Decomposition`."""
 
     encoder: _Encoder
 
     def measures(self) -> dict[str, float]:
-        """Numbers about the weights for the log."""
+        """Numbers for the log about the model's weights."""
         return {}
 
 
 class TurnRDV1(TurnRD):
     """A causal encoder; alpha is the attention of a learnt query over the turns.
 
-    The attended mean of the turns predicts the return. An optional head predicts values.
+    The mean of the turns, weighted by alpha, predicts the return. An optional head predicts values.
     """
 
     def __init__(self, settings: ModelSettings, width: int):
@@ -125,18 +125,18 @@ class TurnRDV1(TurnRD):
         return Decomposition(alpha, returns, values, hidden)
 
     def measures(self) -> dict[str, float]:
-        """`cls_query_norm`, root mean square of the query; about 0.02 at the start."""
+        """`cls_query_norm`: root mean square of the query, about 0.02 at the start."""
         norm = float(self.query.detach().norm()) / self.query.shape[-1] ** 0.5
         return {"cls_query_norm": norm}
 
 
 class TurnRDV2(TurnRD):
-    """A bidirectional encoder with a score and a value head; it predicts sum_t alpha_t v_t.
+    """A bidirectional encoder with a score and a value head; it predicts R as sum_t alpha_t v_t.
 
     A slope is added to the scores: 0 at the first turn, `progress_prior` at the trajectory's last.
     With `film` the goal scales and shifts the input of both heads ("FiLM: Visual Reasoning with a
-    General Conditioning Layer", https://arxiv.org/abs/1709.07871). The maps of the goal start at
-    zero, where they change nothing.
+    General Conditioning Layer", https://arxiv.org/abs/1709.07871). Scale and shift start out
+    without effect.
     """
 
     def __init__(self, settings: ModelSettings, width: int):
@@ -184,7 +184,7 @@ def _head(hidden: int) -> nn.Sequential:
 
 
 def build_model(settings: ModelSettings, width: int, seed: int) -> TurnRD:
-    """A freshly initialised model for embeddings of `width`; equal seeds give equal weights."""
+    """A new model for embeddings of width `width`; equal seeds give equal weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return {"v1": TurnRDV1, "v2": TurnRDV2}[settings.version](settings, width)

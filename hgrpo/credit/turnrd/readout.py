@@ -1,4 +1,4 @@
-"""How TurnRD's output becomes credit. The weights of its losses do not matter here."""
+"""Computes credit from TurnRD's output. The weights of the losses do not matter here."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def read_out(
     and shifted by one constant so that they sum to R. `value_baseline`: alpha_t R - V_t.
 
     Args:
-        settings: the read-out.
+        settings: they choose the read-out.
         alpha: weights of the turns, [T].
         values: V_t, [T]; None for a model without values.
         env_return: R.

@@ -15,11 +15,11 @@ class ReplayRow:
     """One trajectory of T turns with embeddings of width D.
 
     Attributes:
-        embeddings: float16 [T, D].
-        goal: float16 [D]; None if the round was played without goal embeddings.
+        embeddings: float16 [T, D], embedding of each turn.
+        goal: float16 [D], embedding of the goal; None if the round stored none.
         env_return: sum of the environment's rewards.
-        progress: float64 [T].
-        targets: float64 [T], NaN for turns without a counterfactual; None if no turn has one.
+        progress: float64 [T], progress of each turn.
+        targets: float64 [T], verdict on each turn, NaN without one; None if no turn has one.
     """
 
     round: int
@@ -40,7 +40,7 @@ def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
 
     Raises:
         UserError: a file is missing or unreadable, a round was played without embeddings, or
-            widths differ.
+            their widths differ between rounds.
     """
     rows: dict[tuple, ReplayRow] = {}
     for folder in folders:

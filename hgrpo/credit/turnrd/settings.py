@@ -1,4 +1,4 @@
-"""Settings of TurnRD: its model, its fit, and how the model's output becomes credit."""
+"""Settings of TurnRD: its model, its fit, and the read-out of credit."""
 
 from typing import Literal, Self
 
@@ -65,7 +65,7 @@ class FitSettings(Strict):
 
 
 class ModelSettings(Strict):
-    """The network. v1 pools turns by a query's attention; v2 gives each a score and a value."""
+    """The network. v1 pools turns by attention; v2 gives each turn a score and a value."""
 
     version: Literal["v1", "v2"] = "v2"
     layers: int = Field(2, gt=0)
@@ -122,7 +122,7 @@ class Settings(CreditSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """Credit sums to the return unless values are subtracted from its shares."""
+        """Credit sums to the return, unless values are subtracted from shares of the return."""
         return "" if self.readout == "value_baseline" else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:

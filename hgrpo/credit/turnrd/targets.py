@@ -18,9 +18,9 @@ class Targets:
     """Targets of a batch.
 
     Attributes:
-        returns: float32 [B].
+        returns: float32 [B], targets of the predicted return.
         values: float32 [B, T], targets of V_t.
-        supervision: float32 [B, T], from `supervision_target`.
+        supervision: float32 [B, T], targets of alpha, see `supervision_target`.
         drawn: bool [B, T], turns from which counterfactuals were played.
     """
 
@@ -54,10 +54,10 @@ def drawn_turns(row: ReplayRow) -> np.ndarray:
 
 
 def supervision_target(row: ReplayRow) -> np.ndarray:
-    """Positive verdicts as a distribution over the drawn turns, [T]; all 0 for no target.
+    """Positive verdicts as a distribution over the drawn turns, [T]; all 0 if there is no target.
 
-    Verdicts concern the drawn turns alone. A trajectory can therefore teach only how alpha is split
-    among those, and only if it has two drawn turns, one of them with a positive verdict.
+    There are verdicts on drawn turns only, so a target says only how to split alpha among these.
+    It needs at least two drawn turns, one of them with a positive verdict.
     """
     drawn = drawn_turns(row)
     if drawn.sum() < 2:
@@ -68,7 +68,7 @@ def supervision_target(row: ReplayRow) -> np.ndarray:
 
 
 def make_batch(rows: Sequence[ReplayRow], settings: FitSettings) -> tuple[TurnBatch, Targets]:
-    """Padded inputs and targets of some trajectories; goals are None unless all have one."""
+    """Padded inputs and targets of trajectories; the goals are None unless every row has one."""
     goals = [row.goal for row in rows]
     known = None if any(goal is None for goal in goals) else goals
     batch = pad([row.embeddings for row in rows], known)
