@@ -58,7 +58,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
         try:
             return _unpacked(archive, home / f".{archive.stem}" / name, tuple(beside))
         except PermissionError:
-            continue  # somebody else's results
+            continue  # the results belong to somebody else
         except OSError as error:
             if error.errno != errno.EROFS:
                 raise
@@ -66,7 +66,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
 
 
 def _private_folder(archive: Path) -> Path:
-    """A temporary folder for this archive alone, since other studies have archives of its name."""
+    """A temporary folder for this archive alone: other studies have archives of the same name."""
     place = hashlib.sha256(os.fsencode(archive.parent.resolve())).hexdigest()[:16]
     return Path(tempfile.gettempdir(), f"hgrpo-{os.getuid()}", place)
 

@@ -19,7 +19,7 @@ def run(main: Callable[[], None]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # A stage makes millions of small objects and few reference cycles. At the default threshold,
-    # garbage collection takes a tenth of its time.
+    # garbage collection takes a tenth of the stage's time.
     gc.set_threshold(100_000, 50, 1000)
     try:
         main()

@@ -52,6 +52,6 @@ def training_step(seed: int, round_index: int, step: int, own: int) -> tuple:
         seed: the run's seed.
         round_index: counts from 1.
         step: index of the step in its round.
-        own: `stream` of the method; 0 shares the stream with every other arm.
+        own: the method's key `stream`; 0 shares the stream with every other arm.
     """
     return ("train", seed, round_index, step, *((own,) if own else ()))

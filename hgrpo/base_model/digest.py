@@ -63,7 +63,7 @@ def base_digest(folder: Path) -> str:
 
 
 def source_digest(path: str, base: Path) -> str:
-    """`companions_digest` of the user's model in `path`, or of its adopted copy if it is gone.
+    """`companions_digest` of the user's model in `path`; of the adopted copy if the model is gone.
 
     It tells whether the user changed the model in place since it was adopted. Weights are not
     looked at: hashing them would take too long for every plan.
@@ -80,7 +80,7 @@ def source_digest(path: str, base: Path) -> str:
         pass  # no such variable, permission or user: somebody else's results can still be read
     if companions(base) or not (base / SUMMARY).is_file():
         return companions_digest(base)
-    return _read_summary(base)["companions"]  # they lie in an archive
+    return _read_summary(base)["companions"]  # the companions lie in an archive
 
 
 def _read_summary(folder: Path) -> dict:

@@ -16,7 +16,7 @@ Model = TypeVar("Model", bound=BaseModel)
 class SectionError(ValueError):
     """Mistakes in a section whose model follows from what stands in the section.
 
-    A validator may raise it; `validate` renders every mistake in it as it does its own.
+    A validator may raise it; `validate` renders each of its mistakes as a line.
 
     Args:
         model: the section's model.
@@ -34,7 +34,7 @@ class SectionError(ValueError):
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """SafeLoader that refuses a key standing twice, where YAML would keep the last."""
+    """A SafeLoader that refuses a repeated key; PyYAML would keep its last value."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 Item = TypeVar("Item")
-# torch's launcher sets it in the processes it starts. Others set WORLD_SIZE too.
+# torch's launcher sets this variable in its processes. Other programs set WORLD_SIZE too.
 _STARTED = "TORCHELASTIC_RUN_ID"
 
 

@@ -27,7 +27,7 @@ def check_policy(config: ModelConfig, base: Path, adapter: Path) -> None:
     """Check that an adapter can be loaded on this base with these settings.
 
     Raises:
-        UserError: see `check_adapter`; or the adapter's config describes another model than the
+        UserError: as `check_adapter`; or the adapter's config describes another model than the
             base's, or other LoRA settings than `config` has.
     """
     base, adapter = Path(base), Path(adapter)

@@ -61,7 +61,7 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
                 use_safetensors=True,
                 local_files_only=True,
                 trust_remote_code=False,
-                # `_check_loaded` names them; transformers would end in a traceback.
+                # `_check_loaded` names wrong shapes; transformers would end in a traceback.
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
             )

@@ -21,7 +21,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     """Sample replies to random prefixes and compare their log-probs with the trainer's.
 
     The log-probs are compared with the untrained policy's too, because an engine that never took
-    new weights agrees with those. In a coarse type the tolerance alone would not find it.
+    new weights agrees with it. In a coarse type the tolerance alone would not find such an engine.
 
     Args:
         engine: has just loaded the policy's weights.
@@ -30,7 +30,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
 
     Returns:
         For the log, the largest absolute differences of a token's log-prob: `sync_max` to the
-        trainer's, and `sync_base_max` to the untrained policy's (None if that is not kept).
+        trainer's, and `sync_base_max` to the untrained policy's (None if no such policy is kept).
 
     Raises:
         TrainingError: the log-probs differ, so the engine does not hold the policy's weights.

@@ -17,7 +17,8 @@ class Turn:
         overlong: the reply was cut at the token limit.
         state: fingerprint of what the agent could know before the turn: where it is, what it
             holds, what it has changed. Empty unless the collector was asked for fingerprints.
-        commands: fingerprint of the commands that were admissible before the turn; empty likewise.
+        commands: fingerprint of the commands that were admissible before the turn. Empty when
+            `state` is.
         embedding: float [D], the engine's vector of the turn; None unless it was asked for one.
         target: what a counterfactual said of the turn, which TurnRD learns from; None if no
             counterfactual was played.

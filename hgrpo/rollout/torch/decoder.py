@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 _SUPPORTED = ("qwen2", "llama")
-# Rows with 2 to this many new tokens attend in one group; rows with a single one have their own.
+# Rows with 2 to this many new tokens attend in one group, rows with 1 in another.
 _NARROW = 8
-# Private memory: a forked process must not write into its parent's cache. Windows has no flags.
+# A forked process must not write into its parent's cache. Windows has no such flags.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
@@ -42,7 +42,7 @@ def check_supported(config: "PretrainedConfig") -> None:
         raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine has silu only")
     # Only Qwen2 has layers with a window.
     windows = config.model_type == "qwen2" and "sliding_attention" in (config.layer_types or ())
-    # transformers cannot play layers with a window whose width is not given, so that counts as 0.
+    # transformers cannot play layers with a window of unknown width, so no width counts as 0.
     if windows and (config.sliding_window or 0) < config.max_position_embeddings:
         raise UserError(
             f"sliding_window: {config.sliding_window}, of {config.max_position_embeddings} "

@@ -27,7 +27,7 @@ class _Row:
         pending: tokens to feed next.
         reply, logprobs: what was sampled so far.
         stream: key of the conversation's random stream.
-        hidden, read: sum of hidden states since the last reply, and over how many tokens.
+        hidden, read: sum of hidden states since the last reply, and the number of tokens in it.
         cut: the reply reached the token limit, and its last token has still to be read.
     """
 
