@@ -96,7 +96,7 @@ def _extract(archive: Path, folder: Path) -> None:
     try:
         with tarfile.open(archive, "r:") as opened:
             opened.extractall(folder, filter="data")
-            # The library takes a damaged or cut header for the end, which is two empty blocks.
+            # The library mistakes a damaged or cut header for the end, which is two empty blocks.
             opened.fileobj.seek(opened.offset)
             if opened.fileobj.read(len(_END)) != _END:
                 raise tarfile.ReadError("it is cut off, or one of its headers is damaged")

@@ -48,7 +48,7 @@ def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
 def _remove_left_over(target: Path) -> None:
     """Remove scratch folders that no living process holds: a lock ends with its process.
 
-    Where folders cannot be locked, as over NFS, they stay.
+    Where folders cannot be locked, as over NFS, the scratch folders stay.
     """
     for folder in target.parent.glob(f".{glob.escape(target.name)}.tmp-*"):
         with suppress(OSError):

@@ -145,9 +145,9 @@ class ChatTemplate:
             system: text of a system message; None leaves that to the template.
 
         Raises:
-            UserError: the template does more than put messages between fixed texts. Some trim
-                messages, remove thoughts from earlier replies, or move a system prompt. The message
-                names the file.
+            UserError: the template does more than put messages between fixed texts. Some templates
+                trim messages, remove thoughts from earlier replies, or move a system prompt. The
+                message names the file.
         """
         text = self.render(_ASKED, _REPLIED, None if system is None else _SYSTEM)
         marks = [] if system is None else [_SYSTEM]

@@ -65,8 +65,8 @@ def base_digest(folder: Path) -> str:
 def source_digest(path: str, base: Path) -> str:
     """`companions_digest` of the user's model in `path`; of the adopted copy if the model is gone.
 
-    It tells whether the user changed the model in place since it was adopted. Weights are not
-    looked at: hashing them would take too long for every plan.
+    The digest tells whether the user changed the model in place since it was adopted. Weights are
+    not looked at: hashing them would take too long for every plan.
 
     Raises:
         UserError: the model is gone, and the copy's summary is damaged. The message names the file.

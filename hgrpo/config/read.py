@@ -14,13 +14,13 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class SectionError(ValueError):
-    """Mistakes in a section whose model follows from what stands in the section.
+    """Mistakes in a section whose own keys decide which model it has.
 
     A validator may raise it; `validate` renders each of its mistakes as a line.
 
     Args:
         model: the section's model.
-        error: what building it raised.
+        error: the error that building the model raised.
         also: keys of the section that the model does not have.
     """
 

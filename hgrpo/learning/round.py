@@ -39,10 +39,10 @@ class Round:
     Attributes:
         id: names the round's random streams.
         panel: the training tasks.
-        collector: plays them.
+        collector: plays the tasks.
         assigner: credits the turns.
         learner: holds the policy and updates it.
-        checkpoints: keep the finished steps, and the trajectories of each.
+        checkpoints: keep each finished step and its trajectories.
         rows: the log so far, one row per step.
     """
 

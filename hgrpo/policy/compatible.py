@@ -45,8 +45,8 @@ def check_adapter(folder: Path, lora: bool) -> None:
     Its weights must match their checksum if they have one (`check_checksum` says which do).
 
     Raises:
-        UserError: a file is missing, is damaged, does not match its checksum, is of the other kind
-            of adaptation, or asks to run code of its own. The message names the file.
+        UserError: a file is missing, is damaged, does not match its checksum, belongs to the other
+            value of `adapt`, or asks to run code of its own. The message names the file.
     """
     config_name, weights_name = policy_files(lora)
     folder = Path(folder)

@@ -1,4 +1,4 @@
-"""The sync canary: after new weights, the engine's log-probs must equal the trainer's."""
+"""The sync canary: once an engine has new weights, its log-probs must equal the trainer's."""
 
 import torch
 from torch import Tensor
@@ -56,7 +56,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     if base is None:
         return {"sync_max": difference, "sync_base_max": None}
     near, away = (trainer - sampled).abs().mean(), (base - sampled).abs().mean()
-    # While the policy has hardly moved, both distances are rounding and about equal.
+    # While the policy has hardly moved, both distances come from rounding and are about equal.
     if near > _NEARER * away:
         raise TrainingError(
             f"sync canary: the engine's log-probabilities are {float(away):.2e} from those of the "

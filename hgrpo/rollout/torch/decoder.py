@@ -114,7 +114,8 @@ class Decoder:
         for layer in range(self.config.num_hidden_layers):
             prefix = f"model.layers.{layer}"
             attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
-            # One product instead of three: in small models a call costs more than its arithmetic.
+            # Multiply once instead of three times: in small models a call costs more than its
+            # arithmetic.
             take(f"{layer}.qkv", *(f"{attention}.{part}_proj" for part in "qkv"))
             take(f"{layer}.gate_up", f"{mlp}.gate_proj", f"{mlp}.up_proj")
             take(f"{layer}.o", f"{attention}.o_proj")
@@ -152,8 +153,9 @@ class Decoder:
         shape = self._shape()
         if self.device.type != "cpu" or self.dtype != torch.float32:
             return torch.zeros(shape, device=self.device, dtype=self.dtype)
-        # Lazily committed zero pages: unused positions cost no memory, and the cache never has to
-        # grow. Huge pages are off: with them the first token of a row would commit the whole row.
+        # The system commits these pages when they are first used: unused positions cost no memory,
+        # and the cache never has to grow. Huge pages are off: with them the first token of a row
+        # would commit the whole row.
         room = mmap.mmap(-1, 4 * math.prod(shape), **_PRIVATE)
         if hasattr(mmap, "MADV_NOHUGEPAGE"):
             room.madvise(mmap.MADV_NOHUGEPAGE)

@@ -1,8 +1,8 @@
 """The rollout engine on vLLM, in this process: paged cache, shared prefixes, a GPU if there is one.
 
-Written against vLLM 0.32.0. Tokens go in and tokens come out: vLLM gets no tokenizer. Weights are
-pushed in place after every update, with the adapter merged in, because a live adapter costs more
-than half of the throughput.
+This module is written against vLLM 0.32.0. Tokens go in and tokens come out: vLLM gets no
+tokenizer. Weights are pushed in place after every update, with the adapter merged in, because a
+live adapter costs more than half of the throughput.
 
 A model with tied embeddings runs as one without, and its embedding is pushed twice. The reason is
 vLLM's CPU build: it packs the output projection into a layout of its own when it loads the model.
