@@ -30,8 +30,8 @@ def generator(*parts: object) -> np.random.Generator:
 def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
     """Element `counters[i]` of stream `keys[i]`, float64 [n] in [0, 1).
 
-    The bits are those of SplitMix64 at that position: Steele, Lea and Flood 2014, "Fast Splittable
-    Pseudorandom Number Generators", https://doi.org/10.1145/2660193.2660195.
+    The bits are those of SplitMix64 at that position. See Steele, Lea and Flood 2014, "Fast
+    Splittable Pseudorandom Number Generators", https://doi.org/10.1145/2660193.2660195.
 
     Args:
         keys: uint64 [n], from `key`.

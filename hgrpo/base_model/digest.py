@@ -49,8 +49,8 @@ def base_digest(folder: Path) -> str:
     """The digest (16 hex digits) that the `summary.json` in `folder` records.
 
     Raises:
-        UserError: the summary is missing or damaged, or it records another size of the weights than
-            they have. The message names the file.
+        UserError: the summary is missing or damaged, or the weights do not have the size that it
+            records. The message names the file.
     """
     summary = _read_summary(folder)
     size = (folder / WEIGHTS).stat().st_size

@@ -133,7 +133,7 @@ def _fields(model: type[BaseModel], location: tuple) -> list[str]:
     """Names of the fields of the section that `location` leads to."""
     for part in location:
         if isinstance(part, int):
-            continue  # an index into a list; the field already gave the items' model
+            continue  # an index into a list, whose field already gave the items' model
         field = model.model_fields.get(str(part))
         if field is None:
             return []

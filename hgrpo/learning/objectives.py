@@ -48,7 +48,7 @@ def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
 
 
 def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
-    """min(exp(old - behaviour), cap): weights that correct for how the engine differs.
+    """min(exp(old - behaviour), cap): weights that correct for the gap from engine to trainer.
 
     Ionides 2008, "Truncated Importance Sampling", https://doi.org/10.1198/106186008X320456. Yao et
     al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",

@@ -8,7 +8,7 @@ from hgrpo.trajectories.trajectory import FinalState, Trajectory
 
 
 class ReplayError(UserError, RuntimeError):
-    """The environment answered a replayed action differently, so game or engine have changed."""
+    """The environment answered a replayed action differently: the game or the engine changed."""
 
 
 def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Observation]:

@@ -58,7 +58,7 @@ class Trajectory:
         behaviour_logprobs: log-probability of each sampled token at the sampling temperature;
             those of the first turn's span, then the second's, and so on.
         truncated: whether the turn cap or the context length ended the episode.
-        context_overflow: whether it ended because no further reply fitted the context.
+        context_overflow: whether the episode ended because no further reply fitted the context.
         final: the state after the last turn; None unless the collector was asked for
             fingerprints.
     """

@@ -153,7 +153,7 @@ class Decoder:
         shape = self._shape()
         if self.device.type != "cpu" or self.dtype != torch.float32:
             return torch.zeros(shape, device=self.device, dtype=self.dtype)
-        # The system commits these pages when they are first used: unused positions cost no memory,
+        # The system commits these zero pages on first use: unused positions cost no memory,
         # and the cache never has to grow. Huge pages are off: with them the first token of a row
         # would commit the whole row.
         room = mmap.mmap(-1, 4 * math.prod(shape), **_PRIVATE)
