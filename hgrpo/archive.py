@@ -58,7 +58,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
         try:
             return _unpacked(archive, home / f".{archive.stem}" / name, tuple(beside))
         except PermissionError:
-            continue  # somebody else's results
+            continue  # the results belong to somebody else
         except OSError as error:
             if error.errno != errno.EROFS:
                 raise
@@ -66,7 +66,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
 
 
 def _private_folder(archive: Path) -> Path:
-    """A temporary folder for this archive alone, since other studies have archives of its name."""
+    """A temporary folder for this archive alone: other studies have archives of the same name."""
     place = hashlib.sha256(os.fsencode(archive.parent.resolve())).hexdigest()[:16]
     return Path(tempfile.gettempdir(), f"hgrpo-{os.getuid()}", place)
 
@@ -96,7 +96,7 @@ def _extract(archive: Path, folder: Path) -> None:
     try:
         with tarfile.open(archive, "r:") as opened:
             opened.extractall(folder, filter="data")
-            # The library takes a damaged or cut header for the end, which is two empty blocks.
+            # The library mistakes a damaged or cut header for the end, which is two empty blocks.
             opened.fileobj.seek(opened.offset)
             if opened.fileobj.read(len(_END)) != _END:
                 raise tarfile.ReadError("it is cut off, or one of its headers is damaged")

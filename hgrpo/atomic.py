@@ -17,8 +17,8 @@ def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
     stays as it was. Scratch folders of killed processes are removed first.
 
     Args:
-        sync_each: write each file through to the disk by itself, which notices a full disk. Ten
-            thousand small files are synced sooner all at once.
+        sync_each: whether each file is written through to the disk by itself, so that a full disk
+            is noticed. Ten thousand small files are synced faster all at once.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
 def _remove_left_over(target: Path) -> None:
     """Remove scratch folders that no living process holds: a lock ends with its process.
 
-    Where folders cannot be locked, as over NFS, they stay.
+    Where folders cannot be locked, as over NFS, the scratch folders stay.
     """
     for folder in target.parent.glob(f".{glob.escape(target.name)}.tmp-*"):
         with suppress(OSError):

@@ -15,11 +15,11 @@ INTERRUPTED = 130
 
 def run(main: Callable[[], None]) -> None:
     """Call `main`; turn a UserError or Ctrl-C into one line on stderr and a non-zero exit."""
-    # SIGTERM too: a shell starts background jobs with SIGINT ignored.
+    # Handle SIGTERM too, because a shell starts background jobs with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # A stage makes millions of small objects and few reference cycles. At the default threshold,
-    # garbage collection takes a tenth of its time.
+    # garbage collection takes a tenth of the stage's time.
     gc.set_threshold(100_000, 50, 1000)
     try:
         main()

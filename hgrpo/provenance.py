@@ -63,7 +63,7 @@ def processor() -> str:
 
 @functools.cache
 def _revision() -> str | None:
-    """The checkout's git revision, marked where files differ from it; None outside of one."""
+    """The checkout's git revision, marked if files differ from it; None outside a checkout."""
     if not (_PROJECT / ".git").exists():
         return None
     command = ["git", "-C", str(_PROJECT), "describe", "--always", "--dirty", "--abbrev=12"]

@@ -30,8 +30,8 @@ def generator(*parts: object) -> np.random.Generator:
 def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
     """Element `counters[i]` of stream `keys[i]`, float64 [n] in [0, 1).
 
-    The bits are those of SplitMix64 at that position: Steele, Lea and Flood 2014, "Fast Splittable
-    Pseudorandom Number Generators", https://doi.org/10.1145/2660193.2660195.
+    The bits are those of SplitMix64 at that position. See Steele, Lea and Flood 2014, "Fast
+    Splittable Pseudorandom Number Generators", https://doi.org/10.1145/2660193.2660195.
 
     Args:
         keys: uint64 [n], from `key`.
@@ -52,6 +52,6 @@ def training_step(seed: int, round_index: int, step: int, own: int) -> tuple:
         seed: the run's seed.
         round_index: counts from 1.
         step: index of the step in its round.
-        own: `stream` of the method; 0 shares the stream with every other arm.
+        own: the method's key `stream`; 0 shares the stream with every other arm.
     """
     return ("train", seed, round_index, step, *((own,) if own else ()))

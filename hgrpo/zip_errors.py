@@ -1,7 +1,7 @@
-"""What zipfile raises of an archive that is damaged, cut off, or of a kind unknown to it."""
+"""What zipfile raises if an archive is damaged, cut off, or of a kind it does not know."""
 
 import zipfile
 import zlib
 
-# An encrypted archive is a RuntimeError, a compression that is not built in a NotImplementedError.
+# RuntimeError: it is encrypted. NotImplementedError: its compression is not built in.
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)

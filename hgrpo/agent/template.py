@@ -19,7 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from hgrpo.errors import UserError, one_line
 
 _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
-# Texts that no template contains: they mark where it puts the messages.
+# Texts that no template contains: they mark where a template puts the messages.
 _SYSTEM, _ASKED, _REPLIED = (
     "the-system-says",
     ("first-seen", "then-seen"),
@@ -86,7 +86,7 @@ class ChatTemplate:
     with today's date would differ tomorrow. That is why transformers' own renderer is not used.
 
     Raises:
-        UserError: the folder has no template, or it is not one.
+        UserError: the folder has no chat template, or its file holds something else.
     """
 
     def __init__(self, folder: Path):
@@ -145,9 +145,9 @@ class ChatTemplate:
             system: text of a system message; None leaves that to the template.
 
         Raises:
-            UserError: the template does more than put messages between fixed texts. Some trim
-                messages, remove thoughts from earlier replies, or move a system prompt. The message
-                names the file.
+            UserError: the template does more than put messages between fixed texts. Some templates
+                trim messages, remove thoughts from earlier replies, or move a system prompt. The
+                message names the file.
         """
         text = self.render(_ASKED, _REPLIED, None if system is None else _SYSTEM)
         marks = [] if system is None else [_SYSTEM]

@@ -49,8 +49,8 @@ def base_digest(folder: Path) -> str:
     """The digest (16 hex digits) that the `summary.json` in `folder` records.
 
     Raises:
-        UserError: the summary is missing or damaged, or it records another size of the weights than
-            they have. The message names the file.
+        UserError: the summary is missing or damaged, or the weights do not have the size that it
+            records. The message names the file.
     """
     summary = _read_summary(folder)
     size = (folder / WEIGHTS).stat().st_size
@@ -63,10 +63,10 @@ def base_digest(folder: Path) -> str:
 
 
 def source_digest(path: str, base: Path) -> str:
-    """`companions_digest` of the user's model in `path`, or of its adopted copy if it is gone.
+    """`companions_digest` of the user's model in `path`; of the adopted copy if the model is gone.
 
-    It tells whether the user changed the model in place since it was adopted. Weights are not
-    looked at: hashing them would take too long for every plan.
+    The digest tells whether the user changed the model in place since it was adopted. Weights are
+    not looked at: hashing them would take too long for every plan.
 
     Raises:
         UserError: the model is gone, and the copy's summary is damaged. The message names the file.
@@ -80,7 +80,7 @@ def source_digest(path: str, base: Path) -> str:
         pass  # no such variable, permission or user: somebody else's results can still be read
     if companions(base) or not (base / SUMMARY).is_file():
         return companions_digest(base)
-    return _read_summary(base)["companions"]  # they lie in an archive
+    return _read_summary(base)["companions"]  # the companions lie in an archive
 
 
 def _read_summary(folder: Path) -> dict:

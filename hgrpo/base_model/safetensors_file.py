@@ -31,7 +31,7 @@ def read_header(path: Path) -> dict[str, dict]:
     """Name -> {dtype, shape, data_offsets} of a file's tensors, without reading the tensors.
 
     Raises:
-        UserError: it is no complete safetensors file.
+        UserError: the file is no complete safetensors file.
     """
     header, _ = _read(path)
     header.pop(_METADATA, None)

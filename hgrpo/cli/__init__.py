@@ -9,7 +9,7 @@ from hgrpo.cli import moved
 
 
 class _OldNames(MetaPathFinder):
-    """Finds `moved.py` under the old name of a command."""
+    """Lets Python find `moved.py` when it is asked for an old name of a command."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         if name.removeprefix(f"{__name__}.") in moved.MOVED:

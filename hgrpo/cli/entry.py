@@ -1,4 +1,4 @@
-"""Shared by all commands: their arguments and the reading of --config."""
+"""What all commands share: their common arguments, and reading --config."""
 
 import argparse
 import json
@@ -46,7 +46,7 @@ def arguments(docstring: str) -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Say which commands there are, for who takes this module for one."""
+    """List the commands, for a user who runs this module as if it were one."""
     found = pkgutil.iter_modules([str(Path(__file__).parent)])
     names = ", ".join(module.name for module in found if module.name != Path(__file__).stem)
     raise UserError(f"hgrpo.cli.entry is what the commands share, and none itself; known: {names}")

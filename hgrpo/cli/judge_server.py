@@ -50,7 +50,7 @@ def main() -> None:
         print(f"judge server: {rubric.MODEL} at {server.url}", flush=True)
         server.serve_forever(poll_interval=0.1)
     except KeyboardInterrupt:
-        pass  # the way to end it
+        pass  # Ctrl-C is the way to end the server
     finally:
         server.server_close()
 

@@ -1,6 +1,7 @@
 """Merge the episodes of every evaluation into one checked table.
 
-Refuses, naming them: missing arms, episodes evaluated twice, evaluations on different panels.
+It refuses missing arms, episodes evaluated twice and evaluations on different panels, and names
+them.
 
 Example:
   python -m hgrpo.cli.merge --config '{"methods": ["SFTOnly", "flatGRPO"]}' \\

@@ -6,8 +6,8 @@ stages that run a model, only studies with the same model and kind of engine cou
 prices: `prices.yaml` in the profile's folder. For a judge behind an endpoint, the plan gives the
 largest number of calls that the rounds to run can make.
 
-The command saves the plan as results/<study>/plan.json. `--check` compares it with what its jobs
-took, if the settings are still the same.
+The command saves the plan as results/<study>/plan.json. `--check` compares the plan with what the
+jobs took, if the settings are still the same.
 
 Examples:
     python -m hgrpo.cli.plan study=bakeoff seeds=11,23 rounds=7

@@ -33,7 +33,7 @@ class KindSection(BaseModel):
 
     @cached_property
     def declared(self) -> Any:
-        """The plug-in's settings, an instance of its own model, with all that this declares."""
+        """The plug-in's settings as an instance of its own model, with the model's declarations."""
         return self.settings_model(self.kind).model_validate(self.settings)
 
     @property

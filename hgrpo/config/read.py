@@ -14,13 +14,13 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class SectionError(ValueError):
-    """Mistakes in a section whose model follows from what stands in the section.
+    """Mistakes in a section whose own keys decide which model it has.
 
-    A validator may raise it; `validate` renders every mistake in it as it does its own.
+    A validator may raise it; `validate` renders each of its mistakes as a line.
 
     Args:
         model: the section's model.
-        error: what building it raised.
+        error: the error that building the model raised.
         also: keys of the section that the model does not have.
     """
 
@@ -34,7 +34,7 @@ class SectionError(ValueError):
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """SafeLoader that refuses a key standing twice, where YAML would keep the last."""
+    """A SafeLoader that refuses a repeated key; PyYAML would keep its last value."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -133,7 +133,7 @@ def _fields(model: type[BaseModel], location: tuple) -> list[str]:
     """Names of the fields of the section that `location` leads to."""
     for part in location:
         if isinstance(part, int):
-            continue  # an index into a list; the field already gave the items' model
+            continue  # an index into a list, whose field already gave the items' model
         field = model.model_fields.get(str(part))
         if field is None:
             return []

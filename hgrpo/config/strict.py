@@ -12,7 +12,7 @@ class Strict(BaseModel):
 def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = "") -> None:
     """Refuse knobs that were turned although nothing reads them.
 
-    The default passes, as a resolved config spells out every key.
+    A knob at its default passes, because a resolved config spells out every key.
 
     Args:
         section: holds the knobs.

@@ -1,4 +1,4 @@
-"""Advantages of a group: the trajectory's, the turns', and their blend; and the dead-group rule.
+"""A group's advantages (trajectory, turn and blended), and the rule for dead groups.
 
 A group is K trajectories of one task. Returns are float [K]; credit is K arrays, the k-th of shape
 [T_k] with one number per turn. The trajectory's advantage is that of GRPO (Shao et al. 2024,
@@ -20,7 +20,7 @@ DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
 def standardise(values: np.ndarray, floor: float) -> np.ndarray:
     """(x - mean) / max(population deviation, floor), in the shape of `values`.
 
-    An empty array stays empty. Equal values give exact zeros, however their mean is rounded.
+    An empty array stays empty. Equal values give exact zeros, even if their mean is rounded.
     """
     if values.size == 0 or np.all(values == values.flat[0]):
         return np.zeros_like(values, dtype=np.float64)
@@ -74,7 +74,7 @@ def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> 
     whatever the credit was.
 
     Raises:
-        ValueError: alpha is outside [0, 1], or the two differ in K.
+        ValueError: alpha is outside [0, 1], or `trajectory` and `turns` differ in K.
     """
     if not 0.0 <= alpha <= 1.0:
         raise ValueError(f"alpha must lie in [0, 1], not {alpha}")
@@ -87,7 +87,7 @@ def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> 
 
 
 def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGroups) -> bool:
-    """Whether a group teaches nothing: every final advantage is zero.
+    """Whether a group teaches nothing because every final advantage is zero.
 
     Under `skip_equal_returns` a group is also dead if all its returns [K] are equal, as in H-GRPO.
     That discards the turns' credit of such a group.
@@ -100,7 +100,7 @@ def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGro
 def takes_part(dead: bool, rule: DeadGroups, penalised: bool) -> bool:
     """Whether the update uses a group; `dead` comes from `is_dead`.
 
-    A KL penalty acts on dead groups too. If the update is `penalised` by one, `skip` leaves no
-    group out; `skip_equal_returns` still does, as in H-GRPO.
+    A KL penalty acts on dead groups too. If the update has one (`penalised`), `skip` leaves no
+    group out. `skip_equal_returns` still leaves dead groups out, as in H-GRPO.
     """
     return not dead or rule == "keep" or (rule == "skip" and penalised)

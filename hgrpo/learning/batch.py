@@ -21,7 +21,7 @@ class TrainingSequence:
     Attributes:
         spans: [start, end) of each sampled reply.
         behaviour: float32 [N], the engine's log-prob of each sampled token.
-        advantages: float32 [N].
+        advantages: float32 [N], the advantage of each sampled token.
         reference: float32 [N], log-probs of the reference policy; filled once per batch.
         old: float32 [N], the trainer's log-probs before the first optimiser step; filled once per
             batch if importance is corrected, else None.
@@ -40,9 +40,9 @@ class GroupAdvantages:
     """A group's advantages.
 
     Attributes:
-        trajectory: float64 [K].
-        turns: K arrays of shape [T_k], before the blend.
-        dead: the group teaches nothing; see `advantages.is_dead`.
+        trajectory: float64 [K], A_traj.
+        turns: A_turn before the blend, K arrays of shape [T_k].
+        dead: whether the group teaches nothing; see `advantages.is_dead`.
     """
 
     trajectory: np.ndarray
@@ -59,7 +59,7 @@ def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> fl
 def group_advantages(
     group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
-    """Turn credit, K arrays of shape [T_k], into advantages; note both on the group's turns.
+    """Compute advantages from turn credit (K arrays [T_k]); note both on the group's turns.
 
     Raises:
         ValueError: credit is not one number per turn.

@@ -1,4 +1,4 @@
-"""Step checkpoints: kill a run at any point, run it again, and get the same outputs."""
+"""Step checkpoints: a run that is killed at any point and run again gives the same outputs."""
 
 import json
 import shutil

@@ -99,7 +99,7 @@ def imitate(
     ("imitation", seed, epoch), so a resumed run takes the same batches.
 
     Args:
-        on_step: called with every row, also those of earlier runs of the same training.
+        on_step: called with every row, including rows of earlier runs of this training.
         evaluations: how often the loss on `validation` is measured.
 
     Returns:

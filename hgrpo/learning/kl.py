@@ -1,9 +1,9 @@
 """The adaptive coefficient of the KL penalty.
 
-Ziegler et al. 2019, "Fine-Tuning Language Models from Human Preferences",
-https://arxiv.org/abs/1909.08593, in the stepwise form of the reference system: while the observed
-KL is inside [0.5, 1.5] x target the coefficient stays; above, it is multiplied by 1.5; below, it is
-divided by 1.5.
+The rule is that of Ziegler et al. 2019, "Fine-Tuning Language Models from Human Preferences",
+https://arxiv.org/abs/1909.08593, in the stepwise form of the reference system. While the observed
+KL is inside [0.5, 1.5] x target, the coefficient stays. Above that range it is multiplied by 1.5;
+below, it is divided by 1.5.
 """
 
 from dataclasses import dataclass

@@ -38,7 +38,8 @@ def advantage_row(
 ) -> dict:
     """Dead groups, and mean absolute advantages by trajectory, by turn and by token.
 
-    The turns of `groups` hold their blended advantages; `advantages` has the same order.
+    The turns of `groups` hold their blended advantages; `advantages` holds the groups' advantages
+    in the same order.
     """
     per_token = np.concatenate(
         [

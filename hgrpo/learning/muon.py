@@ -2,8 +2,8 @@
 
 Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks",
 https://kellerjordan.github.io/posts/muon/. torch.optim.Muon makes updates orthogonal in bfloat16
-on every processor. On a processor without bfloat16 instructions that took nine tenths of the time
-to fine-tune a tiny model, so here the caller chooses the type.
+on every processor. On a processor without bfloat16 instructions this step took nine tenths of the
+time to fine-tune a tiny model, so here the caller chooses the type.
 """
 
 import math

@@ -35,9 +35,9 @@ def ppo_clip(
 def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     """exp(d) - 1 - d with d = reference - logprobs: the k3 estimate of KL(policy || reference).
 
-    In nats. It is at least 0, is 0 where the two agree, and is unbiased under samples of the
-    policy.
-    Schulman 2020, "Approximating KL Divergence", http://joschu.net/blog/kl-approx.html.
+    It is in nats and at least 0. It is 0 where the two policies agree, and unbiased if the policy
+    drew the tokens. See Schulman 2020, "Approximating KL Divergence",
+    http://joschu.net/blog/kl-approx.html.
 
     Raises:
         ValueError: the shapes differ.
@@ -48,14 +48,14 @@ def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
 
 
 def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
-    """min(exp(old - behaviour), cap): weights that correct for an engine that is not the trainer.
+    """min(exp(old - behaviour), cap): weights that correct for the gap from engine to trainer.
 
     Ionides 2008, "Truncated Importance Sampling", https://doi.org/10.1198/106186008X320456. Yao et
     al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
     https://fengyao.notion.site/off-policy-rl, use it between engine and trainer.
 
-    `old` are the trainer's log-probs under the weights that played, `behaviour` the engine's. The
-    weights carry no gradient.
+    `old` holds the trainer's log-probs under the weights that played; `behaviour` holds the
+    engine's. The result carries no gradient.
 
     Raises:
         ValueError: the shapes differ.

@@ -18,9 +18,9 @@ def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
     """Muon for hidden matrices under full tuning, and AdamW for everything else.
 
     AdamW is Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization",
-    https://arxiv.org/abs/1711.05101. Embeddings and the head stay with it, as the authors of Muon
-    advise (https://kellerjordan.github.io/posts/muon/). Muon computes in the type of the training
-    passes.
+    https://arxiv.org/abs/1711.05101. Embeddings and the head stay with AdamW, as the authors of
+    Muon advise (https://kellerjordan.github.io/posts/muon/). Muon computes in the type of the
+    training passes.
     """
     hidden, rest = [], []
     for name, parameter in policy.trainable:

@@ -1,4 +1,4 @@
-"""Pretraining of the tiny base model: every token of expert trajectories, as plain text."""
+"""Pretraining of the tiny base model on every token of expert trajectories, as plain text."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,8 +34,8 @@ def pretrain(
 
     The stream ("pretrain", seed) chooses `tiny.pretrain_trajectories` of the demonstrations.
 
-    It takes examples of at most `tiny.max_positions` tokens. `on_step` is called after each step
-    with its row and the total number of steps.
+    Only examples of at most `tiny.max_positions` tokens are used. `on_step` is called after each
+    step with its row and the total number of steps.
     """
     policy = load_policy(config.model_copy(update={"adapt": "full"}), folder)
     order = generator("pretrain", seed).permutation(len(demonstrations))

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 Item = TypeVar("Item")
-# torch's launcher sets it in the processes it starts. Others set WORLD_SIZE too.
+# torch's launcher sets this variable in its processes. Other programs set WORLD_SIZE too.
 _STARTED = "TORCHELASTIC_RUN_ID"
 
 
@@ -60,7 +60,7 @@ class Ranks:
         return found  # type: ignore[return-value]
 
     def join(self, mine: Sequence[Item]) -> list[Item]:
-        """The results of all processes for their shares, in the order before `share`."""
+        """All processes' results, in the order that the items had before `share`."""
         parts = self.gather(list(mine))
         joined: list[Item] = [item for part in parts for item in part]
         for index, part in enumerate(parts):
@@ -118,6 +118,6 @@ def joined_ranks() -> Ranks:
         return ALONE
     from accelerate import PartialState
 
-    # Other ranks wait while the first asks a judge or writes to a slow disk.
+    # The other ranks may wait long while the first asks a judge or writes to a slow disk.
     state = PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(hours=2))
     return Ranks(state.process_index, state.num_processes)

@@ -25,7 +25,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class RoundId:
-    """Which round it is: its method, its seed, and its number, from 1."""
+    """A round's method, its seed, and its number, which counts from 1."""
 
     method: MethodConfig
     seed: int
@@ -39,10 +39,10 @@ class Round:
     Attributes:
         id: names the round's random streams.
         panel: the training tasks.
-        collector: plays them.
+        collector: plays the tasks.
         assigner: credits the turns.
         learner: holds the policy and updates it.
-        checkpoints: keep the finished steps, and the trajectories of each.
+        checkpoints: keep each finished step and its trajectories.
         rows: the log so far, one row per step.
     """
 
@@ -55,7 +55,7 @@ class Round:
     rows: list[dict] = field(default_factory=list)
 
     def run(self, on_step: Callable[[dict], None], on_trajectory: Callable[[], None]) -> list[dict]:
-        """Play the steps that are left; return all steps' log rows, also of earlier processes.
+        """Play the steps that are left; return all steps' log rows, earlier processes' too.
 
         Args:
             on_step: called with each new log row.
@@ -104,7 +104,7 @@ class Round:
         self._save(groups, step)
 
     def _load_engine(self, tasks: Sequence[Task]) -> dict[str, float | None]:
-        """Give the engine the policy's weights; return what the check that it has them logs."""
+        """Give the engine the policy's weights, check that it has them, and return log entries."""
         engine, policy = self.collector.engine, self.learner.policy
         engine.load_weights(policy)
         return check_sync(engine, policy, tasks[0].task_id)
@@ -112,7 +112,7 @@ class Round:
     def _collect(
         self, tasks: Sequence[Task], step: int, on_trajectory: Callable[[], None]
     ) -> list[Group]:
-        """A group of each task. Every rank plays a part of them and receives all."""
+        """Play a group of each task. Every rank plays a part of the groups and receives all."""
         ranks, rollouts = self.learner.ranks, self.learner.training.rollouts_per_task
         stream = training_step(self.id.seed, self.id.index, step, self.id.method.stream)
         mine = self.collector.collect(ranks.share(tasks), rollouts, stream, on_trajectory)

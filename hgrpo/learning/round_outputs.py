@@ -10,7 +10,7 @@ from hgrpo.learning.state_file import write_state
 from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.store import join_steps
 
-# Columns of the log whose sums over the round the summary tells.
+# Columns of the log; the summary holds their sums over the round.
 _COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "context_overflow")
 _TOTALS = ("groups", "trajectories", "turns", "action_tokens", "forward_tokens")
 

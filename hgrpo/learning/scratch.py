@@ -1,4 +1,4 @@
-"""The scratch folder of an unfinished run, which one process holds, and the steps it keeps there.
+"""The scratch folder of an unfinished run: one process holds it and keeps finished steps there.
 
 This module does not import torch, so that the monitor can read the steps of a run.
 """
@@ -23,7 +23,7 @@ def locked_scratch(root: Path, key: str) -> Iterator[Path]:
     `resume_key`.
 
     Raises:
-        UserError: another process holds it.
+        UserError: another process holds the folder.
     """
     root = Path(root)
     root.mkdir(parents=True, exist_ok=True)

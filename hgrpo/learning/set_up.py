@@ -48,7 +48,7 @@ class RoundInputs:
     """The folders that a round starts from.
 
     Attributes:
-        panels: this one is a file.
+        panels: the file with the panels; the other inputs are folders.
         tasks: folder of the tasks' files.
         sft: the SFT policy, which the KL penalty anchors to.
         policy: the policy to go on from; its folder may hold the state of the optimiser.

@@ -32,8 +32,8 @@ from hgrpo.policy.precision import cast
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# Without a penalty the KL is still measured, on every 8th trajectory of the batch: a forward pass
-# of the reference over all of them would take a fifth of the update's time.
+# Without a penalty the KL is still measured, on every 8th trajectory of the batch. A forward pass
+# of the reference over all trajectories would take a fifth of the update's time.
 _WATCHED = 8
 # Diagnostics that are None when no step was taken.
 _STEP_DIAGNOSTICS = (
@@ -157,8 +157,8 @@ class Learner:
             for part in np.array_split(order, min(len(order), self.training.minibatches)):
                 step, log_ratio = self._differentiate([sequences[i] for i in part])
                 if not steps:
-                    # Before the first step engine and trainer hold the same weights: what
-                    # remains between them is numerical.
+                    # Before the first step engine and trainer hold the same weights, so any
+                    # difference is numerical.
                     mismatch = _mismatch(log_ratio)
                     self._check_mismatch((mismatch | importance)["mismatch_mean"])
                 steps.append(step | {"grad_norm": self._descend()})
@@ -211,7 +211,7 @@ class Learner:
         Args:
             sequences: the micro-batch, with N sampled tokens.
             weights: float32 [N], each token's weight in the loss of the whole minibatch.
-            share: N over the tokens of the minibatch.
+            share: N divided by the number of sampled tokens in the minibatch.
         """
         logprobs, entropy = self._logprobs(self.policy.causal_lm, sequences, entropies=True)
         behaviour = torch.cat([s.behaviour for s in sequences])
@@ -304,8 +304,7 @@ def _mismatch(difference: Tensor) -> dict[str, float]:
     """How far the trainer is from the engine.
 
     Args:
-        difference: float32 [N], the trainer's log-probs of what the engine sampled, less the
-            engine's.
+        difference: float32 [N], the trainer's log-probs of the sampled tokens, minus the engine's.
 
     Returns:
         Mean and largest absolute difference, and `mismatch_kl`: the mean k3 per token of the

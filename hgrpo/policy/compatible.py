@@ -27,7 +27,7 @@ def check_policy(config: ModelConfig, base: Path, adapter: Path) -> None:
     """Check that an adapter can be loaded on this base with these settings.
 
     Raises:
-        UserError: see `check_adapter`; or the adapter's config describes another model than the
+        UserError: as `check_adapter`; or the adapter's config describes another model than the
             base's, or other LoRA settings than `config` has.
     """
     base, adapter = Path(base), Path(adapter)
@@ -45,8 +45,8 @@ def check_adapter(folder: Path, lora: bool) -> None:
     Its weights must match their checksum if they have one (`check_checksum` says which do).
 
     Raises:
-        UserError: a file is missing, is damaged, does not match its checksum, is of the other kind
-            of adaptation, or asks to run code of its own. The message names the file.
+        UserError: a file is missing, is damaged, does not match its checksum, belongs to the other
+            value of `adapt`, or asks to run code of its own. The message names the file.
     """
     config_name, weights_name = policy_files(lora)
     folder = Path(folder)

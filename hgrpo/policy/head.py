@@ -84,7 +84,7 @@ def check_head(model: "PreTrainedModel") -> None:
 class _Stand:
     """Stands in for the model as `self` of its `forward`.
 
-    The decoder returns what it is told, and the head computes in float32. Every other attribute is
+    The decoder returns the given states, and the head computes in float32. Every other attribute is
     the model's own.
     """
 
@@ -102,7 +102,7 @@ class _Stand:
 
 
 class _Float32Linear:
-    """A linear layer that multiplies in float32: its rounding would distort importance ratios."""
+    """A linear layer that multiplies in float32; coarser types would distort importance ratios."""
 
     def __init__(self, layer: nn.Linear):
         self.weight = layer.weight.float()

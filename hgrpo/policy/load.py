@@ -66,7 +66,7 @@ def load_policy(
     Raises:
         UserError: as `check_policy`; or a trained value is not finite; a tensor of the base is
             missing or does not fit its config; the model does not have `lora.targets` or
-            `attention`; or training cannot follow the head (`check_head`).
+            `attention`; or its head fails `check_head`.
     """
     model = _load_whole(config, base, adapter)
     if config.adapt == "lora":

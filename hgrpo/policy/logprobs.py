@@ -72,7 +72,7 @@ def sampled_logprobs(
         of the same distribution, in nats, without gradient. Both float32.
     """
     states, head = _states(model, batch)
-    # Under autocast, too, all of this is float32: rounding goes straight into importance ratios.
+    # All of this is float32, even under autocast: rounding would distort importance ratios.
     with torch.autocast(states.device.type, enabled=False):
         chosen = batch.token_ids[batch.rows, batch.columns]
         size = max(1, _LOGITS // head.vocabulary)

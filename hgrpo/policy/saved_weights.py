@@ -44,8 +44,8 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
     """The whole model of a folder that `check_adapter` has passed.
 
     Raises:
-        UserError: a file or tensor is missing or does not fit config.json, or what `attention`
-            names is not installed. The message says which.
+        UserError: a file or tensor is missing or does not fit config.json, or the attention that
+            `attention` names is not installed. The message says which.
     """
     # Importing the models takes seconds, and playing does not need them.
     from transformers import AutoModelForCausalLM
@@ -61,7 +61,7 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
                 use_safetensors=True,
                 local_files_only=True,
                 trust_remote_code=False,
-                # `_check_loaded` names them; transformers would end in a traceback.
+                # `_check_loaded` names wrong shapes; transformers would end in a traceback.
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
             )

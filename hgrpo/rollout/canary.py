@@ -1,4 +1,4 @@
-"""The sync canary: after new weights, the engine's log-probs must equal the trainer's."""
+"""The sync canary: once an engine has new weights, its log-probs must equal the trainer's."""
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     """Sample replies to random prefixes and compare their log-probs with the trainer's.
 
     The log-probs are compared with the untrained policy's too, because an engine that never took
-    new weights agrees with those. In a coarse type the tolerance alone would not find it.
+    new weights agrees with it. In a coarse type the tolerance alone would not find such an engine.
 
     Args:
         engine: has just loaded the policy's weights.
@@ -30,7 +30,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
 
     Returns:
         For the log, the largest absolute differences of a token's log-prob: `sync_max` to the
-        trainer's, and `sync_base_max` to the untrained policy's (None if that is not kept).
+        trainer's, and `sync_base_max` to the untrained policy's (None if no such policy is kept).
 
     Raises:
         TrainingError: the log-probs differ, so the engine does not hold the policy's weights.
@@ -56,7 +56,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     if base is None:
         return {"sync_max": difference, "sync_base_max": None}
     near, away = (trainer - sampled).abs().mean(), (base - sampled).abs().mean()
-    # While the policy has hardly moved, both distances are rounding and about equal.
+    # While the policy has hardly moved, both distances come from rounding and are about equal.
     if near > _NEARER * away:
         raise TrainingError(
             f"sync canary: the engine's log-probabilities are {float(away):.2e} from those of the "

@@ -24,8 +24,8 @@ class Start:
         rollout: index of the episode among the task's rollouts.
         stream: key of the conversation's random stream.
         last_turn: number of turns after which the episode is cut off.
-        before: a trajectory of the task whose first turns are played again first, or None.
-        turns: how many turns of `before` are played again; fewer than it has.
+        before: a trajectory whose first turns are played again to get there, or None.
+        turns: how many turns of `before` are played again; fewer than `before` has.
     """
 
     task: Task

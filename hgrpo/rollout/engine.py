@@ -49,7 +49,7 @@ class Completion:
     Attributes:
         token_ids: the reply, with its closing token unless it was cut.
         logprobs: log-probability of each token, as many as `token_ids`.
-        overlong: the reply reached `Sampling.max_tokens` and was cut before its closing token.
+        overlong: whether the reply was cut at `Sampling.max_tokens`, before its closing token.
         embedding: float32 [hidden size], the mean of the last layer's hidden states over the
             tokens read since the previous reply: that reply's closing token, the observation, and
             this reply without its closing token, which is read with the next observation. All

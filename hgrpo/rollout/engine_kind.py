@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class EngineKind(ABC):
     """One kind of rollout engine: a folder of hgrpo/rollout whose `ENGINE` is an instance.
 
-    Reading a study loads this class, so its module must not import torch: a method imports what it
-    needs inside itself.
+    Reading a study loads this class, so its module must not import torch. A method imports what it
+    needs in its own body.
 
     Attributes:
         Settings: model of the keys beside `kind` in the study's section `engine`; by default there

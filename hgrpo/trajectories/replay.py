@@ -8,7 +8,7 @@ from hgrpo.trajectories.trajectory import FinalState, Trajectory
 
 
 class ReplayError(UserError, RuntimeError):
-    """The environment answered a replayed action differently: another game or another engine."""
+    """The environment answered a replayed action differently: the game or the engine changed."""
 
 
 def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Observation]:
@@ -16,7 +16,7 @@ def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Obs
 
     Yields:
         The observation before each of these turns and the one after them: turns + 1 in all. When
-        an observation is yielded, the environment is in the state it shows.
+        an observation is yielded, the environment is in the state that the observation shows.
 
     Raises:
         ReplayError: an observation differs from the one the trajectory recorded.

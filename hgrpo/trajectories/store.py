@@ -2,7 +2,7 @@
 
 turns.parquet has one row per turn, sequences.parquet one row per trajectory. docs/artefacts.md
 explains the columns. Three facts about a trajectory are not stored: whether a reply was cut at the
-token limit, whether the trajectory ran out of context, and embeddings beyond float16.
+token limit, whether the trajectory ran out of context, and the digits of embeddings beyond float16.
 """
 
 from collections.abc import Sequence
@@ -196,7 +196,7 @@ def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
 
 
 def _packed(vectors: Sequence[np.ndarray | None]) -> bytes | None:
-    """Vectors one after another as little-endian float16; None unless every one is there."""
+    """Vectors one after another as little-endian float16; None if one is missing."""
     if not vectors or any(vector is None for vector in vectors):
         return None
     return np.stack(vectors).astype("<f2").tobytes()

@@ -14,10 +14,11 @@ class Turn:
     Attributes:
         span: [start, end) of the sampled reply in the trajectory's `token_ids`.
         progress: how far the turn moved the environment's dense measure of the task.
-        overlong: the reply was cut at the token limit.
+        overlong: whether the reply was cut at the token limit.
         state: fingerprint of what the agent could know before the turn: where it is, what it
             holds, what it has changed. Empty unless the collector was asked for fingerprints.
-        commands: fingerprint of the commands that were admissible before the turn; empty likewise.
+        commands: fingerprint of the commands that were admissible before the turn. Empty when
+            `state` is.
         embedding: float [D], the engine's vector of the turn; None unless it was asked for one.
         target: what a counterfactual said of the turn, which TurnRD learns from; None if no
             counterfactual was played.
@@ -56,8 +57,8 @@ class Trajectory:
         token_ids: the whole conversation, from the opening to the last reply.
         behaviour_logprobs: log-probability of each sampled token at the sampling temperature;
             those of the first turn's span, then the second's, and so on.
-        truncated: the turn cap or the context length ended it, not the environment.
-        context_overflow: it ended because no further reply would have fitted the context.
+        truncated: whether the turn cap or the context length ended the episode.
+        context_overflow: whether the episode ended because no further reply fitted the context.
         final: the state after the last turn; None unless the collector was asked for
             fingerprints.
     """

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 _SUPPORTED = ("qwen2", "llama")
-# Rows with 2 to this many new tokens attend in one group; rows with a single one have their own.
+# Rows with 2 to this many new tokens attend in one group, rows with 1 in another.
 _NARROW = 8
-# Private memory: a forked process must not write into its parent's cache. Windows has no flags.
+# A forked process must not write into its parent's cache. Windows has no such flags.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
@@ -42,7 +42,7 @@ def check_supported(config: "PretrainedConfig") -> None:
         raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine has silu only")
     # Only Qwen2 has layers with a window.
     windows = config.model_type == "qwen2" and "sliding_attention" in (config.layer_types or ())
-    # transformers cannot play layers with a window whose width is not given, so that counts as 0.
+    # transformers cannot play layers with a window of unknown width, so no width counts as 0.
     if windows and (config.sliding_window or 0) < config.max_position_embeddings:
         raise UserError(
             f"sliding_window: {config.sliding_window}, of {config.max_position_embeddings} "
@@ -114,7 +114,8 @@ class Decoder:
         for layer in range(self.config.num_hidden_layers):
             prefix = f"model.layers.{layer}"
             attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
-            # One product instead of three: in small models a call costs more than its arithmetic.
+            # Multiply once instead of three times: in small models a call costs more than its
+            # arithmetic.
             take(f"{layer}.qkv", *(f"{attention}.{part}_proj" for part in "qkv"))
             take(f"{layer}.gate_up", f"{mlp}.gate_proj", f"{mlp}.up_proj")
             take(f"{layer}.o", f"{attention}.o_proj")
@@ -152,8 +153,9 @@ class Decoder:
         shape = self._shape()
         if self.device.type != "cpu" or self.dtype != torch.float32:
             return torch.zeros(shape, device=self.device, dtype=self.dtype)
-        # Lazily committed zero pages: unused positions cost no memory, and the cache never has to
-        # grow. Huge pages are off: with them the first token of a row would commit the whole row.
+        # The system commits these zero pages on first use: unused positions cost no memory,
+        # and the cache never has to grow. Huge pages are off: with them the first token of a row
+        # would commit the whole row.
         room = mmap.mmap(-1, 4 * math.prod(shape), **_PRIVATE)
         if hasattr(mmap, "MADV_NOHUGEPAGE"):
             room.madvise(mmap.MADV_NOHUGEPAGE)

@@ -27,8 +27,8 @@ class _Row:
         pending: tokens to feed next.
         reply, logprobs: what was sampled so far.
         stream: key of the conversation's random stream.
-        hidden, read: sum of hidden states since the last reply, and over how many tokens.
-        cut: the reply reached the token limit, and its last token has still to be read.
+        hidden, read: sum of hidden states since the last reply, and the number of tokens in it.
+        cut: whether the reply was cut at the token limit and its last token is still to be read.
     """
 
     slot: int
@@ -84,7 +84,8 @@ class TorchEngine:
         if row is None:
             if not self._free:
                 raise RuntimeError(f"all {self.capacity} conversations of the engine are in use")
-            # The lowest free slot, so that open conversations stay in a dense range of the cache.
+            # Take the lowest free slot, so that open conversations stay in a dense range of the
+            # cache.
             row = _Row(min(self._free))
             self._free.remove(row.slot)
             self._rows[request.conversation] = row

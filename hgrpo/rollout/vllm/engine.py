@@ -1,12 +1,13 @@
 """The rollout engine on vLLM, in this process: paged cache, shared prefixes, a GPU if there is one.
 
-Written against vLLM 0.32.0. Tokens go in and tokens come out: vLLM gets no tokenizer. Weights are
-pushed in place after every update, with the adapter merged in, because a live adapter costs more
-than half of the throughput.
+This module is written against vLLM 0.32.0. Tokens go in and tokens come out: vLLM gets no
+tokenizer. Weights are pushed in place after every update, with the adapter merged in, because a
+live adapter costs more than half of the throughput.
 
-A model with tied embeddings runs as one without, and its embedding is pushed twice. For the CPU
-build packs the output projection into a layout of its own when it loads the model. With tied
-embeddings it does not pack the projection again when the embedding changes, and gives no warning.
+A model with tied embeddings runs as one without, and its embedding is pushed twice. The reason is
+vLLM's CPU build: it packs the output projection into a layout of its own when it loads the model.
+With tied embeddings it does not pack the projection again when the embedding changes, and gives no
+warning.
 """
 
 import copy
@@ -133,7 +134,7 @@ class VllmEngine:
         self._stop(self._active)
         self._open.clear()
         if self._llm.model_config.enable_sleep_mode and not self._asleep:
-            # Level 2 drops the weights too: `load_weights` comes before the next reply.
+            # Level 2 drops the weights too; `load_weights` brings new ones before the next reply.
             self._llm.sleep(level=2)
             self._asleep = True
 
@@ -166,7 +167,7 @@ def _start(
 ) -> "LLMEngine":
     """A vLLM engine for models of this architecture, with random weights."""
     for name, value in {
-        # vLLM reads these when it is imported. One process, so that weights stay in memory.
+        # vLLM reads these when it is imported. One process keeps the weights in memory.
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_LOGGING_LEVEL": "ERROR",
