@@ -155,7 +155,7 @@ def compute(
         computation: the computation to fill in.
         groups: what `groups_for` returned, the first groups of `rollouts`.
         rollouts: all groups.
-        context: model, environment and other things that assigners may use.
+        context: what assigners may use beside trajectories, such as the policy.
         on_done: called after each part of the work, with the number of trajectories done.
 
     Raises:

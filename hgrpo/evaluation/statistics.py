@@ -31,7 +31,7 @@ from statsmodels.stats.proportion import proportion_confint
 LEVEL = 0.95
 ALPHA = 0.05
 POWER = 0.8
-# Verdicts that say that one method is better.
+# Verdicts that find a difference between two methods.
 DECIDED = ("better", "worse")
 
 
@@ -142,8 +142,8 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
         shrunk = (success.mean(axis=0).sum() + 1) / (tasks + 2)
         effective = shrunk * (1 - shrunk) / error**2
         quantile = stats.t.ppf((1 + level) / 2, freedom)
-        # Pass the tails, not the level. With two seeds the tails may be 1e-37, and 1 - 1e-37 is 1 in
-        # floating point. At high levels the tails would underflow to 0.
+        # Pass the tails, not the level. With two seeds the tails may be 1e-37, and 1 - 1e-37 is 1
+        # in floating point. At high levels the tails would underflow to 0.
         tails = max(2 * stats.norm.sf(quantile), 1e-300)
         lower, upper = wilson_interval(mean * effective, effective, tails)
     return Estimate(mean, min(lower, mean), max(upper, mean), error, freedom, seeds, tasks)

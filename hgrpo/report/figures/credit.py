@@ -21,16 +21,16 @@ COLOURS = LinearSegmentedColormap.from_list("credit", [NEGATIVE, PAPER, POSITIVE
 MOST_NUMBERED, MOST_ABREAST = 6, 4
 # Cells stay light in the dark theme, so their text must stay dark. INK and MUTED change.
 CELL_INK, CELL_MUTED = "#23272e", "#6b727c"
-GAP = "\u00a0" * 3  # a no-break space, because browsers collapse plain blanks
+GAP = "\u00a0" * 3  # no-break spaces, because browsers collapse plain blanks
 
 
 def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
     """One or two trajectories of a group with every arm's credit, one row per turn and arm.
 
-    A fixed rule chooses the trajectories. Take the first group, in task order, with two different
-    returns. Of its rollouts with at most `LONGEST` turns, take the first best-paid and the first
-    worst-paid one. If no group has two returns, take the first rollout of the first group. An arm that
-    played other actions is left out.
+    A fixed rule chooses the trajectories. Only rollouts of at most `LONGEST` turns count, if there
+    are any. Take the first group, in task order, with two different returns, and show its first
+    best-paid and first worst-paid rollout. If no group has two returns, take the first rollout of
+    the first group. An arm that played other actions is left out.
 
     Args:
         turns: arm -> turns of the first batch of the first round (`logs.read_first_turns`).
