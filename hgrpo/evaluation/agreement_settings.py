@@ -6,7 +6,7 @@ from hgrpo.config.strict import Strict
 
 
 class AgreementConfig(Strict):
-    """What `snakemake credit_agreement` does beyond reading a round."""
+    """Settings of `snakemake credit_agreement`."""
 
     counterfactual_groups: int = Field(
         4,

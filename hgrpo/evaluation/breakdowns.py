@@ -66,7 +66,7 @@ def rounds(episodes: pd.DataFrame, order: Sequence[str], level: float) -> pd.Dat
 
 
 def best_rounds(rounds: pd.DataFrame, order: Sequence[str], last: dict[str, int]) -> pd.DataFrame:
-    """Each arm's best and last test round. The best is chosen on test, so no verdict uses it."""
+    """Each arm's best and last test round. No verdict uses the best: it is chosen on test."""
     rows = []
     for method in order:
         mine = rounds[(rounds["method"] == method) & (rounds["panel"] == TEST)]

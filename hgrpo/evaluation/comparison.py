@@ -6,8 +6,8 @@ correction inside it:
 
 1. Does an arm differ from the reference arm (flatGRPO)?
 2. Does an arm beat the supervised policy at its best sampling temperature? That temperature has the
-   highest success on validation; of equals, the lower one counts. Sampling more sharply alone
-   raises a policy's success, so only a larger gain than that is learning.
+   highest success on validation; of equals, the lower one counts. A lower temperature alone raises
+   a policy's success, so only a larger gain shows learning.
 
 If episodes can pay in part, returns are compared too, with intervals but without verdicts. The best
 round is computed because other papers print it. No verdict uses it.
@@ -31,7 +31,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Protocol:
-    """What is compared with what.
+    """The arms to compare, and the settings of the statistics.
 
     Attributes:
         reference: the arm that the others are compared with.
@@ -58,10 +58,10 @@ class Comparison:
         against_reference, against_untrained: one row per paired comparison.
         mcnemar: one row per paired comparison and seed.
         temperatures: the untrained arm, one row per panel and temperature.
-        rounds: greedy success per arm, round and panel; per seed in `rounds_by_seed`.
+        rounds: greedy success per arm, round and panel; `rounds_by_seed` has it per seed.
         best_rounds: the best round of each arm beside its last.
         task_types: greedy test success at the last round by task type.
-        best_temperature: the untrained arm's, chosen on validation; None without such an arm.
+        best_temperature: best temperature of the untrained arm on validation; None without the arm.
         last_round: the last round of each arm.
         n_test: number of tasks on the test panel.
     """
@@ -162,7 +162,7 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
 
 
 def _arms(episodes: pd.DataFrame, protocol: Protocol) -> tuple[list[str], str | None]:
-    """The arms with episodes in display order, and the untrained one of them."""
+    """The arms that have episodes, in display order, and the name of the untrained arm."""
     found = list(dict.fromkeys(episodes["method"]))
     order = [name for name in protocol.methods if name in found]
     order += sorted(set(found) - set(order))
@@ -176,7 +176,7 @@ def _arms(episodes: pd.DataFrame, protocol: Protocol) -> tuple[list[str], str | 
 
 
 def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, int]:
-    """Last round of each trained arm, which all must share."""
+    """Last round of each trained arm; all runs of all arms must end at the same round."""
     last: dict[str, int] = {}
     for method in trained:
         ends = episodes[episodes["method"] == method].groupby("seed")["round"].max()
@@ -191,7 +191,7 @@ def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, in
 
 
 def _played(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
-    """Columns of the main table: `chosen` are episodes of an arm, `played` its test outcomes."""
+    """Columns of the main table for an arm with episodes `chosen` and test outcomes `played`."""
     test = chosen[chosen["panel"] == TEST]
     rate = statistics.rate_interval(played.success, level)
     paid = statistics.mean_interval(played.returns, level)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata, spearmanr
 
-# Credits tie if they differ by less than this share of the method's largest: that is rounding.
+# Credits tie if they differ by less than this share of the largest, because of rounding.
 _TIE = 1e-9
 
 
@@ -62,7 +62,7 @@ def rank_scores(credit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def within(first: np.ndarray, second: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Spearman's correlation inside each trajectory in which both vary, from `rank_scores`.
 
-    It sums products per trajectory, because scipy's function would be called a million times.
+    The sums of products are fast; scipy's function would have to be called a million times.
     """
     lengths = lengths[lengths > 0]
     if not len(lengths):
@@ -73,18 +73,18 @@ def within(first: np.ndarray, second: np.ndarray, lengths: np.ndarray) -> np.nda
 
 
 def check_row(credit: np.ndarray, expected: np.ndarray | None, lengths: np.ndarray) -> dict:
-    """What a method's credit adds up to.
+    """Count a method's credit, and compare its sum in each trajectory with the expected sum.
 
     Args:
         credit: credit of every turn.
         expected: float64 [N], what each trajectory's credit should sum to; None if nothing is
             known about the sums.
-        lengths: turns of each trajectory.
+        lengths: number of turns of each trajectory.
 
     Returns:
-        - trajectories, turns: how many got credit
+        - trajectories, turns: numbers of trajectories and of turns that got credit
         - nonzero_share: share of these turns with credit other than 0
-        - mean_abs_credit: over these turns
+        - mean_abs_credit: mean absolute credit over these turns
         - largest_sum_error: largest |sum - expected| over trajectories; NaN without `expected`
     """
     owner = np.repeat(np.arange(len(lengths)), lengths)

@@ -12,7 +12,7 @@ from math import prod
 
 from hgrpo.credit.section import CreditConfig
 
-# Arms that differ only in these keys play and learn alike.
+# These keys change neither play nor learning.
 WORDS = {"name", "label"}
 # At alpha 1 the turn's advantage has no weight, so these keys have no effect.
 OF_THE_TURN = {"credit", "turn_norm"}
@@ -60,8 +60,8 @@ class Factorial:
 def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
     """Trained arm -> alpha, ascending, if the arms differ only in alpha; otherwise empty.
 
-    A sweep has at least three values, each once. An arm with alpha 1 belongs to the sweep whatever
-    its credit assigner, because it is flat GRPO.
+    A sweep has at least three values, each once. An arm with alpha 1 is flat GRPO, so it belongs to
+    the sweep with any credit assigner.
 
     Args:
         methods: arm -> its settings, from `hgrpo.stages.comparison.comparison`.
@@ -106,7 +106,7 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
 
 
 def with_figure(methods: Mapping[str, Mapping], figure: str) -> list[str]:
-    """Trained arms whose credit declares a figure of its own."""
+    """Trained arms whose credit assigner declares the figure `figure`."""
     return [
         name
         for name, arm in trained(methods).items()

@@ -15,10 +15,10 @@ def effects(
 ) -> pd.DataFrame:
     """One row per contrast of the design, on greedy test success at the last round.
 
-    A contrast splits the cells into two halves. It compares their mean success, seed by seed and
-    task by task, as `difference_interval` compares two arms. A main effect is the half with the
-    other level minus the half with the reference arm's level. An interaction is half of what
-    changing the other factor adds to the effect of the credit assigner. With this usual scaling
+    A contrast splits the cells into two halves. It compares the halves' mean success, seed by seed
+    and task by task, as `difference_interval` compares two arms. A main effect is the success at
+    the other level minus the success at the reference arm's level. An interaction is half of the
+    change in the credit assigner's effect when the other factor changes. With this usual scaling
     (Box, Hunter and Hunter 2005, Statistics for Experimenters), all rows have the same standard
     error in expectation. Holm's correction covers all rows.
 

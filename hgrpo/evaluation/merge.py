@@ -21,7 +21,7 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
     """Read all episodes into one checked table, whose order does not depend on `paths`.
 
     Args:
-        paths: episodes.parquet files, one or more evaluations each.
+        paths: episodes.parquet files, each with the episodes of one or more evaluations.
         methods: the arms that must be present; None accepts any.
 
     Raises:

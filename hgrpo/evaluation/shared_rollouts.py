@@ -1,7 +1,7 @@
 """The credit that every method of a study gives to the same stored rollouts.
 
-Methods whose credit cannot differ share one computation. A method that plays to compute its credit
-is asked about the first groups alone.
+Methods whose credit cannot differ share one computation. A method that must play to compute credit
+credits only the first groups.
 """
 
 import json
@@ -25,20 +25,20 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass
 class Computation:
-    """One computation of credit, shared by the methods it holds for.
+    """One computation of credit, shared by all methods whose credit it gives.
 
     Attributes:
         methods: names of these methods, in the study's order.
         credit: the settings that the computation uses.
-        sums_to: what a trajectory's credit sums to, see `CreditSettings`.
+        sums_to: the quantity to which a trajectory's credit sums, see `CreditSettings`.
         fitted: folder of a fitted model; None if there is none.
         stand_in: whether all credit is a stand-in, because there is no fitted model.
-        note: what a reader of the table must know.
+        note: a remark for readers of the table.
         values: float64 [turns of all trajectories]; NaN where the method was not asked. None if the
             computation could not run.
         fallbacks: number of trajectories whose credit is a stand-in.
-        seconds: how long it took.
-        report: what the assigner reported.
+        seconds: duration of the computation.
+        report: the numbers that the assigner reported.
     """
 
     methods: list[str]
@@ -54,7 +54,7 @@ class Computation:
 
     @property
     def declared(self) -> CreditSettings:
-        """The settings, with what the assigner declares of itself."""
+        """The settings, with the properties that the assigner declares."""
         return self.credit.declared
 
 
@@ -66,8 +66,8 @@ class SharedRollouts:
         stored: groups as they were read.
         seed: seed of the run that played them.
         own_stream: the `stream` of that run's method.
-        add_states: adds the fingerprints of states to trajectories without them; called before an
-            assigner that reads those is asked.
+        add_states: function that adds the fingerprints of states to trajectories without them;
+            called only for an assigner that reads fingerprints.
     """
 
     stored: list[PlayedGroup]
@@ -77,7 +77,7 @@ class SharedRollouts:
 
     @cached_property
     def named(self) -> list[Group]:
-        """The groups with the names that their random streams had in the run that played them."""
+        """The groups, each with the name of its random stream in the run that played it."""
         return [
             Group(
                 group.trajectories,
@@ -96,7 +96,7 @@ class SharedRollouts:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Turns of each trajectory, int [N]."""
+        """Number of turns of each trajectory, int [N]."""
         return np.array([len(trajectory.turns) for trajectory in self.trajectories])
 
     @cached_property
@@ -111,7 +111,7 @@ class SharedRollouts:
         return [self.stored[group].step for group in self.groups]
 
     def sums(self, name: SumsTo) -> np.ndarray:
-        """What each trajectory's credit has to sum to: its return or its progress, float64 [N]."""
+        """The required sum of each trajectory's credit: its return or progress, float64 [N]."""
         if name == "return":
             return np.array([trajectory.env_return for trajectory in self.trajectories])
         return np.array([sum(turn.progress for turn in t.turns) for t in self.trajectories])
@@ -136,7 +136,7 @@ def computations(
 
 
 def groups_for(computation: Computation, rollouts: SharedRollouts, played: int) -> list[Group]:
-    """The groups a computation is asked about: all, or the first `played` if it plays."""
+    """The groups to credit: all, or only the first `played` if the assigner has to play."""
     return rollouts.named[:played] if computation.declared.plays else rollouts.named
 
 
@@ -149,14 +149,14 @@ def compute(
 ) -> None:
     """Fill in the credit of one computation.
 
-    If it asks a service that cannot be reached, only its note is filled in.
+    If the assigner's service cannot be reached, only the note is filled in.
 
     Args:
         computation: the computation to fill in.
         groups: what `groups_for` returned, the first groups of `rollouts`.
         rollouts: all groups.
-        context: what assigners may use.
-        on_done: called with the number of trajectories whenever some are done.
+        context: what assigners may use beside trajectories, such as the policy.
+        on_done: called after each part of the work, with the number of trajectories done.
 
     Raises:
         UserError: a fitted model is missing or corrupted, or an assigner gave credit that is not

@@ -31,7 +31,7 @@ from statsmodels.stats.proportion import proportion_confint
 LEVEL = 0.95
 ALPHA = 0.05
 POWER = 0.8
-# Verdicts that tell methods apart.
+# Verdicts that find a difference between two methods.
 DECIDED = ("better", "worse")
 
 
@@ -92,8 +92,8 @@ def two_level_variance(values: np.ndarray) -> tuple[float, float]:
 def difference_interval(method: np.ndarray, baseline: np.ndarray, level: float = LEVEL) -> Estimate:
     """Paired difference of success rates, method - baseline, over seeds and tasks.
 
-    The standard error includes two pseudo-tasks: one that only the method solves, in every seed,
-    and one that only the baseline solves. It is therefore never zero, and a few discordant pairs
+    The standard error includes two pseudo-tasks. In every seed only the method solves the first,
+    and only the baseline solves the second. It is therefore never zero, and a few discordant pairs
     never look certain. The mean does not include them. Source: Bonett and Price 2012, "Adjusted
     Wald Confidence Interval for a Difference of Binomial Proportions Based on Paired Data"
     (https://doi.org/10.3102/1076998611411915).
@@ -142,8 +142,8 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
         shrunk = (success.mean(axis=0).sum() + 1) / (tasks + 2)
         effective = shrunk * (1 - shrunk) / error**2
         quantile = stats.t.ppf((1 + level) / 2, freedom)
-        # Pass the tails, not the level: with two seeds they may be 1e-37, and 1 - 1e-37 is 1 in
-        # floating point. At high levels they would underflow to 0.
+        # Pass the tails, not the level. With two seeds the tails may be 1e-37, and 1 - 1e-37 is 1
+        # in floating point. At high levels the tails would underflow to 0.
         tails = max(2 * stats.norm.sf(quantile), 1e-300)
         lower, upper = wilson_interval(mean * effective, effective, tails)
     return Estimate(mean, min(lower, mean), max(upper, mean), error, freedom, seeds, tasks)
@@ -282,7 +282,7 @@ def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) 
 
 
 def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Add `p_holm` and `verdict` to a family's table of difference, n_seeds and p_value."""
+    """Add `p_holm` and `verdict` to a family's table with difference, n_seeds and p_value."""
     table = table.assign(p_holm=holm(table["p_value"].tolist()))
     found = zip(table["difference"], table["p_holm"], table["n_seeds"], strict=True)
     return table.assign(verdict=[verdict(*row, 1 - level) for row in found])

@@ -1,4 +1,4 @@
-"""The arms of a study as the report shows them: order, label, colour, marker, line."""
+"""How the report shows a study's arms: order, label, colour, marker and line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from hgrpo.credit.settings import CreditSettings
 from hgrpo.errors import UserError
 from hgrpo.evaluation.designs import alpha_sweep
 
-# Based on Okabe and Ito: distinct for common colour blindness, readable on light and dark.
+# Based on Okabe and Ito. Colour-blind readers can tell them apart, on light and dark.
 UNTRAINED_COLOUR = "#80868f"
 REFERENCE_COLOUR = "#3a86c8"
 COLOURS = ("#e07b00", "#009e73", "#c864a0", "#b8a000", "#d5482f", "#4fb3e8", "#8c6bd1", "#8a6a4f")
@@ -67,7 +67,7 @@ class Arms:
         return next((name for name, arm in self.by_name.items() if not arm.trained), None)
 
     def with_figure(self, figure: str) -> list[str]:
-        """The trained arms whose credit declares a figure of its own."""
+        """The trained arms whose credit assigner declares the figure `figure`."""
         return [name for name in self.trained if figure in self.by_name[name].credit.figures]
 
     def label(self, name: str) -> str:

@@ -1,7 +1,7 @@
 """Sends training logs to dashboards: TensorBoard event files or Weights & Biases runs.
 
-Rounds know nothing of dashboards: they write their logs, and this module reads those. Therefore an
-unreachable dashboard cannot stop a run, and a study that has ended can still be sent.
+Rounds only write logs, and this module reads the logs. Therefore an unreachable dashboard cannot
+stop a run, and the logs of a finished study can still be sent.
 """
 
 import hashlib
@@ -10,12 +10,12 @@ from pathlib import Path
 from hgrpo.errors import UserError
 from hgrpo.report.run_status import RunPlan, run_log, trained_runs
 
-# Columns that place a row; all others are measurements.
+# These columns say which step a row belongs to. All others are measurements.
 _PLACES = ("step", "round")
 
 
 class TensorBoardRun:
-    """Writes a TensorBoard event folder; its events replace those of an earlier call."""
+    """Writes a TensorBoard event folder, and replaces the events of an earlier call."""
 
     def __init__(self, folder: Path):
         try:
@@ -58,11 +58,11 @@ class WandbRun:
             raise UserError(f"--wandb: {project}: {' '.join(str(error).split())}") from None
 
     def write(self, step: int, scalars: dict[str, float]) -> None:
-        """As `TensorBoardRun.write`."""
+        """Add the scalars of a step, as `TensorBoardRun.write` does."""
         self._run.log(scalars, step=step)
 
     def close(self) -> None:
-        """As `TensorBoardRun.close`."""
+        """Send what is still buffered, as `TensorBoardRun.close` does."""
         self._run.finish()
 
 

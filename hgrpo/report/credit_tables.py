@@ -69,7 +69,7 @@ def credit_table(credits: Mapping[str, np.ndarray], rollouts: SharedRollouts) ->
 def check_table(
     plan: Sequence[Computation], rollouts: SharedRollouts, labels: Mapping[str, str]
 ) -> pd.DataFrame:
-    """One row per method: how much it credited, what its credit adds up to, and notes."""
+    """One row per method: how much the method credited, the sums of its credit, and notes."""
     rows = {}
     nothing = np.full(rollouts.lengths.sum(), np.nan)
     for computed in plan:

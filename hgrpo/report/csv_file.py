@@ -8,8 +8,8 @@ import pandas as pd
 def write_csv(table: pd.DataFrame, path: Path, float_format: str | None = None) -> None:
     r"""Write a table without its index.
 
-    A policy may sample a carriage return. It is written as the two characters \r, because Python's
-    csv before 3.13 does not quote it and readers take it for the end of a line.
+    A carriage return, which a policy may sample, is written as the two characters \r. Otherwise
+    readers would end the line there, because csv in Python before 3.13 does not quote it.
     """
     returns = {
         name: column.map(lambda cell: str(cell).replace("\r", r"\r"), na_action="ignore")

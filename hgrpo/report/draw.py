@@ -1,4 +1,4 @@
-"""Draw every figure of a study, write it with its CSV, and list all in an index."""
+"""Draw every figure of a study, write each with its CSV, and list all figures in an index."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

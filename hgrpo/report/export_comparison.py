@@ -4,7 +4,7 @@ Plotting scripts of the H-GRPO code base read this file. Its fields, for each ar
 evaluations on the test panel; episodes of all seeds count together:
 
   n_rounds                        number of evaluated rounds
-  best_, last_, mean_eval_return  mean return of the best round, of the last, mean over rounds
+  best_, last_, mean_eval_return  mean return of the best round, last round and all rounds
   best_, last_, mean_pct_success  the same for the share of successes (a fraction, not a percentage)
   total_eval_episodes             episodes of all rounds
   _per_round_eval                 for each round: round, avg_R (mean return), pct_success, n_ok

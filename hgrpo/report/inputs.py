@@ -16,7 +16,7 @@ from hgrpo.report.logs import read_logs
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything that was read and compared.
+    """What the figures and the page show.
 
     Attributes:
         sweep: arm -> alpha, if the arms differ only in alpha (`designs.alpha_sweep`); else empty.

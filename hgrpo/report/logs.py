@@ -18,7 +18,7 @@ OPTIONAL = (
     *("inadmissible", "overlong", "empty", "truncated", "context_overflow"),
     *("observed_kl", "kl_coef", "grad_norm", "entropy", "clip_fraction", "ess", "mismatch_max"),
     *("mean_abs_turn_adv", "mean_abs_token_adv", "collect_s", "credit_s", "update_s"),
-    # What a credit assigner reports: TurnRD's weights, continuations it played, calls to a judge.
+    # Columns from credit assigners: TurnRD's weights, played continuations, calls to a judge.
     *("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "cls_query_norm"),
     *("cf_branches", "cf_replies", "cf_tokens"),
     *("judge_calls", "judge_cache_hits", "judge_fallbacks"),
@@ -31,7 +31,7 @@ SUMS = {
     "tokens": ("n_forward_tokens", "cf_tokens"),
     "seconds": ("elapsed_s", "fit_s"),
 }
-# What names a trajectory within a step, and what the credit pictures show of a turn.
+# Columns that identify a trajectory in a step, and columns that credit pictures show.
 TRAJECTORY = ["task_id", "rollout"]
 TURN_COLUMNS = [
     *TRAJECTORY,
@@ -45,7 +45,7 @@ def run_of(path: Path) -> tuple[str, int, int]:
     """(method, seed, round) of a file in <method>/seed_<s>/round_<r>/.
 
     Raises:
-        UserError: the path does not end like that.
+        UserError: the path does not end in <method>/seed_<s>/round_<r>/ and a file.
     """
     match = RUN.search(Path(path).as_posix())
     if not match:
@@ -56,7 +56,7 @@ def run_of(path: Path) -> tuple[str, int, int]:
 def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
     """All training logs as one table, one row per optimiser batch of every run.
 
-    Adds `batch` (which batch of its run it is, over all rounds, from 1), `fit_s` (seconds of the
+    Adds `batch` (number of the batch in its run, over all rounds, from 1), `fit_s` (seconds of the
     fit before a round, at the round's first batch) and the run's sums so far: `trajectories`,
     `replies`, `tokens` and `seconds`. A counterfactual branch counts as a trajectory with its own
     replies and tokens.
@@ -90,7 +90,7 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
 
 
 def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
-    """Logs of the fits between rounds: for each fit a row of its start and one per epoch.
+    """Logs of the fits between rounds, with a row for each fit's start and for each epoch.
 
     Raises:
         UserError: as `read_logs`.
@@ -100,7 +100,7 @@ def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
-    """Turns of the first batch of the first round, per method, for the lowest seed all share.
+    """Turns of each method's first batch of round 1, for the lowest seed that all methods have.
 
     All arms start from the same policy and draw from the same named streams, so these turns are
     the same in every arm, and only their credit differs.
@@ -109,7 +109,7 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
         paths: turns.parquet of the rounds; the sequences.parquet beside each is read too.
 
     Returns:
-        Method -> the columns `TURN_COLUMNS` of its turns, and the trajectory's `goal`.
+        Method -> its turns, with `TURN_COLUMNS` and the trajectory's `goal` as columns.
 
     Raises:
         UserError: a file is unreadable, or no seed has the first round of every method.
@@ -165,7 +165,7 @@ def _read_log(path: Path, required: Sequence[str], optional: Sequence[str]) -> p
 
 
 def _entry(path: Path, key: str, kind: type[list] | type[float]) -> list | float:
-    """One entry of a train log."""
+    """The entry `key` of a train log, which must be of type `kind`."""
     try:
         return kind(json.loads(Path(path).read_text())[key])
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The names of a study's figures and tables, which follow from its settings."""
+"""The names of a study's figures and tables, known from the study's settings."""
 
 from collections.abc import Iterable, Mapping
 

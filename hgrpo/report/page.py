@@ -1,4 +1,4 @@
-"""report.html: one self-contained file, the answer first, then the evidence."""
+"""Makes report.html, a self-contained file that gives the answer first, then the evidence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Page:
         study_config: the resolved study, printed in full.
         provenance: the rows of `provenance_rows`.
         scripted: the rows of `scripted_players`, shown for scale.
-        left_out: (stage, reason, count) of what earlier stages left out, or kept with a note.
+        left_out: (stage, reason, count) of games and trajectories left out or kept with a note.
     """
 
     study: str
@@ -91,7 +91,7 @@ def render(page: Page) -> str:
 
 
 def _credit_remarks(arms: Arms) -> list[str]:
-    """What the assigners have to say about the credit of the first round, each remark once."""
+    """The assigners' remarks on the credit of the first round, each once."""
     remarks = [arms[name].credit.first_round_remark for name in arms.trained]
     return [remark for remark in dict.fromkeys(remarks) if remark]
 
@@ -153,11 +153,11 @@ def _limit(tables: Sequence[pd.DataFrame]) -> float:
 
 
 def _figures(folder: Path) -> dict[str, list[dict]]:
-    """Section -> its figures, with SVG ready for the page."""
+    """Section of the page -> the section's figures, with SVG ready for the page."""
     sections: dict[str, list[dict]] = {}
     for entry in read_index(folder):
         if entry["section"] == "credit":
-            continue  # the page shows it as a table, which can be read and searched
+            continue  # the page shows this figure as a table, which can be read and searched
         svg = (folder / f"{entry['name']}.svg").read_text()
         sections.setdefault(entry["section"], []).append(
             entry | {"svg": inline(svg, entry["name"], entry["alt"])}
@@ -166,7 +166,7 @@ def _figures(folder: Path) -> dict[str, list[dict]]:
 
 
 def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
-    """One entry per trajectory: goal, reward, arms, and turns with shaded cells."""
+    """One entry per trajectory, with goal, reward, arms, and turns with shaded cells."""
     path = folder / "credit.csv"
     if not path.exists():
         return []
@@ -226,7 +226,7 @@ def _excerpt(text: str) -> str:
 
 
 def _number(value: float, digits: int = 0) -> str:
-    """A count with thin spaces between thousands; an en dash where it was not logged."""
+    """A count with thin spaces between thousands; an en dash if the count was not logged."""
     if pd.isna(value):
         return words.DASH
     return f"{value:,.{digits}f}".replace(",", "\u202f")

@@ -1,4 +1,4 @@
-"""Where the results come from, according to the snapshot that every stage writes."""
+"""Tells where the results come from, by the snapshot that every stage writes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ def read_mapping(path: Path) -> dict:
 
 
 def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
-    """One row per stage: its name and, for each fact, every distinct value.
+    """One row per stage, with its name and every distinct value of each fact.
 
     Several values mean that the stage ran on several machines or versions.
 

@@ -1,4 +1,4 @@
-"""Where every run of a study stands, read from what its rounds have written so far."""
+"""Reads the progress of every run of a study from the files its rounds have written so far."""
 
 import json
 import time
@@ -14,7 +14,7 @@ from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.learning.scratch import rows_file, step_folders
 
-# Columns of a log row that are read. All hold numbers, and only the first is required.
+# Columns read from a log row. All hold numbers, and only the first is required.
 _ELAPSED = "elapsed_s"
 _SHOWN = ("mean_reward", "success_rate", "observed_kl", "dead_groups", "n_groups")
 
@@ -36,7 +36,7 @@ class RunPlan:
 
 @dataclass(frozen=True)
 class RunStatus(RunPlan):
-    """Where a run stands.
+    """The progress of a run.
 
     Attributes:
         finished: number of finished rounds.
@@ -70,10 +70,10 @@ class RunStatus(RunPlan):
 
 @dataclass(frozen=True)
 class RunLog:
-    """What one run has logged.
+    """The log of one run.
 
     Attributes:
-        rows: the rows of all steps so far, the unfinished round's included.
+        rows: the rows of all steps so far, including those of the unfinished round.
         finished, step: see `RunStatus`.
         newest: the log file written last; None before the first step.
     """
@@ -88,7 +88,7 @@ def trained_runs(results: Path) -> list[RunPlan]:
     """Every trained run of a study, the reference arm first; `results` is the study's folder.
 
     Raises:
-        UserError: the study's file is missing or not a study's, or a value in it is no number.
+        UserError: the study's file is missing or not a study, or one of its numbers is invalid.
     """
     path = results / "config.yaml"
     try:
@@ -111,7 +111,7 @@ def trained_runs(results: Path) -> list[RunPlan]:
 
 
 def study_status(results: Path) -> list[RunStatus]:
-    """Where every trained run of a study stands; `results` is the study's folder.
+    """The progress of every trained run of a study; `results` is the study's folder.
 
     Raises:
         UserError: the study's config.yaml, a log or an episodes file is missing or damaged.
@@ -193,7 +193,7 @@ def _finished_rows(path: Path) -> list[dict]:
     try:
         log = _json(path)
     except FileNotFoundError:
-        # The round has just been started again, which removed its old log.
+        # The round has just been restarted, and the restart removed the old log.
         return []
     if not isinstance(log, dict) or "rows" not in log:
         raise UserError(f"{path}: not a train log, which has the key 'rows'")

@@ -11,7 +11,7 @@ IMITATED = "the expert that was imitated"
 def scripted_players(expert: Mapping) -> pd.DataFrame:
     """One row per scripted player that the expert stage recorded, with `COLUMNS`.
 
-    Success counts only within the policies' turn cap. Score is the mean reward of whole
+    Success counts only if it comes within the policies' turn cap. Score is the mean reward of whole
     trajectories. `expert` is summary.json of the expert stage.
     """
     players = {

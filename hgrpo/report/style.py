@@ -1,4 +1,4 @@
-"""The look of every figure, and writing it as SVG with the same bytes every time."""
+"""The style of every figure; writes figures as SVG, with the same bytes every time."""
 
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -68,8 +68,8 @@ class Drawing:
     """A figure with the numbers it shows.
 
     Attributes:
-        name: name of its files, without suffix.
-        section: the page's section that shows it.
+        name: name of the figure's files, without suffix.
+        section: the section of the page that shows the figure.
         title, caption: texts for readers who see the figure.
         alt: text for readers who do not see it.
         figure: the drawn figure.
@@ -144,8 +144,8 @@ def interval_dots(
 
     Args:
         places: where the dots stand on the other axis.
-        table: has columns success, lower and upper.
-        across: draw success along the horizontal axis.
+        table: table with the columns success, lower and upper.
+        across: whether success runs along the horizontal axis.
     """
     success = table["success"].to_numpy()
     ends = np.abs(table[["lower", "upper"]].to_numpy().T - success)
@@ -163,12 +163,12 @@ def difference_intervals(
     said: Iterable[str],
     looks: Iterable[tuple[str, str]],
 ) -> None:
-    """Draw a horizontal interval for each row of a table, the first on top; zero is a line.
+    """Draw a horizontal interval per row of a table, the first row on top, and a line at zero.
 
     A decided verdict gives a filled point and bold text, any other a hollow point and grey text.
 
     Args:
-        table: has columns difference, lower, upper (fractions, drawn as points) and verdict.
+        table: table with difference, lower, upper (fractions, drawn as points) and verdict.
         labels, said: text at the left and at the right of each row.
         looks: colour and marker of each row.
     """
@@ -189,7 +189,7 @@ def difference_intervals(
 
 
 def cell_rows(ax: Axes, labels: Sequence[str], fontsize: float) -> None:
-    """Prepare axes for a row of unit cells per label, the first on top, without ticks or frame."""
+    """Prepare axes without ticks or frame for a row of unit cells per label, the first on top."""
     ax.set_yticks(np.arange(len(labels)) + 0.5, labels, fontsize=fontsize)
     ax.set_ylim(len(labels), 0)
     ax.tick_params(length=0)
@@ -218,7 +218,7 @@ def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 3) ->
     """
     labels = [handle.get_label() for handle in handles]
     size = RC["legend.fontsize"] if len(labels) <= MANY else 8
-    between, around = 1.2 * size, 3.2 * size  # gap of columns; handle with its margins
+    between, around = 1.2 * size, 3.2 * size  # column gap; handle with margins
     wanted = max(text_width(label, size) for label in labels) + around
     room = WIDTH * 72 - 8
     columns = max(1, min(columns, len(labels), int((room + between) / (wanted + between))))
@@ -234,7 +234,7 @@ def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 3) ->
 
 
 def crowded(texts: Sequence[str], gap: float = 0.075) -> bool:
-    """Whether labels at line ends would need too much height, or too much of the width."""
+    """Whether labels at line ends would need too much height or too much width."""
     height = gap * sum(text.count("\n") + 1 for text in texts)
     return height > 1 or max(text_width(text, 9) for text in texts) > 0.36 * WIDTH * 72
 

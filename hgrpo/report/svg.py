@@ -1,4 +1,4 @@
-"""SVG for the page: figures that follow its theme, and small interval marks for tables."""
+"""SVG for the page: figures in the page's theme, and small interval marks for tables."""
 
 import html
 import re
@@ -10,7 +10,7 @@ from hgrpo.report.style import GRID, INK, MUTED, PAPER
 _THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"}
 _PROLOGUE = re.compile(r"\A.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
-# Each figure has this rule, which would apply to the whole page; the page states it once.
+# This rule of each figure would apply to the whole page, so only the page has it, once.
 _STYLE = re.compile(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>\s*", re.DOTALL)
 _ID = re.compile(r'(\bid="|href="#|url\(#)')
 _FONT = re.compile(r"'DejaVu Sans'(?:, [^;\"]*)?")
@@ -19,10 +19,10 @@ _VIEW = re.compile(r'viewBox="([^"]+)"')
 
 
 def inline(svg: str, name: str, alt: str) -> Markup:
-    """Prepare a figure's SVG for HTML: themed, with unique ids, with an alternative text.
+    """Prepare a figure's SVG for HTML, with theme colours, unique ids and alternative text.
 
     Args:
-        name: unique on the page; the prefix of every id.
+        name: prefix of every id; no other figure of the page has this name.
         alt: text for readers who do not see the figure.
     """
     body = _STYLE.sub("", _METADATA.sub("", _PROLOGUE.sub("", svg)))

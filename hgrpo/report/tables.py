@@ -11,7 +11,7 @@ from hgrpo.report.csv_file import write_csv
 from hgrpo.report.inputs import Inputs
 
 COUNTS = ("inadmissible", "overlong", "empty", "truncated", "context_overflow")
-# Costs that some assigners have beyond the rollouts: their own play, and judge calls.
+# Additional costs of some assigners: turns that they play, and calls of a judge.
 EXTRAS = {
     "cf_branches": "counterfactual branches",
     "cf_replies": "replies in them",
@@ -26,9 +26,9 @@ EXTRAS = {
 
 
 def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
-    """Count, per arm, everything that may legitimately happen.
+    """Count, per arm, events that are no errors but that a reader should know.
 
-    Training columns are sums over seeds and rounds, NaN if the log has no such column. Evaluation
+    Training columns are sums over seeds and rounds, or NaN if the log lacks the column. Evaluation
     columns are from greedy play of the test panel after the last round.
     """
     rows = []
@@ -89,7 +89,7 @@ def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
 
 
 def logged_extras(table: pd.DataFrame) -> dict[str, str]:
-    """Column -> heading of the `EXTRAS` that at least one arm of a cost table has."""
+    """Column -> heading, for those `EXTRAS` that at least one arm of a cost table has."""
     return {
         name: title for name, title in EXTRAS.items() if len(table) and table[name].notna().any()
     }

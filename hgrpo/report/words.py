@@ -1,4 +1,4 @@
-"""The report's headline, its first paragraphs, and numbers as text."""
+"""Writes the report's headline and first paragraphs, and turns numbers into text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def p_value(value: float) -> str:
 
 
 def temperature_name(temperature: float) -> str:
-    """`greedy` or `T = 0.5`."""
+    """A temperature as text: `greedy` or `T = 0.5`."""
     return "greedy" if temperature == 0 else f"T{SPACE}={SPACE}{temperature:g}"
 
 
@@ -53,7 +53,7 @@ def opponent(arms: Arms, name: str, temperature: float) -> str:
 
 
 def listing(names: list[str], last: str = "and") -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Join names as in a sentence: `a`, `a and b`, or `a, b and c`."""
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} {last} {names[-1]}"

@@ -3,18 +3,18 @@
 A stage's module says everything about the stage:
 
     FOLDER       folder of a job's files below results/<study>, with its wildcards
-    JOB          the options of its command that say which job it is: method, seed, round
+    JOB          the options of the stage's command that name the job: method, seed, round
     OUTPUTS      name -> file in that folder; a function `outputs` if they depend on the study
-    RESOURCES    what a job asks of the machine, where the study does not say otherwise; the name
-                 of another stage if it shares that one's
-    ENV_USES, ENGINE_USES    what it uses of the study's environment and engine
-    LOADS_CREDIT  given if it loads the credit assigners that its settings name
-    Settings     what the stage is given as --config
-    Paths        the files and folders that its command takes
-    from_study   the part of a study that the settings are made of
-    from_whole_study    given if its command also takes another form of --config
+    RESOURCES    what a job asks of the machine, unless the study says otherwise; or the name of
+                 another stage whose resources this stage shares
+    ENV_USES, ENGINE_USES    capabilities of environment and engine that the stage uses
+    LOADS_CREDIT  given if the stage loads the credit assigners that its settings name
+    Settings     the settings that the stage receives as --config
+    Paths        the files and folders that the stage's command takes
+    from_study   a function that takes the stage's settings from a study
+    from_whole_study    given if the stage's command also accepts another form of --config
     inputs       the files that a job reads
-    run          the work
+    run          a function that does the stage's work
 
 Snakemake reads the rest to plan, so only `run` may import torch.
 """

@@ -38,7 +38,7 @@ ENV_USES = ("make_tasks", "task_files", "task_data_files")
 
 
 class Settings(Strict):
-    """The environment, and what evaluation wants of panels whose size only their folder knows."""
+    """The environment, and how many tasks evaluation wants of panels without a fixed size."""
 
     env: Env
     study: str | None = None
@@ -53,7 +53,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The environment without its expert, and sizes that evaluation wants of open panels."""
+    """The environment without its expert, and the sizes of panels without a fixed size."""
     wanted = {
         f"{panel}_games": size
         for panel, size in study.config.evaluation.panel_sizes.items()
@@ -64,12 +64,12 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def from_whole_study(given: Mapping, job: Job) -> dict:
-    """A file of configs/envs does as well."""
+    """Accept a file of configs/envs as well."""
     return dict(given) if "env" in given else {"env": given}
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """No files of the study."""
+    """The stage reads no files of the study."""
     return {}
 
 

@@ -37,13 +37,13 @@ ENGINE_USES = ("check_playable",)
 
 
 class EnvName(Strict):
-    """Which environment's text a tiny model is built on."""
+    """The name of the environment on whose text a tiny model is trained."""
 
     name: str
 
 
 class Settings(Strict):
-    """The model, and who matters to it: a tiny one's environment, or a pretrained one's engine."""
+    """The model, with the environment of a tiny model or the engine of a pretrained model."""
 
     model: ModelConfig
     env: EnvName | None = None
@@ -59,7 +59,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The model; who plays it matters only where it was not built here."""
+    """The model, with its environment if it is tiny, or its engine if it is pretrained."""
     model = study.model.model_dump(mode="json")
     if study.model.tiny is not None:
         return {"model": model, "env": study.env.model_dump(mode="json", include={"name"})}
@@ -67,7 +67,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def from_whole_study(given: Mapping, job: Job) -> dict:
-    """The settings in a resolved study, of whose environment only the name is read."""
+    """Take the settings from a resolved study; only the name of its environment is read."""
     env = given.get("env")
     return {**given, "env": {"name": env.get("name")}} if isinstance(env, Mapping) else dict(given)
 

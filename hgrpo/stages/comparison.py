@@ -1,4 +1,4 @@
-"""What figures and report are told of a study: its arms, and how they are compared."""
+"""The part of a study that figures and report read: its arms, and how to compare them."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ def comparison(study: "Study") -> dict:
     shown = _FACTORS.union(*(method.training for method in study.methods.values()))
     return {
         **study.config.evaluation.model_dump(mode="json", include=STATISTICS),
-        # JSON with sorted keys forgets the order of the arms.
+        # The list keeps the arms' order, which JSON with sorted keys would lose.
         "order": list(study.methods),
         "reference": study.config.reference,
         "methods": {

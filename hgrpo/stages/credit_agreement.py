@@ -1,8 +1,8 @@
-"""Let every credit assigner of a study credit the same rollouts, and say how far they agree.
+"""Let every credit assigner of a study credit the same rollouts, and measure their agreement.
 
-The rollouts are those of the reference method's first seed in round 2: by then every learnt
-assigner has a fit of its own round 1. A study of one round has none, and a learnt assigner then
-falls back on equal shares.
+The rollouts are from round 2 of the reference method's first seed, because every learnt assigner
+has been fitted on round 1 of its own arm by then. In a study of one round there is no fit, and a
+learnt assigner gives equal shares instead.
 """
 
 import json
@@ -136,14 +136,14 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Read the round, let every method credit it, compare, draw."""
+    """Read the round, let every method credit it, compare the credits and draw figures."""
     from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute, groups_for
     from hgrpo.report.credit_tables import write
     from hgrpo.trajectories.played_groups import read_groups
     from hgrpo.trajectories.replay import add_fingerprints
 
     began = time.perf_counter()
-    # The reference first, then the study's order.
+    # The reference comes first; the others follow in the study's order.
     arms = sorted(settings.methods, key=lambda arm: arm.name != settings.reference)
     labels = {arm.name: arm.label or arm.name for arm in arms}
     plan = computations({arm.name: arm.credit for arm in arms}, _fitted(paths.fitted, labels))
@@ -176,7 +176,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, Path]:
-    """Method -> folder of its fit; a folder's path names its method."""
+    """Method -> folder of the method's fit; the folder's path contains the method's name."""
     found = {}
     for each in folders:
         parts = Path(each).parts
@@ -193,14 +193,14 @@ def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, 
 def _context(
     settings: Settings, paths: Paths, make_env: "Callable[[], TextEnv]", needs_policy: bool
 ) -> "Context":
-    """What assigners may use beside the trajectories."""
+    """Everything that assigners may use in addition to the trajectories."""
     from hgrpo.credit.base import Context
 
     env = settings.env
     context = Context(env.name, cache_dir=paths.cache)
     if not needs_policy:
         return context
-    # Torch is imported here: assigners that read trajectories alone do without it.
+    # Torch is imported here because assigners that only read trajectories do not need it.
     from hgrpo.policy.load import load_policy
     from hgrpo.rollout.collector import Collector
     from hgrpo.rollout.engine import Sampling

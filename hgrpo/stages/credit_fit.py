@@ -27,7 +27,7 @@ LOADS_CREDIT = True
 
 
 class Settings(Strict):
-    """The assigner."""
+    """The settings of the credit assigner to fit."""
 
     credit: CreditConfig
 
@@ -42,12 +42,12 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The method's credit."""
+    """The credit settings of the method."""
     return {"credit": study.methods[method].credit.model_dump(mode="json")}
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Turns and sequences of all rounds so far, and the fit that this one goes on from."""
+    """Turns and sequences of all rounds so far, and the previous fit, which this fit continues."""
     rounds = range(1, job.round + 1)
     folders = [round_folder("rl", job.method, job.seed, number) for number in rounds]
     files = {
@@ -59,7 +59,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Fit, and write weights, card and log."""
+    """Fit the assigner, and write its weights, card and log."""
     credit = settings.credit
     if not credit.declared.fits:
         raise UserError(f"--config: credit.kind {credit.kind!r}: nothing is fitted for its credit")

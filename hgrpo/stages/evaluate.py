@@ -43,7 +43,7 @@ ENGINE_USES = ("make", "plays_saved_weights")
 
 
 class Settings(Playing):
-    """What plays which panels, and whether the arm was trained."""
+    """The player, the panels it plays, and whether the arm was trained."""
 
     evaluation: EvaluationConfig
     train: bool
@@ -60,7 +60,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """Panels, temperatures and what plays; only an untrained arm reads the SFT temperatures."""
+    """Panels, temperatures and player; only an untrained arm has the SFT temperatures."""
     train = study.methods[method].train
     unread = STATISTICS | ({"sft_temperatures"} if train else set())
     return {
@@ -71,10 +71,10 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def from_whole_study(given: Mapping, job: Job) -> dict:
-    """The settings in a resolved study, which says in its `methods` whether an arm was trained.
+    """Take the settings from a resolved study; `methods` there says if an arm was trained.
 
     Raises:
-        UserError: neither `train` nor `methods` says so.
+        UserError: neither `train` nor `methods` says whether the arm was trained.
     """
     if "train" in given:
         return dict(given)
@@ -112,9 +112,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         for panel, size in evaluation.panel_sizes.items()
         for temperature in temperatures
     ]
-    # First of all: a folder that cannot be written would cost the whole evaluation.
+    # Check the folder first, because a failed write at the end would lose the evaluation.
     with atomic_folder(paths.out) as out:
-        # An engine that plays saved weights needs no trainer; any other is checked against one.
+        # An engine that plays saved weights needs no trainer. Others are checked against one.
         load_weights = load_player if settings.engine.engine.plays_saved_weights else load_policy
         policy = load_weights(settings.model, open_base(paths.base), paths.policy)
         engine = make_engine(

@@ -1,4 +1,4 @@
-"""Collect demonstrations on the training panel: a scripted expert's, or people's played again."""
+"""Collect demonstrations on the training panel, from a scripted expert or recorded people."""
 
 import json
 import time
@@ -36,7 +36,7 @@ OUTPUTS = {
 }
 RESOURCES: dict[str, int] = {}
 ENV_USES = ("factory", "demonstrate", "demonstration_data_files", "ceiling", "informed")
-# A ceiling is compared with what the arms learn, so it is played where they are tested.
+# The ceiling plays the panel on which the arms are tested, so that both can be compared.
 _CEILING_PANEL, _CEILING_TASKS = "test", 1000
 
 
@@ -60,7 +60,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def from_whole_study(given: Mapping, job: Job) -> dict:
-    """A file of configs/envs does as well."""
+    """Accept a file of configs/envs as well."""
     return dict(given) if "env" in given else {"env": given}
 
 
@@ -70,7 +70,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Play, and write the trajectories and a summary of how well they went."""
+    """Play the tasks, and write the trajectories and a summary of their success."""
     from hgrpo.evaluation.potential_and_reward import progress_and_reward
 
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Draw every figure of a study from its cached results: SVG, with the numbers as CSV beside it."""
+"""Draw every figure of a study from cached results, as SVG with a CSV file of its numbers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ RESOURCES = "report"
 
 
 class Settings(Strict):
-    """The comparison of `hgrpo.stages.comparison`."""
+    """The settings that `hgrpo.stages.comparison` makes."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -40,12 +40,12 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The comparison."""
+    """The study's arms, and how to compare them."""
     return comparison(study)
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Episodes and logs, and what the first rounds played, for the credit pictures."""
+    """Episodes and logs; for the credit pictures also the turns of the first rounds."""
     first = range(1, 2)
     return {
         "episodes": "report/episodes.parquet",
@@ -75,14 +75,14 @@ def names(study: "Study") -> list[str]:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Read, compare, draw."""
+    """Read the results, compare the arms and draw the figures."""
     from hgrpo.report.draw import draw_all
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import read_first_turns, read_fits, run_of
 
     given = settings.model_extra or {}
     inputs = read_inputs(given, paths.episodes, paths.train_logs, paths.fits)
-    # The logs of other fits have columns of their own, and no figure.
+    # Logs of other fits have different columns, and no figure shows them.
     learnt = inputs.arms.with_figure("turnrd")
     fits = read_fits([path for path in paths.fits if run_of(path)[0] in learnt])
     turns = read_first_turns(paths.turns)

@@ -20,24 +20,24 @@ def round_folder(stage: str, method: str, seed: int, round: int) -> str:
 
 
 def weights_name(study: "Study") -> str:
-    """The weights file of a policy's folder."""
+    """Name of the weights file in a policy's folder."""
     return "adapter_model.safetensors" if study.model.adapt == "lora" else "model.safetensors"
 
 
 def architecture_name(study: "Study") -> str:
-    """The file beside the weights that says which model they belong to."""
+    """Name of the file beside the weights that says which model the weights belong to."""
     return "adapter_config.json" if study.model.adapt == "lora" else "config.json"
 
 
 def policy_folder(study: "Study", method: str, seed: int, round: int) -> str:
-    """The policy after a round; round 0, and any round of an untrained arm, is the SFT policy."""
+    """Folder of the policy after a round; for round 0 or an untrained arm, the SFT policy's."""
     if round == 0 or not study.methods[method].train:
         return SFT_ADAPTER
     return f"{round_folder('rl', method, seed, round)}/adapter"
 
 
 def policy_files(study: "Study", folder: str, name: str = "policy") -> dict[str, str]:
-    """Weights and architecture of a folder's policy, as `name` and `<name>_architecture`."""
+    """The two files of the policy in a folder, under the keys `name` and `<name>_architecture`."""
     return {
         name: f"{folder}/{weights_name(study)}",
         f"{name}_architecture": f"{folder}/{architecture_name(study)}",
@@ -45,7 +45,7 @@ def policy_files(study: "Study", folder: str, name: str = "policy") -> dict[str,
 
 
 def fitted_files(study: "Study", method: str, seed: int, round: int) -> dict[str, list[str]]:
-    """The fit that credit of a round reads; empty lists for other arms and for the first round."""
+    """Files of the fit that a round reads; empty lists in the first round or without a fit."""
     arm = study.methods[method]
     fits = arm.train and arm.credit.declared.fits and round > 1
     folder = round_folder("credit_fit", method, seed, round - 1)
@@ -56,7 +56,7 @@ def fitted_files(study: "Study", method: str, seed: int, round: int) -> dict[str
 
 
 def runs(study: "Study") -> list[tuple[str, int, int]]:
-    """(method, seed, round) of every evaluation; an untrained arm has round 0 alone."""
+    """(method, seed, round) of every evaluation; an untrained arm has only round 0."""
     return [
         (method, seed, round)
         for method, arm in study.methods.items()

@@ -8,9 +8,9 @@ class Job:
     """One job of a stage.
 
     Attributes:
-        method: name of the arm; "" where the job belongs to all arms.
-        seed: of the run, or of the environment's draws before there are runs.
-        round: from 1; round 0 is the SFT policy.
+        method: name of the arm; "" if the job belongs to all arms.
+        seed: the run's seed, or the seed of the environment's draws in stages before the runs.
+        round: number of the round, from 1; round 0 is the SFT policy.
         code: hash of the code that the job runs, for its records and its checkpoints.
     """
 

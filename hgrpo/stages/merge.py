@@ -21,7 +21,7 @@ RESOURCES = "report"
 
 
 class Settings(Strict):
-    """The arms that must be there."""
+    """The arms whose episodes must be present."""
 
     methods: list[str] | None = None
 
@@ -40,7 +40,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def from_whole_study(given: Mapping, job: Job) -> dict:
-    """A resolved study maps the arms' names to their settings; the names alone matter."""
+    """Take the arms' names from a resolved study, which maps them to the arms' settings."""
     methods = given.get("methods")
     return {**given, "methods": list(methods)} if isinstance(methods, Mapping) else dict(given)
 
@@ -51,7 +51,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Read, check, write."""
+    """Read and check the episodes, and write the table."""
     from hgrpo.evaluation.merge import merge_episodes
 
     frame = merge_episodes(paths.episodes, settings.methods)

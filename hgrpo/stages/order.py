@@ -36,11 +36,11 @@ def belongs_to_an_arm(stage: str) -> bool:
 
 
 def resources_key(stage: str) -> str:
-    """The stage whose resources a stage shares: its own, unless it names another."""
+    """Name of the stage whose resources a stage uses: itself, unless `RESOURCES` names another."""
     resources = load(stage).RESOURCES
     return resources if isinstance(resources, str) else stage
 
 
 def runs_a_model(stage: str) -> bool:
-    """Whether a stage runs or keeps a model, so that its cost with one says nothing of another."""
+    """Whether a stage runs or stores a model; if so, its cost depends on the model."""
     return STAGES.index("base") <= STAGES.index(stage) <= STAGES.index("evaluate")

@@ -1,7 +1,7 @@
 """The files and folders that a stage's command takes, declared as fields of its `Paths`.
 
-The rule and the command read the same declaration: the rule fills the options with its inputs and
-outputs, the command parses them.
+The rule and the command read the same declaration. The rule fills the options with its inputs and
+outputs, and the command parses the options.
 """
 
 import os
@@ -14,10 +14,10 @@ def folder(of: str, description: str, optional: bool = False, many: bool = False
     """A field that holds the folder of a file, or the folders of several.
 
     Args:
-        of: name of the rule's input or output file that lies in it.
+        of: name of the rule's input or output file that lies in the folder.
         description: help text of the option.
-        optional: it may be left out; the field is then None, or [] with `many`.
-        many: the option takes one or more folders.
+        optional: whether the option may be left out; the field is then None, or [] with `many`.
+        many: whether the option takes one or more folders.
     """
     return _field(of, description, optional, many, parent=True)
 
@@ -48,7 +48,7 @@ def _field(of: str, description: str, optional: bool, many: bool, **more: bool) 
 
 
 def option(declared: Field) -> str:
-    """The option of a field: `train_logs` is given as `--train-logs`."""
+    """The command-line option of a field: `--train-logs` for `train_logs`."""
     return "--" + declared.name.replace("_", "-")
 
 

@@ -20,7 +20,7 @@ class Playing(Strict):
 
 
 def playing(study: "Study") -> dict:
-    """A study's part for `Playing`; without the environment's expert."""
+    """The values for `Playing` from a study, without the environment's expert."""
     return {
         "env": study.env.model_dump(mode="json", exclude={"expert"}),
         "model": study.model.model_dump(mode="json"),

@@ -57,7 +57,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Everything that the page shows."""
+    """The files with everything that the page shows."""
     from hgrpo.stages import figures
 
     figures_made = figures.outputs(study)["figures"]
@@ -83,7 +83,7 @@ def outputs(study: "Study") -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Read, compare, write."""
+    """Read the results, compare the arms, and write page and tables."""
     from hgrpo.report.export_comparison import methods_comparison
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.page import Page, render
@@ -122,7 +122,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def left_out(stages: Mapping[str, Mapping]) -> Sequence[tuple[str, str, int]]:
-    """(stage, reason, count) of games and trajectories that never reached training, or are odd."""
+    """(stage, reason, count) of games and trajectories that were left out or carry a note."""
     rows = [
         (name, reason, count)
         for name, stage in stages.items()

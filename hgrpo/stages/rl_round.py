@@ -52,7 +52,7 @@ LOADS_CREDIT = True
 
 
 class Settings(Playing):
-    """What plays, what credits, and how the policy learns."""
+    """Settings of the player, of credit and of the policy's training."""
 
     training: TrainingConfig
     method: MethodConfig
@@ -74,7 +74,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The method with its training; its label changes no number."""
+    """The method and its training, without the label, which changes no number."""
     return {
         **playing(study),
         "training": study.training[method].model_dump(mode="json"),
@@ -83,7 +83,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Tasks, base, SFT policy, the policy and optimiser state of the round before, and the fit."""
+    """Tasks, base, SFT policy, the previous round's policy and optimiser state, and the fit."""
     carries = study.training[job.method].carry_policy and job.round > 1
     before = policy_folder(study, job.method, job.seed, job.round - 1 if carries else 0)
     return {
@@ -103,7 +103,7 @@ def outputs(study: "Study") -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Play the round, going on after its last finished step, and write what it leaves.
+    """Play the round from its first unfinished step on, and write its results.
 
     Raises:
         UserError: a file is damaged, or training cannot go on; the finished steps are kept.
@@ -133,7 +133,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
     key = resume_key(identity, inputs.base, inputs.files())
     root = paths.scratch or paths.out.with_name(f"{paths.out.name}-scratch")
-    # One process holds the round for all of them; each reads its checkpoints.
+    # One process locks the round for all processes, and each reads the checkpoints.
     with locked_scratch(root, key) if ranks.first else nullcontext(root / key) as scratch:
         ranks.wait()
         checkpoints = Checkpoints(scratch)

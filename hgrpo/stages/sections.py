@@ -1,4 +1,4 @@
-"""Sections of a stage's settings whose model follows from a name in them."""
+"""Sections of a stage's settings in which a name decides which pydantic model checks them."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Fine-tune the base on expert trajectories: one sequence a trajectory, loss on action tokens."""
+"""Fine-tune the base on expert trajectories, one sequence each, with loss on action tokens."""
 
 import json
 import math
@@ -36,7 +36,7 @@ _SAVE_EVERY_S = 30.0
 
 
 class Settings(Strict):
-    """The model and how it is fine-tuned."""
+    """Settings of the model and of its fine-tuning."""
 
     model: ModelConfig
     sft: SftConfig
@@ -53,7 +53,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The model and the section `sft`."""
+    """The study's model settings and its section `sft`."""
     return {
         "model": study.model.model_dump(mode="json"),
         "sft": study.config.sft.model_dump(mode="json"),
@@ -71,7 +71,7 @@ def outputs(study: "Study") -> dict[str, str]:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Fine-tune, going on after the newest checkpoint, and write policy, log and summary."""
+    """Fine-tune from the newest checkpoint on, and write policy, log and summary."""
     from hgrpo.learning.checkpoints import Checkpoints
     from hgrpo.learning.imitation import imitate
     from hgrpo.learning.optimisers import sft_optimisers

@@ -1,4 +1,4 @@
-"""Write down the study that the results belong to, with package versions and the machine."""
+"""Write the study to which the results belong, the package versions and the machine."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ RESOURCES: dict[str, int] = {}
 
 
 class Settings(Strict):
-    """The resolved study; any key may stand in it."""
+    """The resolved study, which may have any keys."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -41,12 +41,12 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """No files."""
+    """The stage reads no files."""
     return {}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Write the study and where it ran."""
+    """Write the study, the package versions and the machine."""
     study = settings.model_extra or {}
     env = study.get("env") or {}
     written = study | {"provenance": provenance(job.code, env.get("name"))}

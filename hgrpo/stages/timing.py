@@ -1,6 +1,6 @@
-"""Seconds of a stage that Snakemake's cache may hand out.
+"""Writes the seconds of stages whose results Snakemake may take from its cache.
 
-Snakemake refuses a `benchmark` beside `cache`, so these stages write their own seconds.
+Snakemake refuses a rule with both `benchmark` and `cache`, so these stages time themselves.
 """
 
 import json

@@ -23,7 +23,7 @@ class _ByStage(Strict):
     @model_validator(mode="before")
     @classmethod
     def _keep_defaults(cls, given: object) -> object:
-        """A stage of which a study gives one key keeps its own defaults for the others."""
+        """If a study gives some keys of a stage, keep that stage's defaults for the other keys."""
         if not isinstance(given, Mapping):
             return given
         if "turnrd_fit" in given:
@@ -36,7 +36,7 @@ class _ByStage(Strict):
         }
 
     def of(self, stage: str) -> StageResources:
-        """The resources of a stage; those without a section take the defaults."""
+        """The resources of a stage; a stage without a section has the defaults."""
         return dict(self).get(stage, StageResources())
 
 

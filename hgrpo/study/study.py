@@ -26,13 +26,13 @@ from hgrpo.study.resources import Resources
 OVERRIDES = ("methods", "rounds", "seeds")
 
 
-# Names become folders of the results and words of commands.
+# Names are used as folders of the results and as words in commands.
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Name = Annotated[str, Field(pattern=NAME)]
 
 
 class Variant(BaseModel):
-    """A method by what it changes of another; every key of a method but `name` may stand here."""
+    """A method given as changes to another; it may change every key of a method but `name`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -87,10 +87,10 @@ class Study:
     """A study with every name resolved.
 
     Attributes:
-        config: the study's own file, overrides applied.
-        env: configs/envs/<env>.yaml.
-        model: configs/models/<model>.yaml.
-        methods: method name -> configs/methods/<name>.yaml, in the study's order.
+        config: the study's own file with the overrides applied.
+        env: the environment, from configs/envs/<env>.yaml.
+        model: the base model, from configs/models/<model>.yaml.
+        methods: method name -> the method, from configs/methods/<name>.yaml, in the study's order.
         training: method name -> the study's training with that method's changes merged in.
     """
 
@@ -117,7 +117,8 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     """Read a study and everything it names, and check it as a whole.
 
     Args:
-        path: .../configs/studies/<name>.yaml; its siblings envs, models and methods are read.
+        path: the file .../configs/studies/<name>.yaml. The folders envs, models and methods
+            beside studies are read too.
         overrides: values for `seeds`, `rounds` or `methods` in place of the file's, as lists,
             numbers or text with commas or blanks ("11,23 31").
 
@@ -132,7 +133,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     env = environment_settings(*_named(configs / "envs", config.env, f"{path}: env"))
     model = validate(ModelConfig, *_named(configs / "models", config.model, f"{path}: model"))
     where = _source(path, given)
-    # All are checked: otherwise a mistake in a variant shows only once it is among the methods.
+    # Check all variants, also those that are not among the methods.
     sources = {name: f"{where}: variants.{name}" for name in config.variants}
     variants = {
         name: _variant(variant, name, configs, sources[name])
@@ -170,7 +171,7 @@ def _parse_overrides(overrides: Mapping[str, object]) -> dict[str, object]:
 
 
 def _named(folder: Path, name: str, where: str, also: Iterable[str] = ()) -> tuple[dict, str]:
-    """The content of a file of `folder`, and the file's path for messages."""
+    """The content of the file `name` in `folder`, and the file's path for messages."""
     path = folder / f"{name}.yaml"
     if not path.is_file():
         known = did_you_mean(name, [*(other.stem for other in folder.glob("*.yaml")), *also])
@@ -197,10 +198,10 @@ def _variant(variant: Variant, name: str, configs: Path, where: str) -> MethodCo
 
 
 def _changed(base: dict, kind: str, changes: Mapping[str, object]) -> dict:
-    """A method's file, whose credit is of `kind`, with a variant's changes in it.
+    """The method `base`, whose credit is of `kind`, with a variant's changes merged in.
 
-    Its label is dropped, because it names another arm. Its credit's settings are dropped where the
-    kind changes, because they mean nothing to another kind.
+    The label of `base` is dropped, because it names another arm. If the variant changes the kind of
+    credit, the old kind's settings are dropped, because the new kind does not have them.
     """
     left_out = {"label"}
     credit = changes.get("credit")
@@ -276,7 +277,7 @@ def _cross_check(study: Study, path: Path) -> None:
 
 
 def _check_cut(study: Study) -> None:
-    """Refuse a tiny model whose tokenizer is to be cut for another environment's text."""
+    """Refuse a tiny model with a tokenizer that is made for another environment's text."""
     asked, own = study.model.tiny and study.model.tiny.cut, load(study.env.name).cut.name
     if asked not in (None, own):
         raise UserError(

@@ -20,9 +20,9 @@ def chosen_study(
     Args:
         folder: the folder of study files.
         configured: the value of `--config study=`; None if it was not given.
-        arguments: of the command. A target chooses a study if it is the study's name or a file
-            among its results.
-        environment: of the process. A job on another machine reads the study's name from it.
+        arguments: words of the command. A target chooses a study if it is the study's name or a
+            file among its results.
+        environment: environment variables, which name the study for a job on another machine.
 
     Raises:
         UserError: the command asks for two studies.

@@ -8,7 +8,7 @@ It leaves out what cannot change a result: comments, docstrings, formatting, imp
 checking, descriptions of settings, texts of errors and of progress, functions and modules that only
 plan a stage or record where it ran, the command lines in `hgrpo.cli`, and capabilities of a plug-in
 that the stage does not use. It also leaves out the defaults in modules whose name ends in
-`settings`: every value reaches the job in its settings, which Snakemake compares by themselves.
+`settings`: every value reaches the job in its settings, and Snakemake compares the settings itself.
 """
 
 import ast
@@ -21,7 +21,7 @@ from hgrpo.credit import kinds as credit_kinds
 from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
-# Names in a stage's module that only plan. Their effect reaches a job as its params and inputs.
+# Names in a stage's module that only plan. They affect a job only by its params and inputs.
 _PLANS = {"from_study", "from_whole_study", "inputs", "outputs", "Paths"} | {
     "RESOURCES",
     "ENV_USES",
@@ -30,7 +30,7 @@ _PLANS = {"from_study", "from_whole_study", "inputs", "outputs", "Paths"} | {
 }
 _PLANNING_MODULES = ("stages.comparison", "stages.files", "stages.order", "stages.paths")
 _RECORDING_MODULES = ("provenance",)
-# Calls that only speak to the user. Other errors carry words that code reads, such as a reason.
+# Calls whose text only the user reads. Code reads the text of other errors.
 _SPEAK = (
     {"print", "tqdm"} | {"UserError", "TrainingError", "ValueError", "TypeError"} | {"RuntimeError"}
 )
@@ -101,11 +101,11 @@ def plug_ins(
 def contents(
     roots: Iterable[str], uses: frozenset[str] = frozenset(), package: Path = PACKAGE
 ) -> dict[str, bytes]:
-    """Module name or data file (relative to the package's parent) -> its content that counts.
+    """Map each module or data file (relative to the package's parent) to its hashed content.
 
     Args:
         roots: dotted names of the modules that a job starts from.
-        uses: capabilities of plug-ins that count; all others are left out.
+        uses: capabilities of plug-ins that the stage uses; the hash leaves out all others.
         package: folder of the package.
     """
     modules = imported_modules(roots, uses, package)
@@ -128,7 +128,7 @@ def imported_modules(
 
     Args:
         roots, uses, package: as for `contents`.
-        lazy: also follow imports inside functions.
+        lazy: whether to follow imports inside functions too.
 
     Raises:
         FileNotFoundError: a module does not exist.
@@ -160,16 +160,16 @@ def _may_hold_plug_in(module: str, package: Path) -> bool:
 
 
 def _read_uses(module: str, uses: frozenset[str], package: Path) -> frozenset[str]:
-    """The capabilities if the module may hold a plug-in; none otherwise.
+    """Return `uses` if the module may hold a plug-in, otherwise no capabilities.
 
-    Modules without a plug-in count alike for all stages, so each is parsed once.
+    A module without a plug-in has the same content for all stages, so it is parsed once.
     """
     return uses if _may_hold_plug_in(module, package) else frozenset()
 
 
 @functools.cache
 def _tree(module: str, uses: frozenset[str], package: Path) -> ast.Module:
-    """A module's syntax tree, reduced to what counts."""
+    """A module's syntax tree, without what cannot change a result."""
     source = _source(module, package)
     tree = ast.parse(source.read_bytes(), filename=str(source))
     is_stage = module.startswith(f"{package.name}.stages.")
@@ -282,7 +282,7 @@ def _imports(module: str, uses: frozenset[str], package: Path, lazy: bool) -> li
 
 
 def _statements(tree: ast.AST, lazy: bool):
-    """Every node; without `lazy`, only nodes outside functions."""
+    """All nodes of a tree; without `lazy`, only those outside functions."""
     if lazy:
         yield from ast.walk(tree)
         return

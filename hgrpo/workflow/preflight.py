@@ -25,18 +25,18 @@ def check_jobs(
         study: the study to run.
         jobs: (stage, method or None) of each job to run.
         environment: variables of the process.
-        elsewhere: jobs run on other machines, so files and packages here are not checked.
+        elsewhere: whether jobs run on other machines; if so, files and packages are not checked.
         executor: name of Snakemake's executor.
 
     Raises:
-        UserError: naming what is missing.
+        UserError: something is missing. The message names it.
     """
     stages = {stage for stage, _ in jobs}
     trained = dict.fromkeys(method for stage, method in jobs if stage == "rl_round" and method)
     check_variables([study.methods[method] for method in trained], environment)
     if not elsewhere:
         check_user_files(study, stages)
-        # Of the rules without a stage, such as `all`, nothing is needed.
+        # Rules without a stage, such as `all`, need nothing.
         playing = stages.intersection(STAGES)
         if any("make" in vars(load(stage)).get("ENGINE_USES", ()) for stage in playing):
             study.config.engine.engine.check_installed()
@@ -56,7 +56,7 @@ def check_variables(methods: Iterable[MethodConfig], environment: Mapping[str, s
     """Refuse to start if credit needs a variable that is not set, such as a judge's key.
 
     Raises:
-        UserError: naming method and variable.
+        UserError: a variable is not set. The message names method and variable.
     """
     for method in methods:
         for said in missing_variables(method, environment).values():
@@ -68,10 +68,10 @@ class _UserPath:
     """A user's path that a stage reads.
 
     Attributes:
-        stage: the stage.
+        stage: the stage that reads the path.
         key: name of the setting with the path.
         path: the setting's value.
-        made: the stage makes a missing file, so only the variables in the path are checked.
+        made: whether the stage makes a missing file; if so, only the path's variables are checked.
         holds: a file that the folder must hold; "" to check only the path itself.
         hint: what the message adds if the path does not exist.
     """
@@ -88,8 +88,8 @@ def check_user_files(study: Study, stages: Collection[str]) -> None:
     """Refuse to start if a stage would not find the user's own files.
 
     Raises:
-        UserError: naming config, key and path: the path does not exist, or a variable in it is
-            not set.
+        UserError: a path does not exist, or a variable in it is not set. The message names
+            config, key and path.
     """
     for file in _user_paths(study):
         if file.stage in stages:
@@ -121,7 +121,7 @@ def check_shareable(study: Study) -> None:
     the user's files changed.
 
     Raises:
-        UserError: naming the setting with the path.
+        UserError: the study reads such files. The message names the setting.
     """
     files = environments.load(study.env.name).user_files(study.env)
     keys = [f"env {study.config.env}: {file.key}" for file in files]
@@ -138,7 +138,7 @@ def check_slurm(command: str = "sinfo") -> None:
         command: a Slurm command that asks the controller.
 
     Raises:
-        UserError: with Slurm's message.
+        UserError: Slurm does not answer. The error has Slurm's message.
     """
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What the rules ask of a study: settings, code hashes, files and resources."""
+"""Gives the rules a study's settings, code hashes, files and resources."""
 
 import functools
 import json
@@ -18,7 +18,7 @@ _ASKED_FOR = {"credit_agreement"}
 
 
 def as_json(settings: dict) -> str:
-    """One line of JSON with sorted keys: the same settings give the same text everywhere."""
+    """One line of JSON with sorted keys, so that the same settings always give the same text."""
     return json.dumps(settings, sort_keys=True, separators=(",", ":"))
 
 
@@ -39,7 +39,7 @@ class StudyRules:
         return code_of(stage, load(stage).from_study(self.study, method))
 
     def inputs(self, stage: str) -> Callable[[Mapping[str, str]], dict]:
-        """An input function: wildcards -> name -> file or files."""
+        """A function for a rule's `input`: it maps wildcards to name -> file or files."""
 
         def named(wildcards: Mapping[str, str]) -> dict:
             return self._below_root(load(stage).inputs(self.study, _job(wildcards)))
@@ -47,13 +47,13 @@ class StudyRules:
         return named
 
     def outputs(self, stage: str) -> dict[str, str | list[str]]:
-        """Name -> file or files that a job of the stage writes."""
+        """Output name -> the file or files that a job of the stage writes."""
         module = load(stage)
         files = module.outputs(self.study) if "outputs" in vars(module) else module.OUTPUTS
         return self._below_root(files, f"{module.FOLDER}/" if module.FOLDER else "")
 
     def paths(self, stage: str) -> Callable[..., list[str]]:
-        """A param function: the stage's inputs and outputs as options of its command."""
+        """A function for `params`: gives a job's inputs and outputs as options of its command."""
         kind = load(stage).Paths
 
         def given(wildcards: object, input: Mapping, output: Mapping) -> list[str]:
@@ -64,8 +64,8 @@ class StudyRules:
     def everything(self) -> list[str]:
         """Files of a finished study that its target asks for, from every stage.
 
-        Snakemake deletes the outputs of a failed job. If the target were the report alone, a report
-        that is newer than the job would hide the loss.
+        Snakemake deletes the outputs of a failed job. With the report as the only target, Snakemake
+        would not notice the deleted files if the report is newer than that job.
         """
         study = self.study
         once = [name for name in STAGES if "{" not in load(name).FOLDER and name not in _ASKED_FOR]
@@ -87,7 +87,7 @@ class StudyRules:
         return source_digest(path, Path(self.root, "base"))
 
     def log(self, stage: str) -> str:
-        """The log of a job."""
+        """The log file of a job."""
         return f"{self.root}/logs/{self._file(stage)}.log"
 
     def benchmark(self, stage: str) -> str:
@@ -98,10 +98,10 @@ class StudyRules:
         return f"{stage}/{job_name(stage)}"
 
     def scratch(self, stage: str) -> Callable[[Mapping[str, str]], str]:
-        """A param function: the folder for the checkpoints of an unfinished job.
+        """A function for `params`: gives the folder for an unfinished job's checkpoints.
 
-        It is no output, because Snakemake would delete it when the job fails. The job keeps its
-        checkpoints there under a `resume_key`, so an edited job does not resume from old ones.
+        The folder is no output, because Snakemake would delete it when the job fails. The job keeps
+        its checkpoints there under a `resume_key`, so an edited job does not resume from old ones.
         """
         folder = load(stage).FOLDER.removeprefix("rl/")
 
@@ -131,7 +131,7 @@ def _flat(files: Mapping[str, str | list[str]]) -> list[str]:
 
 
 def job_name(stage: str) -> str:
-    """Name of a job's log and benchmark; an arm's job has its wildcards in it."""
+    """Name of a job's log and benchmark. For an arm's job the name contains wildcards."""
     folder = load(stage).FOLDER
     return ".".join(folder.split("/")[1:]) if "{" in folder else stage
 

@@ -13,24 +13,24 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.logs import TRAJECTORY
 from hgrpo.report.style import PAPER, Drawing, canvas, cell_rows, wrap
 
-_TITLE = 130  # characters; a goal may be longer than a title
+_TITLE = 130  # longest title, in characters; a longer goal is cut
 POSITIVE, NEGATIVE = "#3a86c8", "#e07b00"
-LONGEST = 16  # turns that fit a picture
+LONGEST = 16  # largest number of turns that fits a picture
 COLOURS = LinearSegmentedColormap.from_list("credit", [NEGATIVE, PAPER, POSITIVE])
-# Up to this many columns have room for numbers in their cells, and for names side by side.
+# With more columns there is no room for numbers in cells or for names side by side.
 MOST_NUMBERED, MOST_ABREAST = 6, 4
-# Cells stay light in the dark theme, so the ink in them stays dark. INK and MUTED would change.
+# Cells stay light in the dark theme, so their text must stay dark. INK and MUTED change.
 CELL_INK, CELL_MUTED = "#23272e", "#6b727c"
-GAP = "\u00a0" * 3  # browsers collapse plain blanks
+GAP = "\u00a0" * 3  # no-break spaces, because browsers collapse plain blanks
 
 
 def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
     """One or two trajectories of a group with every arm's credit, one row per turn and arm.
 
-    A fixed rule chooses them: take the first group, in task order, with two different returns; in
-    it, the first of the best-paid and the first of the worst-paid rollouts of at most `LONGEST`
-    turns. If no group has two returns, take the first rollout of the first group. An arm that
-    played other actions is left out.
+    A fixed rule chooses the trajectories. Only rollouts of at most `LONGEST` turns count, if there
+    are any. Take the first group, in task order, with two different returns, and show its first
+    best-paid and first worst-paid rollout. If no group has two returns, take the first rollout of
+    the first group. An arm that played other actions is left out.
 
     Args:
         turns: arm -> turns of the first batch of the first round (`logs.read_first_turns`).
@@ -52,7 +52,7 @@ def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
 
 
 def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """One strip per arm and trajectory, its turns coloured by credit."""
+    """Draw one strip per arm and trajectory, with the turns coloured by credit."""
     if table.empty:
         return None
     arms_shown = [name for name in arms.trained if name in set(table["method"])]
@@ -77,12 +77,12 @@ def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
 def strips(
     pictures: Sequence[pd.DataFrame], titles: Sequence[str], labels: Mapping[str, str]
 ) -> Figure:
-    """One picture per trajectory: a row per turn, a column per method, coloured by shade.
+    """Draw one picture per trajectory, with a row per turn and a column per method.
 
     Args:
         pictures: one trajectory each, with columns turn, action, method, credit (written into the
             cells if there are few methods) and shade (-1 to 1; NaN leaves a cell blank).
-        titles: one for each picture.
+        titles: the title of each picture.
         labels: method -> its label, in the order of the columns.
     """
     lengths = [picture["turn"].nunique() for picture in pictures]
@@ -101,7 +101,7 @@ def strips(
         _strip(ax, picture, list(labels), numbered)
         size, rotation = 8 if numbered else 6.5, 0 if abreast else 90
         ax.set_xticks(np.arange(len(names)) + 0.5, names, fontsize=size, rotation=rotation)
-        # Flush right, so that a long goal may use the space above the actions, on the left.
+        # Align the title right, so that a long goal can extend left, above the actions.
         shown = shorten(title, _TITLE, placeholder=" ...")
         ax.set_title(wrap(shown, 46), fontsize=9, loc="right")
     return figure
@@ -152,7 +152,7 @@ def best_and_worst(rollouts: pd.DataFrame, group: str) -> list:
     Empty if there is no such group.
 
     Args:
-        rollouts: one row each; `paid` is its return.
+        rollouts: one row per rollout; the column `paid` holds the return.
         group: column or index level that names the group.
     """
     for _, members in rollouts.groupby(group):

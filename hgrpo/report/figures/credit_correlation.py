@@ -1,6 +1,6 @@
 """How far assigners agree: a heat map of correlations, and a gallery of trajectories.
 
-This module draws given numbers. It only chooses the gallery's trajectories.
+This module draws numbers that it is given, and chooses the trajectories of the gallery.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,14 @@ from hgrpo.report.figures.credit import (
 from hgrpo.report.style import MUTED, Drawing, canvas, cell_rows, wrap
 from hgrpo.trajectories.trajectory import Trajectory
 
-LONGEST_SHOWN = 30  # turns; longer trajectories are not drawn
+LONGEST_SHOWN = 30  # most turns of a trajectory that is drawn
 _SECTION = "credit"
 
 
 def heat_map(
     correlations: pd.DataFrame, labels: Mapping[str, str], left_out: Sequence[str]
 ) -> Drawing:
-    """Draw the correlations of all pairs of methods: pooled above the diagonal, within below it.
+    """Draw correlations of all pairs of methods: `pooled` above the diagonal, `within` below.
 
     Args:
         correlations: what `evaluation.credit_correlation.correlations` returned.
@@ -77,7 +77,7 @@ def pick(
     groups: Sequence[int],
     complete: Sequence[bool],
 ) -> list[tuple[str, int]]:
-    """Choose trajectories for the gallery, as (title, index): best, worst, longest.
+    """Choose the best, worst and longest trajectory for the gallery, as (title, index).
 
     The first group with two different returns among trajectories of at most `LONGEST` turns gives
     its first best and its first worst trajectory. Without such a group only the longest is chosen:
@@ -113,7 +113,8 @@ def gallery_table(
 
     Args:
         picked: what `pick` returned.
-        trajectories, steps: all trajectories, and the step in which each was played.
+        trajectories: all trajectories.
+        steps: the step in which each trajectory was played.
         credits: method -> credit of all turns of all trajectories, one after another.
     """
     starts = np.cumsum([0, *(len(trajectory.turns) for trajectory in trajectories)])

@@ -1,4 +1,4 @@
-"""A factorial study: the effect of each factor, and how it changes the assigner's effect."""
+"""Draws each factor's effect, and how the factor changes the credit assigner's effect."""
 
 from collections.abc import Hashable
 
@@ -52,7 +52,7 @@ def factorial(
 
 
 def effect_label(effect: str, design: Factorial) -> str:
-    """`K: 4` above `instead of 8` for a factor, `credit × K` for an interaction."""
+    """Label of an effect: `K: 4` above `instead of 8`, or `credit × K` for an interaction."""
     factors = effect.split(" x ")
     if len(factors) > 1:
         return " \u00d7 ".join(NAMES[name] for name in factors)

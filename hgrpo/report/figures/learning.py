@@ -34,7 +34,7 @@ BUDGETS = {
 
 @dataclass(frozen=True)
 class Measure:
-    """A quantity that a learning curve shows: its columns in the table of rounds, name, unit."""
+    """A quantity that a learning curve shows, with its columns in the table of rounds."""
 
     column: str
     lower: str
@@ -48,7 +48,7 @@ SCORE = Measure("mean_return", "return_lower", "return_upper", "score", "")
 
 
 def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
-    """Draw greedy test success by round, and the score if an episode can pay a part.
+    """Draw greedy test success by round; draw the score too if an episode can pay in part.
 
     Thin lines are seeds; bars are intervals of the last round. If there are many arms, each has its
     own panel, which shows success only.
@@ -78,7 +78,7 @@ def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
 def _together(
     table: pd.DataFrame, comparison: Comparison, arms: Arms, measures: Sequence[Measure]
 ) -> Figure:
-    """Draw all arms on the same axes, named at the line ends, or below if space is short."""
+    """Draw all arms on the same axes. Names stand at the line ends, or below if crowded."""
     figure, axes = canvas(len(measures), height=3.6 * len(measures), sharex=True)
     shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.05 + 0.2
     tight = False
@@ -137,7 +137,7 @@ def _draw_arm(
     """Draw an arm by round and its seeds as thin lines; return the row of its last round.
 
     Args:
-        shift: distance of the last round's interval from its dot, in rounds.
+        shift: horizontal distance of the last round's interval from the dot, in rounds.
     """
     mine = table[table["method"] == arm.name]
     runs = comparison.rounds_by_seed
@@ -216,7 +216,7 @@ def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measu
 
 
 def untrained_level(comparison: Comparison, arms: Arms, column: str = "success") -> float | None:
-    """The SFT policy's test success, or another column, at its best temperature, or None."""
+    """Test success (or `column`) of the SFT policy at its best temperature; None without one."""
     rows = comparison.methods
     rows = rows[
         (rows["method"] == arms.untrained) & (rows["temperature"] == comparison.best_temperature)

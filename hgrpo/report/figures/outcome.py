@@ -1,4 +1,4 @@
-"""The study's findings: paired differences, SFT temperatures, success by task type."""
+"""Figures of findings: paired differences, SFT temperatures, success by task type."""
 
 import numpy as np
 import pandas as pd
@@ -181,7 +181,7 @@ def _success_dots(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
 
 
 def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms: Arms) -> Figure:
-    """Draw a row per arm and a column per type, where there are too many dots to tell apart."""
+    """Draw a cell per arm and type, for studies with too many dots to tell apart."""
     success = table.pivot(index="method", columns="task_type", values="success")
     success = success.reindex(index=names, columns=kinds).to_numpy()
     figure, axes = canvas(height=1.5 + 0.3 * len(names), grid="")
@@ -204,6 +204,6 @@ def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
 
 
 def _kind(kind: str, table: pd.DataFrame) -> str:
-    """A type's name with its number of tasks."""
+    """The name of a task type, with the type's number of tasks."""
     count = table.loc[table["task_type"] == kind, "n_tasks"].iloc[0]
     return f"{kind.replace('_', ' ')}\n{count} tasks"

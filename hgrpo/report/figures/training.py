@@ -36,7 +36,7 @@ HEALTH = {
 
 
 def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawing:
-    """Draw one run: reward, its spread and moving average above KL and gradients."""
+    """Draw one run: reward with spread and moving average on top, KL and gradients below."""
     arm = arms[method]
     figure, axes = canvas(2, height=4.6, sharex=True)
     top, bottom = axes[:, 0]
@@ -200,7 +200,7 @@ def moving_average(values: pd.Series, window: int = WINDOW) -> pd.Series:
 
 
 def mean_over_seeds(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
-    """Average every numeric column over the seeds of an arm, batch by batch."""
+    """Average every numeric column over the seeds of each arm, batch by batch."""
     numeric = logs.drop(columns=["seed", "step", "round"]).groupby(["method", "batch"])
     means = numeric.mean().reset_index()
     known = [name for name in arms.trained if name in set(means["method"])]

@@ -1,4 +1,4 @@
-"""TurnRD's weights over the turns by round, and its fits by epoch."""
+"""Figure of TurnRD: its weights over the turns by round, and its fits by epoch."""
 
 from collections.abc import Mapping, Sequence
 
@@ -75,8 +75,8 @@ def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str])
     """Long table of means over seeds: method, measure, round, epoch, value, n_seeds.
 
     The row of a round has epoch 0 and the mean of the round's batches. The row of a fit has the
-    round that the fit follows, and describes the model kept so far (see `kept`): epoch 0 is the
-    initial model, and training epochs count from 1.
+    round that the fit follows, and describes the best model up to that epoch (see `kept`). There,
+    epoch 0 is the initial model, and training epochs count from 1.
     """
     parts = [
         _long(logs[logs["method"].isin(methods)].assign(epoch=0), ROUNDS),
@@ -94,8 +94,9 @@ def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str])
 def kept(fits: pd.DataFrame) -> pd.DataFrame:
     """Replace every epoch's row by the row with the lowest validation loss up to that epoch.
 
-    If a fit stopped early, its last row is repeated up to the longest fit of the same method and
-    round, so that means over seeds include all seeds. Epochs count from 0, the initial model.
+    If a fit stopped early, its last row is repeated for the epochs that the longest fit of the same
+    method and round has. Then means over seeds include all seeds. Epochs count from 0, the initial
+    model.
     """
     if fits.empty:
         return fits
@@ -121,7 +122,7 @@ def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
-    """Draw one line over the rounds, or one line per fit that ends at the next round."""
+    """Draw one line over the rounds, or for fits one line each that ends at the next round."""
     look = arm.look | {"markersize": 3.5, "linewidth": 1.2}
     if rows["measure"].isin(list(ROUNDS)).all():
         ax.plot(rows["round"], rows["value"], **look)

@@ -1,1 +1,1 @@
-"""Plans: what a run would do and cost, and later how accurate that was."""
+"""Plans what a run would do and cost, and later checks how accurate the plan was."""

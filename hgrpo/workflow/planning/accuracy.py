@@ -35,7 +35,7 @@ class StageCheck:
 
 @dataclass(frozen=True)
 class Check:
-    """A plan compared with what its jobs took.
+    """A plan compared with the seconds that its jobs took.
 
     Attributes:
         named: number of jobs in the plan.
@@ -53,7 +53,7 @@ def save_plan(folder: Path, expected: Iterable[Forecast], asked: Mapping[str, ob
 
     Args:
         folder: results/<study>.
-        expected: forecasts; finished jobs are left out.
+        expected: forecasts of the jobs; finished jobs are left out.
         asked: the command's arguments, as JSON types. `study` holds the settings that
             `check_plan` will compare.
     """
@@ -122,8 +122,8 @@ def check_lines(check: Check, by_stage: bool = True) -> list[str]:
     A plan for other settings names other jobs, so one line says that it is not compared.
 
     Args:
-        check: from `check_plan`.
-        by_stage: add a line for each stage.
+        check: what `check_plan` returned.
+        by_stage: whether to add a line for each stage.
     """
     jobs = sum(stage.jobs for stage in check.stages)
     without_estimate = sum(stage.without_estimate for stage in check.stages)
@@ -147,6 +147,6 @@ def check_lines(check: Check, by_stage: bool = True) -> list[str]:
 
 
 def _beside(planned: float, taken: float, digits: int) -> str:
-    """Both sums, and the excess over the plan in percent of the plan."""
+    """The planned and the taken seconds as text, and their difference in percent of the plan."""
     text = f"planned {planned:,.{digits}f} s, took {taken:,.{digits}f} s"
     return text + (f" ({round(100 * (taken / planned - 1)):+d} %)" if planned else "")

@@ -17,7 +17,7 @@ class Forecast:
     """A job with its estimates.
 
     Attributes:
-        seconds, bytes: None if no past job of the stage counts.
+        seconds, bytes: estimates for the job; None if no past job of the stage counts.
         needs: cores and GPUs that the job holds while it runs.
     """
 
@@ -38,7 +38,7 @@ class Row:
         core_hours, gpu_hours, money, bytes: sums over the jobs to run that have an estimate; None
             if none has. GPU-hours and money are also None if no job with a GPU has an estimate.
             Money is None without prices.
-        source: of the least certain estimate in the sums.
+        source: source of the least certain estimate in the sums.
     """
 
     label: str
@@ -57,7 +57,7 @@ def needs(resources: Resources, stage: str, cores: int | None = None) -> StageRe
     """Resources of one job of a stage.
 
     Args:
-        resources: of the study.
+        resources: the study's resources.
         stage: name of the rule.
         cores: number of cores of this machine; Snakemake gives no job more. None on a cluster.
     """
@@ -136,7 +136,7 @@ def least_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) 
 
 
 def _longest_chain(timed: Iterable[tuple[Forecast, float]], study: Study) -> float:
-    """Seconds of the longest chain: shared stages, rounds and fits of one run, one evaluation.
+    """Seconds of the longest chain: shared stages, one run's rounds and fits, one evaluation.
 
     Each shared stage waits for the one before it in `STAGES`, from the games to the report.
     """

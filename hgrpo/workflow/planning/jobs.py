@@ -26,7 +26,7 @@ class Job:
     Attributes:
         stage: name of its rule.
         folder: its folder, such as results/bakeoff/rl/flatGRPO/seed_11/round_2.
-        to_run: the job will run.
+        to_run: whether the job will run.
         lost: a missing file of a job that will not run; "" if no file is missing.
     """
 
@@ -72,8 +72,8 @@ def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
 def telling_line(text: str) -> str:
     """The line of a failed program's output that best explains the failure.
 
-    The last line with an exception or error and its message; otherwise the last line; "" if there
-    are no lines.
+    This is the last line with an exception or error and its message. Without one it is the last
+    line, or "" if there are no lines.
     """
     lines = [line.lstrip(_BOX).rstrip() for line in text.splitlines()]
     # Drop separators such as "1 ----------------".

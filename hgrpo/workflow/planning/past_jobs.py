@@ -19,7 +19,7 @@ from hgrpo.workflow.planning.jobs import SHARED
 # Sources of an estimate: the same arm of this study, its other arms, other studies.
 OWN, OTHER_ARMS, OTHER_STUDIES = range(3)
 
-# Folders of a stage and arm whose bytes are counted; more would not change the mean much.
+# Most folders per stage and arm that are measured; more would hardly change the mean.
 _WEIGHED = 20
 
 _ByArm = Mapping[str, list[float]]
@@ -87,7 +87,7 @@ class PastJobs:
         return _mean(others, arm, OTHER_STUDIES, OTHER_STUDIES) if others else None
 
     def _read_others(self, measure: _Measure, stage: str) -> _ByArm:
-        """arm -> values from all other studies that count."""
+        """arm -> values of its past jobs, from all other studies that count."""
         found = defaultdict(list)
         for path in sorted(self._results.iterdir()) if self._results.is_dir() else ():
             if path.is_dir() and path.name != self._study and self._counts(path, stage):

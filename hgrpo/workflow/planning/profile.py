@@ -33,11 +33,11 @@ class Profile:
     """The part of a profile that a plan needs.
 
     Attributes:
-        path: its folder.
+        path: the profile's folder.
         cores: cores of this machine that run jobs; None on a cluster.
         jobs: largest number of jobs at a time on the cluster; None if jobs run here, or without
             limit.
-        prices: None if the profile has none.
+        prices: the cluster's prices; None if the profile has none.
     """
 
     path: Path
@@ -50,7 +50,7 @@ def read_profile(path: Path, cores: int | None = None) -> Profile:
     """Read a profile's folder.
 
     Args:
-        path: such as profiles/slurm.
+        path: the profile's folder, such as profiles/slurm.
         cores: overrides the profile's number of cores.
 
     Raises:
@@ -72,7 +72,7 @@ def read_prices(path: Path) -> Prices | None:
     """The prices in a file; None if it does not exist.
 
     Raises:
-        UserError: naming file and key.
+        UserError: the prices are invalid. The message names file and key.
     """
     return validate(Prices, read_yaml(path), str(path)) if path.is_file() else None
 

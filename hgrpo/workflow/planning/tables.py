@@ -21,9 +21,9 @@ def table(what: str, rows: Sequence[Row], currency: str | None, each: bool = Fal
 
     Args:
         what: heading of the labels.
-        rows: in order.
+        rows: the rows of the table, in order.
         currency: heading of the column with money; None leaves the column out.
-        each: add a column with the seconds of one job.
+        each: whether to add a column with the seconds of one job.
     """
     width = max(_NAME, *(len(row.label) for row in rows)) if rows else _NAME
     heads = [what, "jobs", "cached", "to run", *(["s each"] if each else []), "core-h", "GPU-h"]
@@ -57,8 +57,8 @@ def wall_line(everything: Row, minutes: float, profile: Profile, unknown: Sequen
 
     Args:
         everything: the sum over all jobs.
-        minutes: from `least_minutes`.
-        profile: says how many jobs run at a time.
+        minutes: what `least_minutes` returned.
+        profile: the profile, which says how many jobs run at a time.
         unknown: stages without an estimate.
     """
     if not everything.to_run:
@@ -92,7 +92,7 @@ def price_lines(everything: Row, profile: Profile, judges: bool) -> list[str]:
 
     Args:
         everything: the sum over all jobs.
-        profile: with its prices.
+        profile: the profile, with or without prices.
         judges: whether an arm to run also pays a judge.
     """
     prices, path = profile.prices, profile.path / PRICES
