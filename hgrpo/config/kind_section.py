@@ -1,5 +1,6 @@
 """A config section whose key `kind` names a plug-in; its other keys are the plug-in's settings."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -18,13 +19,13 @@ class KindSection(BaseModel):
     kind: str
 
     @classmethod
+    @abstractmethod
     def settings_model(cls, kind: str) -> type[Strict]:
         """Model of a plug-in's settings.
 
         Raises:
             ValueError: no plug-in has that name.
         """
-        raise NotImplementedError
 
     @classmethod
     def keys_for(cls, kind: str, given: Mapping[str, Any]) -> Mapping[str, Any]:

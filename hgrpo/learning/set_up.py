@@ -65,7 +65,7 @@ class RoundInputs:
     cache: Path | None = None
 
     def files(self) -> list[Path]:
-        """The files that decide what the round does, beside those of the base."""
+        """The files, other than the base's, that decide what the round does."""
         folders = [folder for folder in (self.sft, self.policy, self.fitted) if folder]
         return [self.panels, *(path for folder in folders for path in files_in(folder))]
 

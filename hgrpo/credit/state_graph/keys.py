@@ -37,7 +37,7 @@ def states(trajectories: Sequence[Trajectory], key: Key, ended: Sequence[int] = 
         ended: int [E], indices of trajectories whose final state is numbered too.
 
     Returns:
-        Integers [N + E], equal for equal states: first those of the turns, then the final states of
+        Integers [N + E], equal for equal states. The turns' come first, then the final states' of
         `ended` in ascending order.
 
     Raises:

@@ -138,7 +138,7 @@ class _Household:
         return self._asked(thing) and self.wished <= done
 
     def _finds(self, place: str, result: str) -> bool:
-        """Whether `result` shows a goal object not seen there before; remembers what it shows."""
+        """Whether `result` is the first to show a goal object there; remembers what it shows."""
         shown = {(t, place) for t in _shown(result) if self._asked(t) and t not in self.home}
         new = not shown <= self.seen
         self.seen |= shown

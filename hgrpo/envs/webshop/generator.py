@@ -232,6 +232,6 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
 
 
 def _wanted(draft: Draft, rivals: list[Draft], draws: Draws) -> list[str]:
-    """One to three attributes: of several draws, the one that fits the fewest rivals."""
+    """One to three attributes: the set, out of several drawn, that the fewest rivals have."""
     choices = [draws.some(draft.attributes, draws.between((1, 3))) for _ in range(_ATTEMPTS)]
     return min(choices, key=lambda wanted: sum(set(wanted) <= set(r.attributes) for r in rivals))

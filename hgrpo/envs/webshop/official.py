@@ -222,7 +222,7 @@ def _phrases(record: dict, key: str, place: str) -> tuple[str, ...]:
 
 
 class _Shallow:
-    """A file for the parser that refuses brackets nested deeper than those of real data.
+    """A file for the parser; it raises an error if brackets nest deeper than in real data.
 
     The parser's memory grows with the square of the depth: 200 kB of brackets would fill 50 GB.
     Brackets inside texts are counted too, so the reader resets `open` after every element.
