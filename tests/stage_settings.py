@@ -12,4 +12,4 @@ def stage_settings(study: Study, stage: str, method: str | None = None) -> dict:
 
 def run_stage(stage: str, *arguments: object) -> None:
     """`python -m hgrpo.cli.<stage>` in this process; a UserError is raised and not printed."""
-    parse_and_run(load(stage), "", [str(argument) for argument in arguments])
+    parse_and_run(load(stage), [str(argument) for argument in arguments])

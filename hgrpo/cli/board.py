@@ -9,10 +9,10 @@ Examples:
   python -m hgrpo.cli.board results/bakeoff --wandb my-project --follow 30
 """
 
-import argparse
 import time
 from pathlib import Path
 
+from hgrpo.cli.entry import command_parser
 from hgrpo.cli.pause import pause
 from hgrpo.command import run
 from hgrpo.errors import UserError
@@ -21,9 +21,7 @@ from hgrpo.report.board import Board
 
 def main() -> None:
     """Parse the arguments and send the logs."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     parser.add_argument("results", type=Path, help="folder of the study, results/<study>")
     parser.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="write event files here")
     parser.add_argument("--wandb", metavar="PROJECT", help="send to this project")

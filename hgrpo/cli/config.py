@@ -8,13 +8,12 @@ Examples:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage rl_round --method Progressive
 """
 
-import argparse
 import sys
 from pathlib import Path
 
 import yaml
 
-from hgrpo.cli.entry import read_config
+from hgrpo.cli.entry import command_parser, read_config
 from hgrpo.cli.stage import read_settings
 from hgrpo.command import run
 from hgrpo.config.read import did_you_mean
@@ -31,9 +30,7 @@ _OF_ONE_METHOD = tuple(stage for stage in STAGES if belongs_to_an_arm(stage))
 
 def main() -> None:
     """Print the study or a stage's part of it, or write `--config` with its provenance."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     parser.add_argument("study", nargs="?", type=Path, help="a file in configs/studies")
     for key in OVERRIDES:
         parser.add_argument(f"--{key}", help=f"in place of the study's {key}")

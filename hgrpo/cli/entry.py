@@ -1,13 +1,11 @@
-"""What all commands share: their common arguments, and reading --config."""
+"""What commands share: the parser of their arguments, and reading --config."""
 
 import argparse
 import json
-import pkgutil
 from pathlib import Path
 
 import yaml
 
-from hgrpo.command import run
 from hgrpo.errors import UserError
 
 
@@ -32,25 +30,8 @@ def read_config(value: str) -> dict:
     return loaded
 
 
-def arguments(docstring: str) -> argparse.ArgumentParser:
-    """A parser with the module's docstring as help text and the --config option."""
-    parser = argparse.ArgumentParser(
+def command_parser(docstring: str) -> argparse.ArgumentParser:
+    """A parser that shows the command's docstring as its help text."""
+    return argparse.ArgumentParser(
         description=docstring, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--config",
-        required=True,
-        help="the stage's settings: JSON text, or the path of a JSON or YAML file",
-    )
-    return parser
-
-
-def main() -> None:
-    """List the commands, for a user who runs this module as if it were one."""
-    found = pkgutil.iter_modules([str(Path(__file__).parent)])
-    names = ", ".join(module.name for module in found if module.name != Path(__file__).stem)
-    raise UserError(f"hgrpo.cli.entry is what the commands share, and none itself; known: {names}")
-
-
-if __name__ == "__main__":
-    run(main)

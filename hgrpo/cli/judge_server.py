@@ -34,6 +34,7 @@ Examples:
 
 import argparse
 
+from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.faults import FAULTS, FaultPlan
@@ -56,9 +57,7 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=_port, default=0, help="0 picks a free one")
     parser.add_argument(

@@ -10,7 +10,6 @@ Examples:
   python -m hgrpo.cli.monitor results/bakeoff --once
 """
 
-import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from hgrpo.cli.entry import command_parser
 from hgrpo.cli.pause import pause
 from hgrpo.command import run
 from hgrpo.report.run_status import RunStatus, study_status
@@ -33,9 +33,7 @@ _WIDTH = 120  # characters of a line if the output is not a terminal
 
 def main() -> None:
     """Parse the arguments and show the table until every run is done."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     parser.add_argument("results", type=Path, help="folder of the study, results/<study>")
     parser.add_argument("--once", action="store_true", help="print the table and end")
     parser.add_argument("--every", type=pause, default=5.0, metavar="SECONDS", help="default 5")

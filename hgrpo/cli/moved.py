@@ -14,10 +14,6 @@ MOVED = {
 }
 
 if __name__ == "__main__":
-    # Under its own name this file is no command.
     old = __spec__.name.rpartition(".")[2]
-    print(
-        f"error: hgrpo.cli.{old}: run `{MOVED.get(old, 'python -m hgrpo.cli.entry')}`",
-        file=sys.stderr,
-    )
+    print(f"error: hgrpo.cli.{old}: run `{MOVED.get(old, 'another command')}`", file=sys.stderr)
     sys.exit(2)

@@ -15,13 +15,13 @@ Examples:
     python -m hgrpo.cli.plan --check study=bakeoff
 """
 
-import argparse
 import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
@@ -52,9 +52,7 @@ _NOTHING_KNOWN = (
 
 def main() -> None:
     """Ask snakemake for its plan and print it as tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="as snakemake's --config")
     parser.add_argument(
         "--profile",

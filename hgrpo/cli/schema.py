@@ -4,7 +4,6 @@ Example:
     python -m hgrpo.cli.schema configs/schema
 """
 
-import argparse
 import json
 from pathlib import Path
 from typing import Annotated, Union
@@ -12,6 +11,7 @@ from typing import Annotated, Union
 from pydantic import Field, TypeAdapter
 
 from hgrpo.atomic import atomic_file
+from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.envs.kinds import known, load
 from hgrpo.learning.method import MethodConfig
@@ -37,9 +37,7 @@ def schemas() -> dict[str, str]:
 
 def main() -> None:
     """Write every schema into the given folder."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     for name, text in schemas().items():

@@ -1,4 +1,4 @@
-"""The command line of a stage, made of what its module declares."""
+"""The command line of a stage, made of what its module declares; its docstring is the help text."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from types import ModuleType
 
 from pydantic import BaseModel
 
-from hgrpo.cli.entry import arguments, read_config
+from hgrpo.cli.entry import command_parser, read_config
 from hgrpo.command import run
 from hgrpo.config.read import did_you_mean, validate
 from hgrpo.errors import UserError
@@ -26,23 +26,18 @@ _JOB_OPTIONS = {
 _RECORDED = {"provenance", "packages", "code", "python", "revision", "hardware"}
 
 
-def run_stage(stage: ModuleType, docstring: str | None) -> None:
-    """Parse the command line of a stage and run it.
-
-    Args:
-        stage: a module of `hgrpo.stages`.
-        docstring: help text of the command, with an example.
-    """
-    run(lambda: parse_and_run(stage, docstring or ""))
+def run_stage(stage: ModuleType) -> None:
+    """Parse the process's arguments for a stage, a module of `hgrpo.stages`, and run it."""
+    run(lambda: parse_and_run(stage))
 
 
-def parse_and_run(stage: ModuleType, docstring: str, given: Sequence[str] | None = None) -> None:
+def parse_and_run(stage: ModuleType, given: Sequence[str] | None = None) -> None:
     """Run a stage with these arguments, or with the process's own.
 
     Raises:
         UserError: `--config` has a mistake in it, or the stage fails.
     """
-    args = _parser(stage, docstring).parse_args(given)
+    args = _parser(stage).parse_args(given)
     job = Job(**{name: getattr(args, name) for name in stage.JOB})
     settings = read_settings(stage, read_config(args.config), job)
     name = stage.__name__.rpartition(".")[2]
@@ -51,8 +46,13 @@ def parse_and_run(stage: ModuleType, docstring: str, given: Sequence[str] | None
     stage.run(settings, job, stage.Paths(**paths))
 
 
-def _parser(stage: ModuleType, docstring: str) -> argparse.ArgumentParser:
-    parser = arguments(docstring)
+def _parser(stage: ModuleType) -> argparse.ArgumentParser:
+    parser = command_parser(stage.__doc__)
+    parser.add_argument(
+        "--config",
+        required=True,
+        help="the stage's settings: JSON text, or the path of a JSON or YAML file",
+    )
     for name in stage.JOB:
         kind, description = _JOB_OPTIONS[name]
         needed = f"{{{name}}}" in stage.FOLDER

@@ -1,4 +1,12 @@
-"""Make or collect the tasks of the study's environment and write its panels."""
+"""Make or collect the tasks of the study's environment and write its panels.
+
+The environment checks each task before it lets it in. It fetches data files first if its settings
+say so.
+
+Example:
+  python -m hgrpo.cli.assets --config results/bakeoff/config.yaml --seed 0 \\
+      --out results/bakeoff/assets
+"""
 
 import hashlib
 import json

@@ -1,4 +1,9 @@
-"""Build the tiny base model (tokenizer, weights, pretraining), or adopt a pretrained one."""
+"""Build the tiny base model (tokenizer, weights, pretraining), or adopt a pretrained one.
+
+Example:
+  python -m hgrpo.cli.base --config results/bakeoff/config.yaml \\
+      --expert results/bakeoff/expert --seed 0 --out results/bakeoff/base
+"""
 
 import time
 from collections.abc import Mapping

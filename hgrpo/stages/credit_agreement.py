@@ -3,6 +3,15 @@
 The rollouts are from round 2 of the reference method's first seed, because every learnt assigner
 has been fitted on round 1 of its own arm by then. In a study of one round there is no fit, and a
 learnt assigner gives equal shares instead.
+
+Example:
+  python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage credit_agreement \\
+      > agreement.json
+  python -m hgrpo.cli.credit_agreement --config agreement.json --seed 11 \\
+      --rollouts results/bakeoff/rl/flatGRPO/seed_11/round_2 --assets results/bakeoff/assets \\
+      --base results/bakeoff/base --policy results/bakeoff/rl/flatGRPO/seed_11/round_1/adapter \\
+      --fitted results/bakeoff/credit_fit/TurnRDV2/seed_11/round_1 \\
+      --cache results/bakeoff/cache --out results/bakeoff/credit_agreement
 """
 
 import json

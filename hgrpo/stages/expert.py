@@ -1,4 +1,9 @@
-"""Collect demonstrations on the training panel, from a scripted expert or recorded people."""
+"""Collect demonstrations on the training panel, from a scripted expert or recorded people.
+
+Example:
+  python -m hgrpo.cli.expert --config results/bakeoff/config.yaml --seed 0 \\
+      --assets results/bakeoff/assets --out results/bakeoff/expert
+"""
 
 import json
 import time

@@ -1,4 +1,12 @@
-"""Draw every figure of a study from cached results, as SVG with a CSV file of its numbers."""
+"""Draw every figure of a study from cached results, as SVG with a CSV file of its numbers.
+
+Example:
+  cd results/bakeoff
+  python -m hgrpo.cli.config ../../configs/studies/bakeoff.yaml --stage figures > figures.json
+  python -m hgrpo.cli.figures --config figures.json --episodes report/episodes.parquet \\
+      --train-logs rl/*/*/*/train_log.json --turns rl/*/*/round_1/turns.parquet \\
+      --fits credit_fit/*/*/*/train_log.json --out report/figures
+"""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,12 @@
-"""Merge the episodes of every evaluation into one checked table."""
+"""Merge the episodes of every evaluation into one checked table.
+
+The stage refuses missing arms, episodes evaluated twice and evaluations on different panels, and
+names them.
+
+Example:
+  python -m hgrpo.cli.merge --config '{"methods": ["SFTOnly", "flatGRPO"]}' \\
+      --out results/bakeoff/report/episodes.parquet results/bakeoff/eval/*/*/*/episodes.parquet
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

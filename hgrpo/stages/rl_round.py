@@ -1,4 +1,13 @@
-"""Play one round of reinforcement learning: collect, credit, update, for a number of steps."""
+"""Play one round of reinforcement learning: collect, credit, update, for a number of steps.
+
+A killed round goes on after its last finished step.
+
+Example:
+  python -m hgrpo.cli.rl_round --config results/bakeoff/rl/flatGRPO/seed_11/round_1/config.yaml \\
+      --seed 11 --round 1 --assets results/bakeoff/assets --base results/bakeoff/base \\
+      --sft results/bakeoff/sft/adapter --policy results/bakeoff/sft/adapter \\
+      --scratch results/bakeoff/scratch/flatGRPO/seed_11/round_1 --out round_1
+"""
 
 import time
 from contextlib import nullcontext

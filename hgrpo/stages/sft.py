@@ -1,4 +1,9 @@
-"""Fine-tune the base on expert trajectories, one sequence each, with loss on action tokens."""
+"""Fine-tune the base on expert trajectories, one sequence each, with loss on action tokens.
+
+Example:
+  python -m hgrpo.cli.sft --config results/bakeoff/config.yaml --base results/bakeoff/base \\
+      --expert results/bakeoff/expert --out results/bakeoff/sft
+"""
 
 import json
 import math

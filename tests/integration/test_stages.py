@@ -145,7 +145,7 @@ SFT_SAVING_EVERY_STEP = """
 from hgrpo.cli.stage import run_stage
 from hgrpo.stages import sft
 sft._SAVE_EVERY_S = 0.0
-run_stage(sft, "")
+run_stage(sft)
 """
 
 

@@ -97,7 +97,7 @@ def model(tmp_path, monkeypatch):
         config = json.dumps({"model": {"name": "mine", "path": str(folder)}})
         given = ["--config", config, "--expert", str(tmp_path), "--out", str(tmp_path / "base")]
         monkeypatch.setattr(sys, "argv", ["base", *given])
-        run_stage(base, "")
+        run_stage(base)
         return open_base(tmp_path / "base")
 
     return SimpleNamespace(folder=folder, take=take)

@@ -92,7 +92,7 @@ def command(monkeypatch, tmp_path):
         config = json.dumps({"model": model, "engine": {"kind": engine}})
         given = ["--config", config, "--expert", str(tmp_path), "--out", str(tmp_path / "base")]
         monkeypatch.setattr(sys, "argv", ["base", *given])
-        run_stage(base, "")
+        run_stage(base)
         return open_base(tmp_path / "base")
 
     return call

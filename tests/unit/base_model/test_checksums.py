@@ -320,7 +320,7 @@ def test_a_round_with_a_damaged_input_keeps_its_steps(
         arguments += [f"--{name}", str(tmp_path / name)]
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as stopped:
-        run_stage(rl_round, "")
+        run_stage(rl_round)
     said = capsys.readouterr().err
     assert stopped.value.code == 2
     assert said.startswith(f"error: {path}: ") and said.count("\n") == 1

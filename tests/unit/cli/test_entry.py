@@ -4,7 +4,6 @@ import errno
 import importlib.util
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -56,18 +55,6 @@ def test_an_interrupt_is_one_line_and_exit_code_130(capsys):
         run(raising(KeyboardInterrupt()))
     assert caught.value.code == INTERRUPTED == 130
     assert capsys.readouterr().err.startswith("interrupted")
-
-
-def test_the_module_itself_says_which_commands_there_are():
-    done = subprocess.run(
-        [sys.executable, "-m", "hgrpo.cli.entry", "--help"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == USER_ERROR
-    assert done.stderr.startswith("error: hgrpo.cli.entry is what the commands share")
-    assert {"assets", "rl_round", "report"} <= set(re.findall(r"\w+", done.stderr))
 
 
 def test_a_bug_keeps_its_traceback():

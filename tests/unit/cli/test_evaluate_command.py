@@ -35,7 +35,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_anything_is_loaded(
     words = [str(word) for name, value in given.items() for word in (f"--{name}", value)]
     monkeypatch.setattr(sys, "argv", ["evaluate", *words])
     with pytest.raises(SystemExit) as stopped:
-        run_stage(evaluate, "")
+        run_stage(evaluate)
     assert stopped.value.code == 2
     assert str(tmp_path / "file") in capsys.readouterr().err
 

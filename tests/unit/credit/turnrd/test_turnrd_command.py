@@ -43,7 +43,7 @@ def command(monkeypatch):
         given += ["--round", str(len(folders)), "--rounds", *map(str, folders)]
         given += ["--previous", str(previous)] if previous else []
         monkeypatch.setattr(sys, "argv", ["credit_fit", *given, "--out", str(out)])
-        run_stage(credit_fit, "")
+        run_stage(credit_fit)
         return json.loads((out / "train_log.json").read_text())["rows"]
 
     return call
