@@ -32,8 +32,11 @@ def check_jobs(
         UserError: something is missing. The message names it.
     """
     stages = {stage for stage, _ in jobs}
-    trained = dict.fromkeys(method for stage, method in jobs if stage == "rl_round" and method)
-    check_variables([study.methods[method] for method in trained], environment)
+    if "credit_agreement" in stages:
+        credited = study.methods
+    else:
+        credited = dict.fromkeys(method for stage, method in jobs if stage == "rl_round" and method)
+    check_variables([study.methods[method] for method in credited], environment)
     if not elsewhere:
         check_user_files(study, stages)
         # Rules without a stage, such as `all`, need nothing.

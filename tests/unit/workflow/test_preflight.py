@@ -1,6 +1,8 @@
 """Before the first job: keys, engine, folders and Slurm are there."""
 
 import importlib.util
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.order import STAGES
 from hgrpo.study.study import load_study
 from hgrpo.workflow.preflight import (
+    check_jobs,
     check_slurm,
     check_user_files,
     check_variables,
@@ -55,6 +58,23 @@ def test_a_missing_key_is_named_with_its_method_and_judge(environment):
 def test_a_key_that_is_there_is_enough():
     check_variables([arm(PAID)], {"OPENAI_API_KEY": "k"})
     check_variables([], {})
+
+
+@pytest.mark.parametrize(
+    ("jobs", "refused"),
+    [
+        ([("rl_round", "Mine")], True),
+        ([("rl_round", "flatGRPO"), ("evaluate", "Mine")], False),
+        ([("credit_agreement", None)], True),
+        ([("figures", None)], False),
+    ],
+)
+def test_jobs_that_ask_a_judge_need_its_key(jobs, refused):
+    study = load_study(CONFIGS / "studies/smoke.yaml")
+    study = replace(study, methods=study.methods | {"Mine": arm(PAID)})
+    raises = pytest.raises(UserError, match="^Mine: the key of the judge")
+    with raises if refused else nullcontext():
+        check_jobs(study, jobs, {}, elsewhere=False, executor="local")
 
 
 def test_an_engine_that_is_not_installed(monkeypatch):
