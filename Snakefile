@@ -59,5 +59,8 @@ rule unknown_target:
     output:
         "{target}",
     wildcard_constraints:
-        target=r"[A-Za-z_]\w*",
+        target=UNKNOWN,
     localrule: True
+
+
+check_rule_names()

@@ -4,13 +4,13 @@ import os
 import shlex
 import sys
 
-from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
 from hgrpo.stages.files import episodes
 from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.preflight import check_jobs, check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder
+from hgrpo.workflow.targets import UNKNOWN, check_rules, unknown_target
 
 # Checkouts share the stages up to SFT if snakemake is given --cache and SNAKEMAKE_OUTPUT_CACHE.
 SHARED = workflow.workflow_settings.cache is not None
@@ -63,12 +63,22 @@ def check_needs():
         sys.exit(f"error: {error}")
 
 
+def check_rule_names():
+    """End snakemake with one line if its options or the profile name an unknown rule."""
+    resources = workflow.resource_settings
+    known = {rule.name for rule in workflow.rules}
+    try:
+        check_rules("--set-threads", resources.overwrite_threads, known)
+        check_rules("--set-resources", resources.overwrite_resources, known)
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
 def no_such_target(wildcards):
     """Stop with one line that suggests the nearest study or target."""
     studies = [name.removesuffix(".yaml") for name in sorted(os.listdir(STUDIES))]
     targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
-    name = wildcards.target
-    sys.exit(f"error: {name}: no such target{did_you_mean(name, {*studies, *targets})}")
+    sys.exit(f"error: {unknown_target(wildcards.target, {*studies, *targets})}")
 
 
 def evaluations(methods=None):

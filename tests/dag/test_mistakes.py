@@ -27,9 +27,20 @@ def test_a_mistake_on_the_command_line(finished, setting, expected):
         ("gird", "error: gird: no such target; did you mean 'grid'?"),
         ("figure", "error: figure: no such target; did you mean 'figures'?"),
         ("xyzzy", "error: xyzzy: no such target; known: alfworld_qwen, all, alpha_sweep, "),
+        ("turnrd_fit", "error: turnrd_fit: this rule is now called credit_fit"),
+        (
+            "results/grid/turnrd/TurnRDV2/seed_11/round_1/model.json",
+            "error: results/grid/turnrd/TurnRDV2/seed_11/round_1/model.json: this is now "
+            "results/grid/credit_fit/TurnRDV2/seed_11/round_1/model.json",
+        ),
+        ("--set-threads=sfd=2", "error: --set-threads: sfd: no such rule; did you mean 'sft'?"),
+        (
+            "--set-resources=turnrd_fit:mem_mb=9",
+            "error: --set-resources: turnrd_fit: no such rule; it is now called credit_fit",
+        ),
     ],
 )
-def test_a_target_that_does_not_exist(finished, target, expected):
+def test_a_target_or_rule_that_does_not_exist(finished, target, expected):
     done = finished.snakemake("-n", target)
     assert done.returncode != 0
     assert (done.stdout + done.stderr).splitlines()[-1].startswith(expected)
