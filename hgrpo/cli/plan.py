@@ -26,7 +26,7 @@ from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
 from hgrpo.study.study import NAME, Study, load_study
-from hgrpo.workflow.planning.accuracy import PLAN, check_lines, check_plan, save_plan
+from hgrpo.workflow.planning.accuracy import PLAN, check_lines, save_plan
 from hgrpo.workflow.planning.forecast import (
     Forecast,
     arm_of,
@@ -78,8 +78,7 @@ def main() -> None:
             raise UserError(f"study: not a study's name: {name!r}")
         if not (RESULTS / name / PLAN).is_file():
             raise UserError(f"study {name} has no plan yet; run this command without --check")
-        check = check_plan(RESULTS / name, settings_of(_study(name, config)))
-        _print(check_lines(check) if check else ())
+        _print(check_lines(RESULTS / name, settings_of(_study(name, config))))
         return
     profile = read_profile(args.profile, args.cores)
     study = _study(name, config)
@@ -88,9 +87,7 @@ def main() -> None:
     expected = forecasts(jobs, past, study.config.resources, profile.cores)
     _print(report(study, expected, profile, os.environ))
     to_run = any(job.to_run for job in jobs)
-    check = check_plan(RESULTS / name, settings_of(study))
-    if check:
-        _print(check_lines(check, by_stage=not to_run))
+    _print(check_lines(RESULTS / name, settings_of(study), by_stage=not to_run))
     if to_run:
         asked = {"settings": args.settings, "profile": str(args.profile)}
         save_plan(RESULTS / name, expected, asked | {"study": settings_of(study)})

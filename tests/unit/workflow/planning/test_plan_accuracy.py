@@ -7,7 +7,7 @@ import pytest
 
 from hgrpo.errors import UserError
 from hgrpo.study.resources import StageResources
-from hgrpo.workflow.planning.accuracy import check_lines, check_plan, save_plan
+from hgrpo.workflow.planning.accuracy import check_lines, save_plan
 from hgrpo.workflow.planning.forecast import Forecast
 from hgrpo.workflow.planning.jobs import Job
 from hgrpo.workflow.planning.past_jobs import Estimate
@@ -45,9 +45,9 @@ def ran(tmp_path):
 
 
 def test_jobs_that_have_run_since_are_compared_and_no_others(tmp_path, ran):
-    assert check_plan(tmp_path, SETTINGS) is None
+    assert check_lines(tmp_path, SETTINGS) == []
     save_plan(tmp_path, PLANNED, ASKED)
-    assert check_lines(check_plan(tmp_path, SETTINGS)) == []
+    assert check_lines(tmp_path, SETTINGS) == []
     ran("sft", "sft", 999)  # was finished when the plan was made, so it is not in it
     ran("rl_round", "A.seed_1.round_1", 40)
     ran("rl_round", "A.seed_1.round_2", 45)
@@ -56,19 +56,19 @@ def test_jobs_that_have_run_since_are_compared_and_no_others(tmp_path, ran):
     ran("evaluate", "A.seed_1.round_1", 25)
     ran("figures", "figures", 3)
     # 50 + 50 + 20 planned, 40 + 45 + 25 taken.
-    assert check_lines(check_plan(tmp_path, SETTINGS)) == [
+    assert check_lines(tmp_path, SETTINGS) == [
         "plan:    planned 120 s, took 110 s (-8 %); 4 of its 5 jobs have run, "
         "1 without an estimate",
         "         rl_round          2 jobs: planned 100.0 s, took 85.0 s (-15 %)",
         "         evaluate          1 jobs: planned 20.0 s, took 25.0 s (+25 %)",
     ]
-    assert len(check_lines(check_plan(tmp_path, SETTINGS), by_stage=False)) == 1
+    assert len(check_lines(tmp_path, SETTINGS, by_stage=False)) == 1
 
 
 def test_a_plan_that_knew_nothing_is_not_compared(tmp_path, ran):
     save_plan(tmp_path, PLANNED[-1:], ASKED)
     ran("figures", "figures", 3)
-    assert check_lines(check_plan(tmp_path, SETTINGS)) == [
+    assert check_lines(tmp_path, SETTINGS) == [
         "plan:    1 of its 1 jobs have run, none of them with an estimate"
     ]
 
@@ -76,9 +76,9 @@ def test_a_plan_that_knew_nothing_is_not_compared(tmp_path, ran):
 def test_a_plan_for_other_settings_is_not_compared(tmp_path, ran):
     save_plan(tmp_path, PLANNED, ASKED | {"study": {"seeds": [1], "rounds": 2}})
     # As long as nothing of it has run there is nothing to say.
-    assert check_lines(check_plan(tmp_path, SETTINGS)) == []
+    assert check_lines(tmp_path, SETTINGS) == []
     ran("rl_round", "A.seed_1.round_1", 40)
-    assert check_lines(check_plan(tmp_path, SETTINGS)) == [
+    assert check_lines(tmp_path, SETTINGS) == [
         "plan:    not compared: the last plan was made for other settings (rounds)"
     ]
 
@@ -86,7 +86,7 @@ def test_a_plan_for_other_settings_is_not_compared(tmp_path, ran):
 def test_a_plan_that_does_not_say_what_it_was_made_for_is_not_compared(tmp_path, ran):
     save_plan(tmp_path, PLANNED, {"settings": ["study=s"]})
     ran("rl_round", "A.seed_1.round_1", 40)
-    (line,) = check_lines(check_plan(tmp_path, SETTINGS))
+    (line,) = check_lines(tmp_path, SETTINGS)
     assert line.startswith("plan:    not compared")
 
 
@@ -94,4 +94,4 @@ def test_a_plan_that_does_not_say_what_it_was_made_for_is_not_compared(tmp_path,
 def test_a_damaged_plan_is_named(tmp_path, text):
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(UserError, match=r"plan\.json: not a plan; delete it"):
-        check_plan(tmp_path, SETTINGS)
+        check_lines(tmp_path, SETTINGS)
