@@ -1,5 +1,7 @@
-"""The protocol of text environments, and the records that it exchanges with the agent."""
+"""The protocol of text environments, the records it exchanges with the agent, and two helpers."""
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -81,3 +83,37 @@ class TextEnv(Protocol):
         Two moments with equal fingerprints count as the same state.
         """
         ...
+
+
+def fingerprint(parts: Iterable[object]) -> str:
+    """16 hex digits; equal parts in equal order give equal digits."""
+    text = "\n".join(map(str, parts))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+class PickledByReplay:
+    """Base class of environments; pickles the arguments, the task and the actions so far.
+
+    Neither an engine nor its data is pickled. A subclass sets the attributes.
+
+    Attributes:
+        _arguments: the constructor's arguments.
+        _task: the task in play; None before the first reset.
+        _played: actions since the reset.
+    """
+
+    _arguments: tuple
+    _task: Task | None
+    _played: list[str]
+
+    def __reduce__(self) -> tuple:
+        return _replay, (type(self), self._arguments, self._task, self._played)
+
+
+def _replay(kind: type[TextEnv], arguments: tuple, task: Task | None, played: list[str]) -> TextEnv:
+    env = kind(*arguments)
+    if task is not None:
+        env.reset(task)
+        for action in played:
+            env.step(action)
+    return env

@@ -6,10 +6,10 @@ and a stage's code hash covers only the methods that the stage calls.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -18,8 +18,10 @@ from hgrpo.config.strict import Strict
 from hgrpo.envs.base import Task, TextEnv
 from hgrpo.errors import UserError
 
-if TYPE_CHECKING:
-    from hgrpo.envs.judge_text import JudgeText
+# (observation, action) of every turn of one trajectory.
+Turns = Sequence[tuple[str, str]]
+# An offline rubric: (goal, turns, whether the task was completed) -> one score in 0..10 a turn.
+Score = Callable[[str, Turns, bool], list[float]]
 
 
 class PanelSizes(Strict):
@@ -66,6 +68,24 @@ class UserFile:
     key: str
     path: str
     made: bool = False
+
+
+@dataclass(frozen=True)
+class JudgeText:
+    """What a judge must know about one environment.
+
+    Attributes:
+        primer: the prompt's opening: what the game is and which turns count for more.
+        score: the offline rubric; None if only language models can judge this environment.
+        rubric_version: part of the cache's key for the offline rubric. Change it when a score
+            changes, or the cache returns scores of the old rules.
+        primer_version: part of the cache's key for every judge. Change it with the primer.
+    """
+
+    primer: str
+    score: Score | None = None
+    rubric_version: str = ""
+    primer_version: str = ""
 
 
 class Environment(ABC):
@@ -142,7 +162,7 @@ class Environment(ABC):
         """The user's own files that these settings name."""
         return []
 
-    def judge_text(self) -> "JudgeText":
+    def judge_text(self) -> JudgeText:
         """What a judge is told about this environment, and the rules of the offline rubric.
 
         Raises:

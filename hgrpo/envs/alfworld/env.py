@@ -7,9 +7,7 @@ from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.potential import View
 from hgrpo.envs.alfworld.situation import changed
 from hgrpo.envs.alfworld.textworld_engine import OfficialGame, require_textworld
-from hgrpo.envs.base import Observation, Step, Task
-from hgrpo.envs.fingerprint import fingerprint
-from hgrpo.envs.replayed import PickledByReplay
+from hgrpo.envs.base import Observation, PickledByReplay, Step, Task, fingerprint
 from hgrpo.errors import UserError
 
 ENGINES = ("native", "textworld")

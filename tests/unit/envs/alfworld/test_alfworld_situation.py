@@ -6,7 +6,7 @@ from household import household
 from hgrpo.envs.alfworld.gamefile import compile_game
 from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.situation import changed
-from hgrpo.envs.fingerprint import fingerprint
+from hgrpo.envs.base import fingerprint
 
 
 @pytest.fixture
