@@ -3,13 +3,14 @@
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from hgrpo.envs.alfworld import pddl
 from hgrpo.envs.alfworld.native import CompiledGame
-from hgrpo.envs.alfworld.potential import Potential
+from hgrpo.envs.alfworld.potential import View, potential
 from hgrpo.envs.alfworld.settings import TASK_TYPES
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
@@ -27,18 +28,17 @@ class Game:
     """A game that has been read, checked and compiled.
 
     Attributes:
+        potential: the potential of a view of the facts, given whether the game is won.
         goal: the sentence after "Your task is to: ", with its full stop.
         walkthrough: commands that win the game, if the file has them.
-        moves: for each action of the domain, whether it may change the potential.
     """
 
     folder: Path
     content_hash: str
     compiled: CompiledGame
-    potential: Potential
+    potential: Callable[[View, bool], float]
     goal: str
     walkthrough: tuple[str, ...]
-    moves: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
@@ -143,27 +143,22 @@ def load_compiled(folder: Path) -> Game:
     _, lead, goal = compiled.intro.rpartition(GOAL_LEAD)
     if not lead:
         raise UserError(f"{path}: the opening text has no {GOAL_LEAD!r}")
-    potential = native_potential(compiled)
-    reads = {compiled.program.vocabulary.predicate(name) for name in potential.reads}
     return Game(
         folder=folder,
         content_hash=content_hash(data),
         compiled=compiled,
-        potential=potential,
+        potential=native_potential(compiled),
         goal=goal.strip(),
         walkthrough=tuple(data.get("walkthrough") or ()),
-        moves=tuple(bool(action.changes & reads) for action in compiled.program.actions),
     )
 
 
-def native_potential(game: CompiledGame) -> Potential:
+def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
     """The potential of a game, over the native engine's indices of entities."""
     names = {n: name for name, n in game.program.vocabulary.predicates.items()}
     fluent = {names[number] for number in game.program.fluent}
-    sets, number = game.start.sets, game.program.vocabulary.predicate
-    return Potential(
-        game.goal_formula, fluent, lambda name: sets[number(name)], lambda n: game.number.get(n, -1)
-    )
+    start = game.view(game.start)
+    return potential(game.goal_formula, fluent, start, lambda name: game.number.get(name, -1))
 
 
 def list_games(root: Path) -> Listing:

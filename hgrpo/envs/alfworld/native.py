@@ -17,6 +17,7 @@ from hgrpo.envs.alfworld.effects import EffectCompiler, Reachability
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
 from hgrpo.envs.alfworld.grammar import Grammar, RuleCall, parse_grammar, parse_symbols
 from hgrpo.envs.alfworld.matching import FormulaCompiler, Slots, Step, succeed, type_predicate
+from hgrpo.envs.alfworld.potential import View
 from hgrpo.envs.alfworld.text import NEGATION, Entities, TextCompiler
 from hgrpo.errors import UserError
 
@@ -187,6 +188,11 @@ class CompiledGame:
                 facts[listing] = [number[n] for n, k in objects.items() if is_a(k, kind)]
         return facts
 
+    def view(self, facts: Facts) -> View:
+        """Maps a predicate's name to its facts; the empty set for an unknown one."""
+        number = self.program.vocabulary.predicates
+        return lambda name: facts.sets[number[name]] if name in number else set()
+
     def is_won(self, facts: Facts) -> bool:
         frame = self.goal_frame[:]
         return any(step(facts, frame) for step in self.goal.steps)
@@ -287,11 +293,11 @@ class NativeGame:
         """Carry out `command`, and return the feedback."""
         return self.act(command)[0]
 
-    def act(self, command: str) -> tuple[str, int]:
-        """As `step`, but also return the action's index, or -1 for an inadmissible command."""
+    def act(self, command: str) -> tuple[str, bool]:
+        """As `step`, but also return whether the command was admissible."""
         index, args = self._find(command.strip())
         if index < 0:
-            return NOTHING, -1
+            return NOTHING, False
         game, facts = self.game, self.facts
         action = game.program.actions[index]
         frame = game.frames[index][:]
@@ -299,7 +305,7 @@ class NativeGame:
         action.apply(facts, frame)
         if game.matters[index]:
             self.won = game.is_won(facts)
-        return action.feedback(facts, frame, game.entities), index
+        return action.feedback(facts, frame, game.entities), True
 
     def admissible_commands(self) -> list[str]:
         """Commands that apply now, sorted, each once."""

@@ -25,37 +25,23 @@ Entity = Hashable
 View = Callable[[str], set]
 
 
-class Potential:
-    """The potential of one game.
+def potential(
+    goal: pddl.Formula, fluent: set[str], view: View, entity: Callable[[str], Entity]
+) -> Callable[[View, bool], float]:
+    """The potential of one game: a function of the facts and of whether the game is won.
 
     Args:
         fluent: names of the predicates that actions change.
         view: the facts at the start, from which static conditions are read.
         entity: maps the name of an object to its entity in `view`.
-
-    Attributes:
-        reads: names of the predicates whose facts the value depends on.
     """
+    shape = _shape(goal, fluent)
 
-    def __init__(
-        self, goal: pddl.Formula, fluent: set[str], view: View, entity: Callable[[str], Entity]
-    ) -> None:
-        self._value: Callable[[View], float] | None = None
-        self.reads = pddl.predicates(goal)
-        shape = _shape(goal, fluent)
-        if shape is None:
-            return
+    def candidates(variable: str) -> list[Entity]:
+        return _candidates(shape.static[variable], view, entity)
 
-        def candidates(variable: str) -> list[Entity]:
-            return _candidates(shape.static[variable], view, entity)
-
-        self._value = _placing(shape, candidates) or _lighting(shape, candidates)
-        if self._value is not None:
-            self.reads = (self.reads & fluent) | {"holds"}
-
-    def value(self, view: View, won: bool) -> float:
-        """The potential of the facts in `view`."""
-        return float(won) if self._value is None else self._value(view)
+    value = shape and (_placing(shape, candidates) or _lighting(shape, candidates))
+    return lambda view, won: value(view) if value else float(won)
 
 
 @dataclass
