@@ -1,18 +1,33 @@
 """Makes the games of a study: generates or collects them, checks them, and writes them."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from tqdm import tqdm
 
-from hgrpo.envs.alfworld import folder, generator
-from hgrpo.envs.alfworld.gamefile import compile_game, content_hash
+from hgrpo import streams
+from hgrpo.config.user_path import user_path
+from hgrpo.envs.alfworld import generator
+from hgrpo.envs.alfworld.gamefile import (
+    TASK_FILE,
+    Listing,
+    compile_game,
+    content_hash,
+    list_games,
+    read_game,
+)
+from hgrpo.envs.alfworld.generator import GameFiles
 from hgrpo.envs.alfworld.native import NativeGame
-from hgrpo.envs.alfworld.settings import AlfworldSettings
+from hgrpo.envs.alfworld.settings import AlfworldSettings, GamesSettings
 from hgrpo.envs.alfworld.vocabulary import PUT
 from hgrpo.envs.base import Task
+from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
+
+# Keys that the pipeline and the official loader read; the files also hold camera poses.
+_KEPT = ("task_id", "task_type", "pddl_params", "scene", "turk_annotations")
 
 
 def make(
@@ -32,7 +47,7 @@ def make(
     if config.games.generate is not None:
         source = generator.generate(config.games.generate, sizes, config.grammar, seed)
     else:
-        source = folder.collect(config.games, sizes, seed, skipped)
+        source = _collect(config.games, sizes, seed, skipped)
     total = None if None in sizes.values() else sum(sizes.values())
     for split, files in tqdm(source, total=total, desc="assets", unit="game", mininterval=1):
         name = f"{split}/{files.folder}"
@@ -52,3 +67,62 @@ def _check(game: dict, name: str, language: str) -> None:
         play.step(command)
     if walkthrough and not play.won:
         raise UserError(f"{name}: the stored walkthrough does not win this game")
+
+
+def _collect(
+    games: GamesSettings, sizes: dict[str, int | None], seed: int, skipped: Counter
+) -> Iterator[tuple[str, GameFiles]]:
+    """Yield (split, game) in panel order: task types in turn, games of a type shuffled by `seed`.
+
+    A game is left out if the official loader leaves it out, if it is won at reset, or if its
+    content equals an earlier game's. `skipped` counts these games by reason.
+
+    Raises:
+        UserError: a folder is missing or holds a bad file, it has fewer games than `sizes` wants,
+            or it has more or fewer games than `games.expected` says.
+    """
+    root = user_path(games.folder or "", "games.folder")
+    hashes: set[str] = set()
+    for split in SPLITS:
+        place = root / getattr(games.splits, split)
+        if not place.is_dir():
+            raise UserError(f"games.splits.{split}: no such folder: {place}")
+        listing = list_games(place)
+        skipped.update(listing.skipped.values())
+        _check_number(games, split, place, listing)
+        fresh = {task.content_hash: task for task in listing.tasks}
+        fresh = {digest: task for digest, task in fresh.items() if digest not in hashes}
+        skipped["same content as another game"] += len(listing.tasks) - len(fresh)
+        hashes.update(fresh)
+        panel = _in_turn(list(fresh.values()), (seed, split))
+        wanted = sizes[split] or len(panel)
+        if len(panel) < wanted:
+            raise UserError(f"panels.{split}: {wanted} games are wanted, {place} has {len(panel)}")
+        for task in panel[:wanted]:
+            trajectory = json.loads((place / task.path / TASK_FILE).read_text())
+            kept = {key: trajectory[key] for key in _KEPT if key in trajectory}
+            yield split, GameFiles(task.path, read_game(place / task.path), kept)
+
+
+def _check_number(games: GamesSettings, split: str, place: Path, listing: Listing) -> None:
+    found = len(listing.tasks)
+    expected = games.expected.model_dump()[split] if games.expected else found
+    if found != expected:
+        skipped = sorted(Counter(listing.skipped.values()).items())
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in skipped)
+        raise UserError(
+            f"games.expected.{split}: {expected} games were expected, {place} has {found}"
+            + (f" (left out: {reasons})" if reasons else "")
+        )
+
+
+def _in_turn(tasks: list[Task], name: tuple) -> list[Task]:
+    """The tasks with their types in turn, so that every prefix is stratified."""
+    queues: dict[str, list[Task]] = {}
+    for task in tasks:
+        queues.setdefault(task.task_type, []).append(task)
+    ranked = []
+    for kind in sorted(queues):
+        order = streams.generator("alfworld-panel", *name, kind).permutation(len(queues[kind]))
+        ranked += [(rank, kind, queues[kind][i]) for rank, i in enumerate(order)]
+    return [task for _, _, task in sorted(ranked, key=lambda row: row[:2])]
