@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hgrpo.envs.alfworld import pddl
 from hgrpo.envs.alfworld.effects import EffectCompiler
 from hgrpo.envs.alfworld.facts import Facts, key_getter
-from hgrpo.envs.alfworld.grammar import ActionText, Attribute, Each, RuleCall, Symbol
+from hgrpo.envs.alfworld.grammar import ActionText, Attribute, Each, Symbol
 from hgrpo.envs.alfworld.matching import Clause, FormulaCompiler, Frame, Step
 from hgrpo.envs.alfworld.text import NEGATION, TextCompiler
 
@@ -42,8 +42,8 @@ class Action:
         }
         self.command: Callable[..., str] = writers.symbols(text.template, placeholders)
         self.feedback: Callable[..., str] = writers.symbols(text.feedback, placeholders)
-        self.pattern = _pattern(text.template, placeholders, fluent)
-        self.named = key_getter(_mentioned(text.template, placeholders))
+        self.pattern, named = _pattern(text.template, placeholders, fluent)
+        self.named = key_getter(named)
         self._reads = pddl.predicates(schema.precondition) & fluent
         self.conditions = len(self._reads)
         self._found = self.slots.fresh()
@@ -123,9 +123,11 @@ def _unless(idle: Step, then: Step) -> Step:
 
 def _pattern(
     template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int], fluent: set[str]
-) -> tuple[str | int, ...] | None:
+) -> tuple[tuple[str | int, ...] | None, tuple[int, ...]]:
+    """The pattern of an `Action`, and the positions of the arguments that its text depends on."""
     variables = {name: slot for (name, _), slot in placeholders.items()}
     pattern: list[str | int] = []
+    named: set[int] = set()
     for symbol in template:
         match symbol:
             case str():
@@ -136,25 +138,11 @@ def _pattern(
                 for literal in query
             ):
                 pattern.append(variables[name])
+                named |= {placeholders[p] for literal in query for p in literal.placeholders}
+                named.add(variables[name])
             case _:
-                return None
-    return tuple(pattern)
-
-
-def _mentioned(
-    template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int]
-) -> tuple[int, ...]:
-    """Positions of the arguments that the template's text depends on."""
-    found: set[int] = set()
-    variables = {name: slot for (name, _), slot in placeholders.items()}
-    for symbol in template:
-        if isinstance(symbol, Each):
-            found |= {placeholders.get(p, -1) for lit in symbol.query for p in lit.placeholders}
-            if not isinstance(symbol.expression, RuleCall):
-                parts = [part for alternative in symbol.expression for part in alternative]
-                names = [part.variable for part in parts if isinstance(part, Attribute)]
-                found |= {variables.get(name, -1) for name in names}
-    return tuple(sorted(found - {-1}))
+                return None, ()
+    return tuple(pattern), tuple(sorted(named))
 
 
 def _idle_test(schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int]) -> Step | None:

@@ -79,29 +79,21 @@ class EffectCompiler:
                 negation = self.negations.get(number)
                 fact = key_getter(relation.slots)
                 rows.append(_Row(number, fact, test, effect.negated, negation))
-        return self._applier(rows)
-
-    def _applier(self, rows: list[_Row]) -> Step:
         shadows = set(self.shadows.values())
         adds = [row for row in rows if not row.negated]
         removals = [row for row in rows if row.negated and row.predicate not in shadows]
         late = [row for row in rows if row.negated and row.predicate in shadows]
-        # If an action adds and deletes the same fact, the fact holds afterwards.
-        risky = {row.predicate for row in adds} & {row.predicate for row in removals}
-        conditional = any(row.condition is not None for row in rows)
 
         def apply(facts: Facts, frame: Frame) -> bool:
-            gained, lost = adds, removals
-            if conditional:
-                gained = [row for row in adds if row.fires(facts, frame)]
-                lost = [row for row in removals if row.fires(facts, frame)]
-            kept = {(row.predicate, row.fact(frame)) for row in gained} if risky else ()
-            for row in lost:
-                fact = row.fact(frame)
-                if row.predicate not in risky or (row.predicate, fact) not in kept:
+            gained = [(row, row.fact(frame)) for row in adds if row.fires(facts, frame)]
+            lost = [(row, row.fact(frame)) for row in removals if row.fires(facts, frame)]
+            # If an action adds and deletes the same fact, the fact holds afterwards.
+            kept = {(row.predicate, fact) for row, fact in gained}
+            for row, fact in lost:
+                if (row.predicate, fact) not in kept:
                     row.remove(facts, fact)
-            for row in gained:
-                row.add(facts, row.fact(frame))
+            for row, fact in gained:
+                row.add(facts, fact)
             for row in late:
                 row.remove(facts, row.fact(frame))
             return True

@@ -69,9 +69,6 @@ def _fail(facts: Facts, frame: Frame) -> bool:
 def holds(relation: Relation) -> Step:
     """A step that tests a relation whose slots are all filled."""
     predicate, fact = relation.predicate, key_getter(relation.slots)
-    if len(relation.slots) == 1:
-        (slot,) = relation.slots
-        return lambda facts, frame: frame[slot] in facts.sets[predicate]
     return lambda facts, frame: fact(frame) in facts.sets[predicate]
 
 
@@ -128,14 +125,16 @@ def _scan(
     pattern = vocabulary.pattern(relation.predicate, at)
     key = key_getter(tuple(slots[i] for i in at))
     free = [(i, slot) for i, slot in enumerate(slots) if slot not in known]
-    if len(slots) == 1:
-        return _scan_unary(pattern, slots[0], distinct.get(slots[0], ()), then)
-    if len(free) == 1 and not distinct.get(free[0][1]):
+    if len(free) == 1:
         ((position, slot),) = free
+        bare, others = len(slots) == 1, distinct.get(slot, ())
 
         def scan_one(facts: Facts, frame: Frame) -> bool:
             for fact in facts.index[pattern].get(key(frame), ()):
-                frame[slot] = fact[position]
+                value = fact if bare else fact[position]
+                if others and any(frame[other] == value for other in others):
+                    continue
+                frame[slot] = value
                 if then(facts, frame):
                     return True
             return False
@@ -161,19 +160,6 @@ def _scan(
         return False
 
     return scan
-
-
-def _scan_unary(pattern: int, slot: int, others: tuple[int, ...], then: Step) -> Step:
-    def scan_unary(facts: Facts, frame: Frame) -> bool:
-        for value in facts.index[pattern].get((), ()):
-            if others and any(frame[other] == value for other in others):
-                continue
-            frame[slot] = value
-            if then(facts, frame):
-                return True
-        return False
-
-    return scan_unary
 
 
 @dataclass(eq=False)
@@ -291,17 +277,16 @@ class FormulaCompiler:
 
     def _split(self, clause: "Clause", i: int) -> list["Clause"]:
         part, names = clause.filters[i]
-        found = []
-        for branch in part.parts:
-            for inner in self._expand(branch, names, clause.kinds):
-                merged = replace(
-                    clause,
-                    extra=clause.extra + inner.extra,
-                    relations=clause.relations + inner.relations,
-                    filters=clause.filters[:i] + clause.filters[i + 1 :] + inner.filters,
-                )
-                found.append(merged)
-        return found
+        return [
+            replace(
+                clause,
+                extra=clause.extra + inner.extra,
+                relations=clause.relations + inner.relations,
+                filters=clause.filters[:i] + clause.filters[i + 1 :] + inner.filters,
+            )
+            for branch in part.parts
+            for inner in self._expand(branch, names, clause.kinds)
+        ]
 
     def _plan(self, clause: "Clause", filled: set[int]) -> list[Relation]:
         """Order relations greedily: tests as soon as they can run, then fewest matches first."""

@@ -199,18 +199,9 @@ class TextCompiler:
             )
             for parts in expression
         ]
-        if len(writers) == 1:
-            return writers[0]
-
-        def first(facts: Facts, frame: Frame, entities: Entities) -> str:
-            text = ""
-            for write in writers:
-                text = write(facts, frame, entities)
-                if text:
-                    break
-            return text
-
-        return first
+        return lambda facts, frame, entities: next(
+            filter(None, (write(facts, frame, entities) for write in writers)), ""
+        )
 
 
 def _attribute(part: Attribute, variables: dict[str, int]) -> str | Writer:
