@@ -171,15 +171,7 @@ def _idle_test(schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int])
         ways.append(
             [[(a, b) for a, b in zip(fact, slots, strict=True) if a != b] for slots in rivals]
         )
-    pairs = {frozenset(pair) for alternatives in ways for way in alternatives for pair in way}
-    if len(pairs) == 1 and all(map(all, ways)):
-        ((one, other),) = pairs
-        return lambda facts, frame: frame[one] == frame[other]
-
-    def idle(facts: Facts, frame: Frame) -> bool:
-        return all(
-            any(all(frame[a] == frame[b] for a, b in pairs) for pairs in alternatives)
-            for alternatives in ways
-        )
-
-    return idle
+    return lambda facts, frame: all(
+        any(all(frame[a] == frame[b] for a, b in pairs) for pairs in alternatives)
+        for alternatives in ways
+    )

@@ -9,16 +9,7 @@ from tqdm import tqdm
 
 from hgrpo import streams
 from hgrpo.config.user_path import user_path
-from hgrpo.envs.alfworld import generator
-from hgrpo.envs.alfworld.gamefile import (
-    TASK_FILE,
-    Listing,
-    compile_game,
-    content_hash,
-    list_games,
-    read_game,
-)
-from hgrpo.envs.alfworld.generator import GameFiles
+from hgrpo.envs.alfworld import gamefile, generator
 from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.settings import AlfworldSettings, GamesSettings
 from hgrpo.envs.alfworld.vocabulary import PUT
@@ -54,13 +45,13 @@ def make(
         _check(files.game, name, config.grammar)
         generator.write(root / split, files)
         kind = files.trajectory["task_type"]
-        yield split, Task(files.folder, f"games/{name}", content_hash(files.game), kind)
+        yield split, Task(files.folder, f"games/{name}", gamefile.content_hash(files.game), kind)
 
 
 def _check(game: dict, name: str, language: str) -> None:
     if f'"{PUT[language].format("{o}", "{r}")}"' not in game["grammar"]:
         raise UserError(f"{name}: env.grammar is {language!r}, but this game's commands differ")
-    play = NativeGame(compile_game(game, name))
+    play = NativeGame(gamefile.compile_game(game, name))
     play.reset()
     walkthrough = game.get("walkthrough") or []
     for command in walkthrough:
@@ -71,7 +62,7 @@ def _check(game: dict, name: str, language: str) -> None:
 
 def _collect(
     games: GamesSettings, sizes: dict[str, int | None], seed: int, skipped: Counter
-) -> Iterator[tuple[str, GameFiles]]:
+) -> Iterator[tuple[str, generator.GameFiles]]:
     """Yield (split, game) in panel order: task types in turn, games of a type shuffled by `seed`.
 
     A game is left out if the official loader leaves it out, if it is won at reset, or if its
@@ -87,32 +78,30 @@ def _collect(
         place = root / getattr(games.splits, split)
         if not place.is_dir():
             raise UserError(f"games.splits.{split}: no such folder: {place}")
-        listing = list_games(place)
-        skipped.update(listing.skipped.values())
-        _check_number(games, split, place, listing)
-        fresh = {task.content_hash: task for task in listing.tasks}
-        fresh = {digest: task for digest, task in fresh.items() if digest not in hashes}
-        skipped["same content as another game"] += len(listing.tasks) - len(fresh)
+        tasks, left_out = gamefile.list_games(place)
+        reasons = Counter(left_out.values())
+        skipped.update(reasons)
+        if games.expected is not None:
+            _check_number(len(tasks), getattr(games.expected, split), split, place, reasons)
+        fresh = {task.content_hash: task for task in tasks if task.content_hash not in hashes}
+        skipped["same content as another game"] += len(tasks) - len(fresh)
         hashes.update(fresh)
         panel = _in_turn(list(fresh.values()), (seed, split))
         wanted = sizes[split] or len(panel)
         if len(panel) < wanted:
             raise UserError(f"panels.{split}: {wanted} games are wanted, {place} has {len(panel)}")
         for task in panel[:wanted]:
-            trajectory = json.loads((place / task.path / TASK_FILE).read_text())
+            trajectory = json.loads((place / task.path / gamefile.TASK_FILE).read_text())
             kept = {key: trajectory[key] for key in _KEPT if key in trajectory}
-            yield split, GameFiles(task.path, read_game(place / task.path), kept)
+            yield split, generator.GameFiles(task.path, gamefile.read_game(place / task.path), kept)
 
 
-def _check_number(games: GamesSettings, split: str, place: Path, listing: Listing) -> None:
-    found = len(listing.tasks)
-    expected = games.expected.model_dump()[split] if games.expected else found
+def _check_number(found: int, expected: int, split: str, place: Path, reasons: Counter) -> None:
     if found != expected:
-        skipped = sorted(Counter(listing.skipped.values()).items())
-        reasons = ", ".join(f"{reason}: {count}" for reason, count in skipped)
+        left_out = ", ".join(f"{reason}: {count}" for reason, count in sorted(reasons.items()))
         raise UserError(
             f"games.expected.{split}: {expected} games were expected, {place} has {found}"
-            + (f" (left out: {reasons})" if reasons else "")
+            + (f" (left out: {left_out})" if left_out else "")
         )
 
 

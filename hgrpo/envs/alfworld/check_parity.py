@@ -259,7 +259,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the totals here")
     args = parser.parse_args()
     require_textworld()
-    tasks = list_games(args.folder).tasks[: args.games]
+    tasks = list_games(args.folder)[0][: args.games]
     reports = []
     folders = [args.folder / task.path for task in tasks]
     checks = check_games(folders, args.steps, args.stock_steps, args.seed)

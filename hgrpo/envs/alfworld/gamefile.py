@@ -41,14 +41,6 @@ class Game:
     walkthrough: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Listing:
-    """A folder's playable games, sorted by path; `skipped` says why others were left out."""
-
-    tasks: list[Task]
-    skipped: dict[str, str]
-
-
 _canonical_domain = lru_cache(maxsize=16)(pddl.canonical)
 
 
@@ -161,8 +153,8 @@ def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
     return potential(game.goal_formula, fluent, start, lambda name: game.number.get(name, -1))
 
 
-def list_games(root: Path) -> Listing:
-    """Every playable game below `root`, each read and compiled once (about 2 ms a game).
+def list_games(root: Path) -> tuple[list[Task], dict[str, str]]:
+    """The playable games below `root`, sorted by path, and why each other game was left out.
 
     Games won at reset are left out. As in the official package, so are tasks with movable
     receptacles or slicing, folders without a game file, and games marked unsolvable.
@@ -184,7 +176,7 @@ def list_games(root: Path) -> Listing:
             tasks.append(Task(name, name, digest, read_task_type(folder)))
     if not tasks:
         raise UserError(f"{root}: no playable games below this folder")
-    return Listing(tasks, skipped)
+    return tasks, skipped
 
 
 def _unplayable(folder: Path) -> str:

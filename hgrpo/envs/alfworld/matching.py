@@ -233,7 +233,16 @@ class FormulaCompiler:
         """Conjunctions that cover `formula`; an `or` is split only if it binds a variable."""
         found = self._expand(formula, scope, kinds)
         for clause in found:
-            self._complete(clause, scope, kinds)
+            # Each variable must take values of its type, so add a relation where needed.
+            typed: dict[int, list[str]] = {}  # slot -> declared types of the positions it fills
+            for relation, name in clause.relations:
+                for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):
+                    typed.setdefault(slot, []).append(kind)
+            for slot, kind in [(scope[name], kinds[name]) for name in scope] + clause.extra:
+                if not any(self.domain.is_a(declared, kind) for declared in typed.get(slot, ())):
+                    listing = type_predicate(kind)
+                    relation = Relation(self.vocabulary.predicate(listing), (slot,))
+                    clause.relations.append((relation, listing))
         return found
 
     def _expand(
@@ -261,19 +270,6 @@ class FormulaCompiler:
             if isinstance(part, pddl.Or) and not free <= covered:
                 return self._split(clause, i)
         return [clause]
-
-    def _complete(self, clause: "Clause", scope: dict[str, int], kinds: dict[str, str]) -> None:
-        """Make sure that each variable takes values of its type: add a relation where needed."""
-        # Slot -> declared types of the positions where it occurs.
-        typed: dict[int, list[str]] = {}
-        for relation, name in clause.relations:
-            for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):
-                typed.setdefault(slot, []).append(kind)
-        for slot, kind in [(scope[name], kinds[name]) for name in scope] + clause.extra:
-            if not any(self.domain.is_a(declared, kind) for declared in typed.get(slot, ())):
-                listing = type_predicate(kind)
-                number = self.vocabulary.predicate(listing)
-                clause.relations.append((Relation(number, (slot,)), listing))
 
     def _split(self, clause: "Clause", i: int) -> list["Clause"]:
         part, names = clause.filters[i]

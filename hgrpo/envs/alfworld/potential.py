@@ -38,7 +38,13 @@ def potential(
     shape = _shape(goal, fluent)
 
     def candidates(variable: str) -> list[Entity]:
-        return _candidates(shape.static[variable], view, entity)
+        passing = [
+            {fact[0] for fact in view(predicate) if fact[1] == entity(constant)}
+            if constant
+            else view(predicate)
+            for predicate, constant in shape.static[variable]
+        ]
+        return sorted(set.intersection(*passing))
 
     value = shape and (_placing(shape, candidates) or _lighting(shape, candidates))
     return lambda view, won: value(view) if value else float(won)
@@ -92,18 +98,6 @@ def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
             case _:
                 return None
     return shape
-
-
-def _candidates(
-    tests: set[tuple[str, str]], view: View, entity: Callable[[str], Entity]
-) -> list[Entity]:
-    def passing(predicate: str, constant: str) -> set[Entity]:
-        if not constant:
-            return set(view(predicate))
-        value = entity(constant)
-        return {fact[0] for fact in view(predicate) if fact[1] == value}
-
-    return sorted(set.intersection(*(passing(*test) for test in tests)))
 
 
 def _placing(

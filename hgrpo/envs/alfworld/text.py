@@ -157,18 +157,15 @@ class TextCompiler:
     def _query(self, query: Query, scope: Scope, then: Step) -> Step:
         """A step that calls `then` for each assignment; loops nest, each over sorted facts."""
         extended = self._extended(scope, query)
-        relations: list[Relation] = []
-        distinct: dict[int, tuple[int, ...]] = {}
-        taken = dict(scope)
+        places = list(extended.items())
+        distinct = {
+            slot: tuple(rival for other, rival in places[:i] if self._overlap(other, placeholder))
+            for i, (placeholder, slot) in enumerate(places)
+            if placeholder not in scope
+        }
+        relations = []
         for literal in query:
             self._check_types(literal)
-            for placeholder in literal.placeholders:
-                if placeholder not in taken:
-                    rivals = [
-                        slot for other, slot in taken.items() if self._overlap(other, placeholder)
-                    ]
-                    distinct[extended[placeholder]] = tuple(rivals)
-                    taken[placeholder] = extended[placeholder]
             slots = tuple(extended[placeholder] for placeholder in literal.placeholders)
             relations.append(Relation(self.text_predicate(literal.predicate), slots))
         return join(relations, set(scope.values()), self.vocabulary, then, distinct)
@@ -222,14 +219,8 @@ def _concatenate(parts: Iterable[str | Writer]) -> Writer:
             pieces[-1] += part
         else:
             pieces.append(part)
-    if not pieces:
-        return lambda facts, frame, entities: ""
-    if len(pieces) == 1:
-        (piece,) = pieces
-        return (lambda facts, frame, entities: piece) if isinstance(piece, str) else piece
-    if len(pieces) == 2 and isinstance(pieces[0], str):
-        head, tail = pieces
-        return lambda facts, frame, entities: head + tail(facts, frame, entities)
+    if len(pieces) == 1 and not isinstance(pieces[0], str):
+        return pieces[0]
 
     def write(facts: Facts, frame: Frame, entities: Entities) -> str:
         return "".join(
