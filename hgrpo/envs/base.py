@@ -10,19 +10,12 @@ from hgrpo.errors import UserError
 
 @dataclass(frozen=True)
 class Task:
-    """One entry of a panel.
+    """One entry of a panel."""
 
-    Attributes:
-        task_id: unique inside its environment, stable between machines.
-        path: where the environment finds the task, such as a folder or an index.
-        content_hash: SHA-256 (hex) of what defines the task.
-        task_type: stratum used by panels and tables.
-    """
-
-    task_id: str
-    path: str
-    content_hash: str
-    task_type: str
+    task_id: str  # unique inside its environment, stable between machines
+    path: str  # where the environment finds the task, such as a folder or an index
+    content_hash: str  # SHA-256 (hex) of what defines the task
+    task_type: str  # stratum used by panels and tables
 
     def check_content(self, found: str, what: str) -> None:
         """Raise UserError unless `found`, the hash of the content on disk, is this task's.
@@ -95,16 +88,11 @@ class PickledByReplay:
     """Base class of environments; pickles the arguments, the task and the actions so far.
 
     Neither an engine nor its data is pickled. A subclass sets the attributes.
-
-    Attributes:
-        _arguments: the constructor's arguments.
-        _task: the task in play; None before the first reset.
-        _played: actions since the reset.
     """
 
-    _arguments: tuple
-    _task: Task | None
-    _played: list[str]
+    _arguments: tuple  # of the constructor
+    _task: Task | None  # in play; None before the first reset
+    _played: list[str]  # actions since the reset
 
     def __reduce__(self) -> tuple:
         return _replay, (type(self), self._arguments, self._task, self._played)

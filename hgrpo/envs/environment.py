@@ -55,19 +55,12 @@ class EnvSettings(Strict):
 
 @dataclass(frozen=True, slots=True)
 class UserFile:
-    """A path in the settings that leads to the user's own files.
+    """A path in the settings that leads to the user's own files."""
 
-    Attributes:
-        stage: the stage that reads the path, "assets" or "expert".
-        key: the setting, such as "games.folder".
-        path: the path as the settings give it; it may hold $VARIABLES.
-        made: whether the stage fetches or makes what is missing.
-    """
-
-    stage: str
-    key: str
-    path: str
-    made: bool = False
+    stage: str  # the stage that reads the path, "assets" or "expert"
+    key: str  # the setting, such as "games.folder"
+    path: str  # as the settings give it; it may hold $VARIABLES
+    made: bool = False  # whether the stage fetches or makes what is missing
 
 
 @dataclass(frozen=True)
@@ -89,21 +82,18 @@ class JudgeText:
 
 
 class Environment(ABC):
-    """An environment as the stages use it.
+    """An environment as the stages use it."""
 
-    Attributes:
-        Settings: model of the files in configs/envs that name this environment.
-        cut: how the tiny model's tokenizer cuts this environment's text.
-        packages: Python packages whose versions belong in a result's provenance.
-        task_files: files and folders that `make_tasks` writes and that play reads, relative to
-            `out`. Later jobs get these and the panels file.
-        informed: a description of the player of `ceiling`.
-    """
-
+    # Model of the files in configs/envs that name this environment.
     Settings: ClassVar[type[EnvSettings]]
+    # How the tiny model's tokenizer cuts this environment's text.
     cut: ClassVar[Cut] = PLAIN
+    # Python packages whose versions belong in a result's provenance.
     packages: ClassVar[tuple[str, ...]] = ()
+    # Files and folders that `make_tasks` writes and that play reads, relative to `out`. Later jobs
+    # get these and the panels file.
     task_files: ClassVar[tuple[str, ...]] = ()
+    # A description of the player of `ceiling`.
     informed: ClassVar[str] = ""
 
     @property

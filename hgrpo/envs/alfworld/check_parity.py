@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from itertools import chain
@@ -61,21 +61,15 @@ class Mismatch:
 
 @dataclass
 class GameReport:
-    """The comparison of one game.
-
-    Attributes:
-        stock_seconds: time that the untouched official engine took for `stock_steps`.
-        native_seconds: time that the native engine took for the same steps.
-        native_bare_seconds: as `native_seconds`, but without listing the admissible commands.
-    """
+    """The comparison of one game, and the time that each engine took for `stock_steps`."""
 
     game: str
     steps: int = 0
     mismatches: list[Mismatch] = field(default_factory=list)
     stock_steps: int = 0
-    stock_seconds: float = 0.0
+    stock_seconds: float = 0.0  # in the untouched official engine
     native_seconds: float = 0.0
-    native_bare_seconds: float = 0.0
+    native_bare_seconds: float = 0.0  # without listing the admissible commands
 
 
 def compare_walk(
@@ -211,23 +205,17 @@ def memoised() -> Iterator[None]:
     from textworld.logic import Rule
 
     parse_symbols = lru_cache(maxsize=4096)(textgen._parse_and_convert)
-    parse_logic = lru_cache(maxsize=8)(logic._parse_and_convert)
     parse_query = lru_cache(maxsize=4096)(Rule.parse_conjunctive_query)
-    translate = lru_cache(maxsize=4)(fast_downward.pddl2sas)
 
     def fresh_symbols(text: str, rule_name: str = "symbols", trace: bool = False) -> list:
         return _shallow(parse_symbols(text, rule_name=rule_name))
 
-    patches = [
-        (textgen, "_parse_and_convert", fresh_symbols),
-        (textgen, "deepcopy", _shallow),
-        (logic, "_parse_and_convert", parse_logic),
-        (Rule, "parse_conjunctive_query", parse_query),
-        (fast_downward, "pddl2sas", translate),
-    ]
-    with ExitStack() as patched:
-        for owner, name, replacement in patches:
-            patched.enter_context(patch.object(owner, name, replacement))
+    with (
+        patch.multiple(textgen, _parse_and_convert=fresh_symbols, deepcopy=_shallow),
+        patch.object(logic, "_parse_and_convert", lru_cache(maxsize=8)(logic._parse_and_convert)),
+        patch.object(Rule, "parse_conjunctive_query", parse_query),
+        patch.object(fast_downward, "pddl2sas", lru_cache(maxsize=4)(fast_downward.pddl2sas)),
+    ):
         yield
 
 

@@ -14,16 +14,13 @@ from hgrpo.envs.alfworld.matching import FormulaCompiler, Frame, Slots, Step
 
 @dataclass(frozen=True)
 class _Row:
-    """One effect: makes a fact of `predicate`, with arguments from a frame, true or false.
-
-    `negation` is the index of `not_p` if some text reads it.
-    """
+    """One effect: makes a fact of `predicate`, with arguments from a frame, true or false."""
 
     predicate: int
     fact: Callable[[Frame], Fact]
     condition: Step | None
     negated: bool
-    negation: int | None
+    negation: int | None  # the index of `not_p` if some text reads it
 
     def fires(self, facts: Facts, frame: Frame) -> bool:
         return self.condition is None or self.condition(facts, frame)
@@ -43,16 +40,11 @@ class _Row:
 
 @dataclass(eq=False)
 class EffectCompiler:
-    """Compiles the effects of a domain's actions.
-
-    Args:
-        negations: index of `p` -> index of `not_p`, if some text reads it.
-        shadows: index of `p` -> index of the predicate that texts read in its place, if `p` has
-            conditional effects.
-    """
+    """Compiles the effects of a domain's actions."""
 
     vocabulary: Vocabulary
-    negations: dict[int, int]
+    negations: dict[int, int]  # index of `p` -> index of `not_p`, if some text reads it
+    # Index of `p` -> index of what texts read in its place, if `p` has conditional effects.
     shadows: dict[int, int]
 
     def changes(self, schema: pddl.ActionSchema) -> set[int]:

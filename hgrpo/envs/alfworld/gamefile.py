@@ -20,25 +20,18 @@ TASK_FILE = "traj_data.json"
 GOAL_LEAD = "Your task is to: "
 _TEXTS = ("pddl_domain", "grammar", "pddl_problem")
 _PROBLEM_NAME = re.compile(r"\( problem [^ ()]+ \)")
-_CACHED = 4096
 
 
 @dataclass(frozen=True)
 class Game:
-    """A game that has been read, checked and compiled.
-
-    Attributes:
-        potential: the potential of a view of the facts, given whether the game is won.
-        goal: the sentence after "Your task is to: ", with its full stop.
-        walkthrough: commands that win the game, if the file has them.
-    """
+    """A game that has been read, checked and compiled."""
 
     folder: Path
     content_hash: str
     compiled: CompiledGame
-    potential: Callable[[View, bool], float]
-    goal: str
-    walkthrough: tuple[str, ...]
+    potential: Callable[[View, bool], float]  # of the facts, given whether the game is won
+    goal: str  # the sentence after "Your task is to: ", with its full stop
+    walkthrough: tuple[str, ...]  # commands that win the game, if the file has them
 
 
 _canonical_domain = lru_cache(maxsize=16)(pddl.canonical)
@@ -121,7 +114,7 @@ def _compile(data: dict, source: object) -> CompiledGame:
         raise UserError(f"{source}: conditions or effects are nested too deeply") from None
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=4096)
 def load_compiled(folder: Path) -> Game:
     """The game in `folder`, compiled. This process caches the latest 4096 games.
 

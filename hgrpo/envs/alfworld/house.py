@@ -19,16 +19,11 @@ _MOST_OF_A_KIND = 2
 
 @dataclass(frozen=True)
 class House:
-    """One room with its receptacles and objects.
-
-    Attributes:
-        receptacles: the type of each receptacle.
-        objects: (type, index of the receptacle it lies in), targets first.
-    """
+    """One room with its receptacles and objects."""
 
     room: str
-    receptacles: tuple[str, ...]
-    objects: tuple[tuple[str, int], ...]
+    receptacles: tuple[str, ...]  # types
+    objects: tuple[tuple[str, int], ...]  # (type, index of its receptacle), targets first
 
 
 class Household:
@@ -39,8 +34,11 @@ class Household:
     """
 
     def __init__(self, config: GenerateSettings):
-        _known("receptacle_types", config.receptacle_types, RECEPTACLES)
-        _known("object_types", config.object_types, OBJECTS)
+        for key, table in (("receptacle_types", RECEPTACLES), ("object_types", OBJECTS)):
+            for name in getattr(config, key) or ():
+                if name not in table:
+                    known = ", ".join(sorted(table))
+                    raise UserError(f"games.generate.{key}: {name!r} is unknown; known are {known}")
         self.config = config
         receptacles = config.receptacle_types or tuple(RECEPTACLES)
         objects = config.object_types or tuple(OBJECTS)
@@ -173,14 +171,6 @@ class Household:
             return []
         order = rng.permutation(len(pool))[: min(max(count, least), most)]
         return [(pool[i], self._place(rng, room, pool[i], places[pool[i]])) for i in order]
-
-
-def _known(key: str, names: tuple[str, ...] | None, table: dict) -> None:
-    for name in names or ():
-        if name not in table:
-            raise UserError(
-                f"games.generate.{key}: {name!r} is unknown; known are {', '.join(sorted(table))}"
-            )
 
 
 def _pick(rng: np.random.Generator, items: list[T]) -> T:

@@ -164,15 +164,11 @@ def _scan(
 
 @dataclass(eq=False)
 class FormulaCompiler:
-    """Compiles PDDL formulas over one frame layout.
-
-    Args:
-        sizes: typical number of facts of each predicate; used only to order the loops.
-    """
+    """Compiles PDDL formulas over one frame layout."""
 
     slots: Slots
     vocabulary: Vocabulary
-    sizes: dict[str, int]
+    sizes: dict[str, int]  # typical number of facts of each predicate; orders the loops
     domain: pddl.Domain
 
     def find(
@@ -286,21 +282,19 @@ class FormulaCompiler:
 
     def _plan(self, clause: "Clause", filled: set[int]) -> list[Relation]:
         """Order relations greedily: tests as soon as they can run, then fewest matches first."""
-        left = list(clause.relations)
-        known = set(filled)
-        order = []
+        left, known, order = list(clause.relations), set(filled), []
+
+        def cost(entry: tuple[Relation, str]) -> float:
+            relation, name = entry
+            free = sum(slot not in known for slot in relation.slots)
+            return max(self.sizes.get(name, 50), 1) ** (free / len(relation.slots)) if free else 0.0
+
         while left:
-            best = min(left, key=lambda entry, known=known: self._cost(*entry, known))
+            best = min(left, key=cost)
             left.remove(best)
             order.append(best[0])
             known |= set(best[0].slots)
         return order
-
-    def _cost(self, relation: Relation, name: str, known: set[int]) -> float:
-        free = sum(slot not in known for slot in relation.slots)
-        if free == 0:
-            return 0.0
-        return max(self.sizes.get(name, 50), 1) ** (free / len(relation.slots))
 
 
 @dataclass

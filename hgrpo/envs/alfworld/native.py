@@ -64,8 +64,8 @@ class Program:
         for action in self.actions:
             action.finish(FormulaCompiler(action.slots, self.vocabulary, sizes, domain), effects)
         self.fluent = set().union(*(action.changes for action in self.actions))
-        ranks = [(action.conditions, action.name) for action in self.actions]
-        self.order = sorted(range(len(ranks)), key=lambda i: ranks[i])
+        ranks = [(action.conditions, action.name, i) for i, action in enumerate(self.actions)]
+        self.order = [i for _, _, i in sorted(ranks)]
         self.unsure = {
             self.vocabulary.predicate(effect.atom.predicate)
             for schema in domain.actions

@@ -23,6 +23,8 @@ from hgrpo.envs.alfworld import pddl
 Entity = Hashable
 # Maps a predicate's name to its facts. A fact is a bare entity, or a tuple of several.
 View = Callable[[str], set]
+Candidates = Callable[[str], list[Entity]]
+Value = Callable[[View], float]
 
 
 def potential(
@@ -100,9 +102,7 @@ def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
     return shape
 
 
-def _placing(
-    shape: _Shape, candidates: Callable[[str], list[Entity]]
-) -> Callable[[View], float] | None:
+def _placing(shape: _Shape, candidates: Candidates) -> Value | None:
     """Potential of a goal that asks for objects of one kind in a receptacle; None for others."""
     if {name for name, *_ in shape.relations} != {"inreceptacle"}:
         return None
@@ -139,9 +139,7 @@ def _placing(
     return value
 
 
-def _lighting(
-    shape: _Shape, candidates: Callable[[str], list[Entity]]
-) -> Callable[[View], float] | None:
+def _lighting(shape: _Shape, candidates: Candidates) -> Value | None:
     """Potential of a goal that asks to hold an object by a lit lamp; None for others."""
     found = {name: args for name, *args in shape.relations}
     expected = {"receptacleatlocation", "atlocation", "inreceptacle", "holds"}

@@ -39,16 +39,13 @@ class TextCompiler:
 
     A scope maps placeholders, which are (name, type) pairs, to slots. A query adds its own.
     Different placeholders stand for different entities.
-
-    Args:
-        text_predicate: name in a query -> index of the predicate that it reads.
     """
 
     grammar: Grammar
     slots: Slots
     vocabulary: Vocabulary
     domain: Domain
-    text_predicate: Callable[[str], int]
+    text_predicate: Callable[[str], int]  # name in a query -> index of the predicate that it reads
     _active: list[str] = field(default_factory=list)
 
     def symbols(self, symbols: tuple[Symbol, ...], scope: Scope) -> Writer:
