@@ -149,9 +149,6 @@ class CompiledGame:
         self.goal_formula = problem.goal
         self.number = {name: i for i, name in enumerate(ids)}
         self.entities = Entities(_names(problem, rows.values()), ids, task)
-        self.by_name: dict[str, list[int]] = {}
-        for i, name in enumerate(self.entities.names):
-            self.by_name.setdefault(name, []).append(i)
         self.goal = program.goal(problem.goal)
         self.start = Facts(program.vocabulary, self._numbers(rows, problem.objects), program.fluent)
         if program.reachability is not None:
@@ -166,8 +163,7 @@ class CompiledGame:
             self.start, program.intro_slots.frame(self.number), self.entities
         )
         self._texts: list[dict[object, str]] = [{} for _ in program.actions]
-        self._listed: list[dict[tuple, list[str]]] = [{} for _ in program.actions]
-        self._readings: dict[str, list[tuple[int, dict[int, int]]]] = {}
+        self._listed: list[dict[tuple, dict[str, Arguments]]] = [{} for _ in program.actions]
 
     def _numbers(
         self, rows: dict[str, list[tuple[str, ...]]], objects: dict[str, str]
@@ -200,49 +196,31 @@ class CompiledGame:
     def command(self, facts: Facts, index: int, args: Arguments) -> str:
         """The text of an applicable action."""
         action = self.program.actions[index]
-        key = action.named(args)
+        key = action.named(args) if action.named is not None else None
         text = self._texts[index].get(key)
         if text is None:
             frame = self.frames[index][:]
             frame[: action.arity] = args
             text = action.command(facts, frame, self.entities)
-            if action.pattern is not None:
+            if action.named is not None:
                 self._texts[index][key] = text
         return text
 
-    def commands(self, facts: Facts, index: int) -> list[str]:
-        """The commands of one action that apply now."""
+    def commands(self, facts: Facts, index: int) -> dict[str, Arguments]:
+        """Each command of one action that applies now, with its first arguments."""
         action = self.program.actions[index]
         memo, key = self._listed[index], None
         if action.watches is not None:
             key = tuple([facts.index[number].get((), ()) for number in action.watches])
             if key in memo:
                 return memo[key]
-        found = action.applicable(facts, self.frames[index][:])
-        texts = [self.command(facts, index, args) for args in found]
+        found = sorted(action.applicable(facts, self.frames[index][:]), reverse=True)
+        commands = {self.command(facts, index, args): args for args in found}
         if key is not None:
             if len(memo) >= _MEMO:
                 memo.clear()
-            memo[key] = texts
-        return texts
-
-    def readings(self, command: str) -> list[tuple[int, dict[int, int] | None]]:
-        """Actions that `command` may stand for, with the arguments that it names.
-
-        None in place of arguments means that any may fit.
-        """
-        found = self._readings.get(command)
-        if found is None:
-            found = [
-                (index, given)
-                for index in self.program.order
-                for given in self.program.actions[index].parse(command, self.by_name)
-            ]
-            if found:
-                if len(self._readings) >= _MEMO:
-                    self._readings.clear()
-                self._readings[command] = found
-        return found
+            memo[key] = commands
+        return commands
 
 
 def _names(problem: pddl.Problem, rows: Iterable[list[tuple[str, ...]]]) -> list[str]:
@@ -280,13 +258,13 @@ class NativeGame:
 
     def __init__(self, game: CompiledGame) -> None:
         self.game = game
-        self.facts = game.start
-        self.won = False
+        self.reset()
 
     def reset(self) -> str:
         """Start over, and return the opening text."""
         self.facts = self.game.start.copy()
         self.won = self.game.is_won(self.facts)
+        self._listed: dict[int, dict[str, Arguments]] = {}
         return self.game.intro
 
     def step(self, command: str) -> str:
@@ -295,33 +273,25 @@ class NativeGame:
 
     def act(self, command: str) -> tuple[str, bool]:
         """As `step`, but also return whether the command was admissible."""
-        index, args = self._find(command.strip())
-        if index < 0:
+        game, facts, command = self.game, self.facts, command.strip()
+        # If several actions have this text, the planner takes the first.
+        index = next((i for i in game.program.order if command in self._commands(i)), None)
+        if index is None:
             return NOTHING, False
-        game, facts = self.game, self.facts
         action = game.program.actions[index]
         frame = game.frames[index][:]
-        frame[: action.arity] = args
+        frame[: action.arity] = self._commands(index)[command]
         action.apply(facts, frame)
+        self._listed.clear()
         if game.matters[index]:
             self.won = game.is_won(facts)
         return action.feedback(facts, frame, game.entities), True
 
     def admissible_commands(self) -> list[str]:
         """Commands that apply now, sorted, each once."""
-        game, facts = self.game, self.facts
-        texts: set[str] = set()
-        for index in range(len(game.program.actions)):
-            texts.update(game.commands(facts, index))
-        return sorted(texts)
+        return sorted(set().union(*map(self._commands, self.game.program.order)))
 
-    def _find(self, command: str) -> tuple[int, Arguments]:
-        """The action and arguments of `command`; the first ones if several have this text."""
-        game, facts = self.game, self.facts
-        for index, given in game.readings(command):
-            action = game.program.actions[index]
-            found = action.applicable(facts, game.frames[index][:], given)
-            for args in sorted(found) if len(found) > 1 else found:
-                if game.command(facts, index, args) == command:
-                    return index, args
-        return -1, ()
+    def _commands(self, index: int) -> dict[str, Arguments]:
+        if index not in self._listed:
+            self._listed[index] = self.game.commands(self.facts, index)
+        return self._listed[index]
