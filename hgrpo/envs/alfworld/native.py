@@ -193,17 +193,17 @@ class CompiledGame:
         frame = self.goal_frame[:]
         return any(step(facts, frame) for step in self.goal.steps)
 
-    def command(self, facts: Facts, index: int, args: Arguments) -> str:
+    def _command(self, facts: Facts, index: int, args: Arguments) -> str:
         """The text of an applicable action."""
-        action = self.program.actions[index]
-        key = action.named(args) if action.named is not None else None
-        text = self._texts[index].get(key)
-        if text is None:
-            frame = self.frames[index][:]
-            frame[: action.arity] = args
-            text = action.command(facts, frame, self.entities)
-            if action.named is not None:
-                self._texts[index][key] = text
+        action, texts = self.program.actions[index], self._texts[index]
+        key = None if action.named is None else action.named(args)
+        if key is not None and key in texts:
+            return texts[key]
+        frame = self.frames[index][:]
+        frame[: action.arity] = args
+        text = action.command(facts, frame, self.entities)
+        if key is not None:
+            texts[key] = text
         return text
 
     def commands(self, facts: Facts, index: int) -> dict[str, Arguments]:
@@ -215,7 +215,7 @@ class CompiledGame:
             if key in memo:
                 return memo[key]
         found = sorted(action.applicable(facts, self.frames[index][:]), reverse=True)
-        commands = {self.command(facts, index, args): args for args in found}
+        commands = {self._command(facts, index, args): args for args in found}
         if key is not None:
             if len(memo) >= _MEMO:
                 memo.clear()

@@ -131,8 +131,6 @@ class TextCompiler:
             if condition is None:
                 break
         self._active.pop()
-        if branches[0][0] is None:
-            return branches[0][1]
 
         def write(facts: Facts, frame: Frame, entities: Entities) -> str:
             for condition, writer in branches:
