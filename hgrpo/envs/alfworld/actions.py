@@ -31,7 +31,6 @@ class Action:
     def __init__(
         self, schema: pddl.ActionSchema, text: ActionText, writers: TextCompiler, fluent: set[str]
     ) -> None:
-        self.name = schema.name
         self.schema = schema
         self.slots = writers.slots
         self.arity = len(schema.parameters)

@@ -247,9 +247,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the totals here")
     args = parser.parse_args()
     require_textworld()
-    tasks = list_games(args.folder)[0][: args.games]
+    tasks, _ = list_games(args.folder)
+    folders = [args.folder / task.path for task in tasks[: args.games]]
     reports = []
-    folders = [args.folder / task.path for task in tasks]
     checks = check_games(folders, args.steps, args.stock_steps, args.seed)
     bar = tqdm(checks, total=len(folders), unit="game", disable=None)
     for report in bar:

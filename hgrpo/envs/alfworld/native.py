@@ -7,7 +7,6 @@ the feedback, the admissible commands and whether the game is won.
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from hgrpo.envs.alfworld import pddl
@@ -41,7 +40,7 @@ class Program:
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
         self.domain = domain
         self.sizes = sizes
-        self._goals: dict[pddl.Formula, GoalTest] = {}
+        self._goals: dict[pddl.Formula, tuple[Slots, list[Step]]] = {}
         self.vocabulary = Vocabulary()
         grammar = parse_grammar(grammar_text)
         for name in domain.predicates:
@@ -64,7 +63,9 @@ class Program:
         for action in self.actions:
             action.finish(FormulaCompiler(action.slots, self.vocabulary, sizes, domain), effects)
         self.fluent = set().union(*(action.changes for action in self.actions))
-        ranks = [(action.conditions, action.name, i) for i, action in enumerate(self.actions)]
+        ranks = [
+            (action.conditions, action.schema.name, i) for i, action in enumerate(self.actions)
+        ]
         self.order = [i for _, _, i in sorted(ranks)]
         self.unsure = {
             self.vocabulary.predicate(effect.atom.predicate)
@@ -74,13 +75,12 @@ class Program:
         } & (set(self.negations) | set(self.shadows))
         self.reachability = Reachability(domain, self.vocabulary, sizes) if self.unsure else None
 
-    def goal(self, formula: pddl.Formula) -> "GoalTest":
+    def goal(self, formula: pddl.Formula) -> tuple[Slots, list[Step]]:
+        """Steps, one of which returns True if the formula holds, and the slots of their frame."""
         if formula not in self._goals:
             slots = Slots()
             compiler = FormulaCompiler(slots, self.vocabulary, self.sizes, self.domain)
-            steps = tuple(compiler.find(formula, {}, {}, succeed))
-            reads = frozenset(map(self.vocabulary.predicate, pddl.predicates(formula)))
-            self._goals[formula] = GoalTest(slots, steps, reads)
+            self._goals[formula] = slots, compiler.find(formula, {}, {}, succeed)
         return self._goals[formula]
 
     def _texts(self, grammar: Grammar) -> TextCompiler:
@@ -103,15 +103,6 @@ def _requires(formula: pddl.Formula, atom: pddl.Atom) -> bool:
     if isinstance(formula, pddl.And):
         return any(_requires(part, atom) for part in formula.parts)
     return formula == atom
-
-
-@dataclass(frozen=True)
-class GoalTest:
-    """Whether a goal holds; `reads` are the indices of the predicates that it depends on."""
-
-    slots: Slots
-    steps: tuple[Step, ...]
-    reads: frozenset[int]
 
 
 _domain = lru_cache(maxsize=16)(pddl.parse_domain)
@@ -149,7 +140,8 @@ class CompiledGame:
         self.goal_formula = problem.goal
         self.number = {name: i for i, name in enumerate(ids)}
         self.entities = Entities(_names(problem, rows.values()), ids, task)
-        self.goal = program.goal(problem.goal)
+        slots, self._goal = program.goal(problem.goal)
+        self._goal_frame = slots.frame(self.number)
         self.start = Facts(program.vocabulary, self._numbers(rows, problem.objects), program.fluent)
         if program.reachability is not None:
             closure = program.reachability.closure(self.start, self.number)
@@ -157,8 +149,6 @@ class CompiledGame:
                 for text_number in {number, program.shadows.get(number, number)}:
                     self.start.possible[text_number] = closure[number]
         self.frames = [action.slots.frame(self.number) for action in program.actions]
-        self.goal_frame = self.goal.slots.frame(self.number)
-        self.matters = [bool(action.changes & self.goal.reads) for action in program.actions]
         self.intro = program.intro(
             self.start, program.intro_slots.frame(self.number), self.entities
         )
@@ -190,8 +180,8 @@ class CompiledGame:
         return lambda name: facts.sets[number[name]] if name in number else set()
 
     def is_won(self, facts: Facts) -> bool:
-        frame = self.goal_frame[:]
-        return any(step(facts, frame) for step in self.goal.steps)
+        frame = self._goal_frame[:]
+        return any(step(facts, frame) for step in self._goal)
 
     def _command(self, facts: Facts, index: int, args: Arguments) -> str:
         """The text of an applicable action."""
@@ -283,8 +273,7 @@ class NativeGame:
         frame[: action.arity] = self._commands(index)[command]
         action.apply(facts, frame)
         self._listed.clear()
-        if game.matters[index]:
-            self.won = game.is_won(facts)
+        self.won = game.is_won(facts)
         return action.feedback(facts, frame, game.entities), True
 
     def admissible_commands(self) -> list[str]:
