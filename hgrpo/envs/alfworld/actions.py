@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from hgrpo.envs.alfworld import pddl
-from hgrpo.envs.alfworld.effects import EffectCompiler
+from hgrpo.envs.alfworld.effects import compile_effects
 from hgrpo.envs.alfworld.facts import Facts, key_getter
 from hgrpo.envs.alfworld.grammar import ActionText, Attribute, Each, Symbol
 from hgrpo.envs.alfworld.matching import Clause, FormulaCompiler, Frame, Step
@@ -46,11 +46,12 @@ class Action:
         self.conditions = len(self._reads)
         self._found = self.slots.fresh()
 
-    def finish(self, compiler: FormulaCompiler, effects: EffectCompiler) -> None:
+    def finish(
+        self, compiler: FormulaCompiler, negations: dict[int, int], shadows: dict[int, int]
+    ) -> None:
         """Compile conditions and effects. Call it once the texts of all actions are compiled."""
         self._steps = self._search(compiler)
-        self.apply = effects.compile(self.schema, self.scope, compiler)
-        self.changes = effects.changes(self.schema)
+        self.apply = compile_effects(self.schema, self.scope, compiler, negations, shadows)
         self.watches: tuple[int, ...] | None = None
         if self.named is not None and all(compiler.sizes[name] <= _FEW for name in self._reads):
             pattern, number = compiler.vocabulary.pattern, compiler.vocabulary.predicate

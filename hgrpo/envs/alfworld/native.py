@@ -12,7 +12,7 @@ from functools import lru_cache
 from hgrpo.envs.alfworld import pddl
 from hgrpo.envs.alfworld.actions import Action, Arguments
 from hgrpo.envs.alfworld.demangle import shown_names
-from hgrpo.envs.alfworld.effects import EffectCompiler, Reachability
+from hgrpo.envs.alfworld.effects import Reachability
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
 from hgrpo.envs.alfworld.grammar import Grammar, RuleCall, parse_grammar, parse_symbols
 from hgrpo.envs.alfworld.matching import FormulaCompiler, Slots, Step, succeed, type_predicate
@@ -59,10 +59,11 @@ class Program:
         writers = self._texts(grammar)
         self.intro = writers.symbols((RuleCall("intro"),), {})
         self.intro_slots = writers.slots
-        effects = EffectCompiler(self.vocabulary, self.negations, self.shadows)
         for action in self.actions:
-            action.finish(FormulaCompiler(action.slots, self.vocabulary, sizes, domain), effects)
-        self.fluent = set().union(*(action.changes for action in self.actions))
+            compiler = FormulaCompiler(action.slots, self.vocabulary, sizes, domain)
+            action.finish(compiler, self.negations, self.shadows)
+        self.fluent = {*map(self.vocabulary.predicate, changing), *self.shadows.values()}
+        self.fluent |= {self.negations[number] for number in self.fluent & set(self.negations)}
         ranks = [
             (action.conditions, action.schema.name, i) for i, action in enumerate(self.actions)
         ]
