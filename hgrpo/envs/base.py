@@ -1,5 +1,7 @@
-"""The protocol of text environments, and the records that it exchanges with the agent."""
+"""The protocol of text environments, the records it exchanges with the agent, and two helpers."""
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -8,19 +10,12 @@ from hgrpo.errors import UserError
 
 @dataclass(frozen=True)
 class Task:
-    """One entry of a panel.
+    """One entry of a panel."""
 
-    Attributes:
-        task_id: unique inside its environment, stable between machines.
-        path: where the environment finds the task, such as a folder or an index.
-        content_hash: SHA-256 (hex) of what defines the task.
-        task_type: stratum used by panels and tables.
-    """
-
-    task_id: str
-    path: str
-    content_hash: str
-    task_type: str
+    task_id: str  # unique inside its environment, stable between machines
+    path: str  # where the environment finds the task, such as a folder or an index
+    content_hash: str  # SHA-256 (hex) of what defines the task
+    task_type: str  # stratum used by panels and tables
 
     def check_content(self, found: str, what: str) -> None:
         """Raise UserError unless `found`, the hash of the content on disk, is this task's.
@@ -81,3 +76,32 @@ class TextEnv(Protocol):
         Two moments with equal fingerprints count as the same state.
         """
         ...
+
+
+def fingerprint(parts: Iterable[object]) -> str:
+    """16 hex digits; equal parts in equal order give equal digits."""
+    text = "\n".join(map(str, parts))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+class PickledByReplay:
+    """Base class of environments; pickles the arguments, the task and the actions so far.
+
+    Neither an engine nor its data is pickled. A subclass sets the attributes.
+    """
+
+    _arguments: tuple  # of the constructor
+    _task: Task | None  # in play; None before the first reset
+    _played: list[str]  # actions since the reset
+
+    def __reduce__(self) -> tuple:
+        return _replay, (type(self), self._arguments, self._task, self._played)
+
+
+def _replay(kind: type[TextEnv], arguments: tuple, task: Task | None, played: list[str]) -> TextEnv:
+    env = kind(*arguments)
+    if task is not None:
+        env.reset(task)
+        for action in played:
+            env.step(action)
+    return env

@@ -6,10 +6,10 @@ and a stage's code hash covers only the methods that the stage calls.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -18,8 +18,10 @@ from hgrpo.config.strict import Strict
 from hgrpo.envs.base import Task, TextEnv
 from hgrpo.errors import UserError
 
-if TYPE_CHECKING:
-    from hgrpo.envs.judge_text import JudgeText
+# (observation, action) of every turn of one trajectory.
+Turns = Sequence[tuple[str, str]]
+# An offline rubric: (goal, turns, whether the task was completed) -> one score in 0..10 a turn.
+Score = Callable[[str, Turns, bool], list[float]]
 
 
 class PanelSizes(Strict):
@@ -53,37 +55,45 @@ class EnvSettings(Strict):
 
 @dataclass(frozen=True, slots=True)
 class UserFile:
-    """A path in the settings that leads to the user's own files.
+    """A path in the settings that leads to the user's own files."""
+
+    stage: str  # the stage that reads the path, "assets" or "expert"
+    key: str  # the setting, such as "games.folder"
+    path: str  # as the settings give it; it may hold $VARIABLES
+    made: bool = False  # whether the stage fetches or makes what is missing
+
+
+@dataclass(frozen=True)
+class JudgeText:
+    """What a judge must know about one environment.
 
     Attributes:
-        stage: the stage that reads the path, "assets" or "expert".
-        key: the setting, such as "games.folder".
-        path: the path as the settings give it; it may hold $VARIABLES.
-        made: whether the stage fetches or makes what is missing.
+        primer: the prompt's opening: what the game is and which turns count for more.
+        score: the offline rubric; None if only language models can judge this environment.
+        rubric_version: part of the cache's key for the offline rubric. Change it when a score
+            changes, or the cache returns scores of the old rules.
+        primer_version: part of the cache's key for every judge. Change it with the primer.
     """
 
-    stage: str
-    key: str
-    path: str
-    made: bool = False
+    primer: str
+    score: Score | None = None
+    rubric_version: str = ""
+    primer_version: str = ""
 
 
 class Environment(ABC):
-    """An environment as the stages use it.
+    """An environment as the stages use it."""
 
-    Attributes:
-        Settings: model of the files in configs/envs that name this environment.
-        cut: how the tiny model's tokenizer cuts this environment's text.
-        packages: Python packages whose versions belong in a result's provenance.
-        task_files: files and folders that `make_tasks` writes and that play reads, relative to
-            `out`. Later jobs get these and the panels file.
-        informed: a description of the player of `ceiling`.
-    """
-
+    # Model of the files in configs/envs that name this environment.
     Settings: ClassVar[type[EnvSettings]]
+    # How the tiny model's tokenizer cuts this environment's text.
     cut: ClassVar[Cut] = PLAIN
+    # Python packages whose versions belong in a result's provenance.
     packages: ClassVar[tuple[str, ...]] = ()
+    # Files and folders that `make_tasks` writes and that play reads, relative to `out`. Later jobs
+    # get these and the panels file.
     task_files: ClassVar[tuple[str, ...]] = ()
+    # A description of the player of `ceiling`.
     informed: ClassVar[str] = ""
 
     @property
@@ -142,7 +152,7 @@ class Environment(ABC):
         """The user's own files that these settings name."""
         return []
 
-    def judge_text(self) -> "JudgeText":
+    def judge_text(self) -> JudgeText:
         """What a judge is told about this environment, and the rules of the offline rubric.
 
         Raises:

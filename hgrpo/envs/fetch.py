@@ -6,7 +6,6 @@ A web page that a server sends in place of a file is refused.
 import hashlib
 import json
 import re
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -29,16 +28,8 @@ _TIMEOUT_S = 60.0
 _CHUNK = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """Size (bytes) and SHA-256 (hex) of a file on disk."""
-
-    size: int
-    sha256: str
-
-
-def fetch(source: Source, destination: Path) -> Receipt:
-    """Download a file completely, or leave nothing at `destination`.
+def fetch(source: Source, destination: Path) -> dict[str, str | int]:
+    """Download a file completely, or leave nothing at `destination`; return its size and sha256.
 
     A file that exists already is only checked. An unfinished download lies beside the destination,
     as `.part`. This call and later ones resume it if the server gave an ETag or a date of its
@@ -223,8 +214,8 @@ def _page_title(response: requests.Response, head: bytes) -> str | None:
     return title[1].decode(errors="replace").strip() if title else ""
 
 
-def _receipt(file: Path, destination: Path, source: Source, remedy: str) -> Receipt:
-    """Check `file`, which belongs at `destination`; errors name the destination."""
+def _receipt(file: Path, destination: Path, source: Source, remedy: str) -> dict[str, str | int]:
+    """Check `file`, which belongs at `destination`: errors name that. Return size and sha256."""
     size = file.stat().st_size
     if source.size not in (None, size):
         raise UserError(f"{destination}: {size} bytes, {source.size} were expected; {remedy}")
@@ -234,4 +225,4 @@ def _receipt(file: Path, destination: Path, source: Source, remedy: str) -> Rece
         raise UserError(
             f"{destination}: the SHA-256 is {digest}, {source.sha256} was expected; {remedy}"
         )
-    return Receipt(size, digest)
+    return {"size": size, "sha256": digest}

@@ -29,11 +29,10 @@ def fetch_for(source: Source, path: Path, key: str) -> dict[str, str | int]:
         # Imported here: its packages come with an extra of the install.
         from hgrpo.envs.fetch import fetch
 
-        receipt = fetch(source, path)
+        return fetch(source, path)
     except ImportError as error:
         raise UserError(
             f"{key}: fetching needs more packages (pip install requests tenacity): {error}"
         ) from None
     except UserError as error:
         raise UserError(f"{key}: {error}{place}") from None
-    return {"size": receipt.size, "sha256": receipt.sha256}

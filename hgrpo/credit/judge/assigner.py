@@ -15,7 +15,7 @@ from hgrpo.credit.judge.prompts import PROMPT_VERSION, prompt
 from hgrpo.credit.judge.protocol import Judge, Judgement
 from hgrpo.credit.judge.scores import credit
 from hgrpo.credit.judge.settings import Settings
-from hgrpo.envs.judge_text import JudgeText
+from hgrpo.envs.environment import JudgeText
 from hgrpo.errors import UserError
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from hgrpo.credit.judge.record import Record
-from hgrpo.envs.judge_text import JudgeText
+from hgrpo.envs.environment import JudgeText
 from hgrpo.errors import UserError
 
 MODEL = "offline-rubric"

@@ -9,7 +9,7 @@ from hgrpo.credit.judge.prompts import Prompt
 from hgrpo.credit.judge.protocol import Answers, Judgement
 from hgrpo.credit.judge.record import read
 from hgrpo.credit.judge.scores import check
-from hgrpo.envs.judge_text import JudgeText
+from hgrpo.envs.environment import JudgeText
 from hgrpo.errors import UserError
 
 

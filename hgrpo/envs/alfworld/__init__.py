@@ -3,15 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hgrpo.agent.cut import Cut
 from hgrpo.envs.alfworld.settings import AlfworldSettings
 from hgrpo.envs.base import Task, TextEnv
-from hgrpo.envs.environment import Environment, UserFile
-
-if TYPE_CHECKING:
-    from hgrpo.envs.judge_text import JudgeText
+from hgrpo.envs.environment import Environment, JudgeText, UserFile
 
 _ENTITY = r"[a-z]+ [0-9]+"
 
@@ -75,7 +71,7 @@ class Alfworld(Environment):
             return []
         return [UserFile("assets", "games.folder", games.folder, games.download)]
 
-    def judge_text(self) -> "JudgeText":
+    def judge_text(self) -> JudgeText:
         from hgrpo.envs.alfworld.judge import JUDGE_TEXT
 
         return JUDGE_TEXT

@@ -1,11 +1,11 @@
 """Compiles actions to functions that find, apply and spell the commands of a game state."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
 from hgrpo.envs.alfworld import pddl
-from hgrpo.envs.alfworld.effects import EffectCompiler
+from hgrpo.envs.alfworld.effects import compile_effects
 from hgrpo.envs.alfworld.facts import Facts, key_getter
-from hgrpo.envs.alfworld.grammar import ActionText, Attribute, Each, RuleCall, Symbol
+from hgrpo.envs.alfworld.grammar import ActionText, Attribute, Each, Symbol
 from hgrpo.envs.alfworld.matching import Clause, FormulaCompiler, Frame, Step
 from hgrpo.envs.alfworld.text import NEGATION, TextCompiler
 
@@ -22,9 +22,8 @@ class Action:
 
     Attributes:
         conditions: how many changing predicates the precondition has.
-        pattern: the template as literal texts and parameter positions; None if the command's text
-            depends on more than the arguments.
-        named: function that picks the arguments in the command's text; used if `pattern` is set.
+        named: function that picks the arguments that the command's text depends on; None if the
+            text depends on more than the arguments.
         watches: the indexes whose facts decide which arguments apply; None if these facts are too
             many for a cache key.
     """
@@ -32,7 +31,6 @@ class Action:
     def __init__(
         self, schema: pddl.ActionSchema, text: ActionText, writers: TextCompiler, fluent: set[str]
     ) -> None:
-        self.name = schema.name
         self.schema = schema
         self.slots = writers.slots
         self.arity = len(schema.parameters)
@@ -42,119 +40,69 @@ class Action:
         }
         self.command: Callable[..., str] = writers.symbols(text.template, placeholders)
         self.feedback: Callable[..., str] = writers.symbols(text.feedback, placeholders)
-        self.pattern = _pattern(text.template, placeholders, fluent)
-        self.named = key_getter(_mentioned(text.template, placeholders))
+        named = _named(text.template, placeholders, fluent)
+        self.named = None if named is None else key_getter(named)
         self._reads = pddl.predicates(schema.precondition) & fluent
         self.conditions = len(self._reads)
         self._found = self.slots.fresh()
 
-    def finish(self, compiler: FormulaCompiler, effects: EffectCompiler) -> None:
+    def finish(
+        self, compiler: FormulaCompiler, negations: dict[int, int], shadows: dict[int, int]
+    ) -> None:
         """Compile conditions and effects. Call it once the texts of all actions are compiled."""
-        named = {list(self.scope)[part] for part in self.pattern or () if isinstance(part, int)}
-        self._all = self._search(compiler, set())
-        self._some = self._search(compiler, named)
-        self.apply = effects.compile(self.schema, self.scope, compiler)
-        self.changes = effects.changes(self.schema)
+        self._steps = self._search(compiler)
+        self.apply = compile_effects(self.schema, self.scope, compiler, negations, shadows)
         self.watches: tuple[int, ...] | None = None
-        if self.pattern is not None and all(compiler.sizes[name] <= _FEW for name in self._reads):
+        if self.named is not None and all(compiler.sizes[name] <= _FEW for name in self._reads):
             pattern, number = compiler.vocabulary.pattern, compiler.vocabulary.predicate
             self.watches = tuple(pattern(number(name), ()) for name in sorted(self._reads))
 
-    def applicable(
-        self, facts: Facts, frame: Frame, given: dict[int, int] | None = None
-    ) -> list[Arguments]:
-        """Argument tuples that apply now, each once; `given` maps slots to fixed arguments."""
-        frame[self._found] = found = []
-        for slot, entity in (given or {}).items():
-            frame[slot] = entity
-        for step in self._all if given is None else self._some:
+    def applicable(self, facts: Facts, frame: Frame) -> set[Arguments]:
+        """Argument tuples that apply now."""
+        frame[self._found] = found = set()
+        for step in self._steps:
             step(facts, frame)
-        return list(dict.fromkeys(found)) if len(found) > 1 else found
+        return found
 
-    def _search(self, compiler: FormulaCompiler, bound: set[str]) -> list[Step]:
+    def _search(self, compiler: FormulaCompiler) -> list[Step]:
         found, arity = self._found, self.arity
 
         def collect(facts: Facts, frame: Frame) -> bool:
-            frame[found].append(tuple(frame[:arity]))
+            frame[found].add(tuple(frame[:arity]))
             return False
 
         steps = []
         kinds = dict(self.schema.parameters)
         for clause in compiler.clauses(self.schema.precondition, self.scope, kinds):
             idle = _idle_test(self.schema, clause, self.scope)
-            steps.append(compiler.run(clause, bound, _unless(idle, collect) if idle else collect))
+            steps.append(compiler.run(clause, set(), _unless(idle, collect) if idle else collect))
         return steps
-
-    def parse(
-        self, command: str, entities: dict[str, list[int]]
-    ) -> Iterable[dict[int, int] | None]:
-        """Yield slot -> entity for every way to read `command` by the template.
-
-        Without a pattern, yield None: the caller must then try all arguments.
-        """
-        if self.pattern is None:
-            return [None]
-
-        def read(parts: tuple, at: int) -> Iterator[dict[int, int]]:
-            if not parts:
-                if at == len(command):
-                    yield {}
-                return
-            part, rest = parts[0], parts[1:]
-            if isinstance(part, str):
-                if command.startswith(part, at):
-                    yield from read(rest, at + len(part))
-                return
-            ends = [len(command)] if not rest else range(at + 1, len(command) + 1)
-            for end in ends:
-                if rest and isinstance(rest[0], str) and not command.startswith(rest[0], end):
-                    continue
-                for entity in entities.get(command[at:end], ()):
-                    for others in read(rest, end):
-                        if others.get(part, entity) == entity:
-                            yield {part: entity} | others
-
-        return read(self.pattern, 0)
 
 
 def _unless(idle: Step, then: Step) -> Step:
     return lambda facts, frame: not idle(facts, frame) and then(facts, frame)
 
 
-def _pattern(
+def _named(
     template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int], fluent: set[str]
-) -> tuple[str | int, ...] | None:
+) -> tuple[int, ...] | None:
+    """Positions of the arguments that the text depends on; None if it depends on more."""
     variables = {name: slot for (name, _), slot in placeholders.items()}
-    pattern: list[str | int] = []
+    named: set[int] = set()
     for symbol in template:
         match symbol:
             case str():
-                pattern.append(symbol)
+                continue
             case Each(((Attribute(name, "name"),),), query) if name in variables and all(
                 literal.predicate.removeprefix(NEGATION) not in fluent
                 and set(literal.placeholders) <= set(placeholders)
                 for literal in query
             ):
-                pattern.append(variables[name])
+                named |= {placeholders[p] for literal in query for p in literal.placeholders}
+                named.add(variables[name])
             case _:
                 return None
-    return tuple(pattern)
-
-
-def _mentioned(
-    template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int]
-) -> tuple[int, ...]:
-    """Positions of the arguments that the template's text depends on."""
-    found: set[int] = set()
-    variables = {name: slot for (name, _), slot in placeholders.items()}
-    for symbol in template:
-        if isinstance(symbol, Each):
-            found |= {placeholders.get(p, -1) for lit in symbol.query for p in lit.placeholders}
-            if not isinstance(symbol.expression, RuleCall):
-                parts = [part for alternative in symbol.expression for part in alternative]
-                names = [part.variable for part in parts if isinstance(part, Attribute)]
-                found |= {variables.get(name, -1) for name in names}
-    return tuple(sorted(found - {-1}))
+    return tuple(sorted(named))
 
 
 def _idle_test(schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int]) -> Step | None:
@@ -183,15 +131,7 @@ def _idle_test(schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int])
         ways.append(
             [[(a, b) for a, b in zip(fact, slots, strict=True) if a != b] for slots in rivals]
         )
-    pairs = {frozenset(pair) for alternatives in ways for way in alternatives for pair in way}
-    if len(pairs) == 1 and all(map(all, ways)):
-        ((one, other),) = pairs
-        return lambda facts, frame: frame[one] == frame[other]
-
-    def idle(facts: Facts, frame: Frame) -> bool:
-        return all(
-            any(all(frame[a] == frame[b] for a, b in pairs) for pairs in alternatives)
-            for alternatives in ways
-        )
-
-    return idle
+    return lambda facts, frame: all(
+        any(all(frame[a] == frame[b] for a, b in pairs) for pairs in alternatives)
+        for alternatives in ways
+    )

@@ -1,18 +1,24 @@
 """Makes the games of a study: generates or collects them, checks them, and writes them."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from tqdm import tqdm
 
-from hgrpo.envs.alfworld import folder, generator
-from hgrpo.envs.alfworld.gamefile import compile_game, content_hash
+from hgrpo import streams
+from hgrpo.config.user_path import user_path
+from hgrpo.envs.alfworld import gamefile, generator
 from hgrpo.envs.alfworld.native import NativeGame
-from hgrpo.envs.alfworld.settings import AlfworldSettings
+from hgrpo.envs.alfworld.settings import AlfworldSettings, GamesSettings
 from hgrpo.envs.alfworld.vocabulary import PUT
 from hgrpo.envs.base import Task
+from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
+
+# Keys that the pipeline and the official loader read; the files also hold camera poses.
+_KEPT = ("task_id", "task_type", "pddl_params", "scene", "turk_annotations")
 
 
 def make(
@@ -32,23 +38,80 @@ def make(
     if config.games.generate is not None:
         source = generator.generate(config.games.generate, sizes, config.grammar, seed)
     else:
-        source = folder.collect(config.games, sizes, seed, skipped)
+        source = _collect(config.games, sizes, seed, skipped)
     total = None if None in sizes.values() else sum(sizes.values())
     for split, files in tqdm(source, total=total, desc="assets", unit="game", mininterval=1):
         name = f"{split}/{files.folder}"
         _check(files.game, name, config.grammar)
         generator.write(root / split, files)
         kind = files.trajectory["task_type"]
-        yield split, Task(files.folder, f"games/{name}", content_hash(files.game), kind)
+        yield split, Task(files.folder, f"games/{name}", gamefile.content_hash(files.game), kind)
 
 
 def _check(game: dict, name: str, language: str) -> None:
     if f'"{PUT[language].format("{o}", "{r}")}"' not in game["grammar"]:
         raise UserError(f"{name}: env.grammar is {language!r}, but this game's commands differ")
-    play = NativeGame(compile_game(game, name))
+    play = NativeGame(gamefile.compile_game(game, name))
     play.reset()
     walkthrough = game.get("walkthrough") or []
     for command in walkthrough:
         play.step(command)
     if walkthrough and not play.won:
         raise UserError(f"{name}: the stored walkthrough does not win this game")
+
+
+def _collect(
+    games: GamesSettings, sizes: dict[str, int | None], seed: int, skipped: Counter
+) -> Iterator[tuple[str, generator.GameFiles]]:
+    """Yield (split, game) in panel order: task types in turn, games of a type shuffled by `seed`.
+
+    A game is left out if the official loader leaves it out, if it is won at reset, or if its
+    content equals an earlier game's. `skipped` counts these games by reason.
+
+    Raises:
+        UserError: a folder is missing or holds a bad file, it has fewer games than `sizes` wants,
+            or it has more or fewer games than `games.expected` says.
+    """
+    root = user_path(games.folder or "", "games.folder")
+    hashes: set[str] = set()
+    for split in SPLITS:
+        place = root / getattr(games.splits, split)
+        if not place.is_dir():
+            raise UserError(f"games.splits.{split}: no such folder: {place}")
+        tasks, left_out = gamefile.list_games(place)
+        reasons = Counter(left_out.values())
+        skipped.update(reasons)
+        if games.expected is not None:
+            _check_number(len(tasks), getattr(games.expected, split), split, place, reasons)
+        fresh = {task.content_hash: task for task in tasks if task.content_hash not in hashes}
+        skipped["same content as another game"] += len(tasks) - len(fresh)
+        hashes.update(fresh)
+        panel = _in_turn(list(fresh.values()), (seed, split))
+        wanted = sizes[split] or len(panel)
+        if len(panel) < wanted:
+            raise UserError(f"panels.{split}: {wanted} games are wanted, {place} has {len(panel)}")
+        for task in panel[:wanted]:
+            trajectory = json.loads((place / task.path / gamefile.TASK_FILE).read_text())
+            kept = {key: trajectory[key] for key in _KEPT if key in trajectory}
+            yield split, generator.GameFiles(task.path, gamefile.read_game(place / task.path), kept)
+
+
+def _check_number(found: int, expected: int, split: str, place: Path, reasons: Counter) -> None:
+    if found != expected:
+        left_out = ", ".join(f"{reason}: {count}" for reason, count in sorted(reasons.items()))
+        raise UserError(
+            f"games.expected.{split}: {expected} games were expected, {place} has {found}"
+            + (f" (left out: {left_out})" if left_out else "")
+        )
+
+
+def _in_turn(tasks: list[Task], name: tuple) -> list[Task]:
+    """The tasks with their types in turn, so that every prefix is stratified."""
+    queues: dict[str, list[Task]] = {}
+    for task in tasks:
+        queues.setdefault(task.task_type, []).append(task)
+    ranked = []
+    for kind in sorted(queues):
+        order = streams.generator("alfworld-panel", *name, kind).permutation(len(queues[kind]))
+        ranked += [(rank, kind, queues[kind][i]) for rank, i in enumerate(order)]
+    return [task for _, _, task in sorted(ranked, key=lambda row: row[:2])]

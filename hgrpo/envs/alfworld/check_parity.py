@@ -10,20 +10,226 @@ Example:
 """
 
 import argparse
+import copy
+import gc
 import json
+import multiprocessing
+import random
+import re
 import sys
-from dataclasses import asdict
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
+from unittest.mock import patch
 
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_file
 from hgrpo.command import run
-from hgrpo.envs.alfworld.gamefile import list_games
-from hgrpo.envs.alfworld.parity import GameReport, check_games
-from hgrpo.envs.alfworld.textworld_engine import require_textworld
+from hgrpo.envs.alfworld.gamefile import list_games, load_compiled, read_game
+from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
+from hgrpo.envs.alfworld.problem import in_older_words
+from hgrpo.envs.alfworld.textworld_engine import OfficialGame, require_textworld
 
+_NONSENSE = ("", "Look", "go to", "go to nowhere 1", "take", "move it to the moon 1")
+_NONSENSE += ("examine agent1", "look look", "Nothing happens.", "open {r}")
+_WALK_STEPS = 100
+# The official engine leaks 2 to 3.5 MB per loaded game; only the process's end frees it.
+_GAMES_PER_PROCESS = 16
 _SHOWN = 5
+
+Engine = NativeGame | OfficialGame
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """After `command`, at `step` of a walk, `what` (text, commands or won) differed."""
+
+    game: str
+    walk: str
+    step: int
+    command: str
+    what: str
+    expected: object
+    found: object
+
+
+@dataclass
+class GameReport:
+    """The comparison of one game, and the time that each engine took for `stock_steps`."""
+
+    game: str
+    steps: int = 0
+    mismatches: list[Mismatch] = field(default_factory=list)
+    stock_steps: int = 0
+    stock_seconds: float = 0.0  # in the untouched official engine
+    native_seconds: float = 0.0
+    native_bare_seconds: float = 0.0  # without listing the admissible commands
+
+
+def compare_walk(
+    walk: str, commands: Iterable[str], expected: Engine, found: Engine, report: GameReport
+) -> None:
+    """Play `commands` in both engines from a reset; add steps and differences to `report`.
+
+    The walk ends at the first difference, since later ones could follow from it.
+    """
+    for step, command in enumerate(chain([""], commands)):
+        answers = []
+        for engine in (expected, found):
+            text = engine.step(command) if step else engine.reset()
+            answers.append((text, engine.admissible_commands(), engine.won))
+        report.steps += step > 0
+        for what, left, right in zip(("text", "commands", "won"), *answers, strict=True):
+            if left != right:
+                mismatch = Mismatch(report.game, walk, step, command, what, left, right)
+                report.mismatches.append(mismatch)
+                return
+
+
+def random_walk(engine: Engine, rng: random.Random, steps: int) -> Iterator[str]:
+    """Random admissible commands of `engine`; one in twenty is nonsense.
+
+    Half of the draws leave out "go to" commands, so that walks touch things. Some commands have
+    spaces around them, which engines must ignore. Each draw reads the engine's current state.
+    """
+    for _ in range(steps):
+        commands = engine.admissible_commands()
+        if rng.random() < 0.05:
+            yield rng.choice([*_NONSENSE, rng.choice(commands).upper()])
+            continue
+        if rng.random() < 0.5:
+            commands = [c for c in commands if not c.startswith("go to ")]
+        yield " " * (rng.random() < 0.05) + rng.choice(commands) + "\t" * (rng.random() < 0.05)
+
+
+def older_language(data: dict) -> dict:
+    """The game in the older language: "put X in/on Y" in place of "move X to Y"."""
+    walkthrough = [
+        re.sub(r"^move (.*?) to ", r"put \1 in/on ", command)
+        for command in data.get("walkthrough") or []
+    ]
+    return data | {"grammar": in_older_words(data["grammar"]), "walkthrough": walkthrough}
+
+
+def check_game(folder: Path, steps: int, stock_steps: int, seed: int) -> GameReport:
+    """Compare the native engine with the official one on a game, in both languages.
+
+    The cached official engine plays the walkthrough and `steps` random commands per language. The
+    untouched one plays the first `stock_steps` of these commands and is timed.
+    """
+    data = read_game(folder)
+    load_compiled(folder)
+    report = GameReport(str(folder))
+    languages = {"as stored": data}
+    if older_language(data)["grammar"] != data["grammar"]:
+        languages["older"] = older_language(data)
+    for language, content in languages.items():
+        native = NativeGame(CompiledGame(content))
+        walks = [(f"{language}, walkthrough", content.get("walkthrough") or ())]
+        for start in range(0, steps, _WALK_STEPS):
+            rng = random.Random(f"{seed} {language} {start}")
+            length = min(_WALK_STEPS, steps - start)
+            walks.append((f"{language}, steps {start}", random_walk(native, rng, length)))
+        with memoised():
+            official = OfficialGame(content)
+            for walk, commands in walks:
+                compare_walk(walk, commands, official, native, report)
+    _time_stock(report, data, stock_steps, seed)
+    return report
+
+
+def check_games(
+    folders: Sequence[Path], steps: int, stock_steps: int, seed: int, workers: int = 1
+) -> Iterator[GameReport]:
+    """Call `check_game` on every folder, in order, in short-lived processes.
+
+    With more than one worker the timings mean little.
+    """
+    check = partial(check_game, steps=steps, stock_steps=stock_steps, seed=seed)
+    spawn = multiprocessing.get_context("spawn")
+    batch = _GAMES_PER_PROCESS * workers
+    # A new pool per batch: in Python 3.11 a pool that renews its workers can hang.
+    for start in range(0, len(folders), batch):
+        with ProcessPoolExecutor(workers, mp_context=spawn) as pool:
+            yield from pool.map(check, folders[start : start + batch])
+
+
+def _time_stock(report: GameReport, data: dict, steps: int, seed: int) -> None:
+    if not steps:
+        return
+    native = NativeGame(CompiledGame(data))
+    commands: list[str] = []
+    native.reset()
+    for command in random_walk(native, random.Random(f"{seed} stock"), steps):
+        commands.append(command)
+        native.step(command)
+    stock = OfficialGame(data)
+    compare_walk("untouched engine", commands, stock, native, report)
+    report.stock_steps = steps
+    report.stock_seconds = _seconds(stock, commands, listing=True)
+    # Compile the game again, since the comparison has filled its caches.
+    report.native_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=True)
+    report.native_bare_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=False)
+
+
+def _seconds(engine: Engine, commands: list[str], listing: bool) -> float:
+    engine.reset()
+    # The official engine fills the heap; collecting it must not slow the engine being timed.
+    gc.collect()
+    gc.freeze()
+    began = time.perf_counter()
+    for command in commands:
+        engine.step(command)
+        if listing:
+            engine.admissible_commands()
+    elapsed = time.perf_counter() - began
+    gc.unfreeze()
+    return elapsed
+
+
+@contextmanager
+def memoised() -> Iterator[None]:
+    """Inside this block, the official engines of this process cache parses and translations.
+
+    They also copy grammar symbols shallowly instead of deeply.
+    """
+    require_textworld()
+    import fast_downward
+    from textworld.envs.pddl import logic, textgen
+    from textworld.logic import Rule
+
+    parse_symbols = lru_cache(maxsize=4096)(textgen._parse_and_convert)
+    parse_query = lru_cache(maxsize=4096)(Rule.parse_conjunctive_query)
+
+    def fresh_symbols(text: str, rule_name: str = "symbols", trace: bool = False) -> list:
+        return _shallow(parse_symbols(text, rule_name=rule_name))
+
+    with (
+        patch.multiple(textgen, _parse_and_convert=fresh_symbols, deepcopy=_shallow),
+        patch.object(logic, "_parse_and_convert", lru_cache(maxsize=8)(logic._parse_and_convert)),
+        patch.object(Rule, "parse_conjunctive_query", parse_query),
+        patch.object(fast_downward, "pddl2sas", lru_cache(maxsize=4)(fast_downward.pddl2sas)),
+    ):
+        yield
+
+
+def _shallow(value: object) -> object:
+    if isinstance(value, list):
+        return [_shallow(item) for item in value]
+    if isinstance(value, dict):
+        return dict(value)
+    copied = copy.copy(value)
+    for part in ("symbol", "expression"):
+        inner = copied.__dict__.get(part)
+        if hasattr(inner, "context"):
+            setattr(copied, part, _shallow(inner))
+    return copied
 
 
 def main() -> None:
@@ -41,9 +247,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the totals here")
     args = parser.parse_args()
     require_textworld()
-    tasks = list_games(args.folder).tasks[: args.games]
+    tasks, _ = list_games(args.folder)
+    folders = [args.folder / task.path for task in tasks[: args.games]]
     reports = []
-    folders = [args.folder / task.path for task in tasks]
     checks = check_games(folders, args.steps, args.stock_steps, args.seed)
     bar = tqdm(checks, total=len(folders), unit="game", disable=None)
     for report in bar:
@@ -67,22 +273,25 @@ def main() -> None:
 def summarise(reports: list[GameReport]) -> dict:
     """Totals of all games; rates are steps per second, listing the commands at every step."""
     mismatches = [mismatch for report in reports for mismatch in report.mismatches]
-    stock_steps = sum(report.stock_steps for report in reports)
-    stock = sum(report.stock_seconds for report in reports)
-    native = sum(report.native_seconds for report in reports)
-    bare = sum(report.native_bare_seconds for report in reports)
+
+    def total(name: str) -> float:
+        return sum(getattr(report, name) for report in reports)
+
     totals = {
         "games": len(reports),
-        "steps": sum(report.steps for report in reports),
+        "steps": total("steps"),
         "mismatches": len(mismatches),
         "first_mismatches": [asdict(mismatch) for mismatch in mismatches[:_SHOWN]],
     }
-    if stock_steps:
+    if steps := total("stock_steps"):
+        stock, native = total("stock_seconds"), total("native_seconds")
         totals |= {
-            "stock_steps": stock_steps,
-            "official_steps_per_second": round(stock_steps / stock, 1),
-            "native_steps_per_second": round(stock_steps / native, 1),
-            "native_steps_per_second_without_listing": round(stock_steps / bare, 1),
+            "stock_steps": steps,
+            "official_steps_per_second": round(steps / stock, 1),
+            "native_steps_per_second": round(steps / native, 1),
+            "native_steps_per_second_without_listing": round(
+                steps / total("native_bare_seconds"), 1
+            ),
             "speed_ratio": round(stock / native, 1),
         }
     return totals

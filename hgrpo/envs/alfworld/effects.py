@@ -14,16 +14,13 @@ from hgrpo.envs.alfworld.matching import FormulaCompiler, Frame, Slots, Step
 
 @dataclass(frozen=True)
 class _Row:
-    """One effect: makes a fact of `predicate`, with arguments from a frame, true or false.
-
-    `negation` is the index of `not_p` if some text reads it.
-    """
+    """One effect: makes a fact of `predicate`, with arguments from a frame, true or false."""
 
     predicate: int
     fact: Callable[[Frame], Fact]
     condition: Step | None
     negated: bool
-    negation: int | None
+    negation: int | None  # the index of `not_p` if some text reads it
 
     def fires(self, facts: Facts, frame: Frame) -> bool:
         return self.condition is None or self.condition(facts, frame)
@@ -41,72 +38,54 @@ class _Row:
                 facts.add(self.negation, fact)
 
 
-@dataclass(eq=False)
-class EffectCompiler:
-    """Compiles the effects of a domain's actions.
+def compile_effects(
+    schema: pddl.ActionSchema,
+    scope: dict[str, int],
+    compiler: FormulaCompiler,
+    negations: dict[int, int],
+    shadows: dict[int, int],
+) -> Step:
+    """A function that applies an action to facts, given a frame with its arguments.
 
     Args:
         negations: index of `p` -> index of `not_p`, if some text reads it.
         shadows: index of `p` -> index of the predicate that texts read in its place, if `p` has
             conditional effects.
     """
+    kinds = dict(schema.parameters)
+    rows = []
+    for effect in schema.effects:
+        relation = compiler.relation(effect.atom, scope)
+        condition = None
+        if effect.condition is not None:
+            condition = compiler.test(effect.condition, scope, kinds)
+        targets = [(relation.predicate, condition)]
+        if relation.predicate in shadows:
+            targets.append((shadows[relation.predicate], None))
+        for number, test in targets:
+            negation = negations.get(number)
+            fact = key_getter(relation.slots)
+            rows.append(_Row(number, fact, test, effect.negated, negation))
+    read_late = set(shadows.values())
+    adds = [row for row in rows if not row.negated]
+    removals = [row for row in rows if row.negated and row.predicate not in read_late]
+    late = [row for row in rows if row.negated and row.predicate in read_late]
 
-    vocabulary: Vocabulary
-    negations: dict[int, int]
-    shadows: dict[int, int]
-
-    def changes(self, schema: pddl.ActionSchema) -> set[int]:
-        """Indices of the predicates that the action may change, including the extra ones."""
-        changed = {self.vocabulary.predicate(effect.atom.predicate) for effect in schema.effects}
-        changed |= {self.shadows[number] for number in changed if number in self.shadows}
-        return changed | {self.negations[number] for number in changed if number in self.negations}
-
-    def compile(
-        self, schema: pddl.ActionSchema, scope: dict[str, int], compiler: FormulaCompiler
-    ) -> Step:
-        """A function that applies the action to facts, given a frame with its arguments."""
-        kinds = dict(schema.parameters)
-        rows = []
-        for effect in schema.effects:
-            relation = compiler.relation(effect.atom, scope)
-            condition = None
-            if effect.condition is not None:
-                condition = compiler.test(effect.condition, scope, kinds)
-            targets = [(relation.predicate, condition)]
-            if relation.predicate in self.shadows:
-                targets.append((self.shadows[relation.predicate], None))
-            for number, test in targets:
-                negation = self.negations.get(number)
-                fact = key_getter(relation.slots)
-                rows.append(_Row(number, fact, test, effect.negated, negation))
-        return self._applier(rows)
-
-    def _applier(self, rows: list[_Row]) -> Step:
-        shadows = set(self.shadows.values())
-        adds = [row for row in rows if not row.negated]
-        removals = [row for row in rows if row.negated and row.predicate not in shadows]
-        late = [row for row in rows if row.negated and row.predicate in shadows]
+    def apply(facts: Facts, frame: Frame) -> bool:
+        gained = [(row, row.fact(frame)) for row in adds if row.fires(facts, frame)]
+        lost = [(row, row.fact(frame)) for row in removals if row.fires(facts, frame)]
         # If an action adds and deletes the same fact, the fact holds afterwards.
-        risky = {row.predicate for row in adds} & {row.predicate for row in removals}
-        conditional = any(row.condition is not None for row in rows)
+        kept = {(row.predicate, fact) for row, fact in gained}
+        for row, fact in lost:
+            if (row.predicate, fact) not in kept:
+                row.remove(facts, fact)
+        for row, fact in gained:
+            row.add(facts, fact)
+        for row in late:
+            row.remove(facts, row.fact(frame))
+        return True
 
-        def apply(facts: Facts, frame: Frame) -> bool:
-            gained, lost = adds, removals
-            if conditional:
-                gained = [row for row in adds if row.fires(facts, frame)]
-                lost = [row for row in removals if row.fires(facts, frame)]
-            kept = {(row.predicate, row.fact(frame)) for row in gained} if risky else ()
-            for row in lost:
-                fact = row.fact(frame)
-                if row.predicate not in risky or (row.predicate, fact) not in kept:
-                    row.remove(facts, fact)
-            for row in gained:
-                row.add(facts, row.fact(frame))
-            for row in late:
-                row.remove(facts, row.fact(frame))
-            return True
-
-        return apply
+    return apply
 
 
 class Reachability:

@@ -5,14 +5,14 @@ from pathlib import Path
 from hgrpo.envs.alfworld.gamefile import Game, load_compiled, read_game
 from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.potential import View
-from hgrpo.envs.alfworld.situation import changed
 from hgrpo.envs.alfworld.textworld_engine import OfficialGame, require_textworld
-from hgrpo.envs.base import Observation, Step, Task
-from hgrpo.envs.fingerprint import fingerprint
-from hgrpo.envs.replayed import PickledByReplay
+from hgrpo.envs.base import Observation, PickledByReplay, Step, Task, fingerprint
 from hgrpo.errors import UserError
 
 ENGINES = ("native", "textworld")
+# Predicates whose changes make another situation.
+_CHANGES = ("holds", "inreceptacle", "inreceptacleobject", "isclean", "iscool", "ishot")
+_CHANGES += ("issliced", "istoggled")
 
 
 class AlfworldEnv(PickledByReplay):
@@ -37,7 +37,7 @@ class AlfworldEnv(PickledByReplay):
         self._arguments = (assets, engine)
         self.assets = Path(assets)
         self.engine = engine
-        self._play: _NativePlay | None = None
+        self._game: Game | None = None
         self._done = True
         self._task: Task | None = None
         self._played: list[str] = []
@@ -50,89 +50,67 @@ class AlfworldEnv(PickledByReplay):
         """
         game = load_compiled(self.assets / task.path)
         task.check_content(game.content_hash, f"{game.folder}: the game")
-        if self._play is None or self._play.game is not game:
-            self._play = _NativePlay(game) if self.engine == "native" else _OfficialPlay(game)
-        self._task = task
-        text = self._play.engine.reset()
-        self._level = self._play.level()
-        self._done = False
-        self._played = []
+        if self._game is not game:
+            native = self.engine == "native"
+            self._play = (
+                NativeGame(game.compiled) if native else OfficialGame(read_game(game.folder))
+            )
+            self._game = game
+        self._task, self._played, self._done = task, [], False
+        text = self._play.reset()
+        self._level = self._potential()
         return Observation(game.goal, text)
 
     def step(self, action: str) -> Step:
         if self._done:
             raise RuntimeError("step before reset, or after the game was won")
-        text, admissible, moved = self._play.act(action)
+        text, admissible = self._play.act(action)
         self._played.append(action)
-        gain = 0.0
-        if moved:
-            level = self._play.level()
-            gain, self._level = level - self._level, level
-        self._done = won = self._play.engine.won
+        before = self._level
+        if admissible:
+            self._level = self._potential()
+        self._done = won = self._play.won
         return Step(
-            observation=Observation(self._play.game.goal, text),
+            observation=Observation(self._game.goal, text),
             env_reward=1.0 if won else 0.0,
-            progress=gain,
+            progress=self._level - before,
             done=won,
             success=won,
             info={"admissible": admissible},
         )
 
     def admissible_commands(self) -> list[str]:
-        if self._play is None:
+        if self._game is None:
             raise RuntimeError("admissible_commands before reset")
-        return self._play.engine.admissible_commands()
+        return self._play.admissible_commands()
 
     def situation(self) -> tuple[str, str]:
         """Two fingerprints: of the place and all changes since the start, and of the commands."""
-        if self._play is None:
+        if self._game is None:
             raise RuntimeError("situation before reset")
-        return fingerprint(self._play.changed()), fingerprint(self.admissible_commands())
+        compiled = self._game.compiled
+        changes = changed(self._view(), compiled.view(compiled.start))
+        return fingerprint(changes), fingerprint(self.admissible_commands())
+
+    def _potential(self) -> float:
+        return self._game.potential(self._view(), self._play.won)
+
+    def _view(self) -> View:
+        """The facts that hold now, over the native engine's indices of entities."""
+        compiled = self._game.compiled
+        if self.engine == "native":
+            return compiled.view(self._play.facts)
+        return self._play.view(compiled.number)
 
 
-class _NativePlay:
-    """One game in the native engine."""
+def changed(view: View, start: View) -> list[tuple]:
+    """The agent's place, and the facts that hold in `view` but not in `start`, sorted.
 
-    def __init__(self, game: Game) -> None:
-        self.engine = NativeGame(game.compiled)
-        self.game = game
-        self._start = self._view(game.compiled.start.sets)
-
-    def act(self, command: str) -> tuple[str, bool, bool]:
-        """Feedback, whether the command was admissible, and whether progress may have changed."""
-        text, index = self.engine.act(command)
-        return text, index >= 0, index >= 0 and self.game.moves[index]
-
-    def level(self) -> float:
-        """The potential of the current state."""
-        return self.game.potential.value(self._facts(), self.engine.won)
-
-    def changed(self) -> list[tuple]:
-        return changed(self._facts(), self._start)
-
-    def _facts(self) -> View:
-        return self._view(self.engine.facts.sets)
-
-    def _view(self, sets: list[set]) -> View:
-        number = self.game.compiled.program.vocabulary.predicates
-        return lambda name: sets[number[name]] if name in number else set()
-
-
-class _OfficialPlay(_NativePlay):
-    """One game in the official engine; facts use the native engine's indices of entities."""
-
-    def __init__(self, game: Game) -> None:
-        super().__init__(game)
-        self.engine = OfficialGame(read_game(game.folder))
-
-    def act(self, command: str) -> tuple[str, bool, bool]:
-        text, index = self.engine.act(command)
-        return text, index >= 0, index >= 0
-
-    def _facts(self) -> View:
-        number = self.game.compiled.number
-        facts: dict[str, set] = {}
-        for name, *args in self.engine.atoms():
-            fact = tuple(number[arg] for arg in args)
-            facts.setdefault(name, set()).add(fact[0] if len(fact) == 1 else fact)
-        return lambda name: facts.get(name, set())
+    Moments with equal lists count as the same state. Receptacles left open elsewhere and things
+    that were only looked at are not in the list. Nor is it whether a lamp is on, since goals ask
+    whether it has been used.
+    """
+    facts = [("atlocation", fact) for fact in view("atlocation")]
+    for name in _CHANGES:
+        facts += [(name, fact) for fact in view(name) - start(name)]
+    return sorted(facts)

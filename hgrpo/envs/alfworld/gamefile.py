@@ -3,13 +3,14 @@
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from hgrpo.envs.alfworld import pddl
 from hgrpo.envs.alfworld.native import CompiledGame
-from hgrpo.envs.alfworld.potential import Potential
+from hgrpo.envs.alfworld.potential import View, potential
 from hgrpo.envs.alfworld.settings import TASK_TYPES
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
@@ -19,34 +20,18 @@ TASK_FILE = "traj_data.json"
 GOAL_LEAD = "Your task is to: "
 _TEXTS = ("pddl_domain", "grammar", "pddl_problem")
 _PROBLEM_NAME = re.compile(r"\( problem [^ ()]+ \)")
-_CACHED = 4096
 
 
 @dataclass(frozen=True)
 class Game:
-    """A game that has been read, checked and compiled.
-
-    Attributes:
-        goal: the sentence after "Your task is to: ", with its full stop.
-        walkthrough: commands that win the game, if the file has them.
-        moves: for each action of the domain, whether it may change the potential.
-    """
+    """A game that has been read, checked and compiled."""
 
     folder: Path
     content_hash: str
     compiled: CompiledGame
-    potential: Potential
-    goal: str
-    walkthrough: tuple[str, ...]
-    moves: tuple[bool, ...]
-
-
-@dataclass(frozen=True)
-class Listing:
-    """A folder's playable games, sorted by path; `skipped` says why others were left out."""
-
-    tasks: list[Task]
-    skipped: dict[str, str]
+    potential: Callable[[View, bool], float]  # of the facts, given whether the game is won
+    goal: str  # the sentence after "Your task is to: ", with its full stop
+    walkthrough: tuple[str, ...]  # commands that win the game, if the file has them
 
 
 _canonical_domain = lru_cache(maxsize=16)(pddl.canonical)
@@ -129,7 +114,7 @@ def _compile(data: dict, source: object) -> CompiledGame:
         raise UserError(f"{source}: conditions or effects are nested too deeply") from None
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=4096)
 def load_compiled(folder: Path) -> Game:
     """The game in `folder`, compiled. This process caches the latest 4096 games.
 
@@ -143,31 +128,26 @@ def load_compiled(folder: Path) -> Game:
     _, lead, goal = compiled.intro.rpartition(GOAL_LEAD)
     if not lead:
         raise UserError(f"{path}: the opening text has no {GOAL_LEAD!r}")
-    potential = native_potential(compiled)
-    reads = {compiled.program.vocabulary.predicate(name) for name in potential.reads}
     return Game(
         folder=folder,
         content_hash=content_hash(data),
         compiled=compiled,
-        potential=potential,
+        potential=native_potential(compiled),
         goal=goal.strip(),
         walkthrough=tuple(data.get("walkthrough") or ()),
-        moves=tuple(bool(action.changes & reads) for action in compiled.program.actions),
     )
 
 
-def native_potential(game: CompiledGame) -> Potential:
+def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
     """The potential of a game, over the native engine's indices of entities."""
     names = {n: name for name, n in game.program.vocabulary.predicates.items()}
     fluent = {names[number] for number in game.program.fluent}
-    sets, number = game.start.sets, game.program.vocabulary.predicate
-    return Potential(
-        game.goal_formula, fluent, lambda name: sets[number(name)], lambda n: game.number.get(n, -1)
-    )
+    start = game.view(game.start)
+    return potential(game.goal_formula, fluent, start, lambda name: game.number.get(name, -1))
 
 
-def list_games(root: Path) -> Listing:
-    """Every playable game below `root`, each read and compiled once (about 2 ms a game).
+def list_games(root: Path) -> tuple[list[Task], dict[str, str]]:
+    """The playable games below `root`, sorted by path, and why each other game was left out.
 
     Games won at reset are left out. As in the official package, so are tasks with movable
     receptacles or slicing, folders without a game file, and games marked unsolvable.
@@ -189,7 +169,7 @@ def list_games(root: Path) -> Listing:
             tasks.append(Task(name, name, digest, read_task_type(folder)))
     if not tasks:
         raise UserError(f"{root}: no playable games below this folder")
-    return Listing(tasks, skipped)
+    return tasks, skipped
 
 
 def _unplayable(folder: Path) -> str:

@@ -1,6 +1,5 @@
 """Generates games in the published layout: splits share no game and mix task types equally."""
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,11 +44,12 @@ def generate(
             allow too few different games.
     """
     household = Household(config)
-    drawn = _Drawn(set(), {})
+    # The games drawn so far, and the split of each core.
+    drawn, cores = set(), {}
     for place, split in enumerate(SPLITS):
         for index in range(sizes[split]):
             kind = config.task_types[index % len(config.task_types)]
-            house, goal, said = _fresh(household, kind, drawn, (seed, split, index))
+            house, goal, said = _fresh(household, kind, drawn, cores, (seed, split, index))
             number = place * 1_000_000 + index
             task = f"{kind}-{goal.target}-None-{goal.receptacle or goal.toggle}-{number}"
             trial = f"trial_T{seed:08d}_{place:06d}_{index:06d}"
@@ -70,38 +70,19 @@ def generate(
             yield split, GameFiles(f"{task}/{trial}", game, trajectory)
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """The games drawn so far, and the split of each core."""
-
-    games: set[bytes]
-    cores: dict[bytes, str]
-
-    def admits(self, house: House, goal: Goal, split: str) -> bool:
-        """Whether the game is new and its core is free for this split; if so, record it."""
-        # Goal sentences are not compared: one house and goal in two wordings is one game.
-        needed = {goal.target, goal.toggle}
-        places = tuple(place for place in house.objects if place[0] in needed)
-        game, core = _digest(house, goal), _digest(house.room, house.receptacles, goal, places)
-        if game in self.games or self.cores.setdefault(core, split) != split:
-            return False
-        self.games.add(game)
-        return True
-
-
-def _digest(*content: object) -> bytes:
-    return hashlib.blake2b(repr(content).encode(), digest_size=16).digest()
-
-
 def _fresh(
-    household: Household, kind: str, drawn: _Drawn, name: tuple[int, str, int]
+    household: Household, kind: str, drawn: set, cores: dict[tuple, str], name: tuple[int, str, int]
 ) -> tuple[House, Goal, str]:
     """A new house with its goal and the goal's sentence; `name` is (seed, split, index)."""
     _, split, index = name
     for attempt in range(_ATTEMPTS):
         rng = streams.generator("alfworld-game", *name, attempt)
         house, goal = household.draw(kind, rng)
-        if drawn.admits(house, goal, split):
+        places = tuple(place for place in house.objects if place[0] in (goal.target, goal.toggle))
+        core = (house.room, house.receptacles, goal, places)
+        # Goal sentences are not compared: one house and goal in two wordings is one game.
+        if (house, goal) not in drawn and cores.setdefault(core, split) == split:
+            drawn.add((house, goal))
             templates = KINDS[kind].sentences
             return house, goal, sentence(templates[int(rng.integers(len(templates)))], goal)
     raise UserError(

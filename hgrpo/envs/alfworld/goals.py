@@ -8,19 +8,12 @@ from hgrpo.envs.alfworld.vocabulary import ABILITIES
 
 @dataclass(frozen=True)
 class TaskKind:
-    """What a task type asks for.
+    """What a task type asks for. Its templates hold {obj}, {recep} and {toggle}."""
 
-    Attributes:
-        sentences: ALFWorld's goal templates, over {obj}, {recep} and {toggle} in lower case.
-        condition: the PDDL goal, over {obj}, {recep} and {toggle} as type names.
-        change: what must be done to the object, a key of `vocabulary.TOOLS`, or "".
-        copies: how many objects of the target's type the task needs.
-    """
-
-    sentences: tuple[str, ...]
-    condition: str
-    change: str = ""
-    copies: int = 1
+    sentences: tuple[str, ...]  # ALFWorld's goal sentences, for names in lower case
+    condition: str  # the PDDL goal, for names of types
+    change: str = ""  # what must be done to the object, a key of `vocabulary.TOOLS`, or ""
+    copies: int = 1  # how many objects of the target's type the task needs
 
 
 def _placed(change: str, adjective: str) -> TaskKind:

@@ -141,21 +141,17 @@ def _action(grammar: Grammar, name: str, text: str, at: int) -> int:
 
 
 def _add_rules(grammar: Grammar, text: str) -> None:
+    name = ""
     try:
-        entries = {
-            name: [(entry["rhs"], entry.get("condition", "")) for entry in alternatives]
-            for name, alternatives in json.loads(text).items()
-        }
+        for name, alternatives in json.loads(text).items():
+            grammar.rules[name] = [
+                Alternative(parse_query(entry.get("condition", "")), parse_symbols(entry["rhs"]))
+                for entry in alternatives
+            ]
+    except UserError as error:
+        raise UserError(f"rule {name!r}: {error}") from None
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"malformed grammar rules ({error}): {_excerpt(text, 0)!r}") from None
-    for name, alternatives in entries.items():
-        try:
-            grammar.rules[name] = [
-                Alternative(parse_query(condition), parse_symbols(rhs))
-                for rhs, condition in alternatives
-            ]
-        except UserError as error:
-            raise UserError(f"rule {name!r}: {error}") from None
 
 
 _TAG = re.compile(r"#([\w()/!<>\-\s,.]+)#")
@@ -163,9 +159,8 @@ _EXPRESSION = re.compile(
     r"\{[\t]*(?:#(?P<rule>[^#{}]*)#|(?P<code>[^{}#|]*))(?:\s*\|(?P<query>[^{}]*))?\}"
 )
 _LISTING = re.compile(rf"\[{_EXPRESSION.pattern}\]")
-_TEXT = re.compile(r'[^;|"<>\[\]#{}]+')
-_QUOTED = re.compile(r'"([^;|"<>\[\]#{}]*)"')
-_LEADING = re.compile(r"(?://.*|\s*)\n?")
+_TEXT = re.compile(r'([^;|"<>\[\]#{}]+)|"([^;|"<>\[\]#{}]*)"')
+_LEADING = re.compile(r"(?://.*\n|\s*\n)*(?://.*|\s*)")
 
 
 def parse_symbols(text: str) -> tuple[Symbol, ...]:
@@ -178,7 +173,7 @@ def parse_symbols(text: str) -> tuple[Symbol, ...]:
         UserError: a `{` or `[` does not start a supported expression.
     """
     symbols: list[Symbol] = []
-    at = _start(text)
+    at = _LEADING.match(text).end()
     while at < len(text):
         if text[at] == "\t":
             at += 1
@@ -190,28 +185,15 @@ def parse_symbols(text: str) -> tuple[Symbol, ...]:
             match = (_LISTING if listed else _EXPRESSION).match(text, at)
             if match is None:
                 raise UserError(f"unsupported expression {_excerpt(text, at)!r}")
-            query = parse_query(match["query"] or "")
             rule = match["rule"]
             inner = _expression(match["code"]) if rule is None else RuleCall(rule)
-            symbols.append(Each(inner, query, listed))
+            symbols.append(Each(inner, parse_query(match["query"] or ""), listed))
         elif (match := _TEXT.match(text, at)) is not None:
-            symbols.append(match[0])
-        elif (match := _QUOTED.match(text, at)) is not None:
-            symbols.append(match[1])
+            symbols.append(match[1] or match[2])
         else:
             break
         at = match.end()
     return tuple(symbols)
-
-
-def _start(text: str) -> int:
-    at = 0
-    while at == 0 or text[at - 1] == "\n":
-        end = _LEADING.match(text, at).end()
-        if end == at:
-            break
-        at = end
-    return at
 
 
 _NAME = re.compile(r"\s*([A-Za-z_]\w*)(?:\.(name|indefinite|definite|id))?\s*")

@@ -1,14 +1,13 @@
 """Draws houses: which things a game holds, and where they lie."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
 
 from hgrpo import streams
 from hgrpo.envs.alfworld.goals import KINDS, Goal
-from hgrpo.envs.alfworld.settings import GenerateSettings, HabitSettings
+from hgrpo.envs.alfworld.settings import GenerateSettings
 from hgrpo.envs.alfworld.vocabulary import LAMP, OBJECTS, RECEPTACLES, TOOLS
 from hgrpo.errors import UserError
 
@@ -20,16 +19,11 @@ _MOST_OF_A_KIND = 2
 
 @dataclass(frozen=True)
 class House:
-    """One room with its receptacles and objects.
-
-    Attributes:
-        receptacles: the type of each receptacle.
-        objects: (type, index of the receptacle it lies in), targets first.
-    """
+    """One room with its receptacles and objects."""
 
     room: str
-    receptacles: tuple[str, ...]
-    objects: tuple[tuple[str, int], ...]
+    receptacles: tuple[str, ...]  # types
+    objects: tuple[tuple[str, int], ...]  # (type, index of its receptacle), targets first
 
 
 class Household:
@@ -40,8 +34,11 @@ class Household:
     """
 
     def __init__(self, config: GenerateSettings):
-        _known("receptacle_types", config.receptacle_types, RECEPTACLES)
-        _known("object_types", config.object_types, OBJECTS)
+        for key, table in (("receptacle_types", RECEPTACLES), ("object_types", OBJECTS)):
+            for name in getattr(config, key) or ():
+                if name not in table:
+                    known = ", ".join(sorted(table))
+                    raise UserError(f"games.generate.{key}: {name!r} is unknown; known are {known}")
         self.config = config
         receptacles = config.receptacle_types or tuple(RECEPTACLES)
         objects = config.object_types or tuple(OBJECTS)
@@ -52,6 +49,12 @@ class Household:
         self.objects = {
             room: sorted(o for o in objects if room in OBJECTS[o].rooms and self.places(room, o))
             for room in config.rooms
+        }
+        # (room, object type) -> receptacle types where such objects usually lie.
+        self.favourites = {
+            (room, kind): self._favourites(room, kind)
+            for room, kinds in self.objects.items()
+            for kind in kinds
         }
         self.goals = {kind: self._goals(kind) for kind in config.task_types}
         for kind, rooms in self.goals.items():
@@ -65,9 +68,11 @@ class Household:
         """Receptacle types of `room` that can hold objects of type `target`."""
         return [r for r in self.receptacles[room] if target in RECEPTACLES[r].holds]
 
-    def favourites(self, room: str, target: str) -> tuple[str, ...]:
-        """Receptacle types where objects of type `target` usually lie."""
-        return favourites(self.config.habits, room, target, tuple(self.places(room, target)))
+    def _favourites(self, room: str, target: str) -> list[str]:
+        """Some of `places`, drawn; they depend on the habits' seed alone."""
+        habits, places = self.config.habits, self.places(room, target)
+        rng = streams.generator("alfworld-habit", habits.seed, room, target)
+        return sorted(places[i] for i in rng.permutation(len(places))[: habits.favourites])
 
     def usual(self, listed: set[str], kind: str) -> set[str]:
         """Favourite receptacle types of `kind`, all in the names that players see.
@@ -80,7 +85,7 @@ class Household:
             return set()
         shown = {room: set(map(str.lower, self.receptacles[room])) for room, _ in found}
         room, target = max(found, key=lambda pair: len(shown[pair[0]] & listed))
-        return {place.lower() for place in self.favourites(room, target)}
+        return {place.lower() for place in self.favourites[room, target]}
 
     def _goals(self, kind: str) -> dict[str, list[Goal]]:
         """The possible goals of a task type, by room; rooms without any are left out."""
@@ -94,12 +99,11 @@ class Household:
                 spec, places = OBJECTS[target], self.places(room, target)
                 if not spec.pickupable or (change and change not in spec.changes):
                     continue
-                if kind == "look_at_obj_in_light":
-                    goals = [Goal(kind, target, "", LAMP)] if LAMP in self.objects[room] else []
-                elif len(places) > 1:
+                goals = []
+                if kind == "look_at_obj_in_light" and LAMP in self.objects[room]:
+                    goals = [Goal(kind, target, "", LAMP)]
+                elif kind != "look_at_obj_in_light" and len(places) > 1:
                     goals = [Goal(kind, target, place, "") for place in places if place != tool]
-                else:
-                    goals = []
                 if goals:
                     found.setdefault(room, []).extend(goals)
         return found
@@ -132,7 +136,7 @@ class Household:
 
     def _place(self, rng: np.random.Generator, room: str, target: str, places: list[str]) -> str:
         """One of `places`: a favourite with probability `habits.strength`."""
-        usual = self.favourites(room, target)
+        usual = self.favourites[room, target]
         favoured = [place for place in places if place in usual]
         others = [place for place in places if place not in usual]
         if rng.random() < self.config.habits.strength:
@@ -167,24 +171,6 @@ class Household:
             return []
         order = rng.permutation(len(pool))[: min(max(count, least), most)]
         return [(pool[i], self._place(rng, room, pool[i], places[pool[i]])) for i in order]
-
-
-@lru_cache(maxsize=4096)
-def favourites(
-    habits: HabitSettings, room: str, target: str, places: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Favourite receptacle types of an object type; they depend on the habits' seed alone."""
-    rng = streams.generator("alfworld-habit", habits.seed, room, target)
-    order = rng.permutation(len(places))
-    return tuple(sorted(places[i] for i in order[: habits.favourites]))
-
-
-def _known(key: str, names: tuple[str, ...] | None, table: dict) -> None:
-    for name in names or ():
-        if name not in table:
-            raise UserError(
-                f"games.generate.{key}: {name!r} is unknown; known are {', '.join(sorted(table))}"
-            )
 
 
 def _pick(rng: np.random.Generator, items: list[T]) -> T:

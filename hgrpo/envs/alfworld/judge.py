@@ -32,7 +32,7 @@ import re
 from collections.abc import Callable
 
 from hgrpo.envs.alfworld.vocabulary import TOOLS, kind_of
-from hgrpo.envs.judge_text import JudgeText, Turns
+from hgrpo.envs.environment import JudgeText, Turns
 
 _NAME = r"([a-z]+ \d+)"
 _SHOWN = re.compile(rf"\ban? {_NAME}")

@@ -69,9 +69,6 @@ def _fail(facts: Facts, frame: Frame) -> bool:
 def holds(relation: Relation) -> Step:
     """A step that tests a relation whose slots are all filled."""
     predicate, fact = relation.predicate, key_getter(relation.slots)
-    if len(relation.slots) == 1:
-        (slot,) = relation.slots
-        return lambda facts, frame: frame[slot] in facts.sets[predicate]
     return lambda facts, frame: fact(frame) in facts.sets[predicate]
 
 
@@ -128,14 +125,16 @@ def _scan(
     pattern = vocabulary.pattern(relation.predicate, at)
     key = key_getter(tuple(slots[i] for i in at))
     free = [(i, slot) for i, slot in enumerate(slots) if slot not in known]
-    if len(slots) == 1:
-        return _scan_unary(pattern, slots[0], distinct.get(slots[0], ()), then)
-    if len(free) == 1 and not distinct.get(free[0][1]):
+    if len(free) == 1:
         ((position, slot),) = free
+        bare, others = len(slots) == 1, distinct.get(slot, ())
 
         def scan_one(facts: Facts, frame: Frame) -> bool:
             for fact in facts.index[pattern].get(key(frame), ()):
-                frame[slot] = fact[position]
+                value = fact if bare else fact[position]
+                if others and any(frame[other] == value for other in others):
+                    continue
+                frame[slot] = value
                 if then(facts, frame):
                     return True
             return False
@@ -163,30 +162,13 @@ def _scan(
     return scan
 
 
-def _scan_unary(pattern: int, slot: int, others: tuple[int, ...], then: Step) -> Step:
-    def scan_unary(facts: Facts, frame: Frame) -> bool:
-        for value in facts.index[pattern].get((), ()):
-            if others and any(frame[other] == value for other in others):
-                continue
-            frame[slot] = value
-            if then(facts, frame):
-                return True
-        return False
-
-    return scan_unary
-
-
 @dataclass(eq=False)
 class FormulaCompiler:
-    """Compiles PDDL formulas over one frame layout.
-
-    Args:
-        sizes: typical number of facts of each predicate; used only to order the loops.
-    """
+    """Compiles PDDL formulas over one frame layout."""
 
     slots: Slots
     vocabulary: Vocabulary
-    sizes: dict[str, int]
+    sizes: dict[str, int]  # typical number of facts of each predicate; orders the loops
     domain: pddl.Domain
 
     def find(
@@ -247,7 +229,16 @@ class FormulaCompiler:
         """Conjunctions that cover `formula`; an `or` is split only if it binds a variable."""
         found = self._expand(formula, scope, kinds)
         for clause in found:
-            self._complete(clause, scope, kinds)
+            # Each variable must take values of its type, so add a relation where needed.
+            typed: dict[int, list[str]] = {}  # slot -> declared types of the positions it fills
+            for relation, name in clause.relations:
+                for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):
+                    typed.setdefault(slot, []).append(kind)
+            for slot, kind in [(scope[name], kinds[name]) for name in scope] + clause.extra:
+                if not any(self.domain.is_a(declared, kind) for declared in typed.get(slot, ())):
+                    listing = type_predicate(kind)
+                    relation = Relation(self.vocabulary.predicate(listing), (slot,))
+                    clause.relations.append((relation, listing))
         return found
 
     def _expand(
@@ -276,50 +267,34 @@ class FormulaCompiler:
                 return self._split(clause, i)
         return [clause]
 
-    def _complete(self, clause: "Clause", scope: dict[str, int], kinds: dict[str, str]) -> None:
-        """Make sure that each variable takes values of its type: add a relation where needed."""
-        # Slot -> declared types of the positions where it occurs.
-        typed: dict[int, list[str]] = {}
-        for relation, name in clause.relations:
-            for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):
-                typed.setdefault(slot, []).append(kind)
-        for slot, kind in [(scope[name], kinds[name]) for name in scope] + clause.extra:
-            if not any(self.domain.is_a(declared, kind) for declared in typed.get(slot, ())):
-                listing = type_predicate(kind)
-                number = self.vocabulary.predicate(listing)
-                clause.relations.append((Relation(number, (slot,)), listing))
-
     def _split(self, clause: "Clause", i: int) -> list["Clause"]:
         part, names = clause.filters[i]
-        found = []
-        for branch in part.parts:
-            for inner in self._expand(branch, names, clause.kinds):
-                merged = replace(
-                    clause,
-                    extra=clause.extra + inner.extra,
-                    relations=clause.relations + inner.relations,
-                    filters=clause.filters[:i] + clause.filters[i + 1 :] + inner.filters,
-                )
-                found.append(merged)
-        return found
+        return [
+            replace(
+                clause,
+                extra=clause.extra + inner.extra,
+                relations=clause.relations + inner.relations,
+                filters=clause.filters[:i] + clause.filters[i + 1 :] + inner.filters,
+            )
+            for branch in part.parts
+            for inner in self._expand(branch, names, clause.kinds)
+        ]
 
     def _plan(self, clause: "Clause", filled: set[int]) -> list[Relation]:
         """Order relations greedily: tests as soon as they can run, then fewest matches first."""
-        left = list(clause.relations)
-        known = set(filled)
-        order = []
+        left, known, order = list(clause.relations), set(filled), []
+
+        def cost(entry: tuple[Relation, str]) -> float:
+            relation, name = entry
+            free = sum(slot not in known for slot in relation.slots)
+            return max(self.sizes.get(name, 50), 1) ** (free / len(relation.slots)) if free else 0.0
+
         while left:
-            best = min(left, key=lambda entry, known=known: self._cost(*entry, known))
+            best = min(left, key=cost)
             left.remove(best)
             order.append(best[0])
             known |= set(best[0].slots)
         return order
-
-    def _cost(self, relation: Relation, name: str, known: set[int]) -> float:
-        free = sum(slot not in known for slot in relation.slots)
-        if free == 0:
-            return 0.0
-        return max(self.sizes.get(name, 50), 1) ** (free / len(relation.slots))
 
 
 @dataclass

@@ -7,16 +7,16 @@ the feedback, the admissible commands and whether the game is won.
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from hgrpo.envs.alfworld import pddl
 from hgrpo.envs.alfworld.actions import Action, Arguments
 from hgrpo.envs.alfworld.demangle import shown_names
-from hgrpo.envs.alfworld.effects import EffectCompiler, Reachability
+from hgrpo.envs.alfworld.effects import Reachability
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
 from hgrpo.envs.alfworld.grammar import Grammar, RuleCall, parse_grammar, parse_symbols
 from hgrpo.envs.alfworld.matching import FormulaCompiler, Slots, Step, succeed, type_predicate
+from hgrpo.envs.alfworld.potential import View
 from hgrpo.envs.alfworld.text import NEGATION, Entities, TextCompiler
 from hgrpo.errors import UserError
 
@@ -40,7 +40,7 @@ class Program:
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
         self.domain = domain
         self.sizes = sizes
-        self._goals: dict[pddl.Formula, GoalTest] = {}
+        self._goals: dict[pddl.Formula, tuple[Slots, list[Step]]] = {}
         self.vocabulary = Vocabulary()
         grammar = parse_grammar(grammar_text)
         for name in domain.predicates:
@@ -59,12 +59,15 @@ class Program:
         writers = self._texts(grammar)
         self.intro = writers.symbols((RuleCall("intro"),), {})
         self.intro_slots = writers.slots
-        effects = EffectCompiler(self.vocabulary, self.negations, self.shadows)
         for action in self.actions:
-            action.finish(FormulaCompiler(action.slots, self.vocabulary, sizes, domain), effects)
-        self.fluent = set().union(*(action.changes for action in self.actions))
-        ranks = [(action.conditions, action.name) for action in self.actions]
-        self.order = sorted(range(len(ranks)), key=lambda i: ranks[i])
+            compiler = FormulaCompiler(action.slots, self.vocabulary, sizes, domain)
+            action.finish(compiler, self.negations, self.shadows)
+        self.fluent = {*map(self.vocabulary.predicate, changing), *self.shadows.values()}
+        self.fluent |= {self.negations[number] for number in self.fluent & set(self.negations)}
+        ranks = [
+            (action.conditions, action.schema.name, i) for i, action in enumerate(self.actions)
+        ]
+        self.order = [i for _, _, i in sorted(ranks)]
         self.unsure = {
             self.vocabulary.predicate(effect.atom.predicate)
             for schema in domain.actions
@@ -73,13 +76,12 @@ class Program:
         } & (set(self.negations) | set(self.shadows))
         self.reachability = Reachability(domain, self.vocabulary, sizes) if self.unsure else None
 
-    def goal(self, formula: pddl.Formula) -> "GoalTest":
+    def goal(self, formula: pddl.Formula) -> tuple[Slots, list[Step]]:
+        """Steps, one of which returns True if the formula holds, and the slots of their frame."""
         if formula not in self._goals:
             slots = Slots()
             compiler = FormulaCompiler(slots, self.vocabulary, self.sizes, self.domain)
-            steps = tuple(compiler.find(formula, {}, {}, succeed))
-            reads = frozenset(map(self.vocabulary.predicate, pddl.predicates(formula)))
-            self._goals[formula] = GoalTest(slots, steps, reads)
+            self._goals[formula] = slots, compiler.find(formula, {}, {}, succeed)
         return self._goals[formula]
 
     def _texts(self, grammar: Grammar) -> TextCompiler:
@@ -102,15 +104,6 @@ def _requires(formula: pddl.Formula, atom: pddl.Atom) -> bool:
     if isinstance(formula, pddl.And):
         return any(_requires(part, atom) for part in formula.parts)
     return formula == atom
-
-
-@dataclass(frozen=True)
-class GoalTest:
-    """Whether a goal holds; `reads` are the indices of the predicates that it depends on."""
-
-    slots: Slots
-    steps: tuple[Step, ...]
-    reads: frozenset[int]
 
 
 _domain = lru_cache(maxsize=16)(pddl.parse_domain)
@@ -148,10 +141,8 @@ class CompiledGame:
         self.goal_formula = problem.goal
         self.number = {name: i for i, name in enumerate(ids)}
         self.entities = Entities(_names(problem, rows.values()), ids, task)
-        self.by_name: dict[str, list[int]] = {}
-        for i, name in enumerate(self.entities.names):
-            self.by_name.setdefault(name, []).append(i)
-        self.goal = program.goal(problem.goal)
+        slots, self._goal = program.goal(problem.goal)
+        self._goal_frame = slots.frame(self.number)
         self.start = Facts(program.vocabulary, self._numbers(rows, problem.objects), program.fluent)
         if program.reachability is not None:
             closure = program.reachability.closure(self.start, self.number)
@@ -159,14 +150,11 @@ class CompiledGame:
                 for text_number in {number, program.shadows.get(number, number)}:
                     self.start.possible[text_number] = closure[number]
         self.frames = [action.slots.frame(self.number) for action in program.actions]
-        self.goal_frame = self.goal.slots.frame(self.number)
-        self.matters = [bool(action.changes & self.goal.reads) for action in program.actions]
         self.intro = program.intro(
             self.start, program.intro_slots.frame(self.number), self.entities
         )
         self._texts: list[dict[object, str]] = [{} for _ in program.actions]
-        self._listed: list[dict[tuple, list[str]]] = [{} for _ in program.actions]
-        self._readings: dict[str, list[tuple[int, dict[int, int]]]] = {}
+        self._listed: list[dict[tuple, dict[str, Arguments]]] = [{} for _ in program.actions]
 
     def _numbers(
         self, rows: dict[str, list[tuple[str, ...]]], objects: dict[str, str]
@@ -187,56 +175,43 @@ class CompiledGame:
                 facts[listing] = [number[n] for n, k in objects.items() if is_a(k, kind)]
         return facts
 
-    def is_won(self, facts: Facts) -> bool:
-        frame = self.goal_frame[:]
-        return any(step(facts, frame) for step in self.goal.steps)
+    def view(self, facts: Facts) -> View:
+        """Maps a predicate's name to its facts; the empty set for an unknown one."""
+        number = self.program.vocabulary.predicates
+        return lambda name: facts.sets[number[name]] if name in number else set()
 
-    def command(self, facts: Facts, index: int, args: Arguments) -> str:
+    def is_won(self, facts: Facts) -> bool:
+        frame = self._goal_frame[:]
+        return any(step(facts, frame) for step in self._goal)
+
+    def _command(self, facts: Facts, index: int, args: Arguments) -> str:
         """The text of an applicable action."""
-        action = self.program.actions[index]
-        key = action.named(args)
-        text = self._texts[index].get(key)
-        if text is None:
-            frame = self.frames[index][:]
-            frame[: action.arity] = args
-            text = action.command(facts, frame, self.entities)
-            if action.pattern is not None:
-                self._texts[index][key] = text
+        action, texts = self.program.actions[index], self._texts[index]
+        key = None if action.named is None else action.named(args)
+        if key is not None and key in texts:
+            return texts[key]
+        frame = self.frames[index][:]
+        frame[: action.arity] = args
+        text = action.command(facts, frame, self.entities)
+        if key is not None:
+            texts[key] = text
         return text
 
-    def commands(self, facts: Facts, index: int) -> list[str]:
-        """The commands of one action that apply now."""
+    def commands(self, facts: Facts, index: int) -> dict[str, Arguments]:
+        """Each command of one action that applies now, with its first arguments."""
         action = self.program.actions[index]
         memo, key = self._listed[index], None
         if action.watches is not None:
             key = tuple([facts.index[number].get((), ()) for number in action.watches])
             if key in memo:
                 return memo[key]
-        found = action.applicable(facts, self.frames[index][:])
-        texts = [self.command(facts, index, args) for args in found]
+        found = sorted(action.applicable(facts, self.frames[index][:]), reverse=True)
+        commands = {self._command(facts, index, args): args for args in found}
         if key is not None:
             if len(memo) >= _MEMO:
                 memo.clear()
-            memo[key] = texts
-        return texts
-
-    def readings(self, command: str) -> list[tuple[int, dict[int, int] | None]]:
-        """Actions that `command` may stand for, with the arguments that it names.
-
-        None in place of arguments means that any may fit.
-        """
-        found = self._readings.get(command)
-        if found is None:
-            found = [
-                (index, given)
-                for index in self.program.order
-                for given in self.program.actions[index].parse(command, self.by_name)
-            ]
-            if found:
-                if len(self._readings) >= _MEMO:
-                    self._readings.clear()
-                self._readings[command] = found
-        return found
+            memo[key] = commands
+        return commands
 
 
 def _names(problem: pddl.Problem, rows: Iterable[list[tuple[str, ...]]]) -> list[str]:
@@ -274,48 +249,39 @@ class NativeGame:
 
     def __init__(self, game: CompiledGame) -> None:
         self.game = game
-        self.facts = game.start
-        self.won = False
+        self.reset()
 
     def reset(self) -> str:
         """Start over, and return the opening text."""
         self.facts = self.game.start.copy()
         self.won = self.game.is_won(self.facts)
+        self._listed: dict[int, dict[str, Arguments]] = {}
         return self.game.intro
 
     def step(self, command: str) -> str:
         """Carry out `command`, and return the feedback."""
         return self.act(command)[0]
 
-    def act(self, command: str) -> tuple[str, int]:
-        """As `step`, but also return the action's index, or -1 for an inadmissible command."""
-        index, args = self._find(command.strip())
-        if index < 0:
-            return NOTHING, -1
-        game, facts = self.game, self.facts
+    def act(self, command: str) -> tuple[str, bool]:
+        """As `step`, but also return whether the command was admissible."""
+        game, facts, command = self.game, self.facts, command.strip()
+        # If several actions have this text, the planner takes the first.
+        index = next((i for i in game.program.order if command in self._commands(i)), None)
+        if index is None:
+            return NOTHING, False
         action = game.program.actions[index]
         frame = game.frames[index][:]
-        frame[: action.arity] = args
+        frame[: action.arity] = self._commands(index)[command]
         action.apply(facts, frame)
-        if game.matters[index]:
-            self.won = game.is_won(facts)
-        return action.feedback(facts, frame, game.entities), index
+        self._listed.clear()
+        self.won = game.is_won(facts)
+        return action.feedback(facts, frame, game.entities), True
 
     def admissible_commands(self) -> list[str]:
         """Commands that apply now, sorted, each once."""
-        game, facts = self.game, self.facts
-        texts: set[str] = set()
-        for index in range(len(game.program.actions)):
-            texts.update(game.commands(facts, index))
-        return sorted(texts)
+        return sorted(set().union(*map(self._commands, self.game.program.order)))
 
-    def _find(self, command: str) -> tuple[int, Arguments]:
-        """The action and arguments of `command`; the first ones if several have this text."""
-        game, facts = self.game, self.facts
-        for index, given in game.readings(command):
-            action = game.program.actions[index]
-            found = action.applicable(facts, game.frames[index][:], given)
-            for args in sorted(found) if len(found) > 1 else found:
-                if game.command(facts, index, args) == command:
-                    return index, args
-        return -1, ()
+    def _commands(self, index: int) -> dict[str, Arguments]:
+        if index not in self._listed:
+            self._listed[index] = self.game.commands(self.facts, index)
+        return self._listed[index]

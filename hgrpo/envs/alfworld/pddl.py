@@ -54,11 +54,6 @@ class Exists:
 Formula = Atom | Not | And | Or | Exists
 
 
-def for_all(variables: tuple[tuple[str, str], ...], part: Formula) -> Formula:
-    """All values of `variables` (name, type) make `part` true."""
-    return Not(Exists(variables, Not(part)))
-
-
 @dataclass(frozen=True)
 class Effect:
     """`atom` becomes true (false if `negated`) if `condition` held before the action."""
@@ -127,22 +122,20 @@ def _strip(text: str) -> str:
 
 
 def _nested(text: str) -> list:
-    top: list = []
-    stack, here = [], top
+    stack: list[list] = [[]]
     for token in _TOKEN.findall(_strip(text)):
         if token == "(":
-            stack.append(here)
-            inner: list = []
-            here.append(inner)
-            here = inner
+            stack.append([])
         elif token == ")":
-            if not stack:
+            if len(stack) == 1:
                 raise UserError("a ')' too many")
-            here = stack.pop()
+            inner = stack.pop()
+            stack[-1].append(inner)
         else:
-            here.append(token)
-    if stack:
+            stack[-1].append(token)
+    if len(stack) > 1:
         raise UserError("a ')' is missing")
+    (top,) = stack
     if len(top) != 1 or not isinstance(top[0], list):
         raise UserError("one parenthesised (define ...) was expected")
     return top[0]
@@ -185,10 +178,12 @@ class _Conditions:
         if head == "imply" and len(rest) == 2:
             return Or((Not(self.formula(rest[0])), self.formula(rest[1])))
         if head in ("exists", "forall") and len(rest) == 2 and isinstance(rest[0], list):
-            kind = Exists if head == "exists" else for_all
             # In ALFRED's "examine object" a comma sticks to a type's name. No object has such a
             # type; the planner's translator reads it in the same way.
-            return kind(tuple(_typed(rest[0])), self.formula(rest[1]))
+            variables, part = tuple(_typed(rest[0])), self.formula(rest[1])
+            if head == "exists":
+                return Exists(variables, part)
+            return Not(Exists(variables, Not(part)))
         return self.atom(node)
 
     def atom(self, node: list) -> Atom:

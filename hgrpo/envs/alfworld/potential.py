@@ -23,39 +23,33 @@ from hgrpo.envs.alfworld import pddl
 Entity = Hashable
 # Maps a predicate's name to its facts. A fact is a bare entity, or a tuple of several.
 View = Callable[[str], set]
+Candidates = Callable[[str], list[Entity]]
+Value = Callable[[View], float]
 
 
-class Potential:
-    """The potential of one game.
+def potential(
+    goal: pddl.Formula, fluent: set[str], view: View, entity: Callable[[str], Entity]
+) -> Callable[[View, bool], float]:
+    """The potential of one game: a function of the facts and of whether the game is won.
 
     Args:
         fluent: names of the predicates that actions change.
         view: the facts at the start, from which static conditions are read.
         entity: maps the name of an object to its entity in `view`.
-
-    Attributes:
-        reads: names of the predicates whose facts the value depends on.
     """
+    shape = _shape(goal, fluent)
 
-    def __init__(
-        self, goal: pddl.Formula, fluent: set[str], view: View, entity: Callable[[str], Entity]
-    ) -> None:
-        self._value: Callable[[View], float] | None = None
-        self.reads = pddl.predicates(goal)
-        shape = _shape(goal, fluent)
-        if shape is None:
-            return
+    def candidates(variable: str) -> list[Entity]:
+        passing = [
+            {fact[0] for fact in view(predicate) if fact[1] == entity(constant)}
+            if constant
+            else view(predicate)
+            for predicate, constant in shape.static[variable]
+        ]
+        return sorted(set.intersection(*passing))
 
-        def candidates(variable: str) -> list[Entity]:
-            return _candidates(shape.static[variable], view, entity)
-
-        self._value = _placing(shape, candidates) or _lighting(shape, candidates)
-        if self._value is not None:
-            self.reads = (self.reads & fluent) | {"holds"}
-
-    def value(self, view: View, won: bool) -> float:
-        """The potential of the facts in `view`."""
-        return float(won) if self._value is None else self._value(view)
+    value = shape and (_placing(shape, candidates) or _lighting(shape, candidates))
+    return lambda view, won: value(view) if value else float(won)
 
 
 @dataclass
@@ -108,21 +102,7 @@ def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
     return shape
 
 
-def _candidates(
-    tests: set[tuple[str, str]], view: View, entity: Callable[[str], Entity]
-) -> list[Entity]:
-    def passing(predicate: str, constant: str) -> set[Entity]:
-        if not constant:
-            return set(view(predicate))
-        value = entity(constant)
-        return {fact[0] for fact in view(predicate) if fact[1] == value}
-
-    return sorted(set.intersection(*(passing(*test) for test in tests)))
-
-
-def _placing(
-    shape: _Shape, candidates: Callable[[str], list[Entity]]
-) -> Callable[[View], float] | None:
+def _placing(shape: _Shape, candidates: Candidates) -> Value | None:
     """Potential of a goal that asks for objects of one kind in a receptacle; None for others."""
     if {name for name, *_ in shape.relations} != {"inreceptacle"}:
         return None
@@ -159,9 +139,7 @@ def _placing(
     return value
 
 
-def _lighting(
-    shape: _Shape, candidates: Callable[[str], list[Entity]]
-) -> Callable[[View], float] | None:
+def _lighting(shape: _Shape, candidates: Candidates) -> Value | None:
     """Potential of a goal that asks to hold an object by a lit lamp; None for others."""
     found = {name: args for name, *args in shape.relations}
     expected = {"receptacleatlocation", "atlocation", "inreceptacle", "holds"}

@@ -109,20 +109,12 @@ def pddl(house: House, goal: Goal) -> str:
         f"{' '.join(f'{kind}Type' for kind in known_receptacles)} - rtype",
         f"{' '.join(f'{kind}Type' for kind in known_objects)} - otype",
     ]
-    return "\n".join(
-        [
-            "(define (problem household)",
-            " (:domain alfred)",
-            " (:objects",
-            *(f"  {line}" for line in declared),
-            " )",
-            " (:init",
-            *(f"  {fact}" for fact in facts),
-            " )",
-            f" (:goal (and {condition}))",
-            ")",
-            "",
-        ]
+    return (
+        "(define (problem household)\n (:domain alfred)\n (:objects\n"
+        + "".join(f"  {line}\n" for line in declared)
+        + " )\n (:init\n"
+        + "".join(f"  {fact}\n" for fact in facts)
+        + f" )\n (:goal (and {condition}))\n)\n"
     )
 
 

@@ -39,16 +39,13 @@ class TextCompiler:
 
     A scope maps placeholders, which are (name, type) pairs, to slots. A query adds its own.
     Different placeholders stand for different entities.
-
-    Args:
-        text_predicate: name in a query -> index of the predicate that it reads.
     """
 
     grammar: Grammar
     slots: Slots
     vocabulary: Vocabulary
     domain: Domain
-    text_predicate: Callable[[str], int]
+    text_predicate: Callable[[str], int]  # name in a query -> index of the predicate that it reads
     _active: list[str] = field(default_factory=list)
 
     def symbols(self, symbols: tuple[Symbol, ...], scope: Scope) -> Writer:
@@ -134,8 +131,6 @@ class TextCompiler:
             if condition is None:
                 break
         self._active.pop()
-        if branches[0][0] is None:
-            return branches[0][1]
 
         def write(facts: Facts, frame: Frame, entities: Entities) -> str:
             for condition, writer in branches:
@@ -157,18 +152,15 @@ class TextCompiler:
     def _query(self, query: Query, scope: Scope, then: Step) -> Step:
         """A step that calls `then` for each assignment; loops nest, each over sorted facts."""
         extended = self._extended(scope, query)
-        relations: list[Relation] = []
-        distinct: dict[int, tuple[int, ...]] = {}
-        taken = dict(scope)
+        places = list(extended.items())
+        distinct = {
+            slot: tuple(rival for other, rival in places[:i] if self._overlap(other, placeholder))
+            for i, (placeholder, slot) in enumerate(places)
+            if placeholder not in scope
+        }
+        relations = []
         for literal in query:
             self._check_types(literal)
-            for placeholder in literal.placeholders:
-                if placeholder not in taken:
-                    rivals = [
-                        slot for other, slot in taken.items() if self._overlap(other, placeholder)
-                    ]
-                    distinct[extended[placeholder]] = tuple(rivals)
-                    taken[placeholder] = extended[placeholder]
             slots = tuple(extended[placeholder] for placeholder in literal.placeholders)
             relations.append(Relation(self.text_predicate(literal.predicate), slots))
         return join(relations, set(scope.values()), self.vocabulary, then, distinct)
@@ -199,18 +191,9 @@ class TextCompiler:
             )
             for parts in expression
         ]
-        if len(writers) == 1:
-            return writers[0]
-
-        def first(facts: Facts, frame: Frame, entities: Entities) -> str:
-            text = ""
-            for write in writers:
-                text = write(facts, frame, entities)
-                if text:
-                    break
-            return text
-
-        return first
+        return lambda facts, frame, entities: next(
+            filter(None, (write(facts, frame, entities) for write in writers)), ""
+        )
 
 
 def _attribute(part: Attribute, variables: dict[str, int]) -> str | Writer:
@@ -231,14 +214,8 @@ def _concatenate(parts: Iterable[str | Writer]) -> Writer:
             pieces[-1] += part
         else:
             pieces.append(part)
-    if not pieces:
-        return lambda facts, frame, entities: ""
-    if len(pieces) == 1:
-        (piece,) = pieces
-        return (lambda facts, frame, entities: piece) if isinstance(piece, str) else piece
-    if len(pieces) == 2 and isinstance(pieces[0], str):
-        head, tail = pieces
-        return lambda facts, frame, entities: head + tail(facts, frame, entities)
+    if len(pieces) == 1 and not isinstance(pieces[0], str):
+        return pieces[0]
 
     def write(facts: Facts, frame: Frame, entities: Entities) -> str:
         return "".join(

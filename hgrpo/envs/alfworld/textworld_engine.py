@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from hgrpo.envs.alfworld.native import NOTHING
+from hgrpo.envs.alfworld.potential import View
 from hgrpo.errors import UserError
 
 
@@ -52,19 +53,19 @@ class OfficialGame:
         self._state, _, _ = self._env.step(command)
         return self._state.feedback
 
-    def act(self, command: str) -> tuple[str, int]:
-        """The feedback, and 0 if the command was admissible, else -1."""
+    def act(self, command: str) -> tuple[str, bool]:
+        """The feedback, and whether the command was admissible."""
         valid = command.strip() in self._state["_valid_commands"]
         text = self.step(command)
-        return (text, 0) if valid else (NOTHING, -1)
+        return text if valid else NOTHING, valid
 
     def admissible_commands(self) -> list[str]:
         return list(self._state["admissible_commands"])
 
-    def atoms(self) -> set[tuple[str, ...]]:
-        """The facts that hold, as (predicate, id, ...); the stored negations are left out."""
-        return {
-            (fact.name, *fact.names)
-            for fact in self._state["_facts"]
-            if not fact.name.startswith("not_")
-        }
+    def view(self, number: dict[str, int]) -> View:
+        """Maps a predicate's name to its facts, with entities as `number` counts their ids."""
+        facts: dict[str, set] = {}
+        for atom in self._state["_facts"]:
+            fact = tuple(number[name] for name in atom.names)
+            facts.setdefault(atom.name, set()).add(fact[0] if len(fact) == 1 else fact)
+        return lambda name: facts.get(name, set())

@@ -87,41 +87,17 @@ RECEPTACLES = {
 _CLEAN, _CLEAN_COOL = _words("clean"), _words("clean cool")
 _HEAT_COOL, _EVERY = _words("heat cool"), _words("clean heat cool")
 
-OBJECTS = {
-    "AlarmClock": ObjectType(_BEDROOM),
-    "Apple": ObjectType(_KITCHEN, _EVERY),
-    "Book": ObjectType(_BEDROOM),
-    "Bowl": ObjectType(_KITCHEN, _CLEAN_COOL),
-    "Bread": ObjectType(_KITCHEN, _HEAT_COOL),
-    "CD": ObjectType(_BEDROOM),
-    "Candle": ObjectType(_BATHROOM),
-    "CellPhone": ObjectType(_BEDROOM),
-    "Cloth": ObjectType(_BATHROOM, _CLEAN),
-    "CreditCard": ObjectType(_BEDROOM),
-    "Cup": ObjectType(_KITCHEN, _EVERY),
-    LAMP: ObjectType(_BEDROOM, pickupable=False),
-    "Egg": ObjectType(_KITCHEN, _EVERY),
-    "Fork": ObjectType(_KITCHEN, _CLEAN),
-    "HandTowel": ObjectType(_BATHROOM),
-    "Kettle": ObjectType(_KITCHEN, _CLEAN),
-    "KeyChain": ObjectType(_BEDROOM),
-    "Laptop": ObjectType(_BEDROOM),
-    "Lettuce": ObjectType(_KITCHEN, _CLEAN_COOL),
-    "Mug": ObjectType(_KITCHEN | _BEDROOM, _EVERY),
-    "Pan": ObjectType(_KITCHEN, _CLEAN_COOL),
-    "Pen": ObjectType(_BEDROOM),
-    "Pencil": ObjectType(_BEDROOM),
-    "Pillow": ObjectType(_BEDROOM),
-    "Plate": ObjectType(_KITCHEN, _EVERY),
-    "Pot": ObjectType(_KITCHEN, _CLEAN_COOL),
-    "Potato": ObjectType(_KITCHEN, _EVERY),
-    "SoapBar": ObjectType(_BATHROOM, _CLEAN),
-    "SoapBottle": ObjectType(_BATHROOM),
-    "Spatula": ObjectType(_KITCHEN, _CLEAN),
-    "Spoon": ObjectType(_KITCHEN, _CLEAN),
-    "SprayBottle": ObjectType(_BATHROOM),
-    "TissueBox": ObjectType(_BATHROOM),
-    "ToiletPaper": ObjectType(_BATHROOM),
-    "Tomato": ObjectType(_KITCHEN, _EVERY),
-    "Watch": ObjectType(_BEDROOM),
+OBJECTS = {LAMP: ObjectType(_BEDROOM, pickupable=False)} | {
+    name: ObjectType(rooms, changes)
+    for rooms, changes, names in (
+        (_KITCHEN, _EVERY, _words("Apple Cup Egg Plate Potato Tomato")),
+        (_KITCHEN, _CLEAN_COOL, _words("Bowl Lettuce Pan Pot")),
+        (_KITCHEN, _HEAT_COOL, _words("Bread")),
+        (_KITCHEN, _CLEAN, _CUTLERY | {"Kettle"}),
+        (_KITCHEN | _BEDROOM, _EVERY, _words("Mug")),
+        (_BEDROOM, frozenset(), _SMALL | _WRITING | _words("AlarmClock Laptop Pillow")),
+        (_BATHROOM, _CLEAN, _words("Cloth SoapBar")),
+        (_BATHROOM, frozenset(), _BATH - {"Cloth", "SoapBar"}),
+    )
+    for name in names
 }

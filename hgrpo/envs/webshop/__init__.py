@@ -3,15 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hgrpo.agent.cut import Cut
 from hgrpo.envs.base import Task, TextEnv
-from hgrpo.envs.environment import Environment, UserFile
+from hgrpo.envs.environment import Environment, JudgeText, UserFile
 from hgrpo.envs.webshop.settings import WebshopSettings
-
-if TYPE_CHECKING:
-    from hgrpo.envs.judge_text import JudgeText
 
 
 class Webshop(Environment):
@@ -80,7 +76,7 @@ class Webshop(Environment):
             found.append(UserFile("expert", "expert.recorded", recorded, fetched))
         return found
 
-    def judge_text(self) -> "JudgeText":
+    def judge_text(self) -> JudgeText:
         from hgrpo.envs.webshop.judge import JUDGE_TEXT
 
         return JUDGE_TEXT

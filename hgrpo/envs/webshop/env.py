@@ -3,9 +3,7 @@
 from functools import lru_cache
 from pathlib import Path
 
-from hgrpo.envs.base import Observation, Step, Task
-from hgrpo.envs.fingerprint import fingerprint
-from hgrpo.envs.replayed import PickledByReplay
+from hgrpo.envs.base import Observation, PickledByReplay, Step, Task, fingerprint
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.goal_list import GoalList, goal_hash
 from hgrpo.envs.webshop.potential import potential

@@ -24,7 +24,7 @@ The first line that fits gives the score.
 
 import re
 
-from hgrpo.envs.judge_text import JudgeText, Turns
+from hgrpo.envs.environment import JudgeText, Turns
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.instruction_words import PLAIN, words
 from hgrpo.envs.webshop.prices import split_limit

@@ -105,12 +105,12 @@ def test_listing_is_sorted_and_says_what_it_left_out(tmp_path):
     write(tmp_path / "a/marked", household() | {"solvable": False})
     write(tmp_path / "c-Sliced/trial", household())
     (write(tmp_path / "d/none") / "game.tw-pddl").unlink()
-    listing = list_games(tmp_path)
-    assert [task.path for task in listing.tasks] == ["a/trial_1", "b/trial_1", "b/trial_2"]
-    assert listing.tasks[0] == Task(
+    tasks, skipped = list_games(tmp_path)
+    assert [task.path for task in tasks] == ["a/trial_1", "b/trial_1", "b/trial_2"]
+    assert tasks[0] == Task(
         "a/trial_1", "a/trial_1", content_hash(household()), "pick_and_place_simple"
     )
-    assert listing.skipped == {
+    assert skipped == {
         "a/marked": "marked unsolvable",
         "a/won": "won at reset",
         "c-Sliced/trial": "slicing tasks are not supported",

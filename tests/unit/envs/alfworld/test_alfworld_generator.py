@@ -109,7 +109,7 @@ def test_habits_are_as_strong_as_configured_and_the_same_in_every_split(project)
     for split, files in made(config, sizes):
         room = files.trajectory["scene"]["room"]
         for target, place, goal in targets(files):
-            favourites = set(household.favourites(room, target)) - {goal}
+            favourites = set(household.favourites[room, target]) - {goal}
             if favourites:
                 total[split] += 1
                 usual[split] += place in favourites
@@ -126,7 +126,7 @@ def test_the_extreme_strengths_leave_no_choice(strength, expected):
     for _, files in made(config):
         room = files.trajectory["scene"]["room"]
         for target, place, goal in targets(files):
-            favourites = set(household.favourites(room, target))
+            favourites = set(household.favourites[room, target])
             others = set(household.places(room, target)) - favourites - {goal}
             if favourites - {goal} and others:
                 assert (place in favourites) == expected
@@ -140,13 +140,13 @@ def test_favourites_follow_the_habit_seed_alone(project):
                 config.model_copy(
                     update={"habits": config.habits.model_copy(update={"seed": seed})}
                 )
-            ).favourites(room, kind)
+            ).favourites[room, kind]
             for room, kind in [("kitchen", "Mug"), ("bedroom", "Pen"), ("bathroom", "Cloth")]
         }
         for seed in range(4)
     }
     wider = config.model_copy(update={"receptacles": (12, 14), "objects": (8, 9)})
-    assert all(table[0][key] == Household(wider).favourites(*key) for key in table[0])
+    assert all(table[0][key] == Household(wider).favourites[key] for key in table[0])
     assert any(table[seed] != table[0] for seed in (1, 2, 3))
     assert all(set(found) <= set(Household(config).places(*key)) for key, found in table[1].items())
 

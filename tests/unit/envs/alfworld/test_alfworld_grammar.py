@@ -176,3 +176,14 @@ def test_goal_sentences_do_not_need_a_new_program():
     assert games[0].program is games[1].program
     # The official parser drops double quotes.
     assert NativeGame(games[1]).reset().endswith("Your task is to: put the mug away.")
+
+
+def test_a_rule_without_alternatives_is_named_when_it_is_used():
+    data = household()
+    data["grammar"] = data["grammar"].replace('"list_empty"', '"none": [], "list_empty"')
+    data["grammar"] = data["grammar"].replace("You close the {r.name}.", "#none#")
+    play = NativeGame(CompiledGame(data))
+    for command in ("go to drawer 1", "open drawer 1"):
+        play.step(command)
+    with pytest.raises(UserError, match="no alternative of the grammar's rule 'none' applies"):
+        play.step("close drawer 1")

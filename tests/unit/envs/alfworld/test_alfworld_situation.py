@@ -3,10 +3,10 @@
 import pytest
 from household import household
 
+from hgrpo.envs.alfworld.env import changed
 from hgrpo.envs.alfworld.gamefile import compile_game
 from hgrpo.envs.alfworld.native import NativeGame
-from hgrpo.envs.alfworld.situation import changed
-from hgrpo.envs.fingerprint import fingerprint
+from hgrpo.envs.base import fingerprint
 
 
 @pytest.fixture
@@ -19,13 +19,8 @@ def state(game, *commands: str) -> str:
     play = NativeGame(game)
     play.reset()
     for command in commands:
-        assert play.act(command)[1] >= 0, command
-    number = game.program.vocabulary.predicates
-
-    def view(sets):
-        return lambda name: sets[number[name]] if name in number else set()
-
-    return fingerprint(changed(view(play.facts.sets), view(game.start.sets)))
+        assert play.act(command)[1], command
+    return fingerprint(changed(game.view(play.facts), game.view(game.start)))
 
 
 def test_looking_and_opening_change_no_state(game):
