@@ -19,45 +19,27 @@ from hgrpo.trajectories.trajectory import Trajectory
 TURNS_FILE, SEQUENCES_FILE = "turns.parquet", "sequences.parquet"
 # The columns that name a trajectory.
 KEY = ("round", "step", "task_id", "rollout")
-_TASK = [
-    ("round", pa.int32()),
-    ("step", pa.int32()),
-    ("task_id", pa.string()),
-    ("content_hash", pa.string()),
-]
+_INT, _TEXT, _NUMBER, _FLAG = pa.int32(), pa.string(), pa.float64(), pa.bool_()
+_TASK = [("round", _INT), ("step", _INT), ("task_id", _TEXT), ("content_hash", _TEXT)]
 _TURN = [
-    ("observation", pa.string()),
-    ("action", pa.string()),
-    ("env_reward", pa.float64()),
-    ("progress", pa.float64()),
-    ("target", pa.float64()),
-    ("credit", pa.float64()),
-    ("advantage", pa.float64()),
-    ("admissible", pa.bool_()),
-    ("state", pa.string()),
-    ("commands", pa.string()),
+    *(("observation", _TEXT), ("action", _TEXT)),
+    *((name, _NUMBER) for name in ("env_reward", "progress", "target", "credit", "advantage")),
+    *(("admissible", _FLAG), ("state", _TEXT), ("commands", _TEXT)),
 ]
-TURNS = pa.schema([*_TASK, ("rollout", pa.int32()), ("turn", pa.int32()), *_TURN])
-# Columns that are attributes of `Turn` and of `Trajectory`.
+TURNS = pa.schema([*_TASK, ("rollout", _INT), ("turn", _INT), *_TURN])
+# Columns that are attributes of `Turn`, of `FinalState` (there without `final_`), of `Trajectory`.
 OF_TURN = tuple(name for name, _ in _TURN)
+OF_FINAL_STATE = ("observation", "state", "commands")
 OF_TRAJECTORY = ("rollout", "goal", "token_ids", "behaviour_logprobs", "success", "truncated")
 SEQUENCES = pa.schema(
     [
         *_TASK,
-        ("task_type", pa.string()),
-        ("rollout", pa.int32()),
-        ("goal", pa.string()),
-        ("token_ids", pa.list_(pa.int32())),
-        ("spans", pa.list_(pa.list_(pa.int32()))),
+        *(("task_type", _TEXT), ("rollout", _INT), ("goal", _TEXT)),
+        *(("token_ids", pa.list_(_INT)), ("spans", pa.list_(pa.list_(_INT)))),
         ("behaviour_logprobs", pa.list_(pa.float32())),
-        ("env_return", pa.float64()),
-        ("success", pa.bool_()),
-        ("truncated", pa.bool_()),
-        ("embeddings", pa.binary()),
-        ("goal_embedding", pa.binary()),
-        ("final_observation", pa.string()),
-        ("final_state", pa.string()),
-        ("final_commands", pa.string()),
+        *(("env_return", _NUMBER), ("success", _FLAG), ("truncated", _FLAG)),
+        *(("embeddings", pa.binary()), ("goal_embedding", pa.binary())),
+        *((f"final_{name}", _TEXT) for name in OF_FINAL_STATE),
     ]
 )
 
@@ -85,23 +67,16 @@ def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: i
             "env_return": trajectory.env_return,
             "embeddings": _packed([turn.embedding for turn in trajectory.turns]),
             "goal_embedding": _packed([trajectory.goal_embedding]),
-            "final_observation": trajectory.final and trajectory.final.observation,
-            "final_state": trajectory.final and trajectory.final.state,
-            "final_commands": trajectory.final and trajectory.final.commands,
         }
+        | {f"final_{name}": getattr(trajectory.final, name, None) for name in OF_FINAL_STATE}
         for trajectory in trajectories
     ]
     return pa.Table.from_pylist(rows, schema=SEQUENCES)
 
 
 def _place(trajectory: Trajectory, round_index: int, step: int) -> dict[str, object]:
-    task = trajectory.task
-    return {
-        "round": round_index,
-        "step": step,
-        "task_id": task.task_id,
-        "content_hash": task.content_hash,
-    }
+    task = {"task_id": trajectory.task.task_id, "content_hash": trajectory.task.content_hash}
+    return {"round": round_index, "step": step, **task}
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -113,9 +88,8 @@ def write_step(
     trajectories: Sequence[Trajectory], round_index: int, step: int, folder: Path
 ) -> None:
     """Write one step's part of both tables into `folder`."""
-    write_table(turn_table(trajectories, round_index, step), _part(folder, TURNS_FILE, step))
-    table = sequence_table(trajectories, round_index, step)
-    write_table(table, _part(folder, SEQUENCES_FILE, step))
+    for name, table in ((TURNS_FILE, turn_table), (SEQUENCES_FILE, sequence_table)):
+        write_table(table(trajectories, round_index, step), _part(folder, name, step))
 
 
 def join_steps(folder: Path, steps: int, out: Path) -> None:
@@ -156,7 +130,7 @@ def read_turns(
 def read_sequences(
     path: Path, columns: Sequence[str] = SEQUENCES.names, step: int | None = None
 ) -> pa.Table:
-    """The given columns of a sequences.parquet; arguments and errors as for `read_turns`."""
+    """The given columns of a sequences.parquet; arguments and errors as of `read_turns`."""
     return _read(path, SEQUENCES, columns, step)
 
 
