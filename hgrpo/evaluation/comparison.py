@@ -116,17 +116,15 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
     # The main table, and the outcomes of every arm at the temperatures that are compared.
     rows, seeds, paired = [], [], {}
     for method in order:
-        used = [GREEDY]
-        if method == untrained and best_temperature != GREEDY:
-            used.append(best_temperature)
-        for temperature in used:
+        others = {best_temperature} - {GREEDY} if method == untrained else ()
+        for temperature in (GREEDY, *others):
             chosen = select(episodes, method, last[method], temperature)
             test = chosen[chosen["panel"] == TEST]
-            played = outcomes(test, method, temperature)
-            paired[method, temperature] = played
+            if test.empty:
+                raise UserError(f"{method}: no episodes at temperature {temperature:g} to compare")
+            played = paired[method, temperature] = outcomes(test)
             head = {"method": method, "temperature": temperature}
-            shown = {**head, "round": last[method]}
-            rows.append(shown | _played(chosen, played, protocol.level))
+            rows.append({**head, "round": last[method]} | _played(chosen, played, protocol.level))
             runs = test.groupby("seed", as_index=False)
             means = runs.agg(success=("success", "mean"), mean_return=("env_return", "mean"))
             seeds += [head | run for run in means.to_dict("records")]

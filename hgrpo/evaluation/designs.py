@@ -129,18 +129,12 @@ def _nothing_else_differs(arms: Mapping[str, Mapping], cells: Mapping[str, Mappi
         | {f"training.{key}": value for key, value in arm["training"].items()}
         for name, arm in arms.items()
     }
-    keys = {key for settings in flat.values() for key in settings}
     factors = list(next(iter(cells.values())))
-    return all(
-        any(_follows(key, factor, flat, cells) for factor in factors) for key in sorted(keys)
-    )
 
+    def follows(key: str, factor: str) -> bool:
+        """Whether a setting has one value at each of the factor's two levels."""
+        texts = {arm: json.dumps(own.get(key), sort_keys=True) for arm, own in flat.items()}
+        return len({(cells[arm][factor], text) for arm, text in texts.items()}) == 2
 
-def _follows(key: str, factor: str, flat: Mapping, cells: Mapping) -> bool:
-    """Whether all arms with the same level of a factor also share this setting."""
-    seen: dict[Hashable, str] = {}
-    for arm, settings in flat.items():
-        text = json.dumps(settings.get(key), sort_keys=True)
-        if seen.setdefault(cells[arm][factor], text) != text:
-            return False
-    return True
+    keys = {key for settings in flat.values() for key in settings}
+    return all(any(follows(key, factor) for factor in factors) for key in keys)

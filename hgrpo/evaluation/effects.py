@@ -29,8 +29,7 @@ def effects(
     """
     test = episodes[episodes["panel"] == TEST]
     success = {
-        arm: outcomes(select(test, arm, last_round[arm], GREEDY), arm, GREEDY).success
-        for arm in design.cells
+        arm: outcomes(select(test, arm, last_round[arm], GREEDY)).success for arm in design.cells
     }
     rows = []
     for factors in design.contrasts:

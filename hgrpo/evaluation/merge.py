@@ -60,25 +60,24 @@ def check_episodes(frame: pd.DataFrame) -> None:
     """Raise a `UserError` unless every evaluation of a panel played the same tasks, each once."""
     twice = frame[frame.duplicated([*EVALUATION, "task_id"])]
     if len(twice):
-        row = twice.iloc[0]
-        raise UserError(f"{_name(row)}: task {row['task_id']} was evaluated twice")
+        *key, task = twice[[*EVALUATION, "task_id"]].iloc[0]
+        raise UserError(f"{_name(*key)}: task {task} was evaluated twice")
     for panel, episodes in frame.groupby("panel", sort=True):
         _check_panel(panel, episodes)
 
 
 def _check_panel(panel: str, episodes: pd.DataFrame) -> None:
     """Compare every evaluation of one panel with the largest one."""
-    groups = dict(iter(episodes.groupby(EVALUATION, sort=True)))
     hashes = {
         key: group.set_index("task_id")["content_hash"].sort_index()
-        for key, group in groups.items()
+        for key, group in episodes.groupby(EVALUATION, sort=True)
     }
-    largest = max(hashes, key=lambda key: len(hashes[key]))
-    expected, owner = hashes[largest], _name(groups[largest].iloc[0])
+    largest, expected = max(hashes.items(), key=lambda item: len(item[1]))
+    owner = _name(*largest)
     for key, found in hashes.items():
         if found.equals(expected):
             continue
-        here = _name(groups[key].iloc[0])
+        here = _name(*key)
         shared = found.index.intersection(expected.index)
         differing = shared[found[shared].to_numpy() != expected[shared].to_numpy()]
         if len(differing):
@@ -103,8 +102,5 @@ def _tasks(names: Sequence[str]) -> str:
     return f"task{'s' if len(names) > 1 else ''} {shown}{more}"
 
 
-def _name(row: pd.Series) -> str:
-    return (
-        f"{row['method']} seed {row['seed']} round {row['round']} "
-        f"{row['panel']} T={row['temperature']:g}"
-    )
+def _name(method: str, seed: int, number: int, panel: str, temperature: float) -> str:
+    return f"{method} seed {seed} round {number} {panel} T={temperature:g}"
