@@ -33,7 +33,7 @@ class Arm:
     credit: CreditSettings
     colour: str
     marker: str
-    line: str = "-"
+    line: str
 
     @property
     def look(self) -> dict[str, str]:
@@ -90,19 +90,17 @@ def read_arms(config: Mapping) -> Arms:
     for name in sorted(methods, key=lambda name: (methods[name]["train"], name != reference)):
         method = methods[name]
         trained = method["train"]
-        line = "-"
         if not trained:
-            colour, marker = UNTRAINED_COLOUR, "o"
+            colour, marker, line = UNTRAINED_COLOUR, "o", "-"
         elif name == reference:
-            colour, marker = REFERENCE_COLOUR, "o"
+            colour, marker, line = REFERENCE_COLOUR, "o", "-"
         else:
             colour, marker, line = _look(others)
             others += 1
         if name in sweep:
             colour, line = _blend_colour(sweep[name], sweep), "-"
-        label = method["label"] or name
         credit = CreditConfig(**method["credit"]).declared
-        arms[name] = Arm(name, label, trained, credit, colour, marker, line)
+        arms[name] = Arm(name, method["label"] or name, trained, credit, colour, marker, line)
     untrained = [name for name, arm in arms.items() if not arm.trained]
     if len(untrained) > 1:
         raise UserError(f"--config: more than one untrained arm: {', '.join(untrained)}")

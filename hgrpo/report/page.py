@@ -60,11 +60,11 @@ def render(page: Page) -> str:
         "points": words.points,
         "p": words.p_value,
         "number": _number,
-        "listing": words.listing,
         "temperature": words.temperature_name,
     }
     comparison, logs, arms = page.inputs.comparison, page.inputs.logs, page.inputs.arms
     spent = cost(logs, arms)
+    remarks = [arms[name].credit.first_round_remark for name in arms.trained]
     return environment.get_template("report.html.j2").render(
         page=page,
         arms=arms,
@@ -75,7 +75,8 @@ def render(page: Page) -> str:
         families=_families(comparison, arms),
         figures=_figures(page.figures),
         credit=_credit_pictures(page.figures, arms),
-        credit_remarks=_credit_remarks(arms),
+        # Each remark of an assigner once, although several arms may have the assigner.
+        credit_remarks=list(dict.fromkeys(filter(None, remarks))),
         counts=counts(comparison, logs, arms).to_dict("records"),
         cost=spent.to_dict("records"),
         extras=logged_extras(spent),
@@ -90,12 +91,6 @@ def render(page: Page) -> str:
     )
 
 
-def _credit_remarks(arms: Arms) -> list[str]:
-    """The assigners' remarks on the credit of the first round, each once."""
-    remarks = [arms[name].credit.first_round_remark for name in arms.trained]
-    return [remark for remark in dict.fromkeys(remarks) if remark]
-
-
 def _results(comparison: Comparison, arms: Arms) -> list[dict]:
     """Rows of the first table: every arm with its two comparisons."""
     against = {
@@ -107,18 +102,19 @@ def _results(comparison: Comparison, arms: Arms) -> list[dict]:
         name: {row.method: _compared(row, arms, limit) for row in table.itertuples()}
         for name, table in against.items()
     }
-    rows = []
-    for row in comparison.methods.itertuples():
-        entry = {
+    return [
+        {
             "arm": arms[row.method],
             "what": words.temperature_name(row.temperature),
             "row": row,
             "is_reference": row.method == arms.reference,
         }
-        for name, of_method in compared.items():
-            entry[name] = of_method.get(row.method) if row.temperature == 0 else None
-        rows.append(entry)
-    return rows
+        | {
+            name: found.get(row.method) if row.temperature == 0 else None
+            for name, found in compared.items()
+        }
+        for row in comparison.methods.itertuples()
+    ]
 
 
 def _families(comparison: Comparison, arms: Arms) -> list[dict]:
