@@ -127,9 +127,10 @@ def log_axis(axis: matplotlib.axis.YAxis) -> None:
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
 
-def whole_numbers(axis: matplotlib.axis.Axis) -> None:
-    """Put ticks only at whole numbers: there is no batch 1.5."""
-    axis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
+def whole_numbers(ax: Axes, label: str, **look: object) -> None:
+    """Label the horizontal axis, and put ticks only at whole numbers: there is no batch 1.5."""
+    ax.set_xlabel(label, **look)
+    ax.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def interval_dots(
