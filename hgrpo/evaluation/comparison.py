@@ -31,12 +31,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Protocol:
-    """The arms to compare, and the settings of the statistics.
+    """The arms to compare, in display order, and the settings of the statistics.
 
     Attributes:
-        reference: the arm that the others are compared with.
         untrained: the supervised policy's arm, evaluated at several temperatures, or None.
-        methods: the arms in display order.
         level: confidence level of the intervals.
         replicates: number of draws of the two-level bootstrap.
     """
@@ -62,7 +60,6 @@ class Comparison:
         best_rounds: the best round of each arm beside its last.
         task_types: greedy test success at the last round by task type.
         best_temperature: best temperature of the untrained arm on validation; None without the arm.
-        last_round: the last round of each arm.
         n_test: number of tasks on the test panel.
     """
 

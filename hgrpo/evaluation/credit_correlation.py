@@ -76,10 +76,8 @@ def check_row(credit: np.ndarray, expected: np.ndarray | None, lengths: np.ndarr
     """Count a method's credit, and compare its sum in each trajectory with the expected sum.
 
     Args:
-        credit: credit of every turn.
         expected: float64 [N], what each trajectory's credit should sum to; None if nothing is
             known about the sums.
-        lengths: number of turns of each trajectory.
 
     Returns:
         - trajectories, turns: numbers of trajectories and of turns that got credit

@@ -24,8 +24,6 @@ def effects(
 
     Args:
         episodes: merged episodes; `compare` has checked that all arms share seeds and tasks.
-        last_round: arm -> its last round.
-        level: confidence level of the intervals.
     """
     test = episodes[episodes["panel"] == TEST]
     success = {

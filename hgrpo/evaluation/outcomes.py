@@ -11,12 +11,7 @@ TEST, VALIDATION = "test", "validation"
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Tables [seeds, tasks]; both axes are sorted.
-
-    Attributes:
-        success: zeros and ones.
-        returns: sums of environment rewards.
-    """
+    """Success (zeros and ones) and returns as tables [seeds, tasks]; both axes are sorted."""
 
     success: np.ndarray
     returns: np.ndarray

@@ -29,7 +29,6 @@ class Computation:
 
     Attributes:
         methods: names of these methods, in the study's order.
-        credit: the settings that the computation uses.
         sums_to: the quantity to which a trajectory's credit sums, see `CreditSettings`.
         fitted: folder of a fitted model; None if there is none.
         stand_in: whether all credit is a stand-in, because there is no fitted model.
@@ -37,7 +36,6 @@ class Computation:
         values: float64 [turns of all trajectories]; NaN where the method was not asked. None if the
             computation could not run.
         fallbacks: number of trajectories whose credit is a stand-in.
-        seconds: duration of the computation.
         report: the numbers that the assigner reported.
     """
 
@@ -54,7 +52,7 @@ class Computation:
 
     @property
     def declared(self) -> CreditSettings:
-        """The settings, with the properties that the assigner declares."""
+        """The settings of `credit`, with the properties that the assigner declares."""
         return self.credit.declared
 
 
@@ -78,16 +76,12 @@ class SharedRollouts:
     @cached_property
     def named(self) -> list[Group]:
         """The groups, each with the name of its random stream in the run that played it."""
-        return [
-            Group(
-                group.trajectories,
-                (
-                    *training_step(self.seed, group.round, group.step, self.own_stream),
-                    group.trajectories[0].task.task_id,
-                ),
-            )
-            for group in self.stored
-        ]
+        named = []
+        for group in self.stored:
+            step = training_step(self.seed, group.round, group.step, self.own_stream)
+            stream = (*step, group.trajectories[0].task.task_id)
+            named.append(Group(group.trajectories, stream))
+        return named
 
     @cached_property
     def trajectories(self) -> list[Trajectory]:
@@ -152,9 +146,7 @@ def compute(
     If the assigner's service cannot be reached, only the note is filled in.
 
     Args:
-        computation: the computation to fill in.
         groups: what `groups_for` returned, the first groups of `rollouts`.
-        rollouts: all groups.
         context: what assigners may use beside trajectories, such as the policy.
         on_done: called after each part of the work, with the number of trajectories done.
 

@@ -16,14 +16,8 @@ from hgrpo.report.style import Drawing
 from hgrpo.trajectories.store import write_table
 
 CREDITS = pa.schema(
-    [
-        ("step", pa.int32()),
-        ("task_id", pa.string()),
-        ("rollout", pa.int32()),
-        ("turn", pa.int32()),
-        ("method", pa.string()),
-        ("credit", pa.float64()),
-    ]
+    {"step": "int32", "task_id": "string", "rollout": "int32", "turn": "int32"}
+    | {"method": "string", "credit": "float64"}
 )
 _DIGITS = "%.6g"
 

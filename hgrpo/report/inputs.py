@@ -40,8 +40,7 @@ def read_inputs(
 
     Args:
         config: what `hgrpo.stages.comparison.comparison` returned.
-        train_logs: train_log.json of every round of every run.
-        fits: train_log.json of every fit.
+        train_logs, fits: train_log.json of every round of every run, and of every fit.
 
     Raises:
         UserError: as `read_arms`, `merge_episodes`, `read_logs` and `compare`.

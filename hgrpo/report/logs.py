@@ -59,11 +59,7 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
     Adds `batch` (number of the batch in its run, over all rounds, from 1), `fit_s` (seconds of the
     fit before a round, at the round's first batch) and the run's sums so far: `trajectories`,
     `replies`, `tokens` and `seconds`. A counterfactual branch counts as a trajectory with its own
-    replies and tokens.
-
-    Args:
-        paths: train_log.json of every round.
-        fits: train_log.json of every fit between rounds.
+    replies and tokens. `paths` are train_log.json of every round, `fits` those of the fits.
 
     Raises:
         UserError: a log is missing, is not a log, lacks a column or is given twice; or the log of
@@ -103,10 +99,8 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
     """Turns of each method's first batch of round 1, for the lowest seed that all methods have.
 
     All arms start from the same policy and draw from the same named streams, so these turns are
-    the same in every arm, and only their credit differs.
-
-    Args:
-        paths: turns.parquet of the rounds; the sequences.parquet beside each is read too.
+    the same in every arm, and only their credit differs. `paths` are turns.parquet of the rounds;
+    the sequences.parquet beside each is read too.
 
     Returns:
         Method -> its turns, with `TURN_COLUMNS` and the trajectory's `goal` as columns.

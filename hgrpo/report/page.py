@@ -93,10 +93,7 @@ def render(page: Page) -> str:
 
 def _results(comparison: Comparison, arms: Arms) -> list[dict]:
     """Rows of the first table: every arm with its two comparisons."""
-    against = {
-        "reference": comparison.against_reference,
-        "untrained": comparison.against_untrained,
-    }
+    against = {"reference": comparison.against_reference, "untrained": comparison.against_untrained}
     limit = _limit([table for table in against.values() if len(table)])
     compared = {
         name: {row.method: _compared(row, arms, limit) for row in table.itertuples()}

@@ -70,10 +70,7 @@ class Drawing:
     Attributes:
         name: name of the figure's files, without suffix.
         section: the section of the page that shows the figure.
-        title, caption: texts for readers who see the figure.
-        alt: text for readers who do not see it.
-        figure: the drawn figure.
-        data: the numbers, written as CSV.
+        alt: text for readers who do not see the figure.
     """
 
     name: str

@@ -19,14 +19,14 @@ from hgrpo.trajectories.trajectory import Trajectory
 TURNS_FILE, SEQUENCES_FILE = "turns.parquet", "sequences.parquet"
 # The columns that name a trajectory.
 KEY = ("round", "step", "task_id", "rollout")
-_INT, _TEXT, _NUMBER, _FLAG = pa.int32(), pa.string(), pa.float64(), pa.bool_()
-_TASK = [("round", _INT), ("step", _INT), ("task_id", _TEXT), ("content_hash", _TEXT)]
+_TASK = [("round", "int32"), ("step", "int32"), ("task_id", "string"), ("content_hash", "string")]
 _TURN = [
-    *(("observation", _TEXT), ("action", _TEXT)),
-    *((name, _NUMBER) for name in ("env_reward", "progress", "target", "credit", "advantage")),
-    *(("admissible", _FLAG), ("state", _TEXT), ("commands", _TEXT)),
+    *(("observation", "string"), ("action", "string")),
+    *(("env_reward", "float64"), ("progress", "float64"), ("target", "float64")),
+    *(("credit", "float64"), ("advantage", "float64"), ("admissible", "bool")),
+    *(("state", "string"), ("commands", "string")),
 ]
-TURNS = pa.schema([*_TASK, ("rollout", _INT), ("turn", _INT), *_TURN])
+TURNS = pa.schema([*_TASK, ("rollout", "int32"), ("turn", "int32"), *_TURN])
 # Columns that are attributes of `Turn`, of `FinalState` (there without `final_`), of `Trajectory`.
 OF_TURN = tuple(name for name, _ in _TURN)
 OF_FINAL_STATE = ("observation", "state", "commands")
@@ -34,12 +34,12 @@ OF_TRAJECTORY = ("rollout", "goal", "token_ids", "behaviour_logprobs", "success"
 SEQUENCES = pa.schema(
     [
         *_TASK,
-        *(("task_type", _TEXT), ("rollout", _INT), ("goal", _TEXT)),
-        *(("token_ids", pa.list_(_INT)), ("spans", pa.list_(pa.list_(_INT)))),
-        ("behaviour_logprobs", pa.list_(pa.float32())),
-        *(("env_return", _NUMBER), ("success", _FLAG), ("truncated", _FLAG)),
-        *(("embeddings", pa.binary()), ("goal_embedding", pa.binary())),
-        *((f"final_{name}", _TEXT) for name in OF_FINAL_STATE),
+        *(("task_type", "string"), ("rollout", "int32"), ("goal", "string")),
+        *(("token_ids", pa.list_(pa.int32())), ("spans", pa.list_(pa.list_(pa.int32())))),
+        *(("behaviour_logprobs", pa.list_(pa.float32())), ("env_return", "float64")),
+        *(("success", "bool"), ("truncated", "bool")),
+        *(("embeddings", "binary"), ("goal_embedding", "binary")),
+        *((f"final_{name}", "string") for name in OF_FINAL_STATE),
     ]
 )
 

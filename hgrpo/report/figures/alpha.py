@@ -133,15 +133,10 @@ def alpha_table(
 def _by_run(comparison: Comparison, logs: pd.DataFrame, method: str) -> pd.DataFrame:
     """One row per seed of an arm: what the panels show against alpha."""
     runs = _of(logs, method).groupby("seed")
-    dead_share = runs["dead_groups"].sum() / runs["n_groups"].sum()
-    return (
-        runs[["mean_abs_token_adv"]]
-        .mean()
-        .assign(
-            dead_share=dead_share,
-            success=_of(comparison.seeds, method).set_index("seed")["success"],
-        )
-    )
+    found = runs[["mean_abs_token_adv"]].mean()
+    found["dead_share"] = runs["dead_groups"].sum() / runs["n_groups"].sum()
+    found["success"] = _of(comparison.seeds, method).set_index("seed")["success"]
+    return found
 
 
 def _of(table: pd.DataFrame, method: str) -> pd.DataFrame:
