@@ -5,19 +5,9 @@ from collections.abc import Iterable, Mapping
 from hgrpo.evaluation.designs import alpha_sweep, factorial, trained, with_figure
 
 TABLES = (
-    "methods",
-    "scripted",
-    "seeds",
-    "against_reference",
-    "against_sft",
-    "mcnemar",
-    "sft_temperatures",
-    "rounds",
-    "rounds_by_seed",
-    "best_rounds_for_the_record",
-    "task_types",
-    "counts",
-    "cost",
+    *("methods", "scripted", "seeds", "against_reference", "against_sft", "mcnemar"),
+    *("sft_temperatures", "rounds", "rounds_by_seed", "best_rounds_for_the_record"),
+    *("task_types", "counts", "cost"),
 )
 RUNS = "runs"
 

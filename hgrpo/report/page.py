@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import jinja2
-import numpy as np
 import pandas as pd
 import yaml
 
@@ -14,7 +13,7 @@ from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report import words
 from hgrpo.report.arms import Arms
 from hgrpo.report.draw import read_index
-from hgrpo.report.figures.credit import scale_of
+from hgrpo.report.figures.credit import shades
 from hgrpo.report.inputs import Inputs
 from hgrpo.report.logs import TRAJECTORY
 from hgrpo.report.svg import inline, whisker
@@ -168,10 +167,7 @@ def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
     for (task_id, rollout), picture in table.groupby(TRAJECTORY, sort=False):
         shown = [name for name in arms.trained if name in set(picture["method"])]
         turns = picture.drop_duplicates("turn").sort_values("turn")
-        credit, advantage = (
-            _cells(picture.pivot(index="turn", columns="method", values=kind)[shown].to_numpy())
-            for kind in ("credit", "advantage")
-        )
+        credit, advantage = (_cells(picture, kind, shown) for kind in ("credit", "advantage"))
         pictures.append(
             {
                 "task_id": task_id,
@@ -195,15 +191,15 @@ def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
     return pictures
 
 
-def _cells(values: np.ndarray) -> list[list[dict]]:
-    """The cells of each turn, from values [turns, arms]."""
-    shades = 0.6 * np.abs(values / scale_of(values))
+def _cells(picture: pd.DataFrame, kind: str, methods: list[str]) -> list[list[dict]]:
+    """The cells of each turn, in the order of the methods."""
+    scaled = picture.assign(shade=0.6 * shades(picture, kind).abs()).set_index("method")
     return [
         [
             {"text": _signed(value), "shade": round(float(shade), 3), "up": value > 0}
-            for value, shade in zip(*row, strict=True)
+            for value, shade in turn.loc[methods, [kind, "shade"]].itertuples(index=False)
         ]
-        for row in zip(values, shades, strict=True)
+        for _, turn in scaled.groupby("turn")
     ]
 
 

@@ -96,11 +96,8 @@ def trained_runs(results: Path) -> list[RunPlan]:
         arms.sort(key=lambda name: name != config["reference"])
         rounds = _whole(config["rounds"], 1, f"{path}: rounds")
         seeds = [_whole(seed, 0, f"{path}: seeds") for seed in config["seeds"]]
-        return [
-            RunPlan(name, seed, rounds, _steps(config, name, path))
-            for name in arms
-            for seed in seeds
-        ]
+        steps = {name: _steps(config, name, path) for name in arms}
+        return [RunPlan(name, seed, rounds, steps[name]) for name in arms for seed in seeds]
     except FileNotFoundError:
         raise UserError(
             f"{path}: no such file; results/<study> was expected, whose first job writes it"

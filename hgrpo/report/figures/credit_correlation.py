@@ -1,7 +1,4 @@
-"""How far assigners agree: a heat map of correlations, and a gallery of trajectories.
-
-This module draws numbers that it is given, and chooses the trajectories of the gallery.
-"""
+"""How far assigners agree: a heat map of correlations, and a gallery of trajectories."""
 
 from collections.abc import Mapping, Sequence
 
@@ -104,7 +101,6 @@ def gallery_table(
 
     Args:
         picked: what `pick` returned.
-        trajectories: all trajectories.
         steps: the step in which each trajectory was played.
         credits: method -> credit of all turns of all trajectories, one after another.
     """
