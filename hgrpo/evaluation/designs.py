@@ -61,10 +61,8 @@ def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
     """Trained arm -> alpha, ascending, if the arms differ only in alpha; otherwise empty.
 
     A sweep has at least three values, each once. An arm with alpha 1 is flat GRPO, so it belongs to
-    the sweep with any credit assigner.
-
-    Args:
-        methods: arm -> its settings, from `hgrpo.stages.comparison.comparison`.
+    the sweep with any credit assigner. `methods` (arm -> its settings) is from
+    `hgrpo.stages.comparison.comparison`.
     """
     arms = trained(methods)
     alphas = {name: float(arm["alpha"]) for name, arm in arms.items()}
@@ -81,11 +79,8 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
 
     The arms must have two or more of `FACTORS` with two levels each, and every combination of
     levels exactly once. Every other setting that differs must follow one of the factors, as alpha
-    follows the credit assigner, or tasks per step follows the group size.
-
-    Args:
-        methods: arm -> its settings, as for `alpha_sweep`.
-        reference: the arm whose levels are the baseline.
+    follows the credit assigner, or tasks per step follows the group size. The levels of the arm
+    `reference` are the baseline.
     """
     arms = trained(methods)
     if reference not in arms:

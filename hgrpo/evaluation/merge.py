@@ -20,9 +20,7 @@ NAMED = 3  # an error message names at most this many missing tasks
 def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) -> pd.DataFrame:
     """Read all episodes into one checked table, whose order does not depend on `paths`.
 
-    Args:
-        paths: episodes.parquet files, each with the episodes of one or more evaluations.
-        methods: the arms that must be present; None accepts any.
+    `methods` are the arms that must be present; None accepts any.
 
     Raises:
         UserError: a file is unreadable or lacks a column, an arm is missing, an episode appears

@@ -94,10 +94,9 @@ class SharedRollouts:
         return np.array([len(trajectory.turns) for trajectory in self.trajectories])
 
     @cached_property
-    def groups(self) -> np.ndarray:
-        """Index of each trajectory's group, int [N]."""
-        sizes = [len(group.trajectories) for group in self.stored]
-        return np.repeat(np.arange(len(sizes)), sizes)
+    def groups(self) -> list[int]:
+        """Index of each trajectory's group."""
+        return [index for index, group in enumerate(self.stored) for _ in group.trajectories]
 
     @cached_property
     def steps(self) -> list[int]:
@@ -114,10 +113,7 @@ class SharedRollouts:
 def computations(
     credit: Mapping[str, CreditConfig], fitted: Mapping[str, Path]
 ) -> list[Computation]:
-    """The computations that all methods need; methods whose credit cannot differ share one.
-
-    `fitted` names the folder of a method's fitted model.
-    """
+    """The computations that all methods need; `fitted` has the folders of their fitted models."""
     found: dict[str, Computation] = {}
     for name, config in credit.items():
         model = fitted.get(name)

@@ -55,8 +55,7 @@ def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
     index = []
     for drawing in drawn:
         save(drawing, folder)
-        texts = {key: text for key, text in vars(drawing).items() if isinstance(text, str)}
-        index.append(texts)
+        index.append({key: text for key, text in vars(drawing).items() if isinstance(text, str)})
     (folder / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n")
     return index
 

@@ -13,11 +13,9 @@ RUNS = "runs"
 
 
 def figure_names(config: Mapping, rounds: int) -> list[str]:
-    """Names of the study's figures, in drawing order.
+    """Names of the study's figures, in drawing order; `rounds` is how many an arm is trained for.
 
-    Args:
-        config: what `hgrpo.stages.comparison.comparison` returned.
-        rounds: number of rounds of the trained arms.
+    `config` is what `hgrpo.stages.comparison.comparison` returned.
     """
     methods = config["methods"]
     learns, sweep = bool(trained(methods)), bool(alpha_sweep(methods))

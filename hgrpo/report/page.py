@@ -30,8 +30,6 @@ class Page:
     Attributes:
         figures: the folder that `draw_all` wrote.
         study_config: the resolved study, printed in full.
-        provenance: the rows of `provenance_rows`.
-        scripted: the rows of `scripted_players`, shown for scale.
         left_out: (stage, reason, count) of games and trajectories left out or kept with a note.
     """
 
@@ -119,15 +117,14 @@ def _families(comparison: Comparison, arms: Arms) -> list[dict]:
     for table in (comparison.against_reference, comparison.against_untrained):
         if not len(table):
             continue
-        first = table.iloc[0]
-        baseline = words.opponent(arms, first["baseline"], first["baseline_temperature"])
-        tests = comparison.mcnemar
-        tests = tests[tests["baseline"] == first["baseline"]]
+        name, temperature = table.iloc[0][["baseline", "baseline_temperature"]]
+        tests = comparison.mcnemar[comparison.mcnemar["baseline"] == name]
         rows = [
             _compared(row, arms, _limit([table]))
             | {"mcnemar": list(tests[tests["method"] == row.method].itertuples())}
             for row in table.itertuples()
         ]
+        baseline = words.opponent(arms, name, temperature)
         families.append({"baseline": baseline, "rows": rows, "size": len(table)})
     return families
 

@@ -35,7 +35,7 @@ class RunPlan:
 
 @dataclass(frozen=True)
 class RunLog(RunPlan):
-    """The log of a run.
+    """What a run has logged so far.
 
     Attributes:
         rows: the rows of all steps so far, including those of the unfinished round.
@@ -136,11 +136,7 @@ def _whole(value: object, least: int, where: str) -> int:
 
 
 def run_log(results: Path, plan: RunPlan) -> RunLog:
-    """Everything a run has logged in its finished rounds and in the current one.
-
-    Raises:
-        UserError: a log is damaged, or one of its rows lacks its seconds.
-    """
+    """Read what a run has logged; UserError if a log is damaged or a row lacks its seconds."""
     folder = results / "rl" / plan.home
     logs = [folder / f"round_{number}" / "train_log.json" for number in range(1, plan.rounds + 1)]
     written = [path for path in logs if path.exists()]

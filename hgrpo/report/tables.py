@@ -54,13 +54,9 @@ def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFra
 
 def never_updated(logs: pd.DataFrame, arms: Arms) -> list[str]:
     """Trained arms that never took an optimiser step, because every group was dead."""
-    names = []
-    for name in arms.trained:
-        mine = logs[logs["method"] == name]
-        dead = (mine["dead_groups"] == mine["n_groups"]) & mine["grad_norm"].isna()
-        if len(mine) and dead.all():
-            names.append(name)
-    return names
+    dead = (logs["dead_groups"] == logs["n_groups"]) & logs["grad_norm"].isna()
+    untouched = dead.groupby(logs["method"]).all()
+    return [name for name in arms.trained if untouched.get(name, False)]
 
 
 def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:

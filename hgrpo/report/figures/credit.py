@@ -143,11 +143,8 @@ def shades(table: pd.DataFrame, column: str = "credit") -> pd.Series:
 def best_and_worst(rollouts: pd.DataFrame, group: str) -> list:
     """Index of the best-paid and the worst-paid row of the first group with different returns.
 
-    Empty if there is no such group.
-
-    Args:
-        rollouts: one row per rollout; the column `paid` holds the return.
-        group: column or index level that names the group.
+    Empty if there is no such group. `rollouts` has one row per rollout, with its return in the
+    column `paid`, and its group in the column or index level `group`.
     """
     for _, members in rollouts.groupby(group):
         if members["paid"].nunique() > 1:

@@ -128,8 +128,7 @@ def _draw_arm(
 ) -> pd.Series:
     """Draw an arm by round and its seeds as thin lines; return the row of its last round.
 
-    Args:
-        shift: horizontal distance of the last round's interval from the dot, in rounds.
+    The last round's interval stands `shift` rounds beside the dot.
     """
     mine = table[table["method"] == arm.name]
     runs = comparison.rounds_by_seed

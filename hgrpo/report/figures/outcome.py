@@ -33,8 +33,7 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         labels = [style.wrap(arm.label) for arm in drawn]
         looks = [(arm.colour, arm.marker) for arm in drawn]
         style.difference_intervals(ax, table, labels, table["verdict"], looks)
-        first = table.iloc[0]
-        baseline = (first["baseline"], first["baseline_temperature"])
+        baseline = tuple(table.iloc[0][["baseline", "baseline_temperature"]])
         ax.set_title(f"Against {opponent(arms, *baseline)}")
         for y, arm in enumerate(drawn):
             each = 100 * (runs[arm.name, 0.0] - runs[baseline])
