@@ -99,15 +99,14 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
             different seeds.
     """
     check_episodes(episodes)
+    level = protocol.level
     order, untrained = _arms(episodes, protocol)
     trained = [name for name in order if name != untrained]
     last = _last_rounds(episodes, trained)
     best_temperature, temperatures = None, pd.DataFrame()
     if untrained:
         last[untrained] = int(episodes.loc[episodes["method"] == untrained, "round"].max())
-        temperatures = breakdowns.temperature_table(
-            episodes, untrained, last[untrained], protocol.level
-        )
+        temperatures = breakdowns.temperature_table(episodes, untrained, last[untrained], level)
         best_temperature = _best_temperature(temperatures)
 
     # The main table, and the outcomes of every arm at the temperatures that are compared.
@@ -121,7 +120,7 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
                 raise UserError(f"{method}: no episodes at temperature {temperature:g} to compare")
             played = paired[method, temperature] = outcomes(test)
             head = {"method": method, "temperature": temperature}
-            rows.append({**head, "round": last[method]} | _played(chosen, played, protocol.level))
+            rows.append({**head, "round": last[method]} | _played(chosen, played, level))
             runs = test.groupby("seed", as_index=False)
             means = runs.agg(success=("success", "mean"), mean_return=("env_return", "mean"))
             seeds += [head | run for run in means.to_dict("records")]
@@ -136,7 +135,7 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
         baseline = (untrained, best_temperature)
         against_untrained = _family(paired, trained, baseline, protocol, mcnemar_rows)
 
-    rounds = breakdowns.rounds(episodes, order, protocol.level)
+    rounds = breakdowns.rounds(episodes, order, level)
     return Comparison(
         protocol=protocol,
         methods=pd.DataFrame(rows),
@@ -148,7 +147,7 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
         rounds=rounds,
         rounds_by_seed=breakdowns.rounds_by_seed(episodes),
         best_rounds=breakdowns.best_rounds(rounds, order, last),
-        task_types=breakdowns.task_types(episodes, order, last, protocol.level),
+        task_types=breakdowns.task_types(episodes, order, last, level),
         best_temperature=best_temperature,
         last_round=last,
         n_test=episodes.loc[episodes["panel"] == TEST, "task_id"].nunique(),
@@ -228,7 +227,8 @@ def _family(
         mine = paired[method, GREEDY]
         pair = {"method": method, "baseline": baseline[0], "baseline_temperature": baseline[1]}
         _check_pairs(method, mine, baseline[0], theirs)
-        estimate = statistics.difference_interval(mine.success, theirs.success, protocol.level)
+        both = mine.success, theirs.success
+        estimate = statistics.difference_interval(*both, protocol.level)
         paid = statistics.mean_interval(mine.returns - theirs.returns, protocol.level)
         rng = streams.generator("bootstrap", method, *baseline)
         lower, upper = statistics.bootstrap_interval(
@@ -247,16 +247,14 @@ def _family(
                 "bootstrap_lower": lower,
                 "bootstrap_upper": upper,
                 "p_value": estimate.p_value,
-                "probability_of_improvement": statistics.probability_of_improvement(
-                    mine.success, theirs.success
-                ),
+                "probability_of_improvement": statistics.probability_of_improvement(*both),
                 "minimum_detectable_effect": statistics.minimum_detectable_effect(
                     estimate, len(methods), level=protocol.level
                 ),
                 **paid.columns("return_difference", "return_"),
             }
         )
-        for seed, ours, other in zip(mine.seeds, mine.success, theirs.success, strict=True):
+        for seed, ours, other in zip(mine.seeds, *both, strict=True):
             test = statistics.mcnemar(ours, other)
             mcnemar_rows.append(pair | {"seed": seed} | asdict(test))
     return statistics.with_verdicts(pd.DataFrame(rows), protocol.level)

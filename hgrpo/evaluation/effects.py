@@ -1,6 +1,7 @@
 """Main effects and interactions of a factorial study, with intervals."""
 
 from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -55,11 +56,8 @@ def cells(methods: pd.DataFrame, design: Factorial) -> pd.DataFrame:
     """One row per cell, in the order of the levels, with the rates of `Comparison.methods`."""
     greedy = methods[methods["temperature"] == GREEDY].set_index("method")
     columns = ["n_seeds", "n_tasks", "success", "lower", "upper"]
-
-    def place(arm: str) -> list[int]:
-        return [levels.index(design.cells[arm][name]) for name, levels in design.factors.items()]
-
-    arms = sorted(design.cells, key=place)
+    arm_of = {tuple(cell.values()): arm for arm, cell in design.cells.items()}
+    arms = [arm_of[levels] for levels in product(*design.factors.values())]
     return pd.DataFrame(
         [{"method": arm, **design.cells[arm], **greedy.loc[arm, columns].to_dict()} for arm in arms]
     )

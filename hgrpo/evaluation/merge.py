@@ -29,8 +29,7 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
     if not paths:
         raise UserError("no episodes: give at least one episodes.parquet")
     frame = pd.concat([_read_episodes(path) for path in paths], ignore_index=True)
-    absent = [name for name in methods or () if name not in set(frame["method"])]
-    if absent:
+    if absent := [name for name in methods or () if name not in set(frame["method"])]:
         raise UserError(f"no episodes of {', '.join(absent)} in the {len(paths)} files given")
     check_episodes(frame)
     return frame.sort_values([*EVALUATION, "task_id"], ignore_index=True)
@@ -46,8 +45,7 @@ def _read_episodes(path: Path) -> pd.DataFrame:
         raise UserError(
             f"{path}: not a Parquet file ({error}); delete it and run the same command again"
         ) from None
-    lacking = [name for name in COLUMNS if name not in frame.columns]
-    if lacking:
+    if lacking := [name for name in COLUMNS if name not in frame.columns]:
         raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
     if frame.empty:
         raise UserError(f"{path}: no episodes in it")

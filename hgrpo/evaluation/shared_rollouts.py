@@ -61,7 +61,6 @@ class SharedRollouts:
     """The groups that all methods credit, and their trajectories in one list.
 
     Attributes:
-        stored: groups as they were read.
         seed: seed of the run that played them.
         own_stream: the `stream` of that run's method.
         add_states: function that adds the fingerprints of states to trajectories without them;

@@ -235,10 +235,8 @@ def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> floa
     if pairs == 1:
         return None
     # Compare sums, not means, so that equal counts tie exactly.
-    statistic = stats.mannwhitneyu(
-        method.sum(axis=1), baseline.sum(axis=1), method="asymptotic"
-    ).statistic
-    return float(statistic / pairs)
+    test = stats.mannwhitneyu(method.sum(axis=1), baseline.sum(axis=1), method="asymptotic")
+    return float(test.statistic / pairs)
 
 
 def minimum_detectable_effect(estimate: Estimate, family: int = 1, level: float = LEVEL) -> float:

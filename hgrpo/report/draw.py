@@ -61,11 +61,7 @@ def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
 
 
 def read_index(folder: Path) -> list[dict]:
-    """Read the index that `save_all` wrote.
-
-    Raises:
-        UserError: the folder has no index, or the file is damaged.
-    """
+    """Read the index that `save_all` wrote; UserError if it is missing or damaged."""
     try:
         return json.loads((folder / INDEX).read_text())
     except FileNotFoundError:

@@ -42,11 +42,7 @@ FIT_OPTIONAL = ("return_corr", "alpha_cf_corr", "supervised_share")
 
 
 def run_of(path: Path) -> tuple[str, int, int]:
-    """(method, seed, round) of a file in <method>/seed_<s>/round_<r>/.
-
-    Raises:
-        UserError: the path does not end in <method>/seed_<s>/round_<r>/ and a file.
-    """
+    """(method, seed, round) of a file in <method>/seed_<s>/round_<r>/; UserError elsewhere."""
     match = RUN.search(Path(path).as_posix())
     if not match:
         raise UserError(f"{path}: expected a file in <method>/seed_<s>/round_<r>/")
@@ -86,11 +82,7 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
 
 
 def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
-    """Logs of the fits between rounds, with a row for each fit's start and for each epoch.
-
-    Raises:
-        UserError: as `read_logs`.
-    """
+    """Logs of the fits, with a row for each fit's start and each epoch; errors as `read_logs`."""
     table = _read_all(paths, FIT_REQUIRED, FIT_OPTIONAL)
     return table.sort_values(["method", "seed", "round", "epoch"], ignore_index=True)
 
@@ -141,21 +133,15 @@ def _read_all(
         if run in seen:
             raise UserError(f"{path}: the same round as {seen[run]}")
         seen[run] = path
-        table = _read_log(path, required, optional)
+        rows = _entry(path, "rows", list)
+        table = pd.DataFrame(rows, columns=None if rows else list(required))
+        if lacking := [name for name in required if name not in table.columns]:
+            raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
+        table = table.reindex(columns=[*required, *optional]).apply(pd.to_numeric)
         tables.append(table.assign(method=method, seed=seed, round=number))
     if not tables:
         return pd.DataFrame(columns=["method", "seed", "round", *required, *optional])
     return pd.concat(tables, ignore_index=True)
-
-
-def _read_log(path: Path, required: Sequence[str], optional: Sequence[str]) -> pd.DataFrame:
-    rows = _entry(path, "rows", list)
-    table = pd.DataFrame(rows, columns=None if rows else list(required))
-    lacking = [name for name in required if name not in table.columns]
-    if lacking:
-        raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
-    table = table.reindex(columns=[*required, *optional])
-    return table.apply(pd.to_numeric)
 
 
 def _entry(path: Path, key: str, kind: type[list] | type[float]) -> list | float:

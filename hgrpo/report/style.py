@@ -128,12 +128,10 @@ def interval_dots(
     across: bool = False,
     **look: object,
 ) -> None:
-    """Draw an arm's success as dots with intervals.
+    """Draw an arm's success as dots with intervals; `places` is where they stand.
 
-    Args:
-        places: where the dots stand on the other axis.
-        table: table with the columns success, lower and upper.
-        across: whether success runs along the horizontal axis.
+    The table has the columns success, lower and upper. Success runs upwards, or to the right if
+    `across` is true.
     """
     success = table["success"].to_numpy()
     ends = np.abs(table[["lower", "upper"]].to_numpy().T - success)
@@ -161,9 +159,8 @@ def difference_intervals(
         looks: colour and marker of each row.
     """
     ax.axvline(0, color=INK, linewidth=1)
-    for y, (row, text, (colour, marker)) in enumerate(
-        zip(table.itertuples(), said, looks, strict=True)
-    ):
+    rows = zip(table.itertuples(), said, looks, strict=True)
+    for y, (row, text, (colour, marker)) in enumerate(rows):
         decided = row.verdict in DECIDED
         fill = colour if decided else "none"
         ax.plot([100 * row.lower, 100 * row.upper], [y, y], color=colour, linewidth=2)

@@ -124,9 +124,10 @@ def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
         names = [arms.label(name) for name in open_rows["method"]]
         visible = open_rows["minimum_detectable_effect"]
         size = _range(visible.min(), visible.max())
+        seeds = int(table["n_seeds"].iloc[0])
         sentences.append(
-            f"Inconclusive for {listing(names)}. This does not mean equal: with {_seeds(table)} "
-            f"and {table['n_tasks'].iloc[0]} tasks, only a difference of about {size} points "
+            f"Inconclusive for {listing(names)}. This does not mean equal: with {_count(seeds)} "
+            f"seeds and {table['n_tasks'].iloc[0]} tasks, only a difference of about {size} points "
             "would have been detected four times out of five after the correction."
         )
     return sentences + _corrected(open_rows, arms)
@@ -224,11 +225,6 @@ def _bounds(row) -> str:
 def _range(low: float, high: float) -> str:
     low, high = f"{100 * low:.1f}", f"{100 * high:.1f}"
     return low if low == high else f"{low} to {high}"
-
-
-def _seeds(table: pd.DataFrame) -> str:
-    number = int(table["n_seeds"].iloc[0])
-    return "one seed" if number == 1 else f"{_count(number)} seeds"
 
 
 def _count(number: int) -> str:

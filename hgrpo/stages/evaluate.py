@@ -166,13 +166,8 @@ def _play(
             collector = Collector(engine, conversation, make_env, env.turn_cap, longest)
             stream = ("evaluate", job.seed, panel, temperature)
             groups = collector.collect(tasks, 1, stream, lambda: bar.update())
-            head = {
-                "method": job.method,
-                "seed": job.seed,
-                "round": job.round,
-                "panel": panel,
-                "temperature": float(temperature),
-            }
+            head = {"method": job.method, "seed": job.seed, "round": job.round, "panel": panel}
+            head["temperature"] = float(temperature)
             rows += [head | _episode(group[0]) for group in groups]
     return pd.DataFrame(rows)
 

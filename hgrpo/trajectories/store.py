@@ -147,8 +147,7 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
 
 def _check_columns(path: Path, schema: pa.Schema, columns: Sequence[str]) -> None:
     found = pq.read_schema(path)
-    lacking = [name for name in columns if name not in found.names]
-    if lacking:
+    if lacking := [name for name in columns if name not in found.names]:
         raise UserError(f"{path}: not a table of a round: no column {', '.join(lacking)}")
     for name in columns:
         given, expected = found.field(name).type, schema.field(name).type

@@ -97,10 +97,9 @@ def gallery_table(
     steps: Sequence[int],
     credits: Mapping[str, np.ndarray],
 ) -> pd.DataFrame:
-    """The gallery's numbers, one row per turn and method.
+    """The gallery's numbers, one row per turn and method; `picked` is what `pick` returned.
 
     Args:
-        picked: what `pick` returned.
         steps: the step in which each trajectory was played.
         credits: method -> credit of all turns of all trajectories, one after another.
     """

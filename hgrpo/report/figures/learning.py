@@ -44,13 +44,13 @@ def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
     own panel, which shows success only.
     """
     table = _with_start(comparison, arms)
-    many = len(arms.trained) > MANY
-    measures = [SUCCESS, *([SCORE] if comparison.partial and not many else [])]
-    if many:
+    measures, apart = [SUCCESS], ""
+    if len(arms.trained) > MANY:
         figure = _panel_each(table, comparison, arms)
+        apart = f" {arms.label(arms.reference)} is drawn thin in every panel."
     else:
+        measures += [SCORE] if comparison.partial else []
         figure = _together(table, comparison, arms, measures)
-    apart = f" {arms.label(arms.reference)} is drawn thin in every panel." if many else ""
     score = " The score is 100 times the mean return." if SCORE in measures else ""
     return Drawing(
         "learning_curves",
