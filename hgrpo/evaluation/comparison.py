@@ -52,13 +52,11 @@ class Comparison:
 
     Attributes:
         methods: one row per arm (the untrained one also at its best temperature).
-        seeds: test success of every run.
         against_reference, against_untrained: one row per paired comparison.
         mcnemar: one row per paired comparison and seed.
         temperatures: the untrained arm, one row per panel and temperature.
         rounds: greedy success per arm, round and panel; `rounds_by_seed` has it per seed.
         best_rounds: the best round of each arm beside its last.
-        task_types: greedy test success at the last round by task type.
         best_temperature: best temperature of the untrained arm on validation; None without the arm.
         n_test: number of tasks on the test panel.
     """

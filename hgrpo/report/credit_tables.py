@@ -32,8 +32,7 @@ def write(
     by_method = {name: c.values for c in plan for name in c.methods if c.values is not None}
     ordered = {name: by_method[name] for name in labels if name in by_method}
     write_table(credit_table(ordered, rollouts), folder / "credits.parquet")
-    checks = check_table(plan, rollouts, labels)
-    write_csv(checks, folder / "checks.csv", _DIGITS)
+    write_csv(check_table(plan, rollouts, labels), folder / "checks.csv", _DIGITS)
     distinct = {c.methods[0]: c.values for c in plan if c.values is not None}
     pairs = correlations(distinct, rollouts.lengths)
     write_csv(pairs, folder / "correlations.csv", _DIGITS)

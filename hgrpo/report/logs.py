@@ -92,10 +92,7 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
 
     All arms start from the same policy and draw from the same named streams, so these turns are
     the same in every arm, and only their credit differs. `paths` are turns.parquet of the rounds;
-    the sequences.parquet beside each is read too.
-
-    Returns:
-        Method -> its turns, with `TURN_COLUMNS` and the trajectory's `goal` as columns.
+    the sequences.parquet beside each is read too. Columns: `TURN_COLUMNS`, and `goal`.
 
     Raises:
         UserError: a file is unreadable, or no seed has the first round of every method.

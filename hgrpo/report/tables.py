@@ -94,15 +94,12 @@ def scripted_players(expert: Mapping) -> pd.DataFrame:
     Success counts only if it comes within the policies' turn cap. Score is the mean reward of whole
     trajectories. `expert` is summary.json of the expert stage.
     """
-    players = {
-        "success": (IMITATED, "train"),
-        "informed": (expert.get("informed_is", ""), expert.get("informed_panel", "")),
-    }
-    rows = []
-    for key, (label, panel) in players.items():
-        row = (expert.get(key) or {}).get("all")
-        if row:
-            rows.append([label, panel, row["trajectories"], row["at_turn_cap"], row["score"]])
+    ceiling = expert.get("informed_is", ""), expert.get("informed_panel", "")
+    rows = [
+        [label, panel, row["trajectories"], row["at_turn_cap"], row["score"]]
+        for key, label, panel in (("success", IMITATED, "train"), ("informed", *ceiling))
+        if (row := (expert.get(key) or {}).get("all"))
+    ]
     return pd.DataFrame(rows, columns=SCRIPTED)
 
 

@@ -68,7 +68,15 @@ def answer(comparison: Comparison, arms: Arms, never_updated: Sequence[str] = ()
     if len(comparison.against_untrained):
         taught = "Did training teach more than a better sampling temperature would?"
         paragraphs[taught] = _learning(comparison, arms)
-    limits = _untouched(arms, never_updated) + _limits(comparison, arms)
+    limits = _limits(comparison, arms)
+    if never_updated:
+        were, their = ("was", "its") if len(never_updated) == 1 else ("were", "their")
+        names = listing([arms.label(name) for name in never_updated])
+        limits.insert(
+            0,
+            f"{names} {were} never updated: all groups of {their} rollouts were dead, so {their} "
+            "policy is still the supervised policy.",
+        )
     if limits:
         paragraphs["What this study cannot say"] = limits
     return Answer(
@@ -176,16 +184,6 @@ def _learning(comparison: Comparison, arms: Arms) -> list[str]:
         if gains:
             sentences.append(text.format(arms=listing(gains)))
     return sentences + _corrected(table[table["verdict"] == "inconclusive"], arms)
-
-
-def _untouched(arms: Arms, never_updated: Sequence[str]) -> list[str]:
-    if not never_updated:
-        return []
-    were, their = ("was", "its") if len(never_updated) == 1 else ("were", "their")
-    return [
-        f"{listing([arms.label(name) for name in never_updated])} {were} never updated: all groups "
-        f"of {their} rollouts were dead, so {their} policy is still the supervised policy."
-    ]
 
 
 def _limits(comparison: Comparison, arms: Arms) -> list[str]:

@@ -137,22 +137,18 @@ def read_sequences(
 def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | None) -> pa.Table:
     kept = None if step is None else pc.field("step") == step
     try:
-        _check_columns(path, schema, columns if step is None else ["step", *columns])
+        found, read = pq.read_schema(path), [*columns] if step is None else ["step", *columns]
+        if lacking := [name for name in read if name not in found.names]:
+            raise UserError(f"{path}: not a table of a round: no column {', '.join(lacking)}")
+        for name in read:
+            given, expected = found.field(name).type, schema.field(name).type
+            if given != expected:
+                raise UserError(f"{path}: column {name} is {given}, not {expected}")
         return pq.read_table(path, columns=list(columns), filters=kept, partitioning=None)
     except FileNotFoundError:
         raise UserError(f"{path}: missing") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: not a table of a round ({one_line(error)})") from None
-
-
-def _check_columns(path: Path, schema: pa.Schema, columns: Sequence[str]) -> None:
-    found = pq.read_schema(path)
-    if lacking := [name for name in columns if name not in found.names]:
-        raise UserError(f"{path}: not a table of a round: no column {', '.join(lacking)}")
-    for name in columns:
-        given, expected = found.field(name).type, schema.field(name).type
-        if given != expected:
-            raise UserError(f"{path}: column {name} is {given}, not {expected}")
 
 
 def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
