@@ -9,8 +9,7 @@ correction inside it:
    highest success on validation; of equals, the lower one counts. A lower temperature alone raises
    a policy's success, so only a larger gain shows learning.
 
-If episodes can pay in part, returns are compared too, with intervals but without verdicts. The best
-round is computed because other papers print it. No verdict uses it.
+If episodes can pay in part, returns are compared too, with intervals but without verdicts.
 """
 
 from collections.abc import Sequence

@@ -21,7 +21,6 @@ def correlations(credits: Mapping[str, np.ndarray], lengths: np.ndarray) -> pd.D
 
     Returns:
         One row per pair, in the order of `credits`:
-        - method_a, method_b: the pair
         - pooled: correlation over all turns; `turns` is their number
         - within: mean of the correlations inside single trajectories, over those in which both
           methods' credit varies; `trajectories` is their number

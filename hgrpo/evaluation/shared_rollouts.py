@@ -36,7 +36,6 @@ class Computation:
         values: float64 [turns of all trajectories]; NaN where the method was not asked. None if the
             computation could not run.
         fallbacks: number of trajectories whose credit is a stand-in.
-        report: the numbers that the assigner reported.
     """
 
     methods: list[str]
@@ -99,7 +98,6 @@ class SharedRollouts:
 
     @cached_property
     def steps(self) -> list[int]:
-        """Training step of each trajectory."""
         return [self.stored[group].step for group in self.groups]
 
     def sums(self, name: SumsTo) -> np.ndarray:

@@ -73,8 +73,7 @@ class McNemar:
 def two_level_variance(values: np.ndarray) -> tuple[float, float]:
     """Standard error of the mean of a crossed table [seeds, tasks], and its degrees of freedom.
 
-    Raises:
-        ValueError: `values` is not a table with at least one seed and two tasks.
+    ValueError unless `values` is a table with at least one seed and two tasks.
     """
     values = _table(values)
     seeds, tasks = values.shape

@@ -58,7 +58,6 @@ class Arms:
 
     @property
     def trained(self) -> list[str]:
-        """The arms with reinforcement learning."""
         return [name for name, arm in self.by_name.items() if arm.trained]
 
     @property
@@ -71,15 +70,13 @@ class Arms:
         return [name for name in self.trained if figure in self.by_name[name].credit.figures]
 
     def label(self, name: str) -> str:
-        """The arm's name for readers."""
         return self.by_name[name].label
 
 
 def read_arms(config: Mapping) -> Arms:
     """Read the arms from the settings of `hgrpo.stages.comparison.comparison`.
 
-    Raises:
-        UserError: a key is missing, or more than one arm is untrained.
+    UserError if a key is missing, or more than one arm is untrained.
     """
     for key in ("methods", "reference"):
         if key not in config:

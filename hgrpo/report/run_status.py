@@ -51,7 +51,6 @@ class RunLog(RunPlan):
 
     @property
     def done(self) -> bool:
-        """Whether every round is finished."""
         return self.finished == self.rounds
 
     @property
@@ -86,8 +85,7 @@ class RunStatus(RunLog):
 def trained_runs(results: Path) -> list[RunPlan]:
     """Every trained run of a study, the reference arm first; `results` is the study's folder.
 
-    Raises:
-        UserError: the study's file is missing or not a study, or one of its numbers is invalid.
+    UserError if the study's file is missing or not a study, or one of its numbers is invalid.
     """
     path = results / "config.yaml"
     try:
@@ -109,10 +107,8 @@ def trained_runs(results: Path) -> list[RunPlan]:
 def study_status(results: Path) -> list[RunStatus]:
     """The progress of every trained run of a study; `results` is the study's folder.
 
-    A run without a timed step gets the mean duration of the other runs' steps.
-
-    Raises:
-        UserError: the study's config.yaml, a log or an episodes file is missing or damaged.
+    A run without a timed step gets the mean duration of the other runs' steps. UserError if the
+    study's config.yaml, a log or an episodes file is missing or damaged.
     """
     runs = [_status(results, plan) for plan in trained_runs(results)]
     known = [run.seconds for run in runs if run.seconds is not None]

@@ -137,7 +137,8 @@ def read_sequences(
 def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | None) -> pa.Table:
     kept = None if step is None else pc.field("step") == step
     try:
-        found, read = pq.read_schema(path), [*columns] if step is None else ["step", *columns]
+        found = pq.read_schema(path)
+        read = columns if step is None else ["step", *columns]
         if lacking := [name for name in read if name not in found.names]:
             raise UserError(f"{path}: not a table of a round: no column {', '.join(lacking)}")
         for name in read:
