@@ -15,7 +15,7 @@ def temperature_table(
     mine = episodes[(episodes["method"] == method) & (episodes["round"] == round_index)]
     rows = []
     for (panel, temperature), group in mine.groupby(["panel", "temperature"], sort=True):
-        rate = statistics.rate_interval(outcomes(group, method, temperature).success, level)
+        rate = statistics.rate_interval(outcomes(group).success, level)
         rows.append(
             {
                 "panel": panel,
@@ -48,7 +48,7 @@ def rounds(episodes: pd.DataFrame, order: Sequence[str], level: float) -> pd.Dat
     for method in order:
         mine = greedy[greedy["method"] == method]
         for (panel, round_index), group in mine.groupby(["panel", "round"]):
-            played = outcomes(group, method, GREEDY)
+            played = outcomes(group)
             rate = statistics.rate_interval(played.success, level)
             paid = statistics.mean_interval(played.returns, level)
             rows.append(
@@ -94,19 +94,20 @@ def task_types(
         chosen = select(episodes, method, last[method], GREEDY)
         chosen = chosen[chosen["panel"] == TEST]
         for task_type, group in chosen.groupby("task_type", sort=True):
-            played = outcomes(group, method, GREEDY)
+            success = outcomes(group).success
+            tasks = success.shape[1]
             # A type may have a single task, which has no variance between tasks.
-            if len(played.tasks) < 2:
-                lower, upper = statistics.wilson_interval(played.success[:, 0].mean(), 1, 1 - level)
+            if tasks < 2:
+                lower, upper = statistics.wilson_interval(success.mean(), 1, 1 - level)
             else:
-                rate = statistics.rate_interval(played.success, level)
+                rate = statistics.rate_interval(success, level)
                 lower, upper = rate.lower, rate.upper
             rows.append(
                 {
                     "method": method,
                     "task_type": task_type,
-                    "n_tasks": len(played.tasks),
-                    "success": played.success.mean(),
+                    "n_tasks": tasks,
+                    "success": success.mean(),
                     "lower": lower,
                     "upper": upper,
                     "mean_return": group["env_return"].mean(),

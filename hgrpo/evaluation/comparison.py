@@ -9,8 +9,7 @@ correction inside it:
    highest success on validation; of equals, the lower one counts. A lower temperature alone raises
    a policy's success, so only a larger gain shows learning.
 
-If episodes can pay in part, returns are compared too, with intervals but without verdicts. The best
-round is computed because other papers print it. No verdict uses it.
+If episodes can pay in part, returns are compared too, with intervals but without verdicts.
 """
 
 from collections.abc import Sequence
@@ -31,12 +30,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Protocol:
-    """The arms to compare, and the settings of the statistics.
+    """The arms to compare, in display order, and the settings of the statistics.
 
     Attributes:
-        reference: the arm that the others are compared with.
         untrained: the supervised policy's arm, evaluated at several temperatures, or None.
-        methods: the arms in display order.
         level: confidence level of the intervals.
         replicates: number of draws of the two-level bootstrap.
     """
@@ -54,15 +51,12 @@ class Comparison:
 
     Attributes:
         methods: one row per arm (the untrained one also at its best temperature).
-        seeds: test success of every run.
         against_reference, against_untrained: one row per paired comparison.
         mcnemar: one row per paired comparison and seed.
         temperatures: the untrained arm, one row per panel and temperature.
         rounds: greedy success per arm, round and panel; `rounds_by_seed` has it per seed.
         best_rounds: the best round of each arm beside its last.
-        task_types: greedy test success at the last round by task type.
         best_temperature: best temperature of the untrained arm on validation; None without the arm.
-        last_round: the last round of each arm.
         n_test: number of tasks on the test panel.
     """
 
@@ -102,31 +96,28 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
             different seeds.
     """
     check_episodes(episodes)
+    level = protocol.level
     order, untrained = _arms(episodes, protocol)
     trained = [name for name in order if name != untrained]
     last = _last_rounds(episodes, trained)
     best_temperature, temperatures = None, pd.DataFrame()
     if untrained:
         last[untrained] = int(episodes.loc[episodes["method"] == untrained, "round"].max())
-        temperatures = breakdowns.temperature_table(
-            episodes, untrained, last[untrained], protocol.level
-        )
+        temperatures = breakdowns.temperature_table(episodes, untrained, last[untrained], level)
         best_temperature = _best_temperature(temperatures)
 
     # The main table, and the outcomes of every arm at the temperatures that are compared.
     rows, seeds, paired = [], [], {}
     for method in order:
-        used = [GREEDY]
-        if method == untrained and best_temperature != GREEDY:
-            used.append(best_temperature)
-        for temperature in used:
+        others = {best_temperature} - {GREEDY} if method == untrained else ()
+        for temperature in (GREEDY, *others):
             chosen = select(episodes, method, last[method], temperature)
             test = chosen[chosen["panel"] == TEST]
-            played = outcomes(test, method, temperature)
-            paired[method, temperature] = played
+            if test.empty:
+                raise UserError(f"{method}: no episodes at temperature {temperature:g} to compare")
+            played = paired[method, temperature] = outcomes(test)
             head = {"method": method, "temperature": temperature}
-            shown = {**head, "round": last[method]}
-            rows.append(shown | _played(chosen, played, protocol.level))
+            rows.append({**head, "round": last[method]} | _played(chosen, played, level))
             runs = test.groupby("seed", as_index=False)
             means = runs.agg(success=("success", "mean"), mean_return=("env_return", "mean"))
             seeds += [head | run for run in means.to_dict("records")]
@@ -141,7 +132,7 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
         baseline = (untrained, best_temperature)
         against_untrained = _family(paired, trained, baseline, protocol, mcnemar_rows)
 
-    rounds = breakdowns.rounds(episodes, order, protocol.level)
+    rounds = breakdowns.rounds(episodes, order, level)
     return Comparison(
         protocol=protocol,
         methods=pd.DataFrame(rows),
@@ -153,7 +144,7 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
         rounds=rounds,
         rounds_by_seed=breakdowns.rounds_by_seed(episodes),
         best_rounds=breakdowns.best_rounds(rounds, order, last),
-        task_types=breakdowns.task_types(episodes, order, last, protocol.level),
+        task_types=breakdowns.task_types(episodes, order, last, level),
         best_temperature=best_temperature,
         last_round=last,
         n_test=episodes.loc[episodes["panel"] == TEST, "task_id"].nunique(),
@@ -233,7 +224,8 @@ def _family(
         mine = paired[method, GREEDY]
         pair = {"method": method, "baseline": baseline[0], "baseline_temperature": baseline[1]}
         _check_pairs(method, mine, baseline[0], theirs)
-        estimate = statistics.difference_interval(mine.success, theirs.success, protocol.level)
+        both = mine.success, theirs.success
+        estimate = statistics.difference_interval(*both, protocol.level)
         paid = statistics.mean_interval(mine.returns - theirs.returns, protocol.level)
         rng = streams.generator("bootstrap", method, *baseline)
         lower, upper = statistics.bootstrap_interval(
@@ -252,16 +244,14 @@ def _family(
                 "bootstrap_lower": lower,
                 "bootstrap_upper": upper,
                 "p_value": estimate.p_value,
-                "probability_of_improvement": statistics.probability_of_improvement(
-                    mine.success, theirs.success
-                ),
+                "probability_of_improvement": statistics.probability_of_improvement(*both),
                 "minimum_detectable_effect": statistics.minimum_detectable_effect(
                     estimate, len(methods), level=protocol.level
                 ),
                 **paid.columns("return_difference", "return_"),
             }
         )
-        for seed, ours, other in zip(mine.seeds, mine.success, theirs.success, strict=True):
+        for seed, ours, other in zip(mine.seeds, *both, strict=True):
             test = statistics.mcnemar(ours, other)
             mcnemar_rows.append(pair | {"seed": seed} | asdict(test))
     return statistics.with_verdicts(pd.DataFrame(rows), protocol.level)

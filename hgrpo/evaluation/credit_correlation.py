@@ -21,7 +21,6 @@ def correlations(credits: Mapping[str, np.ndarray], lengths: np.ndarray) -> pd.D
 
     Returns:
         One row per pair, in the order of `credits`:
-        - method_a, method_b: the pair
         - pooled: correlation over all turns; `turns` is their number
         - within: mean of the correlations inside single trajectories, over those in which both
           methods' credit varies; `trajectories` is their number
@@ -76,10 +75,8 @@ def check_row(credit: np.ndarray, expected: np.ndarray | None, lengths: np.ndarr
     """Count a method's credit, and compare its sum in each trajectory with the expected sum.
 
     Args:
-        credit: credit of every turn.
         expected: float64 [N], what each trajectory's credit should sum to; None if nothing is
             known about the sums.
-        lengths: number of turns of each trajectory.
 
     Returns:
         - trajectories, turns: numbers of trajectories and of turns that got credit

@@ -61,10 +61,8 @@ def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
     """Trained arm -> alpha, ascending, if the arms differ only in alpha; otherwise empty.
 
     A sweep has at least three values, each once. An arm with alpha 1 is flat GRPO, so it belongs to
-    the sweep with any credit assigner.
-
-    Args:
-        methods: arm -> its settings, from `hgrpo.stages.comparison.comparison`.
+    the sweep with any credit assigner. `methods` (arm -> its settings) is from
+    `hgrpo.stages.comparison.comparison`.
     """
     arms = trained(methods)
     alphas = {name: float(arm["alpha"]) for name, arm in arms.items()}
@@ -81,11 +79,8 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
 
     The arms must have two or more of `FACTORS` with two levels each, and every combination of
     levels exactly once. Every other setting that differs must follow one of the factors, as alpha
-    follows the credit assigner, or tasks per step follows the group size.
-
-    Args:
-        methods: arm -> its settings, as for `alpha_sweep`.
-        reference: the arm whose levels are the baseline.
+    follows the credit assigner, or tasks per step follows the group size. The levels of the arm
+    `reference` are the baseline.
     """
     arms = trained(methods)
     if reference not in arms:
@@ -129,18 +124,12 @@ def _nothing_else_differs(arms: Mapping[str, Mapping], cells: Mapping[str, Mappi
         | {f"training.{key}": value for key, value in arm["training"].items()}
         for name, arm in arms.items()
     }
-    keys = {key for settings in flat.values() for key in settings}
     factors = list(next(iter(cells.values())))
-    return all(
-        any(_follows(key, factor, flat, cells) for factor in factors) for key in sorted(keys)
-    )
 
+    def follows(key: str, factor: str) -> bool:
+        """Whether a setting has one value at each of the factor's two levels."""
+        texts = {arm: json.dumps(own.get(key), sort_keys=True) for arm, own in flat.items()}
+        return len({(cells[arm][factor], text) for arm, text in texts.items()}) == 2
 
-def _follows(key: str, factor: str, flat: Mapping, cells: Mapping) -> bool:
-    """Whether all arms with the same level of a factor also share this setting."""
-    seen: dict[Hashable, str] = {}
-    for arm, settings in flat.items():
-        text = json.dumps(settings.get(key), sort_keys=True)
-        if seen.setdefault(cells[arm][factor], text) != text:
-            return False
-    return True
+    keys = {key for settings in flat.values() for key in settings}
+    return all(any(follows(key, factor) for factor in factors) for key in keys)

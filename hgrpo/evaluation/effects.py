@@ -1,6 +1,7 @@
 """Main effects and interactions of a factorial study, with intervals."""
 
 from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -24,13 +25,10 @@ def effects(
 
     Args:
         episodes: merged episodes; `compare` has checked that all arms share seeds and tasks.
-        last_round: arm -> its last round.
-        level: confidence level of the intervals.
     """
     test = episodes[episodes["panel"] == TEST]
     success = {
-        arm: outcomes(select(test, arm, last_round[arm], GREEDY), arm, GREEDY).success
-        for arm in design.cells
+        arm: outcomes(select(test, arm, last_round[arm], GREEDY)).success for arm in design.cells
     }
     rows = []
     for factors in design.contrasts:
@@ -58,11 +56,8 @@ def cells(methods: pd.DataFrame, design: Factorial) -> pd.DataFrame:
     """One row per cell, in the order of the levels, with the rates of `Comparison.methods`."""
     greedy = methods[methods["temperature"] == GREEDY].set_index("method")
     columns = ["n_seeds", "n_tasks", "success", "lower", "upper"]
-
-    def place(arm: str) -> list[int]:
-        return [levels.index(design.cells[arm][name]) for name, levels in design.factors.items()]
-
-    arms = sorted(design.cells, key=place)
+    arm_of = {tuple(cell.values()): arm for arm, cell in design.cells.items()}
+    arms = [arm_of[levels] for levels in product(*design.factors.values())]
     return pd.DataFrame(
         [{"method": arm, **design.cells[arm], **greedy.loc[arm, columns].to_dict()} for arm in arms]
     )

@@ -20,9 +20,7 @@ NAMED = 3  # an error message names at most this many missing tasks
 def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) -> pd.DataFrame:
     """Read all episodes into one checked table, whose order does not depend on `paths`.
 
-    Args:
-        paths: episodes.parquet files, each with the episodes of one or more evaluations.
-        methods: the arms that must be present; None accepts any.
+    `methods` are the arms that must be present; None accepts any.
 
     Raises:
         UserError: a file is unreadable or lacks a column, an arm is missing, an episode appears
@@ -31,8 +29,7 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
     if not paths:
         raise UserError("no episodes: give at least one episodes.parquet")
     frame = pd.concat([_read_episodes(path) for path in paths], ignore_index=True)
-    absent = [name for name in methods or () if name not in set(frame["method"])]
-    if absent:
+    if absent := [name for name in methods or () if name not in set(frame["method"])]:
         raise UserError(f"no episodes of {', '.join(absent)} in the {len(paths)} files given")
     check_episodes(frame)
     return frame.sort_values([*EVALUATION, "task_id"], ignore_index=True)
@@ -48,8 +45,7 @@ def _read_episodes(path: Path) -> pd.DataFrame:
         raise UserError(
             f"{path}: not a Parquet file ({error}); delete it and run the same command again"
         ) from None
-    lacking = [name for name in COLUMNS if name not in frame.columns]
-    if lacking:
+    if lacking := [name for name in COLUMNS if name not in frame.columns]:
         raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
     if frame.empty:
         raise UserError(f"{path}: no episodes in it")
@@ -60,25 +56,24 @@ def check_episodes(frame: pd.DataFrame) -> None:
     """Raise a `UserError` unless every evaluation of a panel played the same tasks, each once."""
     twice = frame[frame.duplicated([*EVALUATION, "task_id"])]
     if len(twice):
-        row = twice.iloc[0]
-        raise UserError(f"{_name(row)}: task {row['task_id']} was evaluated twice")
+        *key, task = twice[[*EVALUATION, "task_id"]].iloc[0]
+        raise UserError(f"{_name(*key)}: task {task} was evaluated twice")
     for panel, episodes in frame.groupby("panel", sort=True):
         _check_panel(panel, episodes)
 
 
 def _check_panel(panel: str, episodes: pd.DataFrame) -> None:
     """Compare every evaluation of one panel with the largest one."""
-    groups = dict(iter(episodes.groupby(EVALUATION, sort=True)))
     hashes = {
         key: group.set_index("task_id")["content_hash"].sort_index()
-        for key, group in groups.items()
+        for key, group in episodes.groupby(EVALUATION, sort=True)
     }
-    largest = max(hashes, key=lambda key: len(hashes[key]))
-    expected, owner = hashes[largest], _name(groups[largest].iloc[0])
+    largest, expected = max(hashes.items(), key=lambda item: len(item[1]))
+    owner = _name(*largest)
     for key, found in hashes.items():
         if found.equals(expected):
             continue
-        here = _name(groups[key].iloc[0])
+        here = _name(*key)
         shared = found.index.intersection(expected.index)
         differing = shared[found[shared].to_numpy() != expected[shared].to_numpy()]
         if len(differing):
@@ -103,8 +98,5 @@ def _tasks(names: Sequence[str]) -> str:
     return f"task{'s' if len(names) > 1 else ''} {shown}{more}"
 
 
-def _name(row: pd.Series) -> str:
-    return (
-        f"{row['method']} seed {row['seed']} round {row['round']} "
-        f"{row['panel']} T={row['temperature']:g}"
-    )
+def _name(method: str, seed: int, number: int, panel: str, temperature: float) -> str:
+    return f"{method} seed {seed} round {number} {panel} T={temperature:g}"

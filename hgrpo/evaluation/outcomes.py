@@ -5,25 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from hgrpo.errors import UserError
-
 GREEDY = 0.0
 TEST, VALIDATION = "test", "validation"
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Tables [seeds, tasks]; both axes are sorted.
-
-    Attributes:
-        success: zeros and ones.
-        returns: sums of environment rewards.
-    """
+    """Success (zeros and ones) and returns as tables [seeds, tasks]; both axes are sorted."""
 
     success: np.ndarray
     returns: np.ndarray
     seeds: list[int]
-    tasks: list[str]
 
 
 def select(
@@ -37,21 +29,10 @@ def select(
     ]
 
 
-def outcomes(chosen: pd.DataFrame, method: str, temperature: float) -> Outcomes:
-    """Build the tables from episodes that differ only in seed and task.
-
-    Raises:
-        UserError: there are no episodes.
-    """
-    if chosen.empty:
-        raise UserError(f"{method}: no episodes at temperature {temperature:g} to compare")
+def outcomes(chosen: pd.DataFrame) -> Outcomes:
+    """Build the tables from episodes that differ only in seed and task."""
     success, returns = (
         chosen.pivot(index="seed", columns="task_id", values=column).sort_index()
         for column in ("success", "env_return")
     )
-    return Outcomes(
-        success.to_numpy(dtype=float),
-        returns.to_numpy(dtype=float),
-        list(success.index),
-        list(success.columns),
-    )
+    return Outcomes(success.to_numpy(float), returns.to_numpy(float), list(success.index))

@@ -1,4 +1,4 @@
-"""Settings of evaluation."""
+"""Settings of evaluation, and of the comparison of all assigners on the same rollouts."""
 
 from pydantic import Field, field_validator
 
@@ -33,3 +33,14 @@ class EvaluationConfig(Strict):
     def panel_sizes(self) -> dict[str, int]:
         """Games that evaluation plays of each panel, in the order in which they are played."""
         return {"validation": self.validation_games, "test": self.test_games}
+
+
+class AgreementConfig(Strict):
+    """Settings of `snakemake credit_agreement`."""
+
+    counterfactual_groups: int = Field(
+        4,
+        ge=0,
+        description="groups whose turns are all played anew for counterfactual credit, the first "
+        "of the round; 0: leave such methods out",
+    )

@@ -29,7 +29,6 @@ class Computation:
 
     Attributes:
         methods: names of these methods, in the study's order.
-        credit: the settings that the computation uses.
         sums_to: the quantity to which a trajectory's credit sums, see `CreditSettings`.
         fitted: folder of a fitted model; None if there is none.
         stand_in: whether all credit is a stand-in, because there is no fitted model.
@@ -37,8 +36,6 @@ class Computation:
         values: float64 [turns of all trajectories]; NaN where the method was not asked. None if the
             computation could not run.
         fallbacks: number of trajectories whose credit is a stand-in.
-        seconds: duration of the computation.
-        report: the numbers that the assigner reported.
     """
 
     methods: list[str]
@@ -54,7 +51,7 @@ class Computation:
 
     @property
     def declared(self) -> CreditSettings:
-        """The settings, with the properties that the assigner declares."""
+        """The settings of `credit`, with the properties that the assigner declares."""
         return self.credit.declared
 
 
@@ -63,7 +60,6 @@ class SharedRollouts:
     """The groups that all methods credit, and their trajectories in one list.
 
     Attributes:
-        stored: groups as they were read.
         seed: seed of the run that played them.
         own_stream: the `stream` of that run's method.
         add_states: function that adds the fingerprints of states to trajectories without them;
@@ -78,16 +74,12 @@ class SharedRollouts:
     @cached_property
     def named(self) -> list[Group]:
         """The groups, each with the name of its random stream in the run that played it."""
-        return [
-            Group(
-                group.trajectories,
-                (
-                    *training_step(self.seed, group.round, group.step, self.own_stream),
-                    group.trajectories[0].task.task_id,
-                ),
-            )
-            for group in self.stored
-        ]
+        named = []
+        for group in self.stored:
+            step = training_step(self.seed, group.round, group.step, self.own_stream)
+            stream = (*step, group.trajectories[0].task.task_id)
+            named.append(Group(group.trajectories, stream))
+        return named
 
     @cached_property
     def trajectories(self) -> list[Trajectory]:
@@ -100,14 +92,12 @@ class SharedRollouts:
         return np.array([len(trajectory.turns) for trajectory in self.trajectories])
 
     @cached_property
-    def groups(self) -> np.ndarray:
-        """Index of each trajectory's group, int [N]."""
-        sizes = [len(group.trajectories) for group in self.stored]
-        return np.repeat(np.arange(len(sizes)), sizes)
+    def groups(self) -> list[int]:
+        """Index of each trajectory's group."""
+        return [index for index, group in enumerate(self.stored) for _ in group.trajectories]
 
     @cached_property
     def steps(self) -> list[int]:
-        """Training step of each trajectory."""
         return [self.stored[group].step for group in self.groups]
 
     def sums(self, name: SumsTo) -> np.ndarray:
@@ -120,10 +110,7 @@ class SharedRollouts:
 def computations(
     credit: Mapping[str, CreditConfig], fitted: Mapping[str, Path]
 ) -> list[Computation]:
-    """The computations that all methods need; methods whose credit cannot differ share one.
-
-    `fitted` names the folder of a method's fitted model.
-    """
+    """The computations that all methods need; `fitted` has the folders of their fitted models."""
     found: dict[str, Computation] = {}
     for name, config in credit.items():
         model = fitted.get(name)
@@ -152,9 +139,7 @@ def compute(
     If the assigner's service cannot be reached, only the note is filled in.
 
     Args:
-        computation: the computation to fill in.
         groups: what `groups_for` returned, the first groups of `rollouts`.
-        rollouts: all groups.
         context: what assigners may use beside trajectories, such as the policy.
         on_done: called after each part of the work, with the number of trajectories done.
 

@@ -73,8 +73,7 @@ class McNemar:
 def two_level_variance(values: np.ndarray) -> tuple[float, float]:
     """Standard error of the mean of a crossed table [seeds, tasks], and its degrees of freedom.
 
-    Raises:
-        ValueError: `values` is not a table with at least one seed and two tasks.
+    ValueError unless `values` is a table with at least one seed and two tasks.
     """
     values = _table(values)
     seeds, tasks = values.shape
@@ -119,7 +118,7 @@ def difference_interval(method: np.ndarray, baseline: np.ndarray, level: float =
 
 
 def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
-    """Success rate over seeds and tasks, with an interval that stays inside [0, 1].
+    """Success rate of zeros and ones [seeds, tasks], with an interval that stays inside [0, 1].
 
     With one seed it is Wilson's interval over the tasks. With more it is Wilson's interval at the
     effective sample size p (1 - p) / se^2, with a t quantile instead of the normal one, as for
@@ -127,9 +126,6 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
     has a width even at a rate of 0 or 1. Source: Korn and Graubard 1998, "Confidence Intervals for
     Proportions with Small Expected Number of Positive Counts Estimated from Survey Data", Survey
     Methodology 24.
-
-    Args:
-        success: zeros and ones [seeds, tasks].
     """
     success = _table(success)
     seeds, tasks = success.shape
@@ -195,25 +191,21 @@ def bootstrap_interval(
 
 
 def mcnemar(method: np.ndarray, baseline: np.ndarray) -> McNemar:
-    """Exact McNemar test of one seed.
+    """Exact McNemar test of one seed, of success [tasks] on the same tasks in the same order.
 
     Source: McNemar 1947, "Note on the Sampling Error of the Difference Between Correlated
     Proportions or Percentages" (https://doi.org/10.1007/BF02295996).
 
-    Args:
-        method, baseline: success of each task [tasks], the same tasks in the same order.
-
     Raises:
         ValueError: the vectors differ in shape.
     """
-    method = np.asarray(method, dtype=bool)
-    baseline = np.asarray(baseline, dtype=bool)
+    method, baseline = np.asarray(method, dtype=bool), np.asarray(baseline, dtype=bool)
     if method.shape != baseline.shape or method.ndim != 1:
         raise ValueError(f"two equal vectors expected: {method.shape} and {baseline.shape}")
     only_method = int(np.sum(method & ~baseline))
     only_baseline = int(np.sum(~method & baseline))
-    both, neither = int(np.sum(method & baseline)), int(np.sum(~method & ~baseline))
-    table = [[both, only_method], [only_baseline, neither]]
+    # The test reads no count of tasks on which both arms have the same result.
+    table = [[0, only_method], [only_baseline, 0]]
     p_value = float(statsmodels_mcnemar(table, exact=True).pvalue)
     return McNemar(only_method, only_baseline, min(1.0, p_value))
 
@@ -232,23 +224,18 @@ def holm(p_values: list[float]) -> list[float]:
 def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> float | None:
     """Share of pairs (method's run, baseline's run) in which the method's run is higher.
 
-    This is Mann and Whitney's statistic over the success rates of runs; a tie counts half. It is
-    None if each has a single run, because it could only be 0, 1/2 or 1. Source: Agarwal et al.
-    2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"
-    (https://arxiv.org/abs/2108.13264), with the whole panel as the score.
-
-    Args:
-        method, baseline: success tables [seeds, tasks].
+    Both are success tables [seeds, tasks]. This is Mann and Whitney's statistic over the success
+    rates of runs; a tie counts half. It is None if each has a single run, because it could only be
+    0, 1/2 or 1. Source: Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the
+    Statistical Precipice" (https://arxiv.org/abs/2108.13264), with the whole panel as the score.
     """
     method, baseline = _table(method), _table(baseline)
     pairs = method.shape[0] * baseline.shape[0]
     if pairs == 1:
         return None
     # Compare sums, not means, so that equal counts tie exactly.
-    statistic = stats.mannwhitneyu(
-        method.sum(axis=1), baseline.sum(axis=1), method="asymptotic"
-    ).statistic
-    return float(statistic / pairs)
+    test = stats.mannwhitneyu(method.sum(axis=1), baseline.sum(axis=1), method="asymptotic")
+    return float(test.statistic / pairs)
 
 
 def minimum_detectable_effect(estimate: Estimate, family: int = 1, level: float = LEVEL) -> float:
@@ -256,11 +243,8 @@ def minimum_detectable_effect(estimate: Estimate, family: int = 1, level: float 
 
     It is (t_{1 - alpha/(2m)} + t_{POWER}) * se, with the observed discordance between the two
     methods and the observed spread between seeds. alpha / m is the first step of Holm's correction
-    over m comparisons; if only one arm of the family differs, it must pass this step. Source:
-    Bloom 1995, "Minimum Detectable Effects" (https://doi.org/10.1177/0193841X9501900504).
-
-    Args:
-        family: m, the number of comparisons that are corrected together.
+    over the m comparisons of the family; if only one arm of it differs, it must pass this step.
+    Source: Bloom 1995, "Minimum Detectable Effects" (https://doi.org/10.1177/0193841X9501900504).
     """
     freedom = estimate.degrees_of_freedom
     tail = (1 - level) / 2 / family

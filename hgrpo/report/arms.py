@@ -33,7 +33,7 @@ class Arm:
     credit: CreditSettings
     colour: str
     marker: str
-    line: str = "-"
+    line: str
 
     @property
     def look(self) -> dict[str, str]:
@@ -58,7 +58,6 @@ class Arms:
 
     @property
     def trained(self) -> list[str]:
-        """The arms with reinforcement learning."""
         return [name for name, arm in self.by_name.items() if arm.trained]
 
     @property
@@ -71,15 +70,13 @@ class Arms:
         return [name for name in self.trained if figure in self.by_name[name].credit.figures]
 
     def label(self, name: str) -> str:
-        """The arm's name for readers."""
         return self.by_name[name].label
 
 
 def read_arms(config: Mapping) -> Arms:
     """Read the arms from the settings of `hgrpo.stages.comparison.comparison`.
 
-    Raises:
-        UserError: a key is missing, or more than one arm is untrained.
+    UserError if a key is missing, or more than one arm is untrained.
     """
     for key in ("methods", "reference"):
         if key not in config:
@@ -90,19 +87,17 @@ def read_arms(config: Mapping) -> Arms:
     for name in sorted(methods, key=lambda name: (methods[name]["train"], name != reference)):
         method = methods[name]
         trained = method["train"]
-        line = "-"
         if not trained:
-            colour, marker = UNTRAINED_COLOUR, "o"
+            colour, marker, line = UNTRAINED_COLOUR, "o", "-"
         elif name == reference:
-            colour, marker = REFERENCE_COLOUR, "o"
+            colour, marker, line = REFERENCE_COLOUR, "o", "-"
         else:
             colour, marker, line = _look(others)
             others += 1
         if name in sweep:
             colour, line = _blend_colour(sweep[name], sweep), "-"
-        label = method["label"] or name
         credit = CreditConfig(**method["credit"]).declared
-        arms[name] = Arm(name, label, trained, credit, colour, marker, line)
+        arms[name] = Arm(name, method["label"] or name, trained, credit, colour, marker, line)
     untrained = [name for name, arm in arms.items() if not arm.trained]
     if len(untrained) > 1:
         raise UserError(f"--config: more than one untrained arm: {', '.join(untrained)}")

@@ -5,65 +5,63 @@ stop a run, and the logs of a finished study can still be sent.
 """
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 from hgrpo.report.run_status import RunPlan, run_log, trained_runs
 
 # These columns say which step a row belongs to. All others are measurements.
 _PLACES = ("step", "round")
 
 
-class TensorBoardRun:
-    """Writes a TensorBoard event folder, and replaces the events of an earlier call."""
+class Writer(NamedTuple):
+    """Sends one run: `write(scalars, step)`, and `close()`, which sends what is still buffered.
 
-    def __init__(self, folder: Path):
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise _missing("tensorboard") from None
-        self._writer = SummaryWriter(str(folder), purge_step=0)
+    Steps are counted on from round to round.
+    """
 
-    def write(self, step: int, scalars: dict[str, float]) -> None:
-        """Add the scalars of a step; steps are counted on from round to round."""
+    write: Callable[[dict[str, float], int], object]
+    close: Callable[[], object]
+
+
+def tensorboard_run(folder: Path) -> Writer:
+    """Write a TensorBoard event folder, and replace the events of an earlier call."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise _missing("tensorboard") from None
+    events = SummaryWriter(str(folder), purge_step=0)
+
+    def write(scalars: dict[str, float], step: int) -> None:
         for name, value in scalars.items():
-            self._writer.add_scalar(name, value, step)
-        self._writer.flush()
+            events.add_scalar(name, value, step)
+        events.flush()
 
-    def close(self) -> None:
-        """Write out what is still buffered."""
-        self._writer.close()
+    return Writer(write, events.close)
 
 
-class WandbRun:
-    """Writes a W&B run; sending the same run of the same study again continues it."""
-
-    def __init__(self, project: str, study: str, plan: RunPlan, identity: str):
-        try:
-            import wandb
-        except ImportError:
-            raise _missing("wandb") from None
-        name = f"{plan.method}-seed_{plan.seed}"
-        try:
-            self._run = wandb.init(
-                project=project,
-                group=study,
-                name=f"{study}-{name}",
-                id=hashlib.sha256(f"{identity}/{name}".encode()).hexdigest()[:16],
-                resume="allow",
-                reinit="create_new",
-                config={"study": study, "method": plan.method, "seed": plan.seed},
-            )
-        except wandb.Error as error:
-            raise UserError(f"--wandb: {project}: {' '.join(str(error).split())}") from None
-
-    def write(self, step: int, scalars: dict[str, float]) -> None:
-        """Add the scalars of a step, as `TensorBoardRun.write` does."""
-        self._run.log(scalars, step=step)
-
-    def close(self) -> None:
-        """Send what is still buffered, as `TensorBoardRun.close` does."""
-        self._run.finish()
+def wandb_run(project: str, study: str, plan: RunPlan, identity: str) -> Writer:
+    """Write a W&B run; sending the same run of the same study again continues it."""
+    try:
+        import wandb
+    except ImportError:
+        raise _missing("wandb") from None
+    name = f"{plan.method}-seed_{plan.seed}"
+    try:
+        run = wandb.init(
+            project=project,
+            group=study,
+            name=f"{study}-{name}",
+            id=hashlib.sha256(f"{identity}/{name}".encode()).hexdigest()[:16],
+            resume="allow",
+            reinit="create_new",
+            config={"study": study, "method": plan.method, "seed": plan.seed},
+        )
+    except wandb.Error as error:
+        raise UserError(f"--wandb: {project}: {one_line(error)}") from None
+    return Writer(run.log, run.finish)
 
 
 class Board:
@@ -74,7 +72,7 @@ class Board:
         self._tensorboard, self._wandb = tensorboard, wandb
         self._plans = trained_runs(results)
         self._identity = (results / "config.yaml").read_text()
-        self._writers: dict[Path, list[TensorBoardRun | WandbRun]] = {}
+        self._writers: dict[Path, list[Writer]] = {}
         self._written = {plan.home: 0 for plan in self._plans}
 
     def send(self) -> bool:
@@ -82,11 +80,11 @@ class Board:
         unfinished = False
         for plan in self._plans:
             log = run_log(self._results, plan)
-            unfinished |= log.finished < plan.rounds
+            unfinished |= not log.done
             first = self._written[plan.home]
             for step, row in enumerate(log.rows[first:], first):
                 for writer in self._of(plan):
-                    writer.write(step, scalars(row))
+                    writer.write(scalars(row), step)
             self._written[plan.home] = max(first, len(log.rows))
         return unfinished
 
@@ -97,15 +95,15 @@ class Board:
                 writer.close()
         return sum(self._written.values())
 
-    def _of(self, plan: RunPlan) -> list[TensorBoardRun | WandbRun]:
+    def _of(self, plan: RunPlan) -> list[Writer]:
         """The run's writers, which are made when its first row arrives."""
         if plan.home not in self._writers:
             study = self._results.resolve().name
             made = self._writers[plan.home] = []
             if self._tensorboard is not None:
-                made.append(TensorBoardRun(self._tensorboard / study / plan.home))
+                made.append(tensorboard_run(self._tensorboard / study / plan.home))
             if self._wandb is not None:
-                made.append(WandbRun(self._wandb, study, plan, self._identity))
+                made.append(wandb_run(self._wandb, study, plan, self._identity))
         return self._writers[plan.home]
 
 

@@ -16,14 +16,8 @@ from hgrpo.report.style import Drawing
 from hgrpo.trajectories.store import write_table
 
 CREDITS = pa.schema(
-    [
-        ("step", pa.int32()),
-        ("task_id", pa.string()),
-        ("rollout", pa.int32()),
-        ("turn", pa.int32()),
-        ("method", pa.string()),
-        ("credit", pa.float64()),
-    ]
+    {"step": "int32", "task_id": "string", "rollout": "int32", "turn": "int32"}
+    | {"method": "string", "credit": "float64"}
 )
 _DIGITS = "%.6g"
 
@@ -38,16 +32,13 @@ def write(
     by_method = {name: c.values for c in plan for name in c.methods if c.values is not None}
     ordered = {name: by_method[name] for name in labels if name in by_method}
     write_table(credit_table(ordered, rollouts), folder / "credits.parquet")
-    checks = check_table(plan, rollouts, labels)
-    write_csv(checks, folder / "checks.csv", _DIGITS)
+    write_csv(check_table(plan, rollouts, labels), folder / "checks.csv", _DIGITS)
     distinct = {c.methods[0]: c.values for c in plan if c.values is not None}
     pairs = correlations(distinct, rollouts.lengths)
     write_csv(pairs, folder / "correlations.csv", _DIGITS)
-    drawings = [
-        _heat_map(pairs, plan, distinct, labels),
-        _gallery(distinct, rollouts, labels),
-    ]
-    save_all(drawings, folder)
+    save_all(
+        [_heat_map(pairs, plan, distinct, labels), _gallery(distinct, rollouts, labels)], folder
+    )
 
 
 def credit_table(credits: Mapping[str, np.ndarray], rollouts: SharedRollouts) -> pa.Table:
@@ -111,15 +102,11 @@ def _heat_map(
 
 
 def _gallery(
-    credits: Mapping[str, np.ndarray],
-    rollouts: SharedRollouts,
-    labels: Mapping[str, str],
+    credits: Mapping[str, np.ndarray], rollouts: SharedRollouts, labels: Mapping[str, str]
 ) -> Drawing:
-    known = np.ones(rollouts.lengths.sum(), dtype=bool)
-    for credit in credits.values():
-        known &= np.isfinite(credit)
-    parts = np.split(known, np.cumsum(rollouts.lengths)[:-1])
-    complete = [bool(part.all()) for part in parts]
+    # Without a method, every trajectory counts as credited by all.
+    known = np.isfinite([np.zeros(rollouts.lengths.sum()), *credits.values()]).all(axis=0)
+    complete = [bool(part.all()) for part in np.split(known, np.cumsum(rollouts.lengths)[:-1])]
     returns = rollouts.sums("return")
     picked = figures.pick(rollouts.lengths.tolist(), returns, rollouts.groups, complete)
     table = figures.gallery_table(picked, rollouts.trajectories, rollouts.steps, credits)

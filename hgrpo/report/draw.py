@@ -55,18 +55,13 @@ def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
     index = []
     for drawing in drawn:
         save(drawing, folder)
-        texts = {key: text for key, text in vars(drawing).items() if isinstance(text, str)}
-        index.append(texts)
+        index.append({key: text for key, text in vars(drawing).items() if isinstance(text, str)})
     (folder / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n")
     return index
 
 
 def read_index(folder: Path) -> list[dict]:
-    """Read the index that `save_all` wrote.
-
-    Raises:
-        UserError: the folder has no index, or the file is damaged.
-    """
+    """Read the index that `save_all` wrote; UserError if it is missing or damaged."""
     try:
         return json.loads((folder / INDEX).read_text())
     except FileNotFoundError:

@@ -40,8 +40,7 @@ def read_inputs(
 
     Args:
         config: what `hgrpo.stages.comparison.comparison` returned.
-        train_logs: train_log.json of every round of every run.
-        fits: train_log.json of every fit.
+        train_logs, fits: train_log.json of every round of every run, and of every fit.
 
     Raises:
         UserError: as `read_arms`, `merge_episodes`, `read_logs` and `compare`.
@@ -57,15 +56,9 @@ def read_inputs(
     )
     merged = merged[merged["method"].isin(arms.names)]
     comparison = compare(merged, protocol)
-    design = factorial(config["methods"], arms.reference)
-    return Inputs(
-        arms=arms,
-        episodes=merged,
-        logs=read_logs(train_logs, fits),
-        comparison=comparison,
-        sweep=alpha_sweep(config["methods"]),
-        design=design,
-        effects=effects(merged, design, comparison.last_round, protocol.level)
-        if design
-        else pd.DataFrame(),
-    )
+    sweep, design = alpha_sweep(config["methods"]), factorial(config["methods"], arms.reference)
+    found = pd.DataFrame()
+    if design:
+        found = effects(merged, design, comparison.last_round, protocol.level)
+    logs = read_logs(train_logs, fits)
+    return Inputs(arms, merged, logs, comparison, sweep, design, found)

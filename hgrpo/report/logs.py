@@ -42,11 +42,7 @@ FIT_OPTIONAL = ("return_corr", "alpha_cf_corr", "supervised_share")
 
 
 def run_of(path: Path) -> tuple[str, int, int]:
-    """(method, seed, round) of a file in <method>/seed_<s>/round_<r>/.
-
-    Raises:
-        UserError: the path does not end in <method>/seed_<s>/round_<r>/ and a file.
-    """
+    """(method, seed, round) of a file in <method>/seed_<s>/round_<r>/; UserError elsewhere."""
     match = RUN.search(Path(path).as_posix())
     if not match:
         raise UserError(f"{path}: expected a file in <method>/seed_<s>/round_<r>/")
@@ -59,11 +55,7 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
     Adds `batch` (number of the batch in its run, over all rounds, from 1), `fit_s` (seconds of the
     fit before a round, at the round's first batch) and the run's sums so far: `trajectories`,
     `replies`, `tokens` and `seconds`. A counterfactual branch counts as a trajectory with its own
-    replies and tokens.
-
-    Args:
-        paths: train_log.json of every round.
-        fits: train_log.json of every fit between rounds.
+    replies and tokens. `paths` are train_log.json of every round, `fits` those of the fits.
 
     Raises:
         UserError: a log is missing, is not a log, lacks a column or is given twice; or the log of
@@ -90,11 +82,7 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
 
 
 def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
-    """Logs of the fits between rounds, with a row for each fit's start and for each epoch.
-
-    Raises:
-        UserError: as `read_logs`.
-    """
+    """Logs of the fits, with a row for each fit's start and each epoch; errors as `read_logs`."""
     table = _read_all(paths, FIT_REQUIRED, FIT_OPTIONAL)
     return table.sort_values(["method", "seed", "round", "epoch"], ignore_index=True)
 
@@ -103,13 +91,8 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
     """Turns of each method's first batch of round 1, for the lowest seed that all methods have.
 
     All arms start from the same policy and draw from the same named streams, so these turns are
-    the same in every arm, and only their credit differs.
-
-    Args:
-        paths: turns.parquet of the rounds; the sequences.parquet beside each is read too.
-
-    Returns:
-        Method -> its turns, with `TURN_COLUMNS` and the trajectory's `goal` as columns.
+    the same in every arm, and only their credit differs. `paths` are turns.parquet of the rounds;
+    the sequences.parquet beside each is read too. Columns: `TURN_COLUMNS`, and `goal`.
 
     Raises:
         UserError: a file is unreadable, or no seed has the first round of every method.
@@ -147,21 +130,15 @@ def _read_all(
         if run in seen:
             raise UserError(f"{path}: the same round as {seen[run]}")
         seen[run] = path
-        table = _read_log(path, required, optional)
+        rows = _entry(path, "rows", list)
+        table = pd.DataFrame(rows, columns=None if rows else list(required))
+        if lacking := [name for name in required if name not in table.columns]:
+            raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
+        table = table.reindex(columns=[*required, *optional]).apply(pd.to_numeric)
         tables.append(table.assign(method=method, seed=seed, round=number))
     if not tables:
         return pd.DataFrame(columns=["method", "seed", "round", *required, *optional])
     return pd.concat(tables, ignore_index=True)
-
-
-def _read_log(path: Path, required: Sequence[str], optional: Sequence[str]) -> pd.DataFrame:
-    rows = _entry(path, "rows", list)
-    table = pd.DataFrame(rows, columns=None if rows else list(required))
-    lacking = [name for name in required if name not in table.columns]
-    if lacking:
-        raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
-    table = table.reindex(columns=[*required, *optional])
-    return table.apply(pd.to_numeric)
 
 
 def _entry(path: Path, key: str, kind: type[list] | type[float]) -> list | float:

@@ -5,29 +5,17 @@ from collections.abc import Iterable, Mapping
 from hgrpo.evaluation.designs import alpha_sweep, factorial, trained, with_figure
 
 TABLES = (
-    "methods",
-    "scripted",
-    "seeds",
-    "against_reference",
-    "against_sft",
-    "mcnemar",
-    "sft_temperatures",
-    "rounds",
-    "rounds_by_seed",
-    "best_rounds_for_the_record",
-    "task_types",
-    "counts",
-    "cost",
+    *("methods", "scripted", "seeds", "against_reference", "against_sft", "mcnemar"),
+    *("sft_temperatures", "rounds", "rounds_by_seed", "best_rounds_for_the_record"),
+    *("task_types", "counts", "cost"),
 )
 RUNS = "runs"
 
 
 def figure_names(config: Mapping, rounds: int) -> list[str]:
-    """Names of the study's figures, in drawing order.
+    """Names of the study's figures, in drawing order; `rounds` is how many an arm is trained for.
 
-    Args:
-        config: what `hgrpo.stages.comparison.comparison` returned.
-        rounds: number of rounds of the trained arms.
+    `config` is what `hgrpo.stages.comparison.comparison` returned.
     """
     methods = config["methods"]
     learns, sweep = bool(trained(methods)), bool(alpha_sweep(methods))

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import jinja2
-import numpy as np
 import pandas as pd
 import yaml
 
@@ -14,7 +13,7 @@ from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report import words
 from hgrpo.report.arms import Arms
 from hgrpo.report.draw import read_index
-from hgrpo.report.figures.credit import scale_of
+from hgrpo.report.figures.credit import shades
 from hgrpo.report.inputs import Inputs
 from hgrpo.report.logs import TRAJECTORY
 from hgrpo.report.svg import inline, whisker
@@ -31,8 +30,6 @@ class Page:
     Attributes:
         figures: the folder that `draw_all` wrote.
         study_config: the resolved study, printed in full.
-        provenance: the rows of `provenance_rows`.
-        scripted: the rows of `scripted_players`, shown for scale.
         left_out: (stage, reason, count) of games and trajectories left out or kept with a note.
     """
 
@@ -60,11 +57,11 @@ def render(page: Page) -> str:
         "points": words.points,
         "p": words.p_value,
         "number": _number,
-        "listing": words.listing,
         "temperature": words.temperature_name,
     }
     comparison, logs, arms = page.inputs.comparison, page.inputs.logs, page.inputs.arms
     spent = cost(logs, arms)
+    remarks = [arms[name].credit.first_round_remark for name in arms.trained]
     return environment.get_template("report.html.j2").render(
         page=page,
         arms=arms,
@@ -75,7 +72,8 @@ def render(page: Page) -> str:
         families=_families(comparison, arms),
         figures=_figures(page.figures),
         credit=_credit_pictures(page.figures, arms),
-        credit_remarks=_credit_remarks(arms),
+        # Each remark of an assigner once, although several arms may have the assigner.
+        credit_remarks=list(dict.fromkeys(filter(None, remarks))),
         counts=counts(comparison, logs, arms).to_dict("records"),
         cost=spent.to_dict("records"),
         extras=logged_extras(spent),
@@ -90,35 +88,27 @@ def render(page: Page) -> str:
     )
 
 
-def _credit_remarks(arms: Arms) -> list[str]:
-    """The assigners' remarks on the credit of the first round, each once."""
-    remarks = [arms[name].credit.first_round_remark for name in arms.trained]
-    return [remark for remark in dict.fromkeys(remarks) if remark]
-
-
 def _results(comparison: Comparison, arms: Arms) -> list[dict]:
     """Rows of the first table: every arm with its two comparisons."""
-    against = {
-        "reference": comparison.against_reference,
-        "untrained": comparison.against_untrained,
-    }
+    against = {"reference": comparison.against_reference, "untrained": comparison.against_untrained}
     limit = _limit([table for table in against.values() if len(table)])
     compared = {
         name: {row.method: _compared(row, arms, limit) for row in table.itertuples()}
         for name, table in against.items()
     }
-    rows = []
-    for row in comparison.methods.itertuples():
-        entry = {
+    return [
+        {
             "arm": arms[row.method],
             "what": words.temperature_name(row.temperature),
             "row": row,
             "is_reference": row.method == arms.reference,
         }
-        for name, of_method in compared.items():
-            entry[name] = of_method.get(row.method) if row.temperature == 0 else None
-        rows.append(entry)
-    return rows
+        | {
+            name: found.get(row.method) if row.temperature == 0 else None
+            for name, found in compared.items()
+        }
+        for row in comparison.methods.itertuples()
+    ]
 
 
 def _families(comparison: Comparison, arms: Arms) -> list[dict]:
@@ -127,15 +117,14 @@ def _families(comparison: Comparison, arms: Arms) -> list[dict]:
     for table in (comparison.against_reference, comparison.against_untrained):
         if not len(table):
             continue
-        first = table.iloc[0]
-        baseline = words.opponent(arms, first["baseline"], first["baseline_temperature"])
-        tests = comparison.mcnemar
-        tests = tests[tests["baseline"] == first["baseline"]]
+        name, temperature = table.iloc[0][["baseline", "baseline_temperature"]]
+        tests = comparison.mcnemar[comparison.mcnemar["baseline"] == name]
         rows = [
             _compared(row, arms, _limit([table]))
             | {"mcnemar": list(tests[tests["method"] == row.method].itertuples())}
             for row in table.itertuples()
         ]
+        baseline = words.opponent(arms, name, temperature)
         families.append({"baseline": baseline, "rows": rows, "size": len(table)})
     return families
 
@@ -175,10 +164,7 @@ def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
     for (task_id, rollout), picture in table.groupby(TRAJECTORY, sort=False):
         shown = [name for name in arms.trained if name in set(picture["method"])]
         turns = picture.drop_duplicates("turn").sort_values("turn")
-        credit, advantage = (
-            _cells(picture.pivot(index="turn", columns="method", values=kind)[shown].to_numpy())
-            for kind in ("credit", "advantage")
-        )
+        credit, advantage = (_cells(picture, kind, shown) for kind in ("credit", "advantage"))
         pictures.append(
             {
                 "task_id": task_id,
@@ -202,15 +188,15 @@ def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
     return pictures
 
 
-def _cells(values: np.ndarray) -> list[list[dict]]:
-    """The cells of each turn, from values [turns, arms]."""
-    shades = 0.6 * np.abs(values / scale_of(values))
+def _cells(picture: pd.DataFrame, kind: str, methods: list[str]) -> list[list[dict]]:
+    """The cells of each turn, in the order of the methods."""
+    scaled = picture.assign(shade=0.6 * shades(picture, kind).abs()).set_index("method")
     return [
         [
             {"text": _signed(value), "shade": round(float(shade), 3), "up": value > 0}
-            for value, shade in zip(*row, strict=True)
+            for value, shade in turn.loc[methods, [kind, "shade"]].itertuples(index=False)
         ]
-        for row in zip(values, shades, strict=True)
+        for _, turn in scaled.groupby("turn")
     ]
 
 

@@ -12,11 +12,7 @@ STATED = ("packages", "revision", "code", "python", "hardware", "system")
 
 
 def read_mapping(path: Path) -> dict:
-    """Read a JSON or YAML file that holds a mapping.
-
-    Raises:
-        UserError: the file is missing, unreadable, or not a mapping.
-    """
+    """Read a JSON or YAML file; UserError if it is missing, unreadable, or not a mapping."""
     try:
         text = Path(path).read_text()
         loaded = json.loads(text) if Path(path).suffix == ".json" else yaml.safe_load(text)
@@ -32,10 +28,8 @@ def read_mapping(path: Path) -> dict:
 def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
     """One row per stage, with its name and every distinct value of each fact.
 
-    Several values mean that the stage ran on several machines or versions.
-
-    Args:
-        snapshots: stage name -> its snapshots. Facts are at the top level or under "provenance".
+    Several values mean that the stage ran on several machines or versions. `snapshots` maps stages
+    to their snapshots, with facts at the top level or under "provenance".
     """
     rows = []
     for stage, found in snapshots.items():

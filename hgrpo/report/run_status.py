@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -35,29 +34,44 @@ class RunPlan:
 
 
 @dataclass(frozen=True)
-class RunStatus(RunPlan):
+class RunLog(RunPlan):
+    """What a run has logged so far.
+
+    Attributes:
+        rows: the rows of all steps so far, including those of the unfinished round.
+        finished: number of finished rounds.
+        step: finished steps of the current round; None if it has not begun.
+        newest: the log file written last; None before the first step.
+    """
+
+    rows: list[dict]
+    finished: int
+    step: int | None
+    newest: Path | None
+
+    @property
+    def done(self) -> bool:
+        return self.finished == self.rounds
+
+    @property
+    def row(self) -> dict:
+        """The newest log row; empty before the first."""
+        return self.rows[-1] if self.rows else {}
+
+
+@dataclass(frozen=True)
+class RunStatus(RunLog):
     """The progress of a run.
 
     Attributes:
-        finished: number of finished rounds.
-        step: finished steps of the current round; None if it has not begun.
-        row: the newest log row; empty before the first.
-        heard_s: seconds since that row was written; None before the first.
+        heard_s: seconds since the newest log row was written; None before the first.
         seconds: mean duration of a step so far; None before the first.
         test_success: greedy success on the test panel after the last evaluated round, if any.
     """
 
-    finished: int
-    step: int | None
-    row: dict
     heard_s: float | None
     seconds: float | None
     test_success: float | None
-
-    @property
-    def done(self) -> bool:
-        """Whether every round is finished."""
-        return self.finished == self.rounds
 
     @property
     def left_s(self) -> float | None:
@@ -68,27 +82,10 @@ class RunStatus(RunPlan):
         return None if self.seconds is None else left * self.seconds
 
 
-@dataclass(frozen=True)
-class RunLog:
-    """The log of one run.
-
-    Attributes:
-        rows: the rows of all steps so far, including those of the unfinished round.
-        finished, step: see `RunStatus`.
-        newest: the log file written last; None before the first step.
-    """
-
-    rows: list[dict]
-    finished: int
-    step: int | None
-    newest: Path | None
-
-
 def trained_runs(results: Path) -> list[RunPlan]:
     """Every trained run of a study, the reference arm first; `results` is the study's folder.
 
-    Raises:
-        UserError: the study's file is missing or not a study, or one of its numbers is invalid.
+    UserError if the study's file is missing or not a study, or one of its numbers is invalid.
     """
     path = results / "config.yaml"
     try:
@@ -97,11 +94,8 @@ def trained_runs(results: Path) -> list[RunPlan]:
         arms.sort(key=lambda name: name != config["reference"])
         rounds = _whole(config["rounds"], 1, f"{path}: rounds")
         seeds = [_whole(seed, 0, f"{path}: seeds") for seed in config["seeds"]]
-        return [
-            RunPlan(name, seed, rounds, _steps(config, name, path))
-            for name in arms
-            for seed in seeds
-        ]
+        steps = {name: _steps(config, name, path) for name in arms}
+        return [RunPlan(name, seed, rounds, steps[name]) for name in arms for seed in seeds]
     except FileNotFoundError:
         raise UserError(
             f"{path}: no such file; results/<study> was expected, whose first job writes it"
@@ -113,10 +107,13 @@ def trained_runs(results: Path) -> list[RunPlan]:
 def study_status(results: Path) -> list[RunStatus]:
     """The progress of every trained run of a study; `results` is the study's folder.
 
-    Raises:
-        UserError: the study's config.yaml, a log or an episodes file is missing or damaged.
+    A run without a timed step gets the mean duration of the other runs' steps. UserError if the
+    study's config.yaml, a log or an episodes file is missing or damaged.
     """
-    return _with_durations([_status(results, plan) for plan in trained_runs(results)])
+    runs = [_status(results, plan) for plan in trained_runs(results)]
+    known = [run.seconds for run in runs if run.seconds is not None]
+    mean = sum(known) / len(known) if known else None
+    return [run if run.seconds is not None else replace(run, seconds=mean) for run in runs]
 
 
 def _steps(config: dict, method: str, path: Path) -> int:
@@ -135,23 +132,19 @@ def _whole(value: object, least: int, where: str) -> int:
 
 
 def run_log(results: Path, plan: RunPlan) -> RunLog:
-    """Everything a run has logged in its finished rounds and in the current one.
-
-    Raises:
-        UserError: a log is damaged, or one of its rows lacks its seconds.
-    """
+    """Read what a run has logged; UserError if a log is damaged or a row lacks its seconds."""
     folder = results / "rl" / plan.home
     logs = [folder / f"round_{number}" / "train_log.json" for number in range(1, plan.rounds + 1)]
     written = [path for path in logs if path.exists()]
-    rows = [row for path in written for row in _finished_rows(path)]
-    newest = written[-1] if written else None
-    step = None
-    if len(written) < plan.rounds:
-        current = _current(results / "scratch" / plan.home, len(written) + 1)
-        if current is not None:
-            own = _rows(current)
-            step, rows, newest = len(own), rows + own, current if own else newest
-    return RunLog(rows, len(written), step, newest)
+    rows = [row for path in written for row in _rows(path)]
+    newest, step = written[-1] if written else None, None
+    scratch = results / "scratch" / plan.home / f"round_{len(written) + 1}"
+    begun = [path for path in scratch.glob("*") if path.is_dir()]
+    if begun and len(written) < plan.rounds:
+        kept = step_folders(max(begun, key=lambda path: path.stat().st_mtime))
+        own = _rows(rows_file(kept[-1]), finished=False) if kept else []
+        step, rows, newest = len(own), rows + own, rows_file(kept[-1]) if own else newest
+    return RunLog(**vars(plan), rows=rows, finished=len(written), step=step, newest=newest)
 
 
 def _status(results: Path, plan: RunPlan) -> RunStatus:
@@ -159,56 +152,25 @@ def _status(results: Path, plan: RunPlan) -> RunStatus:
     heard = time.time() - log.newest.stat().st_mtime if log.newest else None
     mean = sum(row[_ELAPSED] for row in log.rows) / len(log.rows) if log.rows else None
     success = _test_success(results / "eval" / plan.home)
-    row = log.rows[-1] if log.rows else {}
-    return RunStatus(
-        **vars(plan),
-        finished=log.finished,
-        step=log.step,
-        row=row,
-        heard_s=heard,
-        seconds=mean,
-        test_success=success,
-    )
+    return RunStatus(**vars(log), heard_s=heard, seconds=mean, test_success=success)
 
 
-def _current(scratch: Path, number: int) -> Path | None:
-    """The rows of an unfinished round's newest step, or its folder before the first step."""
-    begun = [path for path in scratch.glob(f"round_{number}/*") if path.is_dir()]
-    if not begun:
-        return None
-    latest = max(begun, key=lambda path: path.stat().st_mtime)
-    steps = step_folders(latest)
-    return rows_file(steps[-1]) if steps else latest
+def _rows(path: Path, finished: bool = True) -> list[dict]:
+    """The rows of a log, after a check that every column to be read is a number.
 
-
-def _rows(current: Path) -> list[dict]:
+    The log of a finished round holds more than the rows.
+    """
     try:
-        return [] if current.is_dir() else _checked(_json(current), current)
+        rows = json.loads(path.read_text())
     except FileNotFoundError:
-        # The round has just moved on to its next step.
+        # The round has just been restarted, or has moved on to its next step.
         return []
-
-
-def _finished_rows(path: Path) -> list[dict]:
-    try:
-        log = _json(path)
-    except FileNotFoundError:
-        # The round has just been restarted, and the restart removed the old log.
-        return []
-    if not isinstance(log, dict) or "rows" not in log:
-        raise UserError(f"{path}: not a train log, which has the key 'rows'")
-    return _checked(log["rows"], path)
-
-
-def _json(path: Path) -> object:
-    try:
-        return json.loads(path.read_text())
     except ValueError as error:
         raise UserError(f"{path}: not JSON ({error}); the file is damaged") from None
-
-
-def _checked(rows: object, path: Path) -> list[dict]:
-    """The rows of a log, after a check that every column to be read is a number."""
+    if finished:
+        if not isinstance(rows, dict) or "rows" not in rows:
+            raise UserError(f"{path}: not a train log, which has the key 'rows'")
+        rows = rows["rows"]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{path}: not the rows of a train log")
     for number, row in enumerate(rows, 1):
@@ -237,10 +199,3 @@ def _test_success(folder: Path) -> float | None:
         return None
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise UserError(f"{path}: not an episodes file ({one_line(error)})") from None
-
-
-def _with_durations(runs: Sequence[RunStatus]) -> list[RunStatus]:
-    """Give runs without a timed step the mean duration of the other runs' steps."""
-    known = [run.seconds for run in runs if run.seconds is not None]
-    mean = sum(known) / len(known) if known else None
-    return [run if run.seconds is not None else replace(run, seconds=mean) for run in runs]

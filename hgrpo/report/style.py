@@ -36,28 +36,18 @@ RC = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 10,
     "axes.titlesize": 10.5,
+    **dict.fromkeys(("font.size", "axes.labelsize"), 10),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 9),
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.labelsize": 10,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "legend.fontsize": 9,
-    "legend.frameon": False,
-    "text.color": INK,
-    "axes.titlecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": MUTED,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
+    **dict.fromkeys(("text.color", "axes.titlecolor", "axes.labelcolor"), INK),
+    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), INK),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), MUTED),
     "grid.color": GRID,
     "axes.facecolor": "none",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "figure.facecolor": PAPER,
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
     "lines.linewidth": 1.6,
     "figure.constrained_layout.use": True,
 }
@@ -70,10 +60,7 @@ class Drawing:
     Attributes:
         name: name of the figure's files, without suffix.
         section: the section of the page that shows the figure.
-        title, caption: texts for readers who see the figure.
-        alt: text for readers who do not see it.
-        figure: the drawn figure.
-        data: the numbers, written as CSV.
+        alt: text for readers who do not see the figure.
     """
 
     name: str
@@ -127,9 +114,10 @@ def log_axis(axis: matplotlib.axis.YAxis) -> None:
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
 
-def whole_numbers(axis: matplotlib.axis.Axis) -> None:
-    """Put ticks only at whole numbers: there is no batch 1.5."""
-    axis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
+def whole_numbers(ax: Axes, label: str, **look: object) -> None:
+    """Label the horizontal axis, and put ticks only at whole numbers: there is no batch 1.5."""
+    ax.set_xlabel(label, **look)
+    ax.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def interval_dots(
@@ -140,12 +128,10 @@ def interval_dots(
     across: bool = False,
     **look: object,
 ) -> None:
-    """Draw an arm's success as dots with intervals.
+    """Draw an arm's success as dots with intervals; `places` is where they stand.
 
-    Args:
-        places: where the dots stand on the other axis.
-        table: table with the columns success, lower and upper.
-        across: whether success runs along the horizontal axis.
+    The table has the columns success, lower and upper. Success runs upwards, or to the right if
+    `across` is true.
     """
     success = table["success"].to_numpy()
     ends = np.abs(table[["lower", "upper"]].to_numpy().T - success)
@@ -173,9 +159,8 @@ def difference_intervals(
         looks: colour and marker of each row.
     """
     ax.axvline(0, color=INK, linewidth=1)
-    for y, (row, text, (colour, marker)) in enumerate(
-        zip(table.itertuples(), said, looks, strict=True)
-    ):
+    rows = zip(table.itertuples(), said, looks, strict=True)
+    for y, (row, text, (colour, marker)) in enumerate(rows):
         decided = row.verdict in DECIDED
         fill = colour if decided else "none"
         ax.plot([100 * row.lower, 100 * row.upper], [y, y], color=colour, linewidth=2)

@@ -19,11 +19,9 @@ _VIEW = re.compile(r'viewBox="([^"]+)"')
 
 
 def inline(svg: str, name: str, alt: str) -> Markup:
-    """Prepare a figure's SVG for HTML, with theme colours, unique ids and alternative text.
+    """Prepare a figure's SVG for HTML, with theme colours and the alternative text `alt`.
 
-    Args:
-        name: prefix of every id; no other figure of the page has this name.
-        alt: text for readers who do not see the figure.
+    `name` is the prefix of every id; no other figure of the page has this name.
     """
     body = _STYLE.sub("", _METADATA.sub("", _PROLOGUE.sub("", svg)))
     body = _ID.sub(lambda match: f"{match.group(1)}{name}-", body)

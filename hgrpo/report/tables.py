@@ -1,5 +1,6 @@
-"""The report's tables as CSV: comparisons, counts and costs."""
+"""The report's tables as CSV: comparisons, counts, costs, and the scripted players for scale."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +11,8 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.inputs import Inputs
 
-COUNTS = ("inadmissible", "overlong", "empty", "truncated", "context_overflow")
+COUNTS = ["n_trajectories", "n_groups", "dead_groups"]
+COUNTS += ["inadmissible", "overlong", "empty", "truncated", "context_overflow"]
 # Additional costs of some assigners: turns that they play, and calls of a judge.
 EXTRAS = {
     "cf_branches": "counterfactual branches",
@@ -23,6 +25,8 @@ EXTRAS = {
     "judge_dollars": "judge dollars",
     "judge_dollars_unconfirmed": "judge dollars, unconfirmed",
 }
+SCRIPTED = ["label", "panel", "trajectories", "success", "score"]
+IMITATED = "the expert that was imitated"
 
 
 def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
@@ -35,20 +39,13 @@ def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFra
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
     for name in [name for name in arms.names if name in greedy.index]:
         mine, played = logs[logs["method"] == name], greedy.loc[name]
-        trained = {
-            f"train_{column}": _total(mine, column)
-            for column in ("n_trajectories", "n_groups", "dead_groups", *COUNTS)
-        }
         episodes = int(played["n_seeds"] * played["n_tasks"])
         rows.append(
             {
                 "method": name,
-                **trained,
+                **mine[COUNTS].astype(float).sum(min_count=1).add_prefix("train_"),
                 "test_episodes": episodes,
-                **{
-                    f"test_{name}": int(played[name])
-                    for name in ("inadmissible", "overlong", "empty")
-                },
+                **played[["inadmissible", "overlong", "empty"]].astype(int).add_prefix("test_"),
                 "test_truncated": round(played["truncated_share"] * episodes),
             }
         )
@@ -57,13 +54,9 @@ def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFra
 
 def never_updated(logs: pd.DataFrame, arms: Arms) -> list[str]:
     """Trained arms that never took an optimiser step, because every group was dead."""
-    names = []
-    for name in arms.trained:
-        mine = logs[logs["method"] == name]
-        dead = (mine["dead_groups"] == mine["n_groups"]) & mine["grad_norm"].isna()
-        if len(mine) and dead.all():
-            names.append(name)
-    return names
+    dead = (logs["dead_groups"] == logs["n_groups"]) & logs["grad_norm"].isna()
+    untouched = dead.groupby(logs["method"]).all()
+    return [name for name in arms.trained if untouched.get(name, False)]
 
 
 def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
@@ -93,6 +86,21 @@ def logged_extras(table: pd.DataFrame) -> dict[str, str]:
     return {
         name: title for name, title in EXTRAS.items() if len(table) and table[name].notna().any()
     }
+
+
+def scripted_players(expert: Mapping) -> pd.DataFrame:
+    """One row per scripted player that the expert stage recorded, with `SCRIPTED`.
+
+    Success counts only if it comes within the policies' turn cap. Score is the mean reward of whole
+    trajectories. `expert` is summary.json of the expert stage.
+    """
+    ceiling = expert.get("informed_is", ""), expert.get("informed_panel", "")
+    rows = [
+        [label, panel, row["trajectories"], row["at_turn_cap"], row["score"]]
+        for key, label, panel in (("success", IMITATED, "train"), ("informed", *ceiling))
+        if (row := (expert.get(key) or {}).get("all"))
+    ]
+    return pd.DataFrame(rows, columns=SCRIPTED)
 
 
 def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -131,7 +139,3 @@ def _labelled(table: pd.DataFrame, arms: Arms) -> pd.DataFrame:
     table = table.copy()
     table.insert(table.columns.get_loc("method") + 1, "label", table["method"].map(arms.label))
     return table
-
-
-def _total(table: pd.DataFrame, column: str) -> float:
-    return float(table[column].sum(min_count=1)) if len(table) else float("nan")

@@ -68,7 +68,15 @@ def answer(comparison: Comparison, arms: Arms, never_updated: Sequence[str] = ()
     if len(comparison.against_untrained):
         taught = "Did training teach more than a better sampling temperature would?"
         paragraphs[taught] = _learning(comparison, arms)
-    limits = _untouched(arms, never_updated) + _limits(comparison, arms)
+    limits = _limits(comparison, arms)
+    if never_updated:
+        were, their = ("was", "its") if len(never_updated) == 1 else ("were", "their")
+        names = listing([arms.label(name) for name in never_updated])
+        limits.insert(
+            0,
+            f"{names} {were} never updated: all groups of {their} rollouts were dead, so {their} "
+            "policy is still the supervised policy.",
+        )
     if limits:
         paragraphs["What this study cannot say"] = limits
     return Answer(
@@ -124,9 +132,10 @@ def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
         names = [arms.label(name) for name in open_rows["method"]]
         visible = open_rows["minimum_detectable_effect"]
         size = _range(visible.min(), visible.max())
+        seeds = int(table["n_seeds"].iloc[0])
         sentences.append(
-            f"Inconclusive for {listing(names)}. This does not mean equal: with {_seeds(table)} "
-            f"and {table['n_tasks'].iloc[0]} tasks, only a difference of about {size} points "
+            f"Inconclusive for {listing(names)}. This does not mean equal: with {_count(seeds)} "
+            f"seeds and {table['n_tasks'].iloc[0]} tasks, only a difference of about {size} points "
             "would have been detected four times out of five after the correction."
         )
     return sentences + _corrected(open_rows, arms)
@@ -177,16 +186,6 @@ def _learning(comparison: Comparison, arms: Arms) -> list[str]:
     return sentences + _corrected(table[table["verdict"] == "inconclusive"], arms)
 
 
-def _untouched(arms: Arms, never_updated: Sequence[str]) -> list[str]:
-    if not never_updated:
-        return []
-    were, their = ("was", "its") if len(never_updated) == 1 else ("were", "their")
-    return [
-        f"{listing([arms.label(name) for name in never_updated])} {were} never updated: all groups "
-        f"of {their} rollouts were dead, so {their} policy is still the supervised policy."
-    ]
-
-
 def _limits(comparison: Comparison, arms: Arms) -> list[str]:
     table = comparison.methods
     table = table[table["method"] != comparison.protocol.untrained]
@@ -224,11 +223,6 @@ def _bounds(row) -> str:
 def _range(low: float, high: float) -> str:
     low, high = f"{100 * low:.1f}", f"{100 * high:.1f}"
     return low if low == high else f"{low} to {high}"
-
-
-def _seeds(table: pd.DataFrame) -> str:
-    number = int(table["n_seeds"].iloc[0])
-    return "one seed" if number == 1 else f"{_count(number)} seeds"
 
 
 def _count(number: int) -> str:

@@ -31,7 +31,7 @@ from hgrpo.credit.section import CreditConfig
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
-from hgrpo.evaluation.agreement_settings import AgreementConfig
+from hgrpo.evaluation.settings import AgreementConfig
 from hgrpo.learning.settings import PLAY
 from hgrpo.stages.files import (
     BASE,

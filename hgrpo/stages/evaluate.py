@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hgrpo.envs.base import Task
     from hgrpo.rollout.engine import RolloutEngine
     from hgrpo.study.study import Study
+    from hgrpo.trajectories.trajectory import Trajectory
 
 FOLDER = "eval/{method}/seed_{seed}/round_{round}"
 JOB = ("method", "seed", "round")
@@ -156,33 +157,40 @@ def _play(
     paths: Paths,
     plan: "Sequence[tuple[str, Sequence[Task], float]]",
 ) -> "pd.DataFrame":
-    """One row per episode of each (panel, tasks, temperature) in `plan`."""
+    """Play one episode per task of each (panel, tasks, temperature) in `plan`; a row for each."""
     import pandas as pd
 
-    from hgrpo.evaluation.evaluator import episode_row, play_panel
+    from hgrpo.rollout.collector import Collector
+    from hgrpo.rollout.engine import Sampling
 
-    env = settings.env
+    env, longest = settings.env, settings.evaluation.max_action_tokens
     make_env = load(env.name).factory(env, unpacked(paths.assets / "tasks.tar"))
     rows = []
     with tqdm(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:
         for panel, tasks, temperature in plan:
-            trajectories = play_panel(
-                engine,
-                conversation,
-                make_env,
-                tasks,
-                temperature,
-                ("evaluate", job.seed, panel),
-                env.turn_cap,
-                settings.evaluation.max_action_tokens,
-                lambda: bar.update(),
-            )
-            head = {
-                "method": job.method,
-                "seed": job.seed,
-                "round": job.round,
-                "panel": panel,
-                "temperature": float(temperature),
-            }
-            rows += [head | episode_row(trajectory) for trajectory in trajectories]
+            engine.sampling = Sampling(temperature, longest)
+            collector = Collector(engine, conversation, make_env, env.turn_cap, longest)
+            stream = ("evaluate", job.seed, panel, temperature)
+            groups = collector.collect(tasks, 1, stream, lambda: bar.update())
+            head = {"method": job.method, "seed": job.seed, "round": job.round, "panel": panel}
+            head["temperature"] = float(temperature)
+            rows += [head | _episode(group[0]) for group in groups]
     return pd.DataFrame(rows)
+
+
+def _episode(trajectory: "Trajectory") -> dict:
+    """The columns of episodes.parquet that describe an episode."""
+    return {
+        "task_id": trajectory.task.task_id,
+        "content_hash": trajectory.task.content_hash,
+        "task_type": trajectory.task.task_type,
+        "success": trajectory.success,
+        "env_return": trajectory.env_return,
+        "final_progress": sum(turn.progress for turn in trajectory.turns),
+        "n_turns": len(trajectory.turns),
+        "n_inadmissible": trajectory.inadmissible,
+        "n_overlong": trajectory.overlong,
+        "n_empty": trajectory.empty,
+        "truncated": trajectory.truncated,
+        "n_action_tokens": trajectory.action_tokens,
+    }

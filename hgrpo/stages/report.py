@@ -99,8 +99,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.page import Page, render
     from hgrpo.report.provenance_rows import provenance_rows, read_mapping
-    from hgrpo.report.scripted import scripted_players
-    from hgrpo.report.tables import all_tables, write_tables
+    from hgrpo.report.tables import all_tables, scripted_players, write_tables
 
     study = read_mapping(paths.study)
     inputs = read_inputs(settings.model_extra or {}, paths.episodes, paths.train_logs, paths.fits)

@@ -14,8 +14,7 @@ from hgrpo.config.strict import Strict
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.errors import UserError
-from hgrpo.evaluation.agreement_settings import AgreementConfig
-from hgrpo.evaluation.settings import EvaluationConfig
+from hgrpo.evaluation.settings import AgreementConfig, EvaluationConfig
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.sft_settings import SftConfig

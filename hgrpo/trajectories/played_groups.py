@@ -114,7 +114,7 @@ def _trajectory(
 
 
 def _final(row: Mapping, where: str) -> FinalState | None:
-    names = ("final_observation", "final_state", "final_commands")
+    names = [f"final_{name}" for name in store.OF_FINAL_STATE]
     parts = [row[name] for name in names]
     if all(part is None for part in parts):
         return None

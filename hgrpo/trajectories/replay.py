@@ -37,16 +37,10 @@ def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Obs
 
 
 def add_fingerprints(trajectories: Iterable[Trajectory], make_env: Callable[[], TextEnv]) -> int:
-    """Fill in missing fingerprints of states, the final state's included, by playing again.
+    """Fill in missing fingerprints of states by playing; return the number of turns played again.
 
-    Trajectories that have them, or that have no turn, are left alone.
-
-    Args:
-        trajectories: filled in place.
-        make_env: called once, when the first trajectory needs it.
-
-    Returns:
-        The number of turns played again.
+    Trajectories are filled in place, final states too; those that have fingerprints, or no turn,
+    are left alone. `make_env` is called once, when the first trajectory needs it.
 
     Raises:
         ReplayError: the environment answers an action differently than it did.

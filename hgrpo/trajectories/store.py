@@ -19,45 +19,27 @@ from hgrpo.trajectories.trajectory import Trajectory
 TURNS_FILE, SEQUENCES_FILE = "turns.parquet", "sequences.parquet"
 # The columns that name a trajectory.
 KEY = ("round", "step", "task_id", "rollout")
-_TASK = [
-    ("round", pa.int32()),
-    ("step", pa.int32()),
-    ("task_id", pa.string()),
-    ("content_hash", pa.string()),
-]
+_TASK = [("round", "int32"), ("step", "int32"), ("task_id", "string"), ("content_hash", "string")]
 _TURN = [
-    ("observation", pa.string()),
-    ("action", pa.string()),
-    ("env_reward", pa.float64()),
-    ("progress", pa.float64()),
-    ("target", pa.float64()),
-    ("credit", pa.float64()),
-    ("advantage", pa.float64()),
-    ("admissible", pa.bool_()),
-    ("state", pa.string()),
-    ("commands", pa.string()),
+    *(("observation", "string"), ("action", "string")),
+    *(("env_reward", "float64"), ("progress", "float64"), ("target", "float64")),
+    *(("credit", "float64"), ("advantage", "float64"), ("admissible", "bool")),
+    *(("state", "string"), ("commands", "string")),
 ]
-TURNS = pa.schema([*_TASK, ("rollout", pa.int32()), ("turn", pa.int32()), *_TURN])
-# Columns that are attributes of `Turn` and of `Trajectory`.
+TURNS = pa.schema([*_TASK, ("rollout", "int32"), ("turn", "int32"), *_TURN])
+# Columns that are attributes of `Turn`, of `FinalState` (there without `final_`), of `Trajectory`.
 OF_TURN = tuple(name for name, _ in _TURN)
+OF_FINAL_STATE = ("observation", "state", "commands")
 OF_TRAJECTORY = ("rollout", "goal", "token_ids", "behaviour_logprobs", "success", "truncated")
 SEQUENCES = pa.schema(
     [
         *_TASK,
-        ("task_type", pa.string()),
-        ("rollout", pa.int32()),
-        ("goal", pa.string()),
-        ("token_ids", pa.list_(pa.int32())),
-        ("spans", pa.list_(pa.list_(pa.int32()))),
-        ("behaviour_logprobs", pa.list_(pa.float32())),
-        ("env_return", pa.float64()),
-        ("success", pa.bool_()),
-        ("truncated", pa.bool_()),
-        ("embeddings", pa.binary()),
-        ("goal_embedding", pa.binary()),
-        ("final_observation", pa.string()),
-        ("final_state", pa.string()),
-        ("final_commands", pa.string()),
+        *(("task_type", "string"), ("rollout", "int32"), ("goal", "string")),
+        *(("token_ids", pa.list_(pa.int32())), ("spans", pa.list_(pa.list_(pa.int32())))),
+        *(("behaviour_logprobs", pa.list_(pa.float32())), ("env_return", "float64")),
+        *(("success", "bool"), ("truncated", "bool")),
+        *(("embeddings", "binary"), ("goal_embedding", "binary")),
+        *((f"final_{name}", "string") for name in OF_FINAL_STATE),
     ]
 )
 
@@ -85,23 +67,16 @@ def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: i
             "env_return": trajectory.env_return,
             "embeddings": _packed([turn.embedding for turn in trajectory.turns]),
             "goal_embedding": _packed([trajectory.goal_embedding]),
-            "final_observation": trajectory.final and trajectory.final.observation,
-            "final_state": trajectory.final and trajectory.final.state,
-            "final_commands": trajectory.final and trajectory.final.commands,
         }
+        | {f"final_{name}": getattr(trajectory.final, name, None) for name in OF_FINAL_STATE}
         for trajectory in trajectories
     ]
     return pa.Table.from_pylist(rows, schema=SEQUENCES)
 
 
 def _place(trajectory: Trajectory, round_index: int, step: int) -> dict[str, object]:
-    task = trajectory.task
-    return {
-        "round": round_index,
-        "step": step,
-        "task_id": task.task_id,
-        "content_hash": task.content_hash,
-    }
+    task = {"task_id": trajectory.task.task_id, "content_hash": trajectory.task.content_hash}
+    return {"round": round_index, "step": step, **task}
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -113,9 +88,8 @@ def write_step(
     trajectories: Sequence[Trajectory], round_index: int, step: int, folder: Path
 ) -> None:
     """Write one step's part of both tables into `folder`."""
-    write_table(turn_table(trajectories, round_index, step), _part(folder, TURNS_FILE, step))
-    table = sequence_table(trajectories, round_index, step)
-    write_table(table, _part(folder, SEQUENCES_FILE, step))
+    for name, table in ((TURNS_FILE, turn_table), (SEQUENCES_FILE, sequence_table)):
+        write_table(table(trajectories, round_index, step), _part(folder, name, step))
 
 
 def join_steps(folder: Path, steps: int, out: Path) -> None:
@@ -156,30 +130,26 @@ def read_turns(
 def read_sequences(
     path: Path, columns: Sequence[str] = SEQUENCES.names, step: int | None = None
 ) -> pa.Table:
-    """The given columns of a sequences.parquet; arguments and errors as for `read_turns`."""
+    """The given columns of a sequences.parquet; arguments and errors as of `read_turns`."""
     return _read(path, SEQUENCES, columns, step)
 
 
 def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | None) -> pa.Table:
     kept = None if step is None else pc.field("step") == step
     try:
-        _check_columns(path, schema, columns if step is None else ["step", *columns])
+        found = pq.read_schema(path)
+        read = columns if step is None else ["step", *columns]
+        if lacking := [name for name in read if name not in found.names]:
+            raise UserError(f"{path}: not a table of a round: no column {', '.join(lacking)}")
+        for name in read:
+            given, expected = found.field(name).type, schema.field(name).type
+            if given != expected:
+                raise UserError(f"{path}: column {name} is {given}, not {expected}")
         return pq.read_table(path, columns=list(columns), filters=kept, partitioning=None)
     except FileNotFoundError:
         raise UserError(f"{path}: missing") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: not a table of a round ({one_line(error)})") from None
-
-
-def _check_columns(path: Path, schema: pa.Schema, columns: Sequence[str]) -> None:
-    found = pq.read_schema(path)
-    lacking = [name for name in columns if name not in found.names]
-    if lacking:
-        raise UserError(f"{path}: not a table of a round: no column {', '.join(lacking)}")
-    for name in columns:
-        given, expected = found.field(name).type, schema.field(name).type
-        if given != expected:
-            raise UserError(f"{path}: column {name} is {given}, not {expected}")
 
 
 def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:

@@ -77,7 +77,6 @@ class Trajectory:
 
     @property
     def env_return(self) -> float:
-        """Sum of the environment's rewards."""
         return sum(turn.env_reward for turn in self.turns)
 
     @property
@@ -97,5 +96,4 @@ class Trajectory:
 
     @property
     def action_tokens(self) -> int:
-        """Number of sampled tokens."""
         return len(self.behaviour_logprobs)

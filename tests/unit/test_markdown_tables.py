@@ -6,7 +6,7 @@ import publish
 import pytest
 
 from hgrpo.errors import UserError
-from hgrpo.report import scripted
+from hgrpo.report.tables import SCRIPTED
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_score_stands_beside_success_where_parts_are_paid(tables):
 def test_scripted_players_follow_the_arms(tables):
     players = pd.DataFrame(
         [["the expert", "train", 90, 0.41, 0.6], ["the oracle", "test", 20, 0.9, 0.975]],
-        columns=scripted.COLUMNS,
+        columns=SCRIPTED,
     )
     lines = markdown.results(tables | {"scripted": players}).splitlines()
     assert lines[-2:] == [

@@ -10,19 +10,11 @@ from matplotlib.lines import Line2D
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
+from hgrpo.report import style
 from hgrpo.report.arms import Arms
 from hgrpo.report.figures.learning import untrained_level
 from hgrpo.report.figures.training import WINDOW, draw_lines, mean_over_seeds, moving_average
-from hgrpo.report.style import (
-    INK,
-    MUTED,
-    Drawing,
-    canvas,
-    legend_below,
-    log_axis,
-    percent_axis,
-    whole_numbers,
-)
+from hgrpo.report.style import INK, MUTED, Drawing
 from hgrpo.report.words import opponent, percent
 
 DIAGNOSTICS = {
@@ -42,15 +34,10 @@ def alpha(
     """
     if not sweep or logs.empty:
         return None
-    table = alpha_table(comparison, logs, sweep)
-    figure, axes = canvas(2, 2, height=5.0)
+    runs = {name: _by_run(comparison, logs, name) for name in sweep}
+    table = alpha_table(comparison, runs, sweep)
+    figure, axes = style.canvas(2, 2, height=5.0)
     success, rounds, dead, advantage = axes.flat
-    runs = {
-        name: _by_run(_of(logs, name)).assign(
-            success=_of(comparison.seeds, name).set_index("seed")["success"]
-        )
-        for name in sweep
-    }
     _draw_values(success, table, "success", runs, arms)
     _draw_values(dead, table, "dead_share", runs, arms)
     _draw_values(advantage, table, "mean_abs_token_adv", runs, arms)
@@ -60,22 +47,17 @@ def alpha(
     for name in sweep:
         mine = _of(test, name)
         rounds.plot(mine["round"], mine["success"], markersize=4, **arms[name].look)
-    rounds.set_xlabel("round", fontsize=9)
-    whole_numbers(rounds.xaxis)
+    style.whole_numbers(rounds, "round", fontsize=9)
     level, dotted = untrained_level(comparison, arms), ""
     if level is not None:
         success.axhline(level, color=MUTED, linewidth=1.2, linestyle=":")
         dotted = f" Dotted: {opponent(arms, arms.untrained, comparison.best_temperature)}."
-    titles = (
-        "Test success, last round",
-        "Test success by round",
-        "Dead groups",
-        "Mean |advantage|",
-    )
+    titles = ["Test success, last round", "Test success by round"]
+    titles += ["Dead groups", "Mean |advantage|"]
     for ax, title in zip(axes.flat, titles, strict=True):
         ax.set_title(title, fontsize=9.5)
     for ax in (success, rounds, dead):
-        percent_axis(ax.yaxis)
+        style.percent_axis(ax.yaxis)
     for ax in (dead, advantage):
         ax.set_ylim(bottom=0)
     _finish(figure, axes, arms, sweep)
@@ -102,16 +84,15 @@ def alpha_diagnostics(logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]
     means = means.assign(
         dead_share=means["dead_groups"] / means["n_groups"], alpha=means["method"].map(sweep)
     )
-    figure, axes = canvas(2, 2, height=4.6, sharex=True)
+    figure, axes = style.canvas(2, 2, height=4.6, sharex=True)
     for ax, (column, title) in zip(axes.flat, DIAGNOSTICS.items(), strict=True):
         draw_lines(ax, means, column, arms)
         ax.set_title(title, fontsize=8.5, fontweight="normal")
-    percent_axis(axes[0, 0].yaxis)
+    style.percent_axis(axes[0, 0].yaxis)
     if (means["observed_kl"] > 0).any():
-        log_axis(axes[1, 0].yaxis)
+        style.log_axis(axes[1, 0].yaxis)
     for ax in axes[-1]:
-        ax.set_xlabel("batch", fontsize=9)
-        whole_numbers(ax.xaxis)
+        style.whole_numbers(ax, "batch", fontsize=9)
     _finish(figure, axes, arms, sweep)
     last = means.groupby("method")["mean_reward"].apply(
         lambda values: moving_average(values).iloc[-1]
@@ -129,7 +110,7 @@ def alpha_diagnostics(logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]
 
 
 def alpha_table(
-    comparison: Comparison, logs: pd.DataFrame, sweep: Mapping[str, float]
+    comparison: Comparison, runs: Mapping[str, pd.DataFrame], sweep: Mapping[str, float]
 ) -> pd.DataFrame:
     """One row per alpha, ascending: the endpoint with its interval, and means over training.
 
@@ -142,21 +123,20 @@ def alpha_table(
             "method": name,
             "alpha": value,
             **greedy.loc[name, ["success", "lower", "upper", "n_seeds", "n_tasks"]].to_dict(),
-            **_by_run(_of(logs, name)).mean().to_dict(),
+            **runs[name][["dead_share", "mean_abs_token_adv"]].mean().to_dict(),
         }
         for name, value in sweep.items()
     ]
     return pd.DataFrame(rows)
 
 
-def _by_run(logs: pd.DataFrame) -> pd.DataFrame:
-    runs = logs.groupby("seed")
-    return pd.DataFrame(
-        {
-            "dead_share": runs["dead_groups"].sum() / runs["n_groups"].sum(),
-            "mean_abs_token_adv": runs["mean_abs_token_adv"].mean(),
-        }
-    )
+def _by_run(comparison: Comparison, logs: pd.DataFrame, method: str) -> pd.DataFrame:
+    """One row per seed of an arm: what the panels show against alpha."""
+    runs = _of(logs, method).groupby("seed")
+    found = runs[["mean_abs_token_adv"]].mean()
+    found["dead_share"] = runs["dead_groups"].sum() / runs["n_groups"].sum()
+    found["success"] = _of(comparison.seeds, method).set_index("seed")["success"]
+    return found
 
 
 def _of(table: pd.DataFrame, method: str) -> pd.DataFrame:
@@ -186,4 +166,4 @@ def _finish(figure: Figure, axes: np.ndarray, arms: Arms, sweep: Mapping[str, fl
         Line2D([], [], **arms[name].look | {"marker": ""}, label=f"alpha {value:g}")
         for name, value in sweep.items()
     ]
-    legend_below(figure, handles, columns=5)
+    style.legend_below(figure, handles, columns=5)

@@ -134,26 +134,17 @@ def write_in_cell(ax: Axes, place: tuple[int, int], text: str, **look: object) -
     ax.text(column + 0.5, row + 0.5, text, ha="center", va="center", **look)
 
 
-def shades(table: pd.DataFrame) -> pd.Series:
-    """Credit divided by its method's largest absolute credit in the table."""
-    largest = table["credit"].abs().groupby(table["method"]).transform("max")
-    return table["credit"] / largest.where(largest > 0, 1.0)
-
-
-def scale_of(credit: np.ndarray) -> np.ndarray:
-    """Largest absolute value of each column of credit [turns, arms]; 1 if it is 0 or NaN."""
-    largest = np.nan_to_num(np.abs(credit)).max(axis=0)
-    return np.where(largest > 0, largest, 1.0)
+def shades(table: pd.DataFrame, column: str = "credit") -> pd.Series:
+    """A column divided by its method's largest absolute value; 0 stays 0."""
+    largest = table[column].abs().groupby(table["method"]).transform("max")
+    return table[column] / largest.where(largest > 0, 1.0)
 
 
 def best_and_worst(rollouts: pd.DataFrame, group: str) -> list:
     """Index of the best-paid and the worst-paid row of the first group with different returns.
 
-    Empty if there is no such group.
-
-    Args:
-        rollouts: one row per rollout; the column `paid` holds the return.
-        group: column or index level that names the group.
+    Empty if there is no such group. `rollouts` has one row per rollout, with its return in the
+    column `paid`, and its group in the column or index level `group`.
     """
     for _, members in rollouts.groupby(group):
         if members["paid"].nunique() > 1:

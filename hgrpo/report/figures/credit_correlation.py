@@ -1,24 +1,12 @@
-"""How far assigners agree: a heat map of correlations, and a gallery of trajectories.
-
-This module draws numbers that it is given, and chooses the trajectories of the gallery.
-"""
+"""How far assigners agree: a heat map of correlations, and a gallery of trajectories."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from hgrpo.report.figures.credit import (
-    CELL_INK,
-    CELL_MUTED,
-    GAP,
-    LONGEST,
-    best_and_worst,
-    draw_cells,
-    shades,
-    strips,
-    write_in_cell,
-)
+from hgrpo.report.figures import credit as pictures
+from hgrpo.report.figures.credit import GAP, LONGEST, best_and_worst
 from hgrpo.report.style import MUTED, Drawing, canvas, cell_rows, wrap
 from hgrpo.trajectories.trajectory import Trajectory
 
@@ -109,49 +97,37 @@ def gallery_table(
     steps: Sequence[int],
     credits: Mapping[str, np.ndarray],
 ) -> pd.DataFrame:
-    """The gallery's numbers, one row per turn and method.
+    """The gallery's numbers, one row per turn and method; `picked` is what `pick` returned.
 
     Args:
-        picked: what `pick` returned.
-        trajectories: all trajectories.
         steps: the step in which each trajectory was played.
         credits: method -> credit of all turns of all trajectories, one after another.
     """
     starts = np.cumsum([0, *(len(trajectory.turns) for trajectory in trajectories)])
-    rows = [
-        {
-            "picture": title,
-            "step": steps[index],
-            "task_id": trajectories[index].task.task_id,
-            "goal": trajectories[index].goal,
-            "rollout": trajectories[index].rollout,
-            "env_return": trajectories[index].env_return,
-            "turn": number,
-            "observation": turn.observation,
-            "action": turn.action,
-            "admissible": turn.admissible,
-            "method": method,
-            "credit": credit[starts[index] + number],
-        }
-        for title, index in picked
-        for method, credit in credits.items()
-        for number, turn in enumerate(trajectories[index].turns)
-    ]
-    columns = ["picture", "step", "task_id", "goal", "rollout", "env_return", "turn"]
-    columns += ["observation", "action", "admissible", "method", "credit"]
-    table = pd.DataFrame(rows, columns=columns)
-    return table.assign(shade=shades(table))
+    of_trajectory = ["picture", "step", "task_id", "goal", "rollout", "env_return"]
+    of_turn = ["turn", "observation", "action", "admissible", "method", "credit"]
+    rows = []
+    for title, index in picked:
+        t, start = trajectories[index], starts[index]
+        head = [title, steps[index], t.task.task_id, t.goal, t.rollout, t.env_return]
+        rows += [
+            [*head, number, turn.observation, turn.action, turn.admissible, method, value]
+            for method, credit in credits.items()
+            for number, (turn, value) in enumerate(zip(t.turns, credit[start:], strict=False))
+        ]
+    table = pd.DataFrame(rows, columns=of_trajectory + of_turn)
+    return table.assign(shade=pictures.shades(table))
 
 
 def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
     """Draw the trajectories of a `gallery_table`, with turns coloured by each method's credit."""
-    pictures = [picture for _, picture in table.groupby("picture", sort=False)]
+    shown = [picture for _, picture in table.groupby("picture", sort=False)]
     titles = [
         f"{p['picture'].iloc[0]}, {p['env_return'].iloc[0]:g} paid: {p['goal'].iloc[0]}"
-        for p in pictures
+        for p in shown
     ]
-    if pictures:
-        figure = strips(pictures, titles, labels)
+    if shown:
+        figure = pictures.strips(shown, titles, labels)
     else:
         figure, axes = canvas(height=0.9)
         axes[0, 0].text(0.5, 0.5, "No trajectory to show", ha="center", color=MUTED)
@@ -163,7 +139,7 @@ def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
         "Every method credits the same trajectories. Blue is credit and orange is blame, relative "
         "to the method's largest value in these pictures. White turns got no credit, or the method "
         "was not asked about them.",
-        f"Credit that {len(labels)} methods give to {len(pictures)} trajectories, turn by turn. "
+        f"Credit that {len(labels)} methods give to {len(shown)} trajectories, turn by turn. "
         "The numbers are in gallery.csv.",
         figure,
         table,
@@ -171,16 +147,16 @@ def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
 
 
 def _draw_matrix(ax, matrix: np.ndarray, labels: Sequence[str]) -> None:
-    draw_cells(ax, np.nan_to_num(matrix))
+    pictures.draw_cells(ax, np.nan_to_num(matrix))
     for (row, column), value in np.ndenumerate(matrix):
         look = {"fontsize": 7 if len(labels) > 8 else 8.5}
         if row == column:
             text = str(row + 1)
-            look |= {"color": CELL_MUTED, "fontweight": "bold"}
+            look |= {"color": pictures.CELL_MUTED, "fontweight": "bold"}
         else:
             text = f"{100 * value:.0f}".replace("-0", "0") if np.isfinite(value) else ""
-            look |= {"color": CELL_INK}
-        write_in_cell(ax, (row, column), text, **look)
+            look |= {"color": pictures.CELL_INK}
+        pictures.write_in_cell(ax, (row, column), text, **look)
     numbered = [f"{wrap(label, 20)}{GAP}{index + 1}" for index, label in enumerate(labels)]
     cell_rows(ax, numbered, fontsize=7.5)
     ax.set_xticks([])

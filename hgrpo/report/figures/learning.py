@@ -10,19 +10,9 @@ from matplotlib.figure import Figure
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
+from hgrpo.report import style
 from hgrpo.report.arms import Arm, Arms
-from hgrpo.report.style import (
-    INK,
-    MANY,
-    MUTED,
-    Drawing,
-    canvas,
-    crowded,
-    label_ends,
-    legend_below,
-    percent_axis,
-    wrap,
-)
+from hgrpo.report.style import INK, MANY, MUTED, Drawing
 from hgrpo.report.words import percent, temperature_name
 
 BUDGETS = {
@@ -54,13 +44,13 @@ def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
     own panel, which shows success only.
     """
     table = _with_start(comparison, arms)
-    many = len(arms.trained) > MANY
-    measures = [SUCCESS, *([SCORE] if comparison.partial and not many else [])]
-    if many:
+    measures, apart = [SUCCESS], ""
+    if len(arms.trained) > MANY:
         figure = _panel_each(table, comparison, arms)
+        apart = f" {arms.label(arms.reference)} is drawn thin in every panel."
     else:
+        measures += [SCORE] if comparison.partial else []
         figure = _together(table, comparison, arms, measures)
-    apart = f" {arms.label(arms.reference)} is drawn thin in every panel." if many else ""
     score = " The score is 100 times the mean return." if SCORE in measures else ""
     return Drawing(
         "learning_curves",
@@ -79,7 +69,7 @@ def _together(
     table: pd.DataFrame, comparison: Comparison, arms: Arms, measures: Sequence[Measure]
 ) -> Figure:
     """Draw all arms on the same axes. Names stand at the line ends, or below if crowded."""
-    figure, axes = canvas(len(measures), height=3.6 * len(measures), sharex=True)
+    figure, axes = style.canvas(len(measures), height=3.6 * len(measures), sharex=True)
     shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.05 + 0.2
     tight = False
     for ax, measure in zip(axes.flat, measures, strict=True):
@@ -87,26 +77,28 @@ def _together(
         for shift, name in zip(shifts, arms.trained, strict=True):
             arm = arms[name]
             last = _draw_arm(ax, table, comparison, arm, measure, shift, markersize=5)
-            ends.append((wrap(arm.label), last["round"], last[measure.column], arm.colour))
+            ends.append((style.wrap(arm.label), last["round"], last[measure.column], arm.colour))
         ends += _untrained_line(ax, comparison, arms, measure)
         ax.set_ylabel(f"greedy {measure.name} on the test panel")
-        percent_axis(ax.yaxis, measure.unit)
-        tight = crowded([text for text, *_ in ends])
+        style.percent_axis(ax.yaxis, measure.unit)
+        tight = style.crowded([text for text, *_ in ends])
         if not tight:
-            label_ends(ax, ends)
+            style.label_ends(ax, ends)
     axes[0, 0].set_xticks(sorted(table["round"].unique()))
     axes[-1, 0].set_xlabel("round")
     if tight:
-        legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
+        style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
     return figure
 
 
 def _panel_each(table: pd.DataFrame, comparison: Comparison, arms: Arms) -> Figure:
     """Draw a small panel for every arm; each also shows the reference and the SFT policy."""
     rows = -(-len(arms.trained) // 2)
-    titles = [wrap(arms.label(name), 34) for name in arms.trained]
+    titles = [style.wrap(arms.label(name), 34) for name in arms.trained]
     lines = max(title.count("\n") + 1 for title in titles)
-    figure, axes = canvas(rows, 2, height=rows * (0.85 + 0.13 * lines), sharex=True, sharey=True)
+    figure, axes = style.canvas(
+        rows, 2, height=rows * (0.85 + 0.13 * lines), sharex=True, sharey=True
+    )
     reference = table[table["method"] == arms.reference]
     for ax, name, title in zip(axes.flat, arms.trained, titles, strict=False):
         arm, own = arms[name], arms[arms.reference].colour
@@ -114,9 +106,9 @@ def _panel_each(table: pd.DataFrame, comparison: Comparison, arms: Arms) -> Figu
         last = _draw_arm(ax, table, comparison, arm, SUCCESS, shift=0.2, markersize=4)
         _untrained_line(ax, comparison, arms, SUCCESS)
         ax.set_title(title, fontsize=8.5, fontweight="normal", color=arm.colour)
-        label_ends(ax, [(percent(last["success"], 0), 0, last["success"], INK)])
+        style.label_ends(ax, [(percent(last["success"], 0), 0, last["success"], INK)])
         ax.tick_params(labelsize=8)
-        percent_axis(ax.yaxis)
+        style.percent_axis(ax.yaxis)
     for ax in axes.flat[len(titles) :]:
         ax.set_axis_off()
     axes[0, 0].set_xticks(sorted(table["round"].unique()))
@@ -136,8 +128,7 @@ def _draw_arm(
 ) -> pd.Series:
     """Draw an arm by round and its seeds as thin lines; return the row of its last round.
 
-    Args:
-        shift: horizontal distance of the last round's interval from the dot, in rounds.
+    The last round's interval stands `shift` rounds beside the dot.
     """
     mine = table[table["method"] == arm.name]
     runs = comparison.rounds_by_seed
@@ -162,7 +153,7 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
     spent = spent.groupby(["method", "round"]).mean()
     table = _with_start(comparison, arms).join(spent, on=["method", "round"])
     table.loc[table["round"] == 0, list(BUDGETS)] = 0.0
-    figure, axes = canvas(len(BUDGETS), height=6.6, sharey=True)
+    figure, axes = style.canvas(len(BUDGETS), height=6.6, sharey=True)
     for ax, (column, (label, unit)) in zip(axes.flat, BUDGETS.items(), strict=True):
         for name in arms.trained:
             arm, mine = arms[name], table[table["method"] == name]
@@ -171,8 +162,8 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
         _untrained_line(ax, comparison, arms, SUCCESS)
         ax.set_xlabel(label)
         ax.set_ylabel("test success")
-        percent_axis(ax.yaxis)
-    legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
+        style.percent_axis(ax.yaxis)
+    style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
     totals = table.groupby("method")[list(BUDGETS)].max()
     said = "; ".join(
         f"{arms.label(name)} {row.trajectories:.0f} trajectories, {row.tokens / 1e6:.2f} million "

@@ -7,36 +7,21 @@ from matplotlib.patches import Rectangle
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST, VALIDATION
+from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, Arms
 from hgrpo.report.figures.credit import write_in_cell
-from hgrpo.report.style import (
-    MANY,
-    MUTED,
-    Drawing,
-    canvas,
-    cell_rows,
-    crowded,
-    difference_intervals,
-    interval_dots,
-    label_ends,
-    legend_below,
-    percent_axis,
-    wrap,
-)
+from hgrpo.report.style import MANY, MUTED, Drawing
 from hgrpo.report.words import opponent, percent, points
 
 
 def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
     """Draw paired differences with intervals, against the reference and the SFT policy."""
-    families = [
-        table
-        for table in (comparison.against_reference, comparison.against_untrained)
-        if len(table)
-    ]
+    families = [comparison.against_reference, comparison.against_untrained]
+    families = [table for table in families if len(table)]
     if not families:
         return None
     sizes = [len(table) for table in families]
-    figure, axes = canvas(
+    figure, axes = style.canvas(
         len(families),
         height=0.9 + 0.42 * sum(sizes) + 0.5 * len(families),
         grid="x",
@@ -45,11 +30,10 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
     runs = comparison.seeds.set_index(["method", "temperature", "seed"])["success"].sort_index()
     for ax, table in zip(axes.flat, families, strict=True):
         drawn = [arms[name] for name in table["method"]]
-        labels = [wrap(arm.label) for arm in drawn]
+        labels = [style.wrap(arm.label) for arm in drawn]
         looks = [(arm.colour, arm.marker) for arm in drawn]
-        difference_intervals(ax, table, labels, table["verdict"], looks)
-        first = table.iloc[0]
-        baseline = (first["baseline"], first["baseline_temperature"])
+        style.difference_intervals(ax, table, labels, table["verdict"], looks)
+        baseline = tuple(table.iloc[0][["baseline", "baseline_temperature"]])
         ax.set_title(f"Against {opponent(arms, *baseline)}")
         for y, arm in enumerate(drawn):
             each = 100 * (runs[arm.name, 0.0] - runs[baseline])
@@ -80,7 +64,7 @@ def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
     table = comparison.temperatures
     if table.empty:
         return None
-    figure, axes = canvas(height=3.0)
+    figure, axes = style.canvas(height=3.0)
     ax = axes[0, 0]
     arm = arms[comparison.protocol.untrained]
     looks = {VALIDATION: ("--", "none", -0.008), TEST: ("-", arm.colour, 0.008)}
@@ -89,33 +73,25 @@ def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
         if mine.empty:
             continue
         look = {"linestyle": line, "markerfacecolor": fill, "markersize": 6, "label": panel}
-        interval_dots(ax, mine["temperature"] + shift, mine, arm, **look)
+        style.interval_dots(ax, mine["temperature"] + shift, mine, arm, **look)
     best = comparison.best_temperature
     ax.axvline(best, color=MUTED, linewidth=1, linestyle=":")
     panels = ax.get_legend_handles_labels()[0]
     reached = comparison.methods.groupby("method")["success"].first()
-    trained = [
-        ax.plot(
-            1.0,
-            reached[name],
-            transform=ax.get_yaxis_transform(),
-            clip_on=False,
-            label=arms.label(name),
-            **arms[name].look | {"linestyle": "none"},
-        )[0]
-        for name in arms.trained
-    ]
-    ends = [
-        (wrap(arms.label(name)), 1.0, reached[name], arms[name].colour) for name in arms.trained
-    ]
+    at_edge = {"transform": ax.get_yaxis_transform(), "clip_on": False, "linestyle": "none"}
+    trained, ends = [], []
+    for name in arms.trained:
+        other, height = arms[name], reached[name]
+        trained += ax.plot(1.0, height, label=other.label, **other.look | at_edge)
+        ends.append((style.wrap(other.label), 1.0, height, other.colour))
     ax.set_xlabel("sampling temperature of the SFT policy (0 = greedy)")
     ax.set_ylabel("success")
-    percent_axis(ax.yaxis)
-    if crowded([text for text, *_ in ends], gap=0.1):
-        legend_below(figure, [*panels, *trained])
+    style.percent_axis(ax.yaxis)
+    if style.crowded([text for text, *_ in ends], gap=0.1):
+        style.legend_below(figure, [*panels, *trained])
     else:
-        label_ends(ax, ends, gap=0.1, offset=8)
-        legend_below(figure, panels)
+        style.label_ends(ax, ends, gap=0.1, offset=8)
+        style.legend_below(figure, panels)
     test = table[table["panel"] == TEST]
     said = ", ".join(f"{percent(row.success)} at {row.temperature:g}" for row in test.itertuples())
     return Drawing(
@@ -162,21 +138,21 @@ def task_types(comparison: Comparison, arms: Arms) -> Drawing:
 
 
 def _success_dots(table: pd.DataFrame, kinds: list[str], names: list[str], arms: Arms) -> Figure:
-    figure, axes = canvas(height=1.1 + len(kinds) * (0.1 * len(names) + 0.25), grid="x")
+    figure, axes = style.canvas(height=1.1 + len(kinds) * (0.1 * len(names) + 0.25), grid="x")
     ax = axes[0, 0]
     offsets = (np.arange(len(names)) - (len(names) - 1) / 2) * 0.7 / max(1, len(names))
     for offset, name in zip(offsets, names, strict=True):
         mine = table[table["method"] == name].set_index("task_type").reindex(kinds)
         places = np.arange(len(kinds)) + offset
-        interval_dots(ax, places, mine, arms[name], across=True, label=arms.label(name))
+        style.interval_dots(ax, places, mine, arms[name], across=True, label=arms.label(name))
     ax.set_yticks(range(len(kinds)), [_kind(kind, table) for kind in kinds])
     ax.set_ylim(len(kinds) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0, labelsize=8)
     ax.set_xlim(0, 1)
-    percent_axis(ax.xaxis)
+    style.percent_axis(ax.xaxis)
     ax.set_xlabel("greedy test success, last round")
     ax.spines["left"].set_visible(False)
-    legend_below(figure, ax.get_legend_handles_labels()[0])
+    style.legend_below(figure, ax.get_legend_handles_labels()[0])
     return figure
 
 
@@ -184,22 +160,20 @@ def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
     """Draw a cell per arm and type, for studies with too many dots to tell apart."""
     success = table.pivot(index="method", columns="task_type", values="success")
     success = success.reindex(index=names, columns=kinds).to_numpy()
-    figure, axes = canvas(height=1.5 + 0.3 * len(names), grid="")
+    figure, axes = style.canvas(height=1.5 + 0.3 * len(names), grid="")
     ax = axes[0, 0]
     for (row, column), share in np.ndenumerate(success):
         if np.isnan(share):
             continue
         # A transparent colour keeps the text readable on the light and on the dark page.
-        shade = 0.08 + 0.5 * share
-        ax.add_patch(
-            Rectangle((column, row), 1, 1, color=REFERENCE_COLOUR, alpha=shade, linewidth=0)
-        )
+        look = {"color": REFERENCE_COLOUR, "alpha": 0.08 + 0.5 * share, "linewidth": 0}
+        ax.add_patch(Rectangle((column, row), 1, 1, **look))
         write_in_cell(ax, (row, column), f"{100 * share:.0f}", fontsize=9)
     ax.set_xlim(0, len(kinds))
     titles = [_kind(kind, table) for kind in kinds]
     ax.set_xticks(np.arange(len(kinds)) + 0.5, titles, fontsize=8, rotation=90)
     ax.xaxis.tick_top()
-    cell_rows(ax, [wrap(arms.label(name)) for name in names], fontsize=8)
+    style.cell_rows(ax, [style.wrap(arms.label(name)) for name in names], fontsize=8)
     return figure
 
 

@@ -6,22 +6,10 @@ from matplotlib.axes import Axes
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
+from hgrpo.report import style
 from hgrpo.report.arms import Arms
 from hgrpo.report.names import run_figure
-from hgrpo.report.style import (
-    GRID,
-    INK,
-    MANY,
-    MUTED,
-    Drawing,
-    canvas,
-    interval_dots,
-    label_ends,
-    legend_below,
-    log_axis,
-    percent_axis,
-    whole_numbers,
-)
+from hgrpo.report.style import GRID, INK, MANY, MUTED, Drawing
 from hgrpo.report.words import percent
 
 WINDOW = 5
@@ -38,7 +26,7 @@ HEALTH = {
 def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawing:
     """Draw one run: reward with spread and moving average on top, KL and gradients below."""
     arm = arms[method]
-    figure, axes = canvas(2, height=4.6, sharex=True)
+    figure, axes = style.canvas(2, height=4.6, sharex=True)
     top, bottom = axes[:, 0]
     mean, spread = log["mean_reward"], log["std_reward"]
     top.fill_between(
@@ -57,15 +45,14 @@ def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawi
         positive = log[log[column] > 0]
         if len(positive):
             bottom.plot(positive["batch"], positive[column], line, color=colour, label=label)
-            log_axis(bottom.yaxis)
+            style.log_axis(bottom.yaxis)
     bottom.set_ylabel("KL (log scale)")
     twin = bottom.twinx()
     twin.plot(log["batch"], log["grad_norm"], color=MUTED, linewidth=1, label="gradient norm")
     twin.set_ylabel("gradient norm", color=MUTED)
     twin.spines["right"].set_visible(True)
-    bottom.set_xlabel("batch")
-    whole_numbers(bottom.xaxis)
-    legend_below(figure, [*bottom.get_legend_handles_labels()[0], *twin.lines])
+    style.whole_numbers(bottom, "batch")
+    style.legend_below(figure, [*bottom.get_legend_handles_labels()[0], *twin.lines])
     columns = ["batch", "round", "step", "mean_reward", "std_reward"]
     columns += ["kl_coef", "observed_kl", "grad_norm"]
     share = max(1, len(log) // 10)
@@ -86,23 +73,22 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
     """Draw all arms in four panels: reward, evaluation, dead groups, turn advantage size."""
     if logs.empty:
         return None
-    figure, axes = canvas(4, height=8.6)
+    figure, axes = style.canvas(4, height=8.6)
     reward, evaluation, dead, advantage = axes[:, 0]
     means = mean_over_seeds(logs, arms)
     drawn = means.assign(dead_share=means["dead_groups"] / means["n_groups"])
     shown = {reward: "mean_reward", dead: "dead_share", advantage: "mean_abs_turn_adv"}
     for ax, column in shown.items():
         draw_lines(ax, drawn, column, arms)
-        ax.set_xlabel("batch")
-        whole_numbers(ax.xaxis)
+        style.whole_numbers(ax, "batch")
     reward.set(title="Training reward", ylabel=f"mean of {WINDOW} batches")
     dead.set(title="Dead groups", ylabel="share of groups")
-    percent_axis(dead.yaxis)
+    style.percent_axis(dead.yaxis)
     advantage.set(title="Size of the turn advantages", ylabel="mean |advantage|")
     for ax in (dead, advantage):
         ax.set_ylim(bottom=0)
     _draw_evaluations(evaluation, comparison, arms)
-    legend_below(figure, reward.lines)
+    style.legend_below(figure, reward.lines)
     share = means.groupby("method").apply(
         lambda table: table["dead_groups"].sum() / table["n_groups"].sum()
     )
@@ -151,31 +137,30 @@ def _draw_evaluations(ax: Axes, comparison: Comparison, arms: Arms) -> None:
             width = 2.2 if name == arms.reference else 1.1
             ax.plot(played["round"], played["success"], markersize=4, linewidth=width, **arm.look)
         else:
-            interval_dots(ax, played["round"] + shift, played, arm)
+            style.interval_dots(ax, played["round"] + shift, played, arm)
             last = played.iloc[-1]
             ends.append((percent(last["success"]), last["round"], last["success"], arm.colour))
     ax.set(title="Evaluation: greedy test success", xlabel="round")
     ax.set_xticks(sorted(rounds.loc[rounds["round"] > 0, "round"].unique()))
-    percent_axis(ax.yaxis)
-    label_ends(ax, ends, gap=0.12)
+    style.percent_axis(ax.yaxis)
+    style.label_ends(ax, ends, gap=0.12)
 
 
 def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
     """Draw six numbers that show whether the updates can be trusted."""
     if logs.empty:
         return None
-    figure, axes = canvas(3, 2, height=6.2, sharex=True)
+    figure, axes = style.canvas(3, 2, height=6.2, sharex=True)
     means = mean_over_seeds(logs, arms)
     for ax, (column, (title, log_scale)) in zip(axes.flat, HEALTH.items(), strict=True):
         ax.set_title(title, fontsize=9, fontweight="normal")
         draw_lines(ax, means, column, arms, window=1)
         if log_scale and (means[column] > 0).any():
-            log_axis(ax.yaxis)
+            style.log_axis(ax.yaxis)
         ax.tick_params(labelsize=8)
     for ax in axes[-1]:
-        ax.set_xlabel("batch")
-        whole_numbers(ax.xaxis)
-    legend_below(figure, axes[0, 0].lines)
+        style.whole_numbers(ax, "batch")
+    style.legend_below(figure, axes[0, 0].lines)
     if means["ess"].isna().all():
         said = "No batch had a group to learn from, so there was no update."
     else:

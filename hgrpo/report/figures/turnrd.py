@@ -43,12 +43,13 @@ def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None
         for name in methods:
             _draw(ax, mine[mine["method"] == name], arms[name])
         ax.set_title(title, fontsize=8.5, fontweight="normal")
-        ax.set_xlabel("round" if measure in ROUNDS else "epochs between rounds", fontsize=8)
         ax.tick_params(labelsize=8, labelcolor=INK)
         if measure in ROUNDS:
-            whole_numbers(ax.xaxis)
-        elif len(mine):
-            ax.set_xticks(range(mine["round"].min(), mine["round"].max() + 2))
+            whole_numbers(ax, "round", fontsize=8)
+        else:
+            ax.set_xlabel("epochs between rounds", fontsize=8)
+            if len(mine):
+                ax.set_xticks(range(mine["round"].min(), mine["round"].max() + 2))
         if measure.endswith("_corr"):
             ax.axhline(0, color=MUTED, linewidth=0.8)
     for ax in axes.flat[len(panels) :]:

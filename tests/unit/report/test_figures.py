@@ -14,7 +14,7 @@ from hgrpo.errors import UserError
 from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, read_arms
 from hgrpo.report.draw import draw_all, read_index
-from hgrpo.report.figures.credit import credit_table, scale_of
+from hgrpo.report.figures.credit import credit_table, shades
 from hgrpo.report.figures.training import moving_average
 from hgrpo.report.inputs import read_inputs
 from hgrpo.report.logs import read_first_turns, read_fits, read_logs, run_of
@@ -155,8 +155,8 @@ def test_an_arm_that_played_other_actions_is_left_out_of_the_credit_picture(turn
 
 
 def test_credit_scale_by_hand():
-    scale = scale_of(np.array([[0.0, -2.0, 0.5], [0.0, 1.0, 0.25]]))
-    assert scale.tolist() == [1.0, 2.0, 0.5]
+    table = pd.DataFrame({"method": list("abc") * 2, "credit": [0.0, -2.0, 0.5, 0.0, 1.0, 0.25]})
+    assert shades(table).tolist() == [0.0, -1.0, 1.0, 0.0, 0.5, 0.5]
 
 
 def test_moving_average_by_hand():

@@ -25,8 +25,7 @@ from hgrpo.report.figures.training import protocol_comparison
 from hgrpo.report.figures.turnrd import turnrd_table
 from hgrpo.report.logs import read_first_turns, read_fits, read_logs
 from hgrpo.report.names import figure_names, run_figures, table_names
-from hgrpo.report.scripted import scripted_players
-from hgrpo.report.tables import all_tables, cost
+from hgrpo.report.tables import all_tables, cost, scripted_players
 
 SMALL = {"seeds": (11, 23), "rounds": 2, "n_test": 24, "n_validation": 12, "steps": 2}
 CORNERS = (

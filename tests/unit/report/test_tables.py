@@ -7,13 +7,13 @@ import pytest
 from report_fixtures import inputs_of, write_merged_study
 
 from hgrpo.report.names import TABLES
-from hgrpo.report.scripted import scripted_players
 from hgrpo.report.tables import (
     all_tables,
     cost,
     counts,
     logged_extras,
     never_updated,
+    scripted_players,
     write_tables,
 )
 

@@ -9,11 +9,11 @@ from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.report.arms import Arm, Arms
 from hgrpo.report.figures.turnrd import ALWAYS, ROUNDS, turnrd, turnrd_table
 
-ARMS = Arms({"A": Arm("A", "A", True, Settings(), "#333333", "o")}, "A")
+ARMS = Arms({"A": Arm("A", "A", True, Settings(), "#333333", "o", "-")}, "A")
 
 
 def test_an_arm_has_the_figures_that_its_credit_declares():
-    other = Arm("B", "B", True, NoSettings(), "#333333", "o")
+    other = Arm("B", "B", True, NoSettings(), "#333333", "o", "-")
     arms = Arms({"A": ARMS["A"], "B": other}, "B")
     assert arms.with_figure("turnrd") == ["A"] and arms.with_figure("another") == []
 

@@ -5,8 +5,7 @@ import pytest
 from report_fixtures import inputs_of, shipped, write_merged_study
 
 from hgrpo.learning.method import MethodConfig
-from hgrpo.report.scripted import scripted_players
-from hgrpo.report.tables import all_tables, cost, logged_extras
+from hgrpo.report.tables import all_tables, cost, logged_extras, scripted_players
 
 COUNTED = {
     "judge_calls": (90.0, "judge calls"),
