@@ -4,8 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from hgrpo.credit.base import Context
-from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.settings import SERVICE, Settings
+from hgrpo.credit.judge.settings import RUBRIC, SERVICE, Settings
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 
@@ -30,7 +29,7 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
             missing, or the cache cannot be opened.
     """
     name, text = context.environment, load(context.environment).judge_text()
-    if settings.model == rubric.MODEL and text.score is None:
+    if settings.model == RUBRIC and text.score is None:
         raise UserError(
             f"environment {name!r} has no offline rubric: add `score` to JUDGE_TEXT in "
             f"hgrpo/envs/{name}/judge.py, or name a language model in credit.model"
@@ -47,7 +46,7 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
         database = Database(context.cache_dir / CACHE_NAME)
         account = Account(settings, database)
         if settings.base_url == SERVICE:
-            from hgrpo.credit.judge.rubric_judge import RubricJudge
+            from hgrpo.credit.judge.rubric import RubricJudge
 
             judge: Judge = RubricJudge(text, account)
         else:

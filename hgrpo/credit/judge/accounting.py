@@ -1,11 +1,10 @@
 """Counts a process's calls to a judge and their cost, and enforces the study's caps."""
 
 import threading
-from dataclasses import dataclass
 
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.failures import CALL_FAILURES, FALLBACKS, CallError
 from hgrpo.credit.judge.prompts import Prompt
+from hgrpo.credit.judge.protocol import CALL_FAILURES, FALLBACKS, CallError, Usage
 from hgrpo.credit.judge.settings import Settings
 
 _COUNTS = (
@@ -24,14 +23,6 @@ _HERE = "endpoint = :endpoint AND model = :model"
 _SET_ASIDE = f"""UPDATE spend SET calls = calls + 1, dollars = dollars + :aside WHERE {_HERE}
   AND (:max_calls IS NULL OR calls < :max_calls)
   AND (:max_dollars IS NULL OR dollars + :aside <= :max_dollars) RETURNING calls"""
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Tokens of one answer, as the server reports them."""
-
-    input_tokens: int
-    output_tokens: int
 
 
 def output_limit(prompt: Prompt, settings: Settings) -> int:

@@ -7,14 +7,12 @@ from contextlib import closing
 import numpy as np
 
 from hgrpo.credit.base import CreditAssigner, Group
-from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.cache import Question, ScoreCache
-from hgrpo.credit.judge.failures import FALLBACKS, CallError
 from hgrpo.credit.judge.prompts import PROMPT_VERSION, prompt
-from hgrpo.credit.judge.protocol import Judge, Judgement
+from hgrpo.credit.judge.protocol import FALLBACKS, CallError, Judge, Judgement
 from hgrpo.credit.judge.scores import credit
-from hgrpo.credit.judge.settings import Settings
+from hgrpo.credit.judge.settings import RUBRIC, Settings
 from hgrpo.envs.judge_text import JudgeText
 from hgrpo.errors import UserError
 
@@ -44,7 +42,7 @@ class JudgeCredit(CreditAssigner):
         self._account = account
         self._reported: dict[str, float] = {}
         self._version = PROMPT_VERSION + text.primer_version
-        if settings.model == rubric.MODEL:
+        if settings.model == RUBRIC:
             # This model consists of rules in code. If the rules change, it is another judge.
             self._version += f"+rubric-{text.rubric_version}"
 

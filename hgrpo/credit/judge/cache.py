@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.failures import CallError
-from hgrpo.credit.judge.protocol import Judgement
+from hgrpo.credit.judge.protocol import CallError, Judgement
 from hgrpo.credit.judge.scores import check
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.errors import UserError

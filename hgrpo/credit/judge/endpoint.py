@@ -23,10 +23,9 @@ from tenacity import (
     wait_random,
 )
 
-from hgrpo.credit.judge.accounting import Account, Usage, output_limit
-from hgrpo.credit.judge.failures import CALL_FAILURES, CallError
+from hgrpo.credit.judge.accounting import Account, output_limit
 from hgrpo.credit.judge.prompts import Prompt
-from hgrpo.credit.judge.protocol import Answers, Judgement
+from hgrpo.credit.judge.protocol import CALL_FAILURES, Answers, CallError, Judgement, Usage
 from hgrpo.credit.judge.scores import parse
 from hgrpo.credit.judge.settings import Settings
 from hgrpo.errors import UserError

@@ -4,9 +4,32 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from hgrpo.credit.judge.failures import CallError
 from hgrpo.credit.judge.prompts import Prompt
-from hgrpo.credit.judge.scores import Scores
+
+# Why a call failed. `rejected`: no retry would help (the prompt is too long, for example).
+CALL_FAILURES = (
+    *("rate_limit", "quota", "timeout", "connection", "server", "rejected"),
+    *("malformed", "wrong_length", "out_of_range"),
+)
+# Why a trajectory got uniform credit: its last call failed, or a cap was reached.
+FALLBACKS = (*CALL_FAILURES, "call_cap", "dollar_cap")
+
+Scores = list[list[float]]
+"""Raw scores in 0..10: one list per trajectory in the call, one number per turn."""
+
+
+class CallError(Exception):
+    """A call without a judgement.
+
+    Attributes:
+        reason: one of `FALLBACKS`.
+        retry_after: seconds the server asked to wait, or 0.
+    """
+
+    def __init__(self, reason: str, message: str = "", retry_after: float = 0.0):
+        super().__init__(message or reason)
+        self.reason = reason
+        self.retry_after = retry_after
 
 
 @dataclass(frozen=True)
@@ -17,6 +40,14 @@ class Judgement:
     answered_by: str
 
 
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one answer, as the judge reports them."""
+
+    input_tokens: int
+    output_tokens: int
+
+
 Answers = Generator[tuple[str, Judgement | CallError], None, None]
 """Pairs (name of a prompt, its judgement or failure), in the order of arrival."""
 
@@ -25,10 +56,7 @@ class Judge(Protocol):
     """Scores the turns that prompts show."""
 
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
-        """Answer each prompt once. The caller closes the generator when it wants no more.
-
-        Args:
-            prompts: the prompts by name; each answer carries its prompt's name.
+        """Answer each prompt once, under its name. The caller closes the generator.
 
         Raises:
             UserError: the judge cannot answer at all; the remaining prompts get no answer.

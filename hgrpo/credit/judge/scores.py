@@ -6,14 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hgrpo.credit.judge.failures import CallError
+from hgrpo.credit.judge.protocol import CallError, Scores
 from hgrpo.credit.judge.settings import Normalisation, Variant
 
 LOWEST, HIGHEST = 0.0, 10.0
 _NO_SUM = 1e-9
-
-Scores = list[list[float]]
-"""Raw scores in 0..10: one list per trajectory in the call, one number per turn."""
 
 
 def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:

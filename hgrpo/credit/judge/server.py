@@ -1,21 +1,51 @@
 """The offline rubric behind HTTP, as an OpenAI-compatible chat endpoint."""
 
+import hashlib
 import json
 import sys
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import get_args
 
 from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.faults import FAULTS, FaultPlan
 from hgrpo.credit.judge.prompts import answer_format
-from hgrpo.credit.judge.record import read
-from hgrpo.credit.judge.settings import Variant
+from hgrpo.credit.judge.settings import RUBRIC, Variant
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 
 _LARGEST_BODY = 64 * 2**20
+# Faults are drawn in this order; the first one that is drawn happens.
+FAULTS = ("rate-limit", "drop", "timeout", "malformed", "wrong-length")
+
+
+class FaultPlan:
+    """Deliberate faults for drills: says which requests go wrong, and how.
+
+    Each fault is drawn separately for each request: five faults at 0.2 leave 0.8^5 = 33 % of the
+    requests unharmed. A draw depends on the seed, on the request's body and on how often that body
+    was sent before. The order of different requests does not matter.
+    """
+
+    def __init__(self, shares: Mapping[str, float], seed: int):
+        self._shares = dict(shares)
+        self._seed = seed
+        self._sent: Counter[bytes] = Counter()
+        self._lock = threading.Lock()
+
+    def draw(self, body: bytes) -> str | None:
+        """The fault of this request, a member of FAULTS, or None."""
+        digest = hashlib.sha256(body).digest()
+        with self._lock:
+            attempt = self._sent[digest]
+            self._sent[digest] += 1
+        for fault in FAULTS:
+            name = f"{self._seed}/{fault}/{attempt}/".encode() + digest
+            number = int.from_bytes(hashlib.sha256(name).digest()[:8], "big") / 2**64
+            if number < self._shares.get(fault, 0.0):
+                return fault
+        return None
 
 
 class JudgeServer(ThreadingHTTPServer):
@@ -142,14 +172,14 @@ def complete(body: bytes, fault: str | None = None) -> dict:
         prompt_tokens = rubric.count_tokens(*texts)
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
         raise RefusalError("a chat request with a response_format was expected") from None
-    if model != rubric.MODEL:
-        said = f"only {rubric.MODEL!r} is served, not {model!r}"
+    if model != RUBRIC:
+        said = f"only {RUBRIC!r} is served, not {model!r}"
         raise RefusalError(said, 404, "model_not_found")
     variant = next((known for known in get_args(Variant) if asked == answer_format(known)), None)
     if variant is None:
         raise RefusalError("response_format asks for another form than scores")
     try:
-        environment, goal, records = read(message)
+        environment, goal, records = rubric.read(message)
         scores = rubric.judge(load(environment).judge_text(), goal, records)
     except UserError as error:
         raise RefusalError(str(error)) from None
@@ -167,7 +197,7 @@ def complete(body: bytes, fault: str | None = None) -> dict:
         "id": "chatcmpl-offline-rubric",
         "object": "chat.completion",
         "created": 0,
-        "model": rubric.MODEL,
+        "model": RUBRIC,
         "choices": [
             {
                 "index": 0,

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.prices import AS_OF, AT_OPENAI, OPENAI, known_price
+from hgrpo.credit.judge.prices import AS_OF, AT_OPENAI, OPENAI
 from hgrpo.credit.settings import CreditSettings, SumsTo
 
+RUBRIC = "offline-rubric"
 SERVICE = "service"
 MAX_PAID_CALLS = 50_000
 
@@ -93,7 +93,7 @@ class Settings(CreditSettings):
 
         The model's name identifies the judge, as rubric and server accept only `offline-rubric`.
         """
-        return "(offline rubric)" if self.model == rubric.MODEL else ""
+        return "(offline rubric)" if self.model == RUBRIC else ""
 
     @property
     def sums_to(self) -> SumsTo:
@@ -133,14 +133,16 @@ class Settings(CreditSettings):
         if not isinstance(model, str) or not isinstance(base_url, str):
             # The fields' own checks report this mistake, so do not also report missing prices.
             return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(given)
-        if base_url == SERVICE and model != rubric.MODEL:
+        if base_url == SERVICE and model != RUBRIC:
             raise ValueError(
-                f"base_url `{SERVICE}` serves only {rubric.MODEL}; OpenAI's address is {OPENAI}"
+                f"base_url `{SERVICE}` serves only {RUBRIC}; OpenAI's address is {OPENAI}"
             )
         filled = dict(given)
-        price = known_price(model, base_url.rstrip("/"))
-        if price is not None:
-            filled = dict(zip(_PRICES, price, strict=True)) | filled
+        known = {RUBRIC: (0.0, 0.0)}  # free at every address
+        if base_url.rstrip("/") == OPENAI:
+            known |= AT_OPENAI
+        if model in known:
+            filled = dict(zip(_PRICES, known[model], strict=True)) | filled
         missing = [name for name in _PRICES if name not in filled]
         if missing:
             raise ValueError(

@@ -10,8 +10,7 @@ from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.assigner import JudgeCredit
 from hgrpo.credit.judge.cache import Question, ScoreCache
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.failures import CallError
-from hgrpo.credit.judge.protocol import Judgement
+from hgrpo.credit.judge.protocol import CallError, Judgement
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 

@@ -12,7 +12,7 @@ from judge_cases import account_of, counted, failures, group, prompt_of, setting
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make
 from hgrpo.credit.judge.endpoint import EndpointJudge
-from hgrpo.credit.judge.failures import CallError
+from hgrpo.credit.judge.protocol import CallError
 from hgrpo.errors import UserError
 
 KEY = "sk-very-secret-0123456789"
