@@ -180,9 +180,11 @@ class ChatTemplate:
                     expected = together(pieces, shown, given)
                     found = self.render(shown, given, system)
                     if found != expected:
+                        at = first_difference(expected, found)
+                        around = slice(max(0, at - 20), at + 20)
                         raise UserError(
                             f"{self.path}: the chat template does not only append: with {name}, "
-                            f"{_difference(expected, found)}"
+                            f"{expected[around]!r} became {found[around]!r}"
                         )
 
 
@@ -240,9 +242,7 @@ def _refuse(message: str) -> None:
     raise TemplateError(message)
 
 
-def _difference(expected: str, found: str) -> str:
-    """The place where two texts begin to differ, for a message."""
+def first_difference(expected: Sequence, found: Sequence) -> int:
+    """The first index at which two sequences differ, or the length of the shorter one."""
     pairs = enumerate(zip(expected, found, strict=False))
-    at = next((i for i, (a, b) in pairs if a != b), min(len(expected), len(found)))
-    start = max(0, at - 20)
-    return f"{expected[start : at + 20]!r} became {found[start : at + 20]!r}"
+    return next((i for i, (a, b) in pairs if a != b), min(len(expected), len(found)))
