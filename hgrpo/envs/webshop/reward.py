@@ -11,13 +11,23 @@ from dataclasses import dataclass
 
 from thefuzz.fuzz import token_set_ratio
 
-from hgrpo.envs.webshop.colours import normalise
 from hgrpo.envs.webshop.records import Goal, Item, Product
 
 _FUZZY = 85
 _SHARED_CATEGORIES = 2
 _CATEGORY_SEPARATOR = "\u203a"
 _NO_NOUNS = 0.2
+_COLOUR_WORDS = """
+    alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze
+    brown burgundy camel camo caramel champagne charcoal cheetah chestnut chocolate christmas
+    coffee cognac copper coral cranberry cream crystal dark denim eggplant elephant espresso
+    fuchsia gold granite grape graphite grass gray green grey heather indigo ivory ivy khaki
+    lavender lemon leopard light lilac lime magenta maroon mauve merlot midnight mint mocha
+    multicolor mushroom mustard natural navy nude olive orange peach pewter pink plum purple
+    rainbow red rose royal rust sand sapphire seashell silver skull slate steel stone
+    stonewash sunflower tan taupe teal tiger turquoise violet walnut wheat white wine yellow
+"""
+COLOURS = _COLOUR_WORDS.split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +120,13 @@ def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]])
     values = [normalise(value) for value in chosen]
     asked = [normalise(option) for option in options]
     return sum(any(token_set_ratio(value, text) > _FUZZY for value in values) for text in asked)
+
+
+def normalise(option: str | tuple[str, str]) -> str:
+    """The first of `COLOURS` that an option contains; if it contains none, the option as text.
+
+    As in the original, "navy blue" becomes "blue", and a part of a word counts: "tanned" becomes
+    "tan". A synthetic goal's option is a (name, value) pair. It contains a colour only if its name
+    or value is exactly that colour. Any other pair becomes the text of a Python tuple.
+    """
+    return next((colour for colour in COLOURS if colour in option), str(option))
