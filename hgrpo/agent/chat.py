@@ -23,8 +23,7 @@ class ChatConversation(Replies):
     the next observation.
 
     Args:
-        tokenizer: the model's. It is changed to treat special tokens in text as text.
-        template: the model's chat template.
+        tokenizer: is changed to treat special tokens in text as text.
         system: text of the system message; None leaves it to the template.
 
     Raises:
@@ -100,9 +99,9 @@ class ChatConversation(Replies):
             self._encode_uncached(token)
         asked, replied = _TRIAL
         turns = [self.opening(asked[0]), *map(self.observation, asked[1:])]
-        ids = [
-            i for turn, done in zip(turns, replied, strict=True) for i in turn + self.reply(done)
-        ]
+        ids: list[int] = []
+        for turn, done in zip(turns, replied, strict=True):
+            ids += [*turn, *self.reply(done)]
         ids += self._tokens(rest)
         if ids != whole:
             at = first_difference(whole, ids)

@@ -1,8 +1,7 @@
 """A chat template, taken apart into the fixed texts between messages.
 
-A conversation only grows: sampled tokens are never rendered or tokenised again. A template must
-therefore only append. Trials check this: for many kinds of messages, a conversation rendered as a
-whole must equal the fixed texts and messages put together.
+Sampled tokens are never rendered again, so a template must only append. Trials check this: for many
+kinds of messages, a conversation rendered as a whole must equal fixed texts and messages together.
 """
 
 import json
@@ -111,23 +110,16 @@ class ChatTemplate:
     ) -> str:
         """A conversation as text; with one reply fewer than observations, it ends before the reply.
 
-        Raises:
-            UserError: the template refuses the conversation.
+        Raises UserError if the template refuses the conversation.
         """
         messages = [] if system is None else [{"role": "system", "content": system}]
         for index, text in enumerate(asked):
             messages.append({"role": "user", "content": text})
             if index < len(replied):
                 messages.append({"role": "assistant", "content": replied[index]})
-        asks = len(replied) < len(asked)
+        given = {"messages": messages, "add_generation_prompt": len(replied) < len(asked)}
         try:
-            return self._template.render(
-                messages=messages,
-                tools=None,
-                documents=None,
-                add_generation_prompt=asks,
-                **self._variables,
-            )
+            return self._template.render(given, tools=None, documents=None, **self._variables)
         except UndefinedError as error:
             raise UserError(
                 f"{self.path}: the chat template uses something undefined here ({one_line(error)})"
@@ -139,15 +131,11 @@ class ChatTemplate:
             ) from None
 
     def pieces(self, system: str | None = None) -> Pieces:
-        """The fixed texts around the messages.
-
-        Args:
-            system: text of a system message; None leaves that to the template.
+        """The fixed texts around the messages; None leaves a system message to the template.
 
         Raises:
             UserError: the template does more than put messages between fixed texts. Some templates
-                trim messages, remove thoughts from earlier replies, or move a system prompt. The
-                message names the file.
+                trim messages, remove thoughts from earlier replies, or move a system prompt.
         """
         text = self.render(_ASKED, _REPLIED, None if system is None else _SYSTEM)
         marks = [] if system is None else [_SYSTEM]
@@ -198,7 +186,7 @@ def together(pieces: Pieces, asked: Sequence[str], replied: Sequence[str]) -> st
 
 
 class _Generation(Extension):
-    """`{% generation %}` marks replies for loss masks; here the mark is ignored."""
+    """Ignores `{% generation %}`, which marks replies for loss masks."""
 
     tags = {"generation"}
 

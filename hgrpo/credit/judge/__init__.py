@@ -18,11 +18,9 @@ CACHE_NAME = "judge.sqlite"
 
 
 def make(settings: Settings, context: Context) -> "JudgeCredit":
-    """The assigner.
+    """The assigner; its answers lie in judge.sqlite in the context's `cache_dir`.
 
     Packages that only judging needs are imported here, so that reading a study needs none.
-
-    It uses the context's `environment` and `cache_dir`, where judge.sqlite lies.
 
     Raises:
         UserError: a package, the key, the environment's text or rubric, or the cache's folder is
@@ -36,7 +34,11 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
         )
     if context.cache_dir is None:
         raise UserError("the judge needs a folder for its answers: --cache")
-    key = _key(settings)
+    key = ""
+    for variable, complaint in settings.environment_variables.items():
+        key = os.environ.get(variable, "").strip()
+        if not key:
+            raise UserError(complaint)
     try:
         from hgrpo.credit.judge.accounting import Account
         from hgrpo.credit.judge.assigner import JudgeCredit
@@ -60,13 +62,3 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
             f"credit kind 'judge' needs the package {error.name!r}: pip install -e '.[judge]'"
         ) from None
     return JudgeCredit(settings, name, text, ScoreCache(database), judge, account)
-
-
-def _key(settings: Settings) -> str:
-    """The key that the environment variable holds; "" if the judge needs none."""
-    key = ""
-    for name, complaint in settings.environment_variables.items():
-        key = os.environ.get(name, "").strip()
-        if not key:
-            raise UserError(complaint)
-    return key

@@ -40,8 +40,7 @@ class Account:
     The caps hold for all jobs of a study. One statement checks them and changes the study's counts,
     so parallel jobs cannot pass a cap together. What a killed job had set aside stays counted.
 
-    Raises:
-        UserError: the database cannot be used. The methods raise this error too.
+    The methods raise UserError if the database cannot be used.
     """
 
     def __init__(self, settings: Settings, database: Database):
@@ -56,11 +55,7 @@ class Account:
         )
 
     def begin(self, prompt: Prompt, retry: bool) -> float:
-        """Count a call before it starts, and return the dollars set aside for it.
-
-        Raises:
-            CallError: as `set_aside`.
-        """
+        """Count a call before it starts; return the dollars set aside. Raises as `set_aside`."""
         size = sum(len(message["content"].encode()) for message in prompt.messages)
         longest = Usage(size // _BYTES_PER_TOKEN, output_limit(prompt, self._settings))
         aside = self._cost(longest)
@@ -126,8 +121,6 @@ class Account:
         return row
 
     def _cost(self, usage: Usage) -> float:
-        prices = self._settings
-        return (
-            usage.input_tokens * prices.dollars_per_million_input
-            + usage.output_tokens * prices.dollars_per_million_output
-        ) / 1e6
+        into = usage.input_tokens * self._settings.dollars_per_million_input
+        out = usage.output_tokens * self._settings.dollars_per_million_output
+        return (into + out) / 1e6

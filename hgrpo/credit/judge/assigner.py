@@ -1,4 +1,4 @@
-"""The judge as a credit assigner; trajectories without a judgement get uniform credit."""
+"""The judge as a credit assigner."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ from hgrpo.errors import UserError
 class JudgeCredit(CreditAssigner):
     """Turn credit from a judge's scores.
 
-    Trajectories without turns are not judged. A trajectory without a judgement gets uniform credit
-    (see `scores.credit`), counted by reason. The judge is asked only for what the cache does not
-    hold, and the cache keeps every new judgement.
+    Trajectories without turns are not judged. The judge is asked only for what the cache does not
+    hold, and the cache keeps every new judgement. Trajectories that get uniform credit, for want of
+    a judgement, are counted by reason.
     """
 
     def __init__(
@@ -82,26 +82,15 @@ class JudgeCredit(CreditAssigner):
 
     def _questions(self, group: Group) -> list[tuple[Question, list[int]]]:
         """The questions about a group, each with the indices of the trajectories that it shows."""
+        asked = self._settings
         judged = [k for k, trajectory in enumerate(group.trajectories) if trajectory.turns]
-        if self._settings.variant == "group":
-            together = [judged] if judged else []
-        else:
-            together = [[k] for k in judged]
-        return [
-            (
-                Question(
-                    environment=self._environment,
-                    variant=self._settings.variant,
-                    version=self._version,
-                    endpoint=self._settings.base_url,
-                    model=self._settings.model,
-                    temperature=self._settings.temperature,
-                    trajectories=tuple(group.trajectories[k] for k in positions),
-                ),
-                positions,
-            )
-            for positions in together
-        ]
+        calls = [judged] if judged and asked.variant == "group" else [[k] for k in judged]
+        found = []
+        for positions in calls:
+            shown = tuple(group.trajectories[k] for k in positions)
+            judge = self._version, asked.base_url, asked.model, asked.temperature
+            found.append((Question(self._environment, asked.variant, *judge, shown), positions))
+        return found
 
     def _answers(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
         """The answer to each question, by key. Equal questions are asked once, but all counted."""
@@ -125,12 +114,7 @@ class JudgeCredit(CreditAssigner):
     def _count(
         self, questions: list[Question], answers: dict[str, Judgement | CallError], asked: set[str]
     ) -> None:
-        """Count the answers.
-
-        Raises:
-            UserError: the share of these questions' trajectories that got no judgement is above
-                `fallback_limit`.
-        """
+        """Count the answers; UserError if too many trajectories got no judgement."""
         failed: Counter[str] = Counter()
         judged = hits = 0
         for question in questions:

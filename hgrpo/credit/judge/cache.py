@@ -22,12 +22,9 @@ class Question:
     """Everything that a judgement depends on.
 
     Attributes:
-        environment: the environment's name.
-        variant: whether one call shows a trajectory or a group.
         version: version of the prompt; for the offline rubric also of its rules.
         endpoint: the judge's address; the same model name at another address is another judge.
-        model, temperature: the values in the judge's settings.
-        trajectories: the trajectories that the call shows, in order.
+        trajectories: all that the call shows, in order.
     """
 
     environment: str
@@ -40,14 +37,14 @@ class Question:
 
     @property
     def turns(self) -> tuple[int, ...]:
-        """Number of turns of each trajectory."""
+        """T_k of each trajectory."""
         return tuple(len(trajectory.turns) for trajectory in self.trajectories)
 
     @property
     def judge(self) -> tuple[object, ...]:
         """Every field but the trajectories."""
-        name, variant, version = self.environment, self.variant, self.version
-        return name, variant, version, self.endpoint, self.model, float(self.temperature)
+        asked = self.environment, self.variant, self.version
+        return *asked, self.endpoint, self.model, float(self.temperature)
 
     @cached_property
     def key(self) -> str:
@@ -57,7 +54,7 @@ class Question:
 
 
 class ScoreCache:
-    """Stores judgements by question. `get` and `put` raise UserError if the file cannot be used."""
+    """Judgements by question. `get` and `put` raise UserError if the file cannot be used."""
 
     def __init__(self, database: Database):
         self._database = database

@@ -1,7 +1,6 @@
 """OpenAI's list prices, so that a method file only has to name a model.
 
-The list holds models that accept a temperature and a strict JSON schema, under their undated names.
-A dated snapshot may have another price.
+All of these accept a temperature and a strict JSON schema. A dated snapshot may cost more or less.
 """
 
 OPENAI = "https://api.openai.com/v1"

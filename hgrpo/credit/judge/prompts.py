@@ -57,7 +57,15 @@ def prompt(
         lines.append(_SCALE)
     lines.append(_line(environment=environment, goal=trajectories[0].goal))
     for index, trajectory in enumerate(trajectories):
-        lines += _record(index, trajectory)
+        for i, turn in enumerate(trajectory.turns):
+            shown = {"observation": turn.observation, "action": turn.action}
+            lines.append(_line(trajectory=index, turn=i, **shown))
+        outcome = {
+            "success": bool(trajectory.success),
+            "env_return": round(float(trajectory.env_return), 4),
+            "truncated": bool(trajectory.truncated),
+        }
+        lines.append(_line(trajectory=index, outcome=outcome))
     lines.append(
         "Entries required: "
         + "; ".join(f"trajectory {i}: turns 0 to {n - 1}" for i, n in enumerate(turns))
@@ -85,19 +93,6 @@ def answer_format(variant: Variant) -> dict:
         "type": "json_schema",
         "json_schema": {"name": f"{variant}_scores", "strict": True, "schema": schema},
     }
-
-
-def _record(index: int, trajectory: Trajectory) -> list[str]:
-    lines = [
-        _line(trajectory=index, turn=i, observation=turn.observation, action=turn.action)
-        for i, turn in enumerate(trajectory.turns)
-    ]
-    outcome = {
-        "success": bool(trajectory.success),
-        "env_return": round(float(trajectory.env_return), 4),
-        "truncated": bool(trajectory.truncated),
-    }
-    return [*lines, _line(trajectory=index, outcome=outcome)]
 
 
 def _line(**fields: object) -> str:

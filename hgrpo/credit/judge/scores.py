@@ -19,7 +19,6 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
     Args:
         text: the answer, in the form of `prompts.answer_format`.
         turns: number of turns of each trajectory shown.
-        variant: whether the call showed a trajectory or a group.
 
     Raises:
         CallError: "malformed" (not JSON of the requested form), "wrong_length" (not exactly one
@@ -34,7 +33,7 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
         return [_turns(_only(answer, "scores"), length)]
     lists = _only(answer, "trajectories")
     in_order = _by_index(lists, "trajectory", "scores", len(turns))
-    return [_turns(entries, length) for entries, length in zip(in_order, turns, strict=True)]
+    return [_turns(*each) for each in zip(in_order, turns, strict=True)]
 
 
 def check(scores: Scores, turns: Sequence[int]) -> None:
@@ -62,9 +61,7 @@ def credit(
     Args:
         scores: [K] rows of T_k; None for a trajectory without a judgement, which gets uniform
             credit: zeros if `centred`, R / T if `share`.
-        turns: [K], T_k.
-        returns: [K], R_k.
-        normalisation: `centred` or `share`.
+        turns, returns: [K], T_k and R_k.
 
     Returns:
         K float64 arrays of [T_k].

@@ -49,7 +49,7 @@ class FaultPlan:
 
 
 class JudgeServer(ThreadingHTTPServer):
-    """Serves the rubric; `stats` gives the number of tokens and of requests by outcome."""
+    """Serves the rubric, with faults."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -72,7 +72,7 @@ class JudgeServer(ThreadingHTTPServer):
             self._counts.update({"requests": 1, fate: 1, **tokens})
 
     def stats(self) -> dict[str, int]:
-        """Counts so far; every key is present."""
+        """Tokens, and requests by outcome; every key is present."""
         keys = ("requests", "answered", "refused", *FAULTS, "input_tokens", "output_tokens")
         with self._lock:
             return {key: self._counts[key] for key in keys}
@@ -84,7 +84,7 @@ class JudgeServer(ThreadingHTTPServer):
 
 
 class RefusalError(Exception):
-    """Says that a request is refused; by default, because no judge would send it."""
+    """A refused request; by default one that no judge would send."""
 
     def __init__(self, message: str, status: int = 400, code: str = "invalid_request"):
         super().__init__(message)
@@ -173,8 +173,7 @@ def complete(body: bytes, fault: str | None = None) -> dict:
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
         raise RefusalError("a chat request with a response_format was expected") from None
     if model != RUBRIC:
-        said = f"only {RUBRIC!r} is served, not {model!r}"
-        raise RefusalError(said, 404, "model_not_found")
+        raise RefusalError(f"only {RUBRIC!r} is served, not {model!r}", 404, "model_not_found")
     variant = next((known for known in get_args(Variant) if asked == answer_format(known)), None)
     if variant is None:
         raise RefusalError("response_format asks for another form than scores")
@@ -192,18 +191,13 @@ def complete(body: bytes, fault: str | None = None) -> dict:
     content = rubric.answer(scores, variant)
     if fault == "malformed":
         content = content[: len(content) // 2]
+    reply = {"role": "assistant", "content": content}
     used = {"prompt_tokens": prompt_tokens, "completion_tokens": rubric.count_tokens(content)}
     return {
         "id": "chatcmpl-offline-rubric",
         "object": "chat.completion",
         "created": 0,
         "model": RUBRIC,
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": content},
-                "finish_reason": "stop",
-            }
-        ],
+        "choices": [{"index": 0, "message": reply, "finish_reason": "stop"}],
         "usage": used | {"total_tokens": sum(used.values())},
     }

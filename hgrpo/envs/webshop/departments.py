@@ -12,8 +12,7 @@ from typing import NamedTuple
 class ProductType(NamedTuple):
     """One thing that a shop sells.
 
-    Its name is singular and in lower case. Prices are [low, high], in dollars. Options are three
-    pairs of an option's name and its possible values.
+    Prices are [low, high], in dollars. Options are three pairs of a name and its possible values.
     """
 
     name: str

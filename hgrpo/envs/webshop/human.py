@@ -2,10 +2,9 @@
 
 * The site's session logs (`all_trajs.zip`), which `web_agent_site/app.py` writes: one file per
   session, one JSON object per page, with `page`, `url`, `goal` and, except on the search page,
-  `content`. They hold neither actions nor texts. Each action is inferred from two pages in a row.
+  `content`. They hold no actions: each is inferred from two pages in a row.
 * The imitation file (`il_trajs_finalized_images.jsonl`), which `train_choice_il.py` in
-  `baseline_models` reads: one JSON object per trajectory. Only its lists `states` and `actions` are
-  used. It has no rewards.
+  `baseline_models` reads: one JSON object per trajectory, with `states` and `actions`, no rewards.
 """
 
 import ast
@@ -36,12 +35,10 @@ _GOAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class HumanTrajectory:
-    """What one person did to follow one instruction.
+    """What one person did to follow one instruction, which includes its price limit.
 
-    Attributes:
-        goal: the instruction as the person read it, with its price limit.
-        actions: one or more of `search[...]` and `click[...]`, clicks in lower case.
-        reward: what the purchase paid; None if nothing was bought or the format has no rewards.
+    Actions are `search[...]` and `click[...]`, at least one, with clicks in lower case. The reward
+    is None if nothing was bought or the format has no rewards.
     """
 
     goal: str
@@ -50,9 +47,7 @@ class HumanTrajectory:
 
 
 def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
-    """Yield the trajectories of a `.jsonl` file, or of all such files in a folder or zip archive.
-
-    Files are read in the order of their names.
+    """Yield the trajectories of a `.jsonl` file, or of all in a folder or zip archive, by name.
 
     Args:
         counts: reason -> number of trajectories left out or of repeated pages; updated here.

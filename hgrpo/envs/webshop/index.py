@@ -1,11 +1,8 @@
 """BM25 as Lucene computes it: an inverted index on disk, shared by all processes that read it.
 
-It consists of plain NumPy arrays. It does not use the package bm25s, which has neither Lucene's
-rounding nor its order of ties, ignores repeated query terms, and holds the vocabulary in a dict of
-each process.
-
 Scores equal Lucene's to the last bit. Each term's contribution is a 32-bit float. Their sum is
-accumulated in 64 bits and then rounded to 32.
+accumulated in 64 bits and then rounded to 32. The package bm25s has neither Lucene's rounding nor
+its order of ties, ignores repeated query terms, and copies the vocabulary into each process.
 """
 
 import hashlib
@@ -128,7 +125,6 @@ class Index:
     @classmethod
     def load(cls, folder: Path) -> "Index":
         """Open an index that `save` wrote, memory-mapped; UserError if it is incomplete."""
-        folder = Path(folder)
         try:
             header = json.loads((folder / _HEADER).read_text())
             if not isinstance(header, dict) or header.get("format") != _FORMAT:
@@ -174,10 +170,8 @@ def build(documents: Iterable[str]) -> Index:
     saturations, columns = by_term.data, by_term.indices
     saturations *= _inverse_norms(np.asarray(lengths), filled)[columns]
     saturations += 1
-    starts = by_term.indptr.astype(np.int64)
-    return Index(
-        len(lengths), filled, keys[order], starts, columns.astype(np.int32, copy=False), saturations
-    )
+    starts, numbered = by_term.indptr.astype(np.int64), columns.astype(np.int32, copy=False)
+    return Index(len(lengths), filled, keys[order], starts, numbered, saturations)
 
 
 def _inverse_norms(lengths: NDArray[np.int64], filled: int) -> NDArray[np.float32]:

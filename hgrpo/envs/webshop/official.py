@@ -67,10 +67,7 @@ def attributes(path: Path) -> dict[str, dict]:
 
     This part has the keys `attributes` (tuple of phrases), `instruction` (text) and
     `instruction_attributes` (tuple of phrases), if present. Equal phrases share memory: the full
-    file has 1.18 M entries.
-
-    Raises:
-        UserError: as `products`.
+    file has 1.18 M entries. Errors are as for `products`.
     """
     entries: dict[str, dict] = {}
     for asin, entry in _elements(path, b"{"):
@@ -89,13 +86,8 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
     """Read `items_human_ins.json`: asin -> one or more instructions, in the file's order.
 
     Full stops at both ends of a text are dropped, as in the original, which then appends the price
-    limit. The key names the product; an entry's own asin is ignored.
-
-    Args:
-        counts: reason -> number of instructions left out; updated here.
-
-    Raises:
-        UserError: as `products`.
+    limit. The key names the product; an entry's own asin is ignored. `counts` and errors are as for
+    `products`.
     """
     instructions: dict[str, list[Instruction]] = {}
     for asin, entries in _elements(path, b"{"):
@@ -104,8 +96,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
             for number, entry in enumerate(expect(list, entries, f"{path}: {asin}"), 1)
         ]
         kept = [instruction for instruction in found if instruction.attributes]
-        left_out = len(found) - len(kept)
-        if left_out:
+        if left_out := len(found) - len(kept):
             counts["human instruction left out: no instruction_attributes"] += left_out
         # If a key occurs twice, the later one counts, as in the original's JSON reader.
         instructions.pop(asin, None)
@@ -245,9 +236,7 @@ class _Shallow:
 def _elements(path: Path, top: bytes) -> Iterator:
     """Yield the elements of a JSON array (top "["), or the (key, value) pairs of an object ("{").
 
-    Raises:
-        UserError: the file cannot be read, has another top level, is not JSON to its end, or is
-            nested too deeply.
+    UserError if the file cannot be read, is not such JSON to its end, or is nested too deeply.
     """
     number = 0
     kind, parse, prefix = _TOP[top]

@@ -19,13 +19,9 @@ _BLANK = " \t\n\f\r"
 
 
 class Piece(NamedTuple):
-    """One piece of a page.
+    """One piece of a page; the kind "instruction" includes the heading above it.
 
-    Attributes:
-        kind: "instruction" (also for the heading above it), another text, a button, a product's
-            link, or the value of an option.
-        text: the text as it stands on the page, with its spaces.
-        option: the option's name, if the piece is the value of an option.
+    The text is as on the page, with its spaces. A value of an option also has the option's name.
     """
 
     kind: Literal["instruction", "text", "button", "product", "option"]

@@ -24,11 +24,8 @@ def on_panel(
 ) -> list[tuple[HumanTrajectory, Task]]:
     """The trajectories whose goal is on the train panel, in the given order, each with its task.
 
-    A log names its goal only by the instruction, which must therefore fit no other goal.
-
-    Args:
-        panels: split -> tasks.
-        counts: reason -> number of trajectories left out; updated here.
+    A log names its goal only by the instruction, which must therefore fit no other goal. `counts`
+    gets the number of trajectories left out, by reason.
     """
     goals = open_goals(assets)
     trajectories = list(trajectories)
@@ -51,8 +48,7 @@ def _numbers(goals: GoalList, wordings: set[str]) -> dict[str, list[int]]:
     """Wording -> indices of the goals with that wording."""
     numbers: dict[str, list[int]] = {}
     for number, text in enumerate(goals.texts()):
-        wording = _wording(text)
-        if wording in wordings:
+        if (wording := _wording(text)) in wordings:
             numbers.setdefault(wording, []).append(number)
     return numbers
 

@@ -32,13 +32,9 @@ COLOURS = _COLOUR_WORDS.split()
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """A purchase's reward and its parts.
+    """A purchase's reward in [0, 1], and the parts of the formula.
 
-    Attributes:
-        total: the reward, in [0, 1].
-        r_type: 1.0, 0.5, 0.1 or 0.0, for the kind of product.
-        attribute_hits, option_hits: how many of the goal's attributes and options were bought.
-        price_hit: whether the price is within the limit.
+    `r_type` is the factor for the kind of product: 1.0, 0.5, 0.1 or 0.0.
     """
 
     total: float
@@ -51,8 +47,7 @@ class Reward:
 def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) -> Reward:
     """The reward for buying `bought` with the options `chosen` (name -> value).
 
-    Args:
-        wanted: the product from which the goal was made.
+    The goal was made from the product `wanted`.
     """
     score = title_score(bought.nouns, wanted.nouns)
     kind = type_reward(bought.product, wanted.product, score)
