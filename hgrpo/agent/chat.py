@@ -117,8 +117,7 @@ class ChatConversation(Replies):
 def _controls(tokenizer: Tokenizer, template: ChatTemplate, pieces: Pieces) -> dict[str, int]:
     """Tokens that text must not contain: special tokens, and added tokens that the template writes.
 
-    Some models mark their template's tokens as ordinary ones. Added tokens made of spaces or line
-    ends alone are ordinary text.
+    Added tokens made of spaces or line ends alone are ordinary text.
     """
     written = [*template.literals, *pieces.head[::2], pieces.ask, pieces.answer, pieces.tail]
     found = {}

@@ -79,13 +79,10 @@ _MISTAKES = (
 
 
 class ChatTemplate:
-    """The chat template of a model's folder.
+    """The chat template of a model's folder; UserError if there is none.
 
     It renders as transformers does (`apply_chat_template`), but without the clock: a system prompt
     with today's date would differ tomorrow. That is why transformers' own renderer is not used.
-
-    Raises:
-        UserError: the folder has no chat template, or its file holds something else.
     """
 
     def __init__(self, folder: Path):
@@ -108,9 +105,9 @@ class ChatTemplate:
     def render(
         self, asked: Sequence[str], replied: Sequence[str], system: str | None = None
     ) -> str:
-        """A conversation as text; with one reply fewer than observations, it ends before the reply.
+        """A conversation as text; UserError if the template refuses it.
 
-        Raises UserError if the template refuses the conversation.
+        With one reply fewer than observations, the text ends before the reply.
         """
         messages = [] if system is None else [{"role": "system", "content": system}]
         for index, text in enumerate(asked):

@@ -88,11 +88,7 @@ class Account:
         return counts
 
     def set_aside(self, dollars: float) -> None:
-        """Count a call and an estimate of its price for the study.
-
-        Raises:
-            CallError: the call would pass a cap (`call_cap` or `dollar_cap`); it is not counted.
-        """
+        """Count a call and an estimate of its price; CallError if this would pass a cap."""
         caps = {"max_calls": self._settings.max_calls, "max_dollars": self._settings.max_dollars}
         if self._database.execute(_SET_ASIDE, {"aside": dollars} | self._judge | caps):
             return

@@ -80,8 +80,7 @@ class ScoreCache:
     def put(self, question: Question, judgement: Judgement) -> Judgement:
         """Keep a judgement and return the kept one. If two jobs asked, the first one's is kept.
 
-        Raises:
-            CallError: the scores do not fit the turns; nothing is kept.
+        CallError, and nothing is kept, if the scores do not fit the turns.
         """
         check(judgement.scores, question.turns)
         self._database.execute(

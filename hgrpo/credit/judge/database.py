@@ -41,11 +41,7 @@ Result = TypeVar("Result")
 
 
 class Database:
-    """One connection to the file `path`, for all threads of a process.
-
-    Raises:
-        UserError: the file cannot be used. `execute` raises this error too.
-    """
+    """One connection to the file `path`, for all threads; UserError if the file cannot be used."""
 
     def __init__(self, path: Path):
         self.path = Path(path)

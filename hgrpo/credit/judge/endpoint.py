@@ -64,8 +64,7 @@ class EndpointJudge:
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
         """Yield answers as they arrive, with `concurrency` calls at once.
 
-        Raises:
-            UserError: the server refuses the key, or has no such model.
+        UserError if the server refuses the key, or has no such model.
         """
         if not prompts:
             return

@@ -28,8 +28,7 @@ _BYTES_PER_TOKEN = 4
 class RubricJudge:
     """The rubric of one environment in this process; a `protocol.Judge`.
 
-    Calls and tokens are counted as for a language model. A study thus shows how much a paid judge
-    would read and write.
+    Calls and tokens are counted, so that a study shows what a paid judge would read and write.
     """
 
     def __init__(self, text: JudgeText, account: "Account"):
@@ -37,11 +36,7 @@ class RubricJudge:
         self._account = account
 
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
-        """Answer the prompts in their order.
-
-        Raises:
-            UserError: the rules do not give one score in 0..10 for each turn.
-        """
+        """Answer in order; UserError unless the rules give one score in 0..10 for each turn."""
         for name, prompt in prompts.items():
             try:
                 yield name, self._ask(prompt)

@@ -22,8 +22,7 @@ def write_rows(path: Path, schema: pa.Schema, records: Iterable[dict]) -> None:
 class ArrowRows:
     """The records of a file that `write_rows` wrote; errors call this kind of file `what`.
 
-    Raises:
-        UserError: the file is missing, is not an Arrow file, or has another schema.
+    UserError if the file is missing, is not an Arrow file, or has another schema.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, what: str) -> None:

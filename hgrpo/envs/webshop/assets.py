@@ -84,10 +84,7 @@ def _items(
 def title_nouns(products: Iterable[Product]) -> Iterator[tuple[Product, tuple[str, ...]]]:
     """Yield each product with the lower-case nouns of its title, in order, with repetitions.
 
-    As in the original, nouns are what spaCy tags NOUN or PROPN. Play does not need spaCy.
-
-    Raises:
-        UserError: spaCy or its model is not installed.
+    As in the original, nouns are what spaCy tags NOUN or PROPN. UserError if it is not installed.
     """
     try:
         import spacy

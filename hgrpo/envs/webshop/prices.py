@@ -28,7 +28,7 @@ def price(prices: Sequence[float], seed: int, asin: str) -> float:
 def price_limit(price: float, seed: int, *name: object) -> float:
     """The larger of two draws from the next four multiples of 10 above `price`, up to 990.
 
-    If fewer than two such multiples exist, the limit is `NO_LIMIT`.
+    `NO_LIMIT` if fewer than two such multiples exist.
     """
     above = [limit for limit in _LIMITS if limit > price][:_NEXT]
     if len(above) < 2:

@@ -56,8 +56,7 @@ def _numbers(goals: GoalList, wordings: set[str]) -> dict[str, list[int]]:
 def _wording(instruction: str) -> str:
     """An instruction in lower case, without its price limit, quotes and repeated blanks.
 
-    The original's imitation learning compares goals in the same way, since each of its processes
-    draws other limits (`process_goal` of `baseline_models/train_choice_il.py`).
+    `process_goal` of the original's `train_choice_il.py` compares goals in the same way.
     """
     text, _ = split_limit(instruction.strip().lower())
     return " ".join(text.translate(_QUOTES).split())

@@ -62,8 +62,7 @@ def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) ->
 def title_score(bought: Sequence[str], wanted: Sequence[str]) -> float:
     """Share of the wanted title's nouns that are in the bought title; 0.2 if it has no nouns.
 
-    If a noun is repeated in the wanted title, the numerator counts it once, the denominator each
-    time.
+    The numerator counts a noun that the wanted title repeats once, the denominator each time.
     """
     return len(set(bought) & set(wanted)) / len(wanted) if wanted else _NO_NOUNS
 
@@ -94,8 +93,7 @@ def _path(product: Product) -> set[str]:
 def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
     """How many of the goal's attributes match a product attribute or occur in the product's text.
 
-    The text is the title, the joined bullet points, or the description, in lower case. The case of
-    the attribute is not changed.
+    The text is title, joined bullet points, or description. It is lowered; the attribute is not.
     """
     written = bought.title, " ".join(bought.bullet_points), bought.description
     texts = [text.lower() for text in written]
@@ -109,8 +107,7 @@ def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
 def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]]) -> int:
     """How many of the goal's options match a chosen value, with colours normalised.
 
-    One chosen value may match several options. A synthetic goal's options are (name, value) pairs;
-    the name is part of the text to match.
+    One chosen value may match several. The name in a (name, value) pair is part of the text.
     """
     values = [normalise(value) for value in chosen]
     asked = [normalise(option) for option in options]

@@ -62,8 +62,7 @@ class Session:
     def act(self, action: str) -> bool:
         """Take an action and return whether it was admissible; if not, nothing changes.
 
-        Raises:
-            RuntimeError: the session has ended with a purchase.
+        RuntimeError if the session has ended with a purchase.
         """
         if self.bought is not None:
             raise RuntimeError("act after the purchase")

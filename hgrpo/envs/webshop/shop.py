@@ -24,8 +24,7 @@ _COMPARED = 64
 class Shop:
     """The shop in a folder of assets; `item` gives the product in a row of the catalogue.
 
-    Raises:
-        UserError: the catalogue or the index is missing, or they do not belong together.
+    UserError if catalogue or index are missing, or do not belong together.
     """
 
     def __init__(self, folder: Path) -> None:
