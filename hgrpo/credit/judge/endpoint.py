@@ -86,7 +86,9 @@ class EndpointJudge:
         """The judgement of one prompt, after retries; raises the failure of the last attempt."""
         attempts = Retrying(
             stop=stop_after_attempt(self._settings.retries + 1),
-            retry=retry_if_exception(_is_retried),
+            retry=retry_if_exception(
+                lambda error: isinstance(error, CallError) and error.reason in _RETRIED
+            ),
             wait=self._pause,
             sleep=sleep_using_event(self._stop),
             reraise=True,
@@ -166,10 +168,6 @@ class EndpointJudge:
         if self._key:
             text = text.replace(self._key, "***")
         _LOG.warning("%s: %s: %s", self._judge, failure.reason, text[:300])
-
-
-def _is_retried(error: BaseException) -> bool:
-    return isinstance(error, CallError) and error.reason in _RETRIED
 
 
 def _is_loopback(base_url: str) -> bool:

@@ -69,11 +69,7 @@ class Record:
 
 
 def read(message: str) -> tuple[str, str, list[Record]]:
-    """Environment, goal and trajectories in a prompt's user message.
-
-    Raises:
-        UserError: the lines of JSON are not those that `prompts.prompt` writes.
-    """
+    """Environment, goal and trajectories in a prompt's user message; UserError in any other."""
     try:
         lines = [json.loads(line) for line in message.split("\n") if line.startswith("{")]
         environment, goal = lines[0]["environment"], lines[0]["goal"]

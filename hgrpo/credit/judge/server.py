@@ -159,11 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def complete(body: bytes, fault: str | None = None) -> dict:
-    """The chat completion for a request's body; a fault may spoil its text.
-
-    Raises:
-        RefusalError: the request is not a judge's.
-    """
+    """The completion for a request; a fault may spoil it. RefusalError if no judge sends it."""
     try:
         request = json.loads(body)
         model, asked = request["model"], request["response_format"]

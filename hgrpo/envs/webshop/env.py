@@ -7,11 +7,11 @@ from hgrpo.envs.base import Observation, Step, Task
 from hgrpo.envs.fingerprint import fingerprint
 from hgrpo.envs.replayed import PickledByReplay
 from hgrpo.envs.webshop import pages
-from hgrpo.envs.webshop.goal_list import GoalList, goal_hash
 from hgrpo.envs.webshop.potential import potential
 from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.settings import WebshopSettings
 from hgrpo.envs.webshop.shop import open_shop
+from hgrpo.envs.webshop.tables import GoalList, goal_hash
 from hgrpo.errors import UserError
 
 GOALS = "goals.arrow"

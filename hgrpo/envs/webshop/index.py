@@ -109,7 +109,14 @@ class Index:
                 shares.append(weight - weight / self.saturations[postings])
         if not documents:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        return _sum(np.concatenate(documents), np.concatenate(shares), self.size)
+        found, share = np.concatenate(documents), np.concatenate(shares)
+        # The sum of each document's shares; a table of all documents is faster for many postings.
+        if len(found) < _SPARSE * self.size:
+            found, places = np.unique(found, return_inverse=True)
+            return found, np.bincount(places, share).astype(np.float32)
+        totals = np.bincount(found, share, self.size)
+        found = np.flatnonzero(totals)
+        return found, totals[found].astype(np.float32)
 
     def _idf(self, df: int) -> np.float32:
         return np.float32(math.log(1 + (self.filled - df + 0.5) / (df + 0.5)))
@@ -130,18 +137,15 @@ class Index:
             if not isinstance(header, dict) or header.get("format") != _FORMAT:
                 raise ValueError(f"{_HEADER} does not say format {_FORMAT!r}")
             arrays = {name: mapped(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()}
-            index = cls(int(header["size"]), int(header["filled"]), **arrays)
-            index._check()
+            terms, postings = len(arrays["keys"]), len(arrays["documents"])
+            starts = arrays["starts"]
+            if len(starts) != terms + 1 or starts[0] != 0 or starts[-1] != postings:
+                raise ValueError("starts.npy does not fit keys.npy and documents.npy")
+            if len(arrays["saturations"]) != postings:
+                raise ValueError("saturations.npy does not fit documents.npy")
+            return cls(int(header["size"]), int(header["filled"]), **arrays)
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
             raise UserError(f"{folder}: not a search index: {error}") from None
-        return index
-
-    def _check(self) -> None:
-        terms, postings = len(self.keys), len(self.documents)
-        if len(self.starts) != terms + 1 or self.starts[0] != 0 or self.starts[-1] != postings:
-            raise ValueError("starts.npy does not fit keys.npy and documents.npy")
-        if len(self.saturations) != postings:
-            raise ValueError("saturations.npy does not fit documents.npy")
 
 
 def build(documents: Iterable[str]) -> Index:
@@ -179,18 +183,6 @@ def _inverse_norms(lengths: NDArray[np.int64], filled: int) -> NDArray[np.float3
     mean = np.float32(lengths.sum() / max(filled, 1))
     shares = _B * quantise(lengths).astype(np.float32) / max(mean, np.float32(1))
     return np.float32(1) / (_K1 * ((np.float32(1) - _B) + shares))
-
-
-def _sum(
-    documents: NDArray[np.int32], shares: NDArray[np.float32], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The distinct documents in ascending order, and the sum of each one's shares."""
-    if len(documents) < _SPARSE * size:
-        found, places = np.unique(documents, return_inverse=True)
-        return found, np.bincount(places, shares).astype(np.float32)
-    totals = np.bincount(documents, shares, size)
-    found = np.flatnonzero(totals)
-    return found, totals[found].astype(np.float32)
 
 
 def _key(term: str) -> int:

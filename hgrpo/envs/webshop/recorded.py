@@ -6,11 +6,11 @@ from pathlib import Path
 
 from hgrpo.envs.base import Task
 from hgrpo.envs.webshop.env import open_goals
-from hgrpo.envs.webshop.goal_list import GoalList
 from hgrpo.envs.webshop.human import HumanTrajectory
 from hgrpo.envs.webshop.prices import split_limit
 from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.shopper import click, searchable
+from hgrpo.envs.webshop.tables import GoalList
 
 _CLOSE = 1e-9
 _QUOTES = str.maketrans("", "", "\"'")
@@ -97,8 +97,8 @@ def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
 def reward_differs(recorded: float, session: Session) -> bool:
     """Whether a recorded reward differs from the one that the session ended with.
 
-    Each process of the original draws other price limits, so a product within the limit there may
-    be above it here. The reward on either side of the limit counts as the same.
+    Each process of the original draws other limits, so the rewards on both sides of a price limit
+    count as the same.
     """
     found = session.bought
     paid = found.total if found else 0.0

@@ -45,10 +45,7 @@ class Reward:
 
 
 def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) -> Reward:
-    """The reward for buying `bought` with the options `chosen` (name -> value).
-
-    The goal was made from the product `wanted`.
-    """
+    """The reward for buying with options (name -> value); the goal was made from `wanted`."""
     score = title_score(bought.nouns, wanted.nouns)
     kind = type_reward(bought.product, wanted.product, score)
     attributes = attribute_hits(bought.product, goal.attributes)

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from hgrpo.envs.webshop.catalogue import Catalogue
 from hgrpo.envs.webshop.index import Index, build, mapped
+from hgrpo.envs.webshop.tables import Catalogue
 from hgrpo.errors import UserError
 
 CATALOGUE, INDEX = "catalogue.arrow", "index"

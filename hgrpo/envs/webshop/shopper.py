@@ -58,8 +58,8 @@ class Reader:
         self._done: set[str] = set()  # the open product's options and tabs dealt with
         self._settled = False  # whether to buy the open product
 
-    def act(self) -> str:
-        """The next action."""
+    def act(self, _: str | None = None) -> str:
+        """The next action; the text of the last answer says less than the session."""
         session = self._session
         if session.kind == "index":
             kept = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
