@@ -1,10 +1,9 @@
 """The tiny model's own tokenizer: text is cut into pieces, and frequent pieces become tokens.
 
-Each environment says how its text is cut (`hgrpo/agent/cut.py`). The tokenizer matches the longest
-piece of its vocabulary first (the WordPiece model of `tokenizers`). It learns no byte pair merges:
-each intermediate merge of a long phrase would take a row of the embedding that no text uses. Text
-outside the vocabulary falls back to shorter pieces and at last to single bytes, so decoding gives
-back every text, except for capitals where the cut lowers them.
+It matches the longest piece of its vocabulary first (the WordPiece model of `tokenizers`). It
+learns no byte pair merges: each intermediate merge of a long phrase would take a row of the
+embedding that no text uses. Text outside the vocabulary falls back to shorter pieces and at last to
+single bytes, so decoding gives back every text, except for capitals where the cut lowers them.
 """
 
 from collections import Counter

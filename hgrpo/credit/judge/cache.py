@@ -1,7 +1,6 @@
 """Judgements on disk, shared by seeds, methods and parallel jobs.
 
-The cache holds raw scores of whole judgements. `scores.credit` computes credit from the scores,
-because credit also depends on the return and on the group.
+The cache holds raw scores, because credit also depends on the return and on the group.
 """
 
 import hashlib

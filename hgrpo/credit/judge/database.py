@@ -1,8 +1,7 @@
 """The SQLite file with judges' answers and their cost, which all jobs of a study share.
 
-In write-ahead-log mode readers do not wait, and writers wait for each other. This mode works only
-between processes of one machine. Jobs on several machines need one cache folder per machine, on a
-local disk.
+Its write-ahead-log mode, in which readers do not wait, works only between processes of one machine.
+Jobs on several machines need one cache folder per machine, on a local disk.
 """
 
 import sqlite3

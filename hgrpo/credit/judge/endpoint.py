@@ -1,8 +1,8 @@
 """A judge behind an OpenAI-compatible address.
 
-The openai client sends the requests. Its own retries are off and tenacity retries instead, so that
-every request is counted and checked against the caps. The time-out limits connecting and each
-wait for data, not the whole call.
+The openai client's own retries are off and tenacity retries instead, so that every request is
+counted and checked against the caps. The time-out limits connecting and each wait for data, not the
+whole call.
 """
 
 import ipaddress

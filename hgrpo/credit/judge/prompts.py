@@ -1,8 +1,7 @@
 """The prompt that a judge gets, and the form that its answer must have.
 
-The prompt shows the goal, every turn's observation and action, and the outcome. Nothing is cut.
-Trajectories are JSON, one object a line. Text of the game or of the agent therefore cannot
-look like another turn or like an instruction.
+It shows the goal, every turn and the outcome, uncut. Trajectories are JSON, one object a line, so
+that text of the game or of the agent cannot look like another turn or like an instruction.
 """
 
 import json
@@ -83,12 +82,13 @@ def answer_format(variant: Variant) -> dict:
     `scores.parse` checks lengths and the range 0..10. The schema leaves them out because a server
     would compile a new schema for every length, and some servers lack those keywords.
     """
-    scores = _array(_object(turn={"type": "integer"}, score={"type": "number"}))
+    entry = _object(turn={"type": "integer"}, score={"type": "number"})
+    scores = {"type": "array", "items": entry}
     if variant == "trajectory":
         schema = _object(scores=scores)
     else:
         entry = _object(trajectory={"type": "integer"}, scores=scores)
-        schema = _object(trajectories=_array(entry))
+        schema = _object(trajectories={"type": "array", "items": entry})
     return {
         "type": "json_schema",
         "json_schema": {"name": f"{variant}_scores", "strict": True, "schema": schema},
@@ -107,7 +107,3 @@ def _object(**properties: dict) -> dict:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def _array(items: dict) -> dict:
-    return {"type": "array", "items": items}

@@ -1,8 +1,7 @@
 """The offline rubric: rules that score turns on machines without a language model.
 
-The rubric reads the prompt that a language model would read, and nothing else. Each environment
-has its own rules (`JudgeText.score`). Scores are absolute, so they compare across a group's
-trajectories.
+It reads the prompt that a language model would read, and nothing else. Each environment has its own
+rules (`JudgeText.score`). Scores are absolute, so they compare across a group's trajectories.
 """
 
 import json

@@ -32,9 +32,8 @@ def demonstrate(
 ) -> Iterator[dict]:
     """`Environment.demonstrate`, without rewards below `expert.least_reward`.
 
-    The scripted shopper plays each goal of the train panel equally often, in panel order. People's
-    trajectories come in the order of their files, if their goal is on that panel. Call
-    `data_files` first.
+    Scripts play each goal of the train panel equally often, in panel order. People's trajectories
+    on that panel come in the order of their files. Call `data_files` first.
     """
     env = from_settings(config, assets)
     if config.expert.recorded is None:

@@ -1,8 +1,8 @@
 """BM25 as Lucene computes it: an inverted index on disk, shared by all processes that read it.
 
-Scores equal Lucene's to the last bit. Each term's contribution is a 32-bit float. Their sum is
-accumulated in 64 bits and then rounded to 32. The package bm25s has neither Lucene's rounding nor
-its order of ties, ignores repeated query terms, and copies the vocabulary into each process.
+Scores equal Lucene's to the last bit: 32-bit floats, summed in 64 bits and then rounded to 32. The
+package bm25s has neither Lucene's rounding nor its order of ties, ignores repeated query terms, and
+copies the vocabulary into each process.
 """
 
 import hashlib
@@ -38,19 +38,12 @@ _ARRAYS = {
 _SPARSE = 1 / 16
 
 
-def _represented() -> NDArray[np.int64]:
-    """The 256 document lengths that Lucene can store in a byte (SmallFloat.byte4ToInt), ascending.
-
-    Codes 0 to 23 are the lengths 0 to 23. Each higher code is 24 plus a float with 3 explicit bits
-    and an implied one: exact below 16, then in steps of 2, 4, 8, ... for 8 codes each.
-    """
-    codes = np.arange(256 - 24)
-    exponents = np.maximum(codes // 8 - 1, 0)
-    floats = np.where(codes < 8, codes, (8 + codes % 8) << exponents)
-    return np.concatenate([np.arange(24), 24 + floats])
-
-
-_LENGTHS = _represented()
+# The 256 document lengths that Lucene can store in a byte (SmallFloat.byte4ToInt), ascending. Codes
+# 0 to 23 are the lengths 0 to 23. Each higher code is 24 plus a float with 3 explicit bits and an
+# implied one: exact below 16, then in steps of 2, 4, 8, ... for 8 codes each.
+_CODES = np.arange(256 - 24)
+_FLOATS = np.where(_CODES < 8, _CODES, (8 + _CODES % 8) << np.maximum(_CODES // 8 - 1, 0))
+_LENGTHS = np.concatenate([np.arange(24), 24 + _FLOATS])
 
 
 def quantise(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,7 +1,6 @@
 """Reads the official data files as streams, and cleans them as the original does.
 
-The rules come from `load_products` in WebShop's `web_agent_site/engine/engine.py`, and from
-`goal.py` beside it.
+The rules are those of `load_products` in WebShop's `web_agent_site/engine/engine.py` and `goal.py`.
 """
 
 import math

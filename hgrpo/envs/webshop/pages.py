@@ -1,8 +1,4 @@
-"""The shop's pages, as the texts, buttons and links that a browser would show.
-
-A page is a list of `Piece`s in reading order. As in the original, `text` joins them by " [SEP] ",
-and `rich` puts each on a line and marks buttons.
-"""
+"""The shop's pages, as the texts, buttons and links that a browser would show, in reading order."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -19,9 +15,9 @@ _BLANK = " \t\n\f\r"
 
 
 class Piece(NamedTuple):
-    """One piece of a page; the kind "instruction" includes the heading above it.
+    """One piece of a page, with its spaces; "instruction" includes the heading above it.
 
-    The text is as on the page, with its spaces. A value of an option also has the option's name.
+    `option` is the name of the option that the piece is a value of.
     """
 
     kind: Literal["instruction", "text", "button", "product", "option"]
@@ -96,7 +92,7 @@ def done(asin: str, chosen: Mapping[str, str], reward: float) -> Page:
 
 
 def text(page: Page) -> str:
-    """The original's `text` observation."""
+    """The original's `text` observation: pieces between " [SEP] "."""
     return SEPARATOR.join(piece.text.strip() for piece in page)
 
 

@@ -1,8 +1,7 @@
 """Prices of products and price limits of goals, drawn once from the seed of the panels.
 
-The original draws both from Python's global generator before seeding it, so a goal's price limit
-differs from process to process. Here each product and each goal has its own random stream, so a
-task is the same everywhere.
+The original draws both before it seeds Python's generator, so limits differ from process to
+process. Here each product and each goal has its own random stream, so a task is the same anywhere.
 """
 
 import re

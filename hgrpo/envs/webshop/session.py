@@ -1,9 +1,8 @@
 """A shopper's session: its pages, and what its actions do.
 
 Actions are `search[words]`, on any page, and `click[text]`, with a text of the page in any case.
-All other actions change nothing and pay nothing. The original has hidden search commands: `<r>` for
-random products, and `<a>`, `<c>`, `<q>` for all of an attribute, category or query. Here they are
-ordinary words.
+All other actions change nothing and pay nothing. The original's hidden search commands (`<r>`,
+`<a>`, `<c>`, `<q>`) are ordinary words here.
 """
 
 import re

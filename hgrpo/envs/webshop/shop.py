@@ -1,7 +1,7 @@
 """A shop: catalogue and search index, read-only and shared by any number of sessions.
 
-As in the original, products with equal scores are listed by asin. The index therefore holds the
-documents in the order of asins, and a table maps them to the catalogue's rows.
+As in the original, equal scores are listed by asin: the index holds the documents in the order of
+asins, and a table maps them to the catalogue's rows.
 """
 
 from functools import lru_cache
