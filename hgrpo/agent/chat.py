@@ -20,11 +20,8 @@ class ChatConversation(Replies):
 
     The template's special tokens are inserted by id. Text is tokenised together with the template's
     plain text next to it. Whatever the template puts after the token that closes a reply belongs to
-    the next observation.
-
-    Args:
-        tokenizer: is changed to treat special tokens in text as text.
-        system: text of the system message; None leaves it to the template.
+    the next observation. The tokenizer is changed to treat special tokens in text as text. Without
+    `system`, the template chooses the system message.
 
     Raises:
         UserError: the template does more than append, does not close replies with a special token,

@@ -98,12 +98,9 @@ class Conversation(Replies):
 def conversation_for(base: Path, system: str | None = None) -> "Conversation | ChatConversation":
     """The plain format if the tokenizer has its special tokens; otherwise the chat template.
 
-    Args:
-        system: text of the system message; None leaves it to the template.
-
-    Raises:
-        UserError: there is no tokenizer, no chat template, one that does more than append, or no
-            place for a system text (in the plain format). The message names the file.
+    None as `system` leaves the system message to the template. UserError if there is no tokenizer
+    or chat template, the template does more than append, or a system text is given and the plain
+    format has no place for it. The message names the file.
     """
     tokenizer = load_tokenizer(base)
     if any(tokenizer.token_to_id(token) is None for token in (START, ACT, END)):

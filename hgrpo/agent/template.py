@@ -51,11 +51,11 @@ class Pieces:
     """The fixed texts of a conversation: head, observation, ask, reply, answer, observation, ...
 
     Attributes:
-        head: stands before the first observation; if a system text is given, the parts before it,
-            the text itself, and the part after it.
-        ask: stands between an observation and the reply, also when the reply is still to come.
-        answer: stands between a reply and the next observation.
-        tail: stands after the last reply of a finished conversation.
+        head: before the first observation; with a system text, the parts before it, the text
+            itself, and the part after it.
+        ask: between an observation and the reply, also when the reply is still to come.
+        answer: between a reply and the next observation.
+        tail: after the last reply of a finished conversation.
     """
 
     head: tuple[str, ...]
@@ -67,14 +67,8 @@ class Pieces:
 # Errors of parsing and rendering a template: its own mistakes, recursion too deep, text too large,
 # and access that the sandbox refuses.
 _MISTAKES = (
-    TemplateError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
+    *(TemplateError, ArithmeticError, AttributeError, LookupError),
+    *(MemoryError, RecursionError, TypeError, ValueError),
 )
 
 
@@ -128,11 +122,10 @@ class ChatTemplate:
             ) from None
 
     def pieces(self, system: str | None = None) -> Pieces:
-        """The fixed texts around the messages; None leaves a system message to the template.
+        """The fixed texts around the messages; None leaves the system message to the template.
 
-        Raises:
-            UserError: the template does more than put messages between fixed texts. Some templates
-                trim messages, remove thoughts from earlier replies, or move a system prompt.
+        UserError if the template does more than put messages between fixed texts. Some trim them,
+        remove thoughts from earlier replies, or move a system prompt.
         """
         text = self.render(_ASKED, _REPLIED, None if system is None else _SYSTEM)
         marks = [] if system is None else [_SYSTEM]

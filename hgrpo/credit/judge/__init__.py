@@ -14,17 +14,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Settings", "make"]
 
-CACHE_NAME = "judge.sqlite"
-
 
 def make(settings: Settings, context: Context) -> "JudgeCredit":
     """The assigner; its answers lie in judge.sqlite in the context's `cache_dir`.
 
     Packages that only judging needs are imported here, so that reading a study needs none.
-
-    Raises:
-        UserError: a package, the key, the environment's text or rubric, or the cache's folder is
-            missing, or the cache cannot be opened.
+    UserError if one of them, the key, the environment's text or rubric, or the folder is missing,
+    or the cache cannot be opened.
     """
     name, text = context.environment, load(context.environment).judge_text()
     if settings.model == RUBRIC and text.score is None:
@@ -45,7 +41,7 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
         from hgrpo.credit.judge.cache import ScoreCache
         from hgrpo.credit.judge.database import Database
 
-        database = Database(context.cache_dir / CACHE_NAME)
+        database = Database(context.cache_dir / "judge.sqlite")
         account = Account(settings, database)
         if settings.base_url == SERVICE:
             from hgrpo.credit.judge.rubric import RubricJudge

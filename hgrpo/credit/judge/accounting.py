@@ -34,13 +34,12 @@ class Account:
     """Counts of one process, and the caps of one model at one address; safe for several threads.
 
     A call sets dollars aside before it starts, at a high estimate: 3 bytes a token of the prompt,
-    and the longest answer. The answer's cost replaces the estimate. A call without an
-    answer may have been billed, so its estimate stays counted, as `dollars_unconfirmed`.
+    and the longest answer. The answer's cost replaces the estimate. A call without an answer may
+    have been billed, so its estimate stays counted, as `dollars_unconfirmed`.
 
-    The caps hold for all jobs of a study. One statement checks them and changes the study's counts,
-    so parallel jobs cannot pass a cap together. What a killed job had set aside stays counted.
-
-    The methods raise UserError if the database cannot be used.
+    The caps hold for all jobs of a study. One statement checks them and changes the counts, so
+    parallel jobs cannot pass a cap together. What a killed job had set aside stays counted. Every
+    method raises UserError if the database cannot be used.
     """
 
     def __init__(self, settings: Settings, database: Database):
@@ -70,9 +69,7 @@ class Account:
             return
         dollars = self._cost(usage)
         self.settle(aside, dollars)
-        self.count(
-            dollars=dollars, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens
-        )
+        self.count(dollars=dollars, **vars(usage))
 
     def count(self, **amounts: float) -> None:
         """Add to counts by their names in the report."""

@@ -22,9 +22,8 @@ from hgrpo.errors import UserError
 class JudgeCredit(CreditAssigner):
     """Turn credit from a judge's scores.
 
-    Trajectories without turns are not judged. The judge is asked only for what the cache does not
-    hold, and the cache keeps every new judgement. Trajectories that get uniform credit, for want of
-    a judgement, are counted by reason.
+    Trajectories without turns are not judged. The judge is asked only what the cache does not hold,
+    and the cache keeps every new judgement. Trajectories without one are counted by reason.
     """
 
     settings: Settings
@@ -44,8 +43,7 @@ class JudgeCredit(CreditAssigner):
     def assign(self, group: Group) -> list[np.ndarray]:
         """Credit of every turn: K float64 arrays [T_k].
 
-        UserError if too many trajectories got no judgement, the judge cannot answer, or the cache
-        cannot be used.
+        UserError if the judge or cache cannot be used, or too many trajectories got no judgement.
         """
         return self.assign_many([group])[0]
 

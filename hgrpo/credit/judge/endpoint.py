@@ -13,15 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from urllib.parse import urlsplit
 
 import openai
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    sleep_using_event,
-    stop_after_attempt,
-    wait_exponential,
-    wait_random,
-)
+import tenacity
 
 from hgrpo.credit.judge.accounting import Account, output_limit
 from hgrpo.credit.judge.prompts import Prompt
@@ -84,13 +76,13 @@ class EndpointJudge:
 
     def _ask(self, prompt: Prompt) -> Judgement:
         """The judgement of one prompt, after retries; raises the failure of the last attempt."""
-        attempts = Retrying(
-            stop=stop_after_attempt(self._settings.retries + 1),
-            retry=retry_if_exception(
+        attempts = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(self._settings.retries + 1),
+            retry=tenacity.retry_if_exception(
                 lambda error: isinstance(error, CallError) and error.reason in _RETRIED
             ),
             wait=self._pause,
-            sleep=sleep_using_event(self._stop),
+            sleep=tenacity.sleep_using_event(self._stop),
             reraise=True,
         )
         return attempts(lambda: self._once(prompt, attempts.statistics["attempt_number"] > 1))
@@ -151,10 +143,11 @@ class EndpointJudge:
             reason = "server" if status >= 500 or status in {408, 409} else "rejected"
         return CallError(reason, str(error), _retry_after(error))
 
-    def _pause(self, state: RetryCallState) -> float:
+    def _pause(self, state: tenacity.RetryCallState) -> float:
         """Seconds to wait before the next attempt."""
         first = self._settings.backoff_s
-        backoff = wait_exponential(first, max=_LONGEST_PAUSE_S) + wait_random(0, first)
+        jitter = tenacity.wait_random(0, first)
+        backoff = tenacity.wait_exponential(first, max=_LONGEST_PAUSE_S) + jitter
         error = state.outcome.exception() if state.outcome else None
         wish = error.retry_after if isinstance(error, CallError) else 0.0
         return min(max(backoff(state), wish), _LONGEST_PAUSE_S)

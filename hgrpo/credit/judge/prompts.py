@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.trajectories.trajectory import Trajectory
 
+# Part of the cache's key. Raise this version whenever the text sent to a judge changes. An
+# environment's primer has a version of its own: `JudgeText.primer_version`.
 PROMPT_VERSION = "3"
-"""Part of the cache's key. Raise this version whenever the text sent to a judge changes.
-
-An environment's primer has a version of its own: `JudgeText.primer_version`.
-"""
 
 _SYSTEM = (
     "You judge what an agent did in a text game. Score every turn from 0 to 10 for how much its "

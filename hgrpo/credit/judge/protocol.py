@@ -21,9 +21,7 @@ Scores = list[list[float]]
 class CallError(Exception):
     """A call without a judgement.
 
-    Attributes:
-        reason: one of `FALLBACKS`.
-        retry_after: seconds the server asked to wait, or 0.
+    `reason` is one of `FALLBACKS`; `retry_after` the seconds the server asked to wait, or 0.
     """
 
     def __init__(self, reason: str, message: str = "", retry_after: float = 0.0):
@@ -58,7 +56,6 @@ class Judge(Protocol):
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
         """Answer each prompt once, under its name. The caller closes the generator.
 
-        Raises:
-            UserError: the judge cannot answer at all; the remaining prompts get no answer.
+        UserError if the judge cannot answer at all; the remaining prompts get no answer.
         """
         ...

@@ -23,9 +23,9 @@ FAULTS = ("rate-limit", "drop", "timeout", "malformed", "wrong-length")
 class FaultPlan:
     """Deliberate faults for drills: says which requests go wrong, and how.
 
-    Each fault is drawn separately for each request: five faults at 0.2 leave 0.8^5 = 33 % of the
-    requests unharmed. A draw depends on the seed, on the request's body and on how often that body
-    was sent before. The order of different requests does not matter.
+    Each fault is drawn separately: five faults at 0.2 leave 0.8^5 = 33 % of the requests unharmed.
+    A draw depends on the seed, on the request's body and on how often that body was sent before.
+    The order of different requests does not matter.
     """
 
     def __init__(self, shares: Mapping[str, float], seed: int):

@@ -159,18 +159,15 @@ class Settings(CreditSettings):
     def _check(self) -> Self:
         if self.api_key_env is not None and not re.fullmatch(r"[A-Za-z_]\w*", self.api_key_env):
             raise ValueError("api_key_env must be the name of an environment variable")
-        if self.base_url != SERVICE:
-            _check_url(self.base_url)
+        if self.base_url == SERVICE:
+            return self
+        try:
+            url = urlsplit(self.base_url)
+            host, _ = url.hostname, url.port
+        except ValueError:
+            host = None
+        if not host or url.scheme not in {"http", "https"}:
+            raise ValueError("base_url must be `service` or an http(s) address")
+        if url.username or url.password or url.query or url.fragment:
+            raise ValueError("base_url must hold no user, password, query or fragment")
         return self
-
-
-def _check_url(text: str) -> None:
-    try:
-        url = urlsplit(text)
-        host, _ = url.hostname, url.port
-    except ValueError:
-        host = None
-    if not host or url.scheme not in {"http", "https"}:
-        raise ValueError("base_url must be `service` or an http(s) address")
-    if url.username or url.password or url.query or url.fragment:
-        raise ValueError("base_url must hold no user, password, query or fragment")

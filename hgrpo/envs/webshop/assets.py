@@ -83,7 +83,8 @@ def _items(
 def title_nouns(products: Iterable[Product]) -> Iterator[tuple[Product, tuple[str, ...]]]:
     """Yield each product with the lower-case nouns of its title, in order, with repetitions.
 
-    As in the original, nouns are what spaCy tags NOUN or PROPN. UserError if it is not installed.
+    As in the original, these are the words that spaCy tags NOUN or PROPN. UserError if spaCy or its
+    model is not installed.
     """
     try:
         import spacy

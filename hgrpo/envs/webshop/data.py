@@ -48,17 +48,13 @@ OFFICIAL = {
 
 
 def provide(path: Path, download: bool) -> dict[str, str | int]:
-    """Name, size (bytes) and sha256 (hex) of a data file; a missing file may be downloaded.
+    """Name, size (bytes) and sha256 (hex) of a data file.
 
-    The whole file is hashed every time, since a stored hash could be out of date. Hashing takes
-    about a second per gigabyte, much less than reading the JSON. For a folder, the size and hash
-    are those of its files, concatenated in the order of their paths.
+    With `download`, a missing file of an official name is fetched and an existing one checked. The
+    whole file is hashed every time, since a stored hash could be out of date. For a folder, size
+    and hash are those of its files, concatenated in the order of their paths.
 
-    Args:
-        download: download a missing file that has an official name, and check an existing one.
-
-    Raises:
-        UserError: the file is missing and cannot be downloaded, or is not the official file.
+    UserError if the file is missing and cannot be fetched, or is not the official one.
     """
     if download and path.name in OFFICIAL:
         return {"name": path.name} | fetch_for(OFFICIAL[path.name], path, "products.download")

@@ -102,10 +102,9 @@ def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
 def asins(products: int, seed: int) -> Iterator[str]:
     """Yield distinct identifiers: "B0" and as few syllables as suffice, at least two.
 
-    With S syllables to choose from, the first one of the i-th identifier is i mod S, shuffled. So
-    any S consecutive identifiers differ in their first syllable. The others are the n digits, to
-    base S, of (a (i div S) + b + c (i mod S)) mod S^n. This map is one-to-one since a is coprime to
-    S.
+    With S syllables, the first of the i-th identifier is i mod S, shuffled. So any S consecutive
+    identifiers differ in it. The others are the n digits, to base S, of
+    (a (i div S) + b + c (i mod S)) mod S^n. This map is one-to-one since a is coprime to S.
     """
     size = len(SYLLABLES)
     tail = next(n for n in count(1) if size ** (n + 1) >= products)

@@ -49,11 +49,8 @@ class HumanTrajectory:
 def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
     """Yield the trajectories of a `.jsonl` file, or of all in a folder or zip archive, by name.
 
-    Args:
-        counts: reason -> number of trajectories left out or of repeated pages; updated here.
-
-    Raises:
-        UserError: there is nothing to read, or a line is not JSON or of neither format.
+    `counts` gets the number of trajectories left out and of repeated pages, by reason. UserError if
+    there is nothing to read, or a line is not JSON or of neither format.
     """
     try:
         for name, lines in _files(path):
@@ -85,9 +82,8 @@ def _files(path: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
 
 def _chosen(names: Iterable[str], path: Path) -> list[str]:
     """Sorted names of the trajectory files, without the `._` files that macOS adds."""
-    chosen = sorted(
-        name for name in names if name.endswith(".jsonl") and not Path(name).name.startswith("._")
-    )
+    files = [name for name in names if name.endswith(".jsonl")]
+    chosen = sorted(name for name in files if not Path(name).name.startswith("._"))
     if not chosen:
         raise UserError(f"{path}: there is no .jsonl file inside")
     return chosen

@@ -28,12 +28,7 @@ _B = np.float32(0.4)
 
 _FORMAT = "bm25 1"
 _HEADER = "index.json"
-_ARRAYS = {
-    "keys": np.uint64,
-    "starts": np.int64,
-    "documents": np.int32,
-    "saturations": np.float32,
-}
+_ARRAYS = {"keys": np.uint64, "starts": np.int64, "documents": np.int32, "saturations": np.float32}
 # If fewer postings match than this share of all documents, sorting is faster than a table.
 _SPARSE = 1 / 16
 

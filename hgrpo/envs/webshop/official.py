@@ -40,8 +40,8 @@ def products(
         counts: reason -> number of records left out or kept with a defect; updated here.
 
     Raises:
-        UserError: the file is missing, is not an array or is cut off, or a product's field is
-            missing or of a wrong type; raised when the stream reaches the mistake.
+        UserError: the file cannot be read or a product's field is missing or of a wrong type;
+            raised when the stream reaches the mistake.
     """
     seen: set[str] = set()
     with closing(_elements(items, b"[")) as records:
@@ -64,9 +64,9 @@ def products(
 def attributes(path: Path) -> dict[str, dict]:
     """Read an `items_ins_v2*.json`: asin -> the part of its entry that this project uses.
 
-    This part has the keys `attributes` (tuple of phrases), `instruction` (text) and
-    `instruction_attributes` (tuple of phrases), if present. Equal phrases share memory: the full
-    file has 1.18 M entries. Errors are as for `products`.
+    Where present, its keys are `attributes` (tuple of phrases), `instruction` (text) and
+    `instruction_attributes` (tuple of phrases). Equal phrases share memory: the full file has
+    1.18 M entries. Errors are as for `products`.
     """
     entries: dict[str, dict] = {}
     for asin, entry in _elements(path, b"{"):
@@ -85,8 +85,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
     """Read `items_human_ins.json`: asin -> one or more instructions, in the file's order.
 
     Full stops at both ends of a text are dropped, as in the original, which then appends the price
-    limit. The key names the product; an entry's own asin is ignored. `counts` and errors are as for
-    `products`.
+    limit. An entry's own asin is ignored: its key counts. `counts` and errors as for `products`.
     """
     instructions: dict[str, list[Instruction]] = {}
     for asin, entries in _elements(path, b"{"):
@@ -183,7 +182,8 @@ def _options(record: dict, place: str, counts: Counter[str]) -> dict[str, tuple[
             counts["product with an option name twice: the later values are kept"] += 1
         inside = f"{place}: {name}"
         options[name.lower()] = tuple(
-            _option(value, inside) for value in expect(list, values, inside)
+            _text(expect(dict, value, inside), "value", inside).strip().replace("/", " | ").lower()
+            for value in expect(list, values, inside)
         )
     distinct = {name: set(values) for name, values in options.items()}
     if any(len(distinct[name]) < len(values) for name, values in options.items()):
@@ -191,10 +191,6 @@ def _options(record: dict, place: str, counts: Counter[str]) -> dict[str, tuple[
     if len(set().union(*distinct.values())) < sum(map(len, distinct.values())):
         counts["product with an option value under two names: kept"] += 1
     return options
-
-
-def _option(content: object, place: str) -> str:
-    return _text(expect(dict, content, place), "value", place).strip().replace("/", " | ").lower()
 
 
 def _field(record: dict, key: str, place: str) -> Any:

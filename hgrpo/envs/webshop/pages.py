@@ -97,15 +97,12 @@ def text(page: Page) -> str:
 
 
 def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
-    """The original's `text_rich` observation.
+    """The original's `text_rich` observation: each piece on a line, with buttons marked.
 
-    The original looks for each value in its URL; this function looks in the JSON of the choices.
-    Neither ever marks a value that JSON escapes, such as "café". Both mark a value that is spelt
-    like a chosen option's name.
-
-    Args:
-        chosen: option name -> value; chosen values are marked as clicked and named at the top.
-        opened: asins of the products opened since the search page; they are marked as clicked.
+    `opened` are the asins opened since the search page. They and the values in `chosen` (option
+    name -> value) are marked as clicked. The original looks for each value in its URL; this
+    function looks in the JSON of the choices. Neither ever marks a value that JSON escapes, such as
+    "café". Both mark a value that is spelt like a chosen option's name.
     """
     choices, opened = json.dumps(dict(chosen)), set(opened)
     lines: list[str] = []
@@ -152,8 +149,7 @@ def _button(label: str) -> Piece:
 def _texts(*texts: str, kind: Literal["instruction", "text"] = "text") -> Page:
     """Pieces of these texts, without those that the original's HTML parser drops.
 
-    It drops empty texts and blank texts with a line break. It keeps other blank texts as one space.
-    Only ASCII spaces are blank.
+    It drops empty texts, and blank ones (ASCII) with a line break. Others become one space.
     """
     pieces = []
     for content in texts:

@@ -29,12 +29,16 @@ def on_panel(
     """
     goals = open_goals(assets)
     trajectories = list(trajectories)
-    numbers = _numbers(goals, {_wording(trajectory.goal) for trajectory in trajectories})
+    # Wording -> indices of the goals with that wording.
+    numbers: dict[str, list[int]] = {_wording(trajectory.goal): [] for trajectory in trajectories}
+    for number, text in enumerate(goals.texts()):
+        if (wording := _wording(text)) in numbers:
+            numbers[wording].append(number)
     tasks = {int(task.path): task for task in panels["train"]}
     held_out = {int(task.path): split for split in ("test", "validation") for task in panels[split]}
     found = []
     for trajectory in trajectories:
-        candidates = numbers.get(_wording(trajectory.goal), [])
+        candidates = numbers[_wording(trajectory.goal)]
         task = next((tasks[number] for number in candidates if number in tasks), None)
         reason = _unfit(goals, candidates, held_out, task)
         if reason is None:
@@ -42,15 +46,6 @@ def on_panel(
         else:
             counts[f"left out: {reason}"] += 1
     return found
-
-
-def _numbers(goals: GoalList, wordings: set[str]) -> dict[str, list[int]]:
-    """Wording -> indices of the goals with that wording."""
-    numbers: dict[str, list[int]] = {}
-    for number, text in enumerate(goals.texts()):
-        if (wording := _wording(text)) in wordings:
-            numbers.setdefault(wording, []).append(number)
-    return numbers
 
 
 def _wording(instruction: str) -> str:
