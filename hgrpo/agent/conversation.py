@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Replies(ABC):
-    """The half of a conversation that the policy writes. Subclasses add what it reads.
+    """What every kind of conversation does with the policy's replies.
 
     The policy samples each reply with the one token that closes it, `end_id`. Text that looks like
     a special token stays text, so that no page and no game can close a turn. Instances hold no

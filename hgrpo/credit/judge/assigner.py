@@ -1,4 +1,4 @@
-"""The judge as a credit assigner."""
+"""The judge as a credit assigner; trajectories without a judgement get uniform credit."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -7,9 +7,10 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, count, islice, repeat
 from pathlib import Path
+from typing import NamedTuple
 
 from hgrpo import streams
 from hgrpo.envs.webshop.departments import BRANDS, DEPARTMENTS, ProductType
@@ -40,8 +41,7 @@ _PRICE_RANGE = 0.3
 _NAMED_OPTION = 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class Generated:
+class Generated(NamedTuple):
     """One product's entries in the official files, and nouns of its title, in lower case."""
 
     item: dict

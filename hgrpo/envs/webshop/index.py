@@ -32,7 +32,6 @@ _ARRAYS = {"keys": np.uint64, "starts": np.int64, "documents": np.int32, "satura
 # If fewer postings match than this share of all documents, sorting is faster than a table.
 _SPARSE = 1 / 16
 
-
 # The 256 document lengths that Lucene can store in a byte (SmallFloat.byte4ToInt), ascending. Codes
 # 0 to 23 are the lengths 0 to 23. Each higher code is 24 plus a float with 3 explicit bits and an
 # implied one: exact below 16, then in steps of 2, 4, 8, ... for 8 codes each.
