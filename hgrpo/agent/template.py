@@ -1,7 +1,7 @@
 """A chat template, taken apart into the fixed texts between messages.
 
-Sampled tokens are never rendered again, so a template must only append. Trials check this: for many
-kinds of messages, a conversation rendered as a whole must equal fixed texts and messages together.
+Sampled tokens are never rendered again, so a template must only append. Trials check this: a
+conversation rendered as a whole must equal the fixed texts and messages put together.
 """
 
 import json

@@ -108,10 +108,8 @@ class Account:
 
     def so_far(self) -> tuple[int, float]:
         """The study's number of calls, and its dollars spent or set aside."""
-        (row,) = self._database.execute(
-            f"SELECT calls, dollars FROM spend WHERE {_HERE}", self._judge
-        )
-        return row
+        query = f"SELECT calls, dollars FROM spend WHERE {_HERE}"
+        return self._database.execute(query, self._judge)[0]
 
     def _cost(self, usage: Usage) -> float:
         into = usage.input_tokens * self._settings.dollars_per_million_input

@@ -36,7 +36,7 @@ class Question:
 
     @property
     def turns(self) -> tuple[int, ...]:
-        """T_k of each trajectory."""
+        """Number of turns of each trajectory."""
         return tuple(len(trajectory.turns) for trajectory in self.trajectories)
 
     @property
@@ -60,9 +60,8 @@ class ScoreCache:
 
     def get(self, question: Question) -> Judgement | None:
         """The stored judgement of a question, or None."""
-        rows = self._database.execute(
-            "SELECT scores, answered_by FROM answers WHERE key = ?", (question.key,)
-        )
+        query = "SELECT scores, answered_by FROM answers WHERE key = ?"
+        rows = self._database.execute(query, (question.key,))
         if not rows:
             return None
         ((text, answered_by),) = rows

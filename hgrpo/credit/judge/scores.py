@@ -33,7 +33,7 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
         return [_turns(_only(answer, "scores"), length)]
     lists = _only(answer, "trajectories")
     in_order = _by_index(lists, "trajectory", "scores", len(turns))
-    return [_turns(*each) for each in zip(in_order, turns, strict=True)]
+    return [_turns(entries, length) for entries, length in zip(in_order, turns, strict=True)]
 
 
 def check(scores: Scores, turns: Sequence[int]) -> None:

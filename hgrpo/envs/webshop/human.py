@@ -23,8 +23,6 @@ from hgrpo.envs.webshop.json_checks import expect, shown, texts
 from hgrpo.errors import UserError
 from hgrpo.zip_errors import BROKEN_ZIP
 
-_SESSION_KEYS = {"page", "url", "goal"}
-_IMITATION_KEYS = {"states", "actions"}
 _PAGES = ("index", "search_results", "item_page", "item_sub_page", "done")
 _SUB_PAGES = ("description", "features", "reviews", "attributes")
 _ACTION = re.compile(r"(search|click)\[.+\]", re.DOTALL)
@@ -109,7 +107,7 @@ def _trajectories(
     if first is None:
         counts["left out: empty file"] += 1
         return
-    if first[1].keys() >= _SESSION_KEYS:
+    if first[1].keys() >= {"page", "url", "goal"}:
         readings = [partial(_session, [first, *rows], counts)]
     else:
         readings = (partial(_imitation, *line) for line in itertools.chain([first], rows))
@@ -126,7 +124,7 @@ class _LeftOutError(Exception):
 
 def _imitation(place: str, row: dict) -> HumanTrajectory:
     """The trajectory of one line of the imitation file."""
-    if not row.keys() >= _IMITATION_KEYS:
+    if not row.keys() >= {"states", "actions"}:
         raise UserError(
             f"{place}: neither a page of a session log (page, url, goal) nor a trajectory of "
             f"the imitation file (states, actions); its keys are {shown(sorted(row))}"

@@ -40,8 +40,8 @@ def products(
         counts: reason -> number of records left out or kept with a defect; updated here.
 
     Raises:
-        UserError: the file cannot be read or a product's field is missing or of a wrong type;
-            raised when the stream reaches the mistake.
+        UserError: the file is missing, is not an array or is cut off, or a product's field is
+            missing or of a wrong type; raised when the stream reaches the mistake.
     """
     seen: set[str] = set()
     with closing(_elements(items, b"[")) as records:
@@ -85,7 +85,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
     """Read `items_human_ins.json`: asin -> one or more instructions, in the file's order.
 
     Full stops at both ends of a text are dropped, as in the original, which then appends the price
-    limit. An entry's own asin is ignored: its key counts. `counts` and errors as for `products`.
+    limit. The key names the product, not the entry's asin. `counts` and errors: see `products`.
     """
     instructions: dict[str, list[Instruction]] = {}
     for asin, entries in _elements(path, b"{"):

@@ -15,7 +15,7 @@ _BLANK = " \t\n\f\r"
 
 
 class Piece(NamedTuple):
-    """One piece of a page, with its spaces; "instruction" includes the heading above it.
+    """One piece of a page. Its text keeps its spaces; "instruction" includes the heading above it.
 
     `option` is the name of the option that the piece is a value of.
     """
@@ -149,7 +149,8 @@ def _button(label: str) -> Piece:
 def _texts(*texts: str, kind: Literal["instruction", "text"] = "text") -> Page:
     """Pieces of these texts, without those that the original's HTML parser drops.
 
-    It drops empty texts, and blank ones (ASCII) with a line break. Others become one space.
+    It drops empty texts, and blank ones (ASCII) with a line break. Other blank texts become one
+    space.
     """
     pieces = []
     for content in texts:

@@ -62,7 +62,7 @@ class Item:
     Attributes:
         row: the product's row in the catalogue.
         price: dollars, drawn from the product's range when the catalogue was made.
-        nouns: as `title_nouns` or the generator gives them.
+        nouns: lower-case nouns of the title, in order, with repetitions.
     """
 
     row: int

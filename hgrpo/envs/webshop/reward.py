@@ -45,7 +45,7 @@ class Reward:
 
 
 def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) -> Reward:
-    """The reward for buying with options (name -> value); the goal was made from `wanted`."""
+    """The reward of buying `bought` with these options; the goal was made from `wanted`."""
     score = title_score(bought.nouns, wanted.nouns)
     kind = type_reward(bought.product, wanted.product, score)
     attributes = attribute_hits(bought.product, goal.attributes)
@@ -59,7 +59,7 @@ def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) ->
 def title_score(bought: Sequence[str], wanted: Sequence[str]) -> float:
     """Share of the wanted title's nouns that are in the bought title; 0.2 if it has no nouns.
 
-    The numerator counts a noun that the wanted title repeats once, the denominator each time.
+    If the wanted title repeats a noun, the numerator counts it once, the denominator each time.
     """
     return len(set(bought) & set(wanted)) / len(wanted) if wanted else _NO_NOUNS
 
@@ -90,7 +90,8 @@ def _path(product: Product) -> set[str]:
 def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
     """How many of the goal's attributes match a product attribute or occur in the product's text.
 
-    The text is title, joined bullet points, or description. It is lowered; the attribute is not.
+    The text is the title, the joined bullet points or the description, in lower case. The case of
+    the attribute is not changed.
     """
     written = bought.title, " ".join(bought.bullet_points), bought.description
     texts = [text.lower() for text in written]
@@ -104,7 +105,7 @@ def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
 def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]]) -> int:
     """How many of the goal's options match a chosen value, with colours normalised.
 
-    One chosen value may match several. The name in a (name, value) pair is part of the text.
+    One chosen value may match several options. Of a (name, value) pair, the name is matched too.
     """
     values = [normalise(value) for value in chosen]
     asked = [normalise(option) for option in options]

@@ -4,8 +4,9 @@ The oracle knows the wanted product. It searches for the title, turns pages unti
 product, chooses the goal's options, and buys. Its reward is the goal's ceiling, perhaps below 1.
 
 `Reader` knows the instruction and the pages, as an agent does. It searches for the instruction's
-words, opens the product that fits best and is not too dear, and chooses the values that are named.
-It buys once it has seen enough of the words. When its patience ends, it buys the best product seen.
+words, opens the product that fits best and is not too dear, and chooses the values that the
+instruction names. It buys once the product's pages have shown enough of the words. When its
+patience ends, it buys the best product that it has opened.
 """
 
 import re

@@ -166,12 +166,8 @@ def _item(row: int, record: dict) -> Item:
 def _item_record(item: Item) -> dict:
     fields = {name: getattr(item.product, name) for name in Product.__slots__}
     options = fields.pop("options")
-    return fields | {
-        "option_names": list(options),
-        "option_values": list(options.values()),
-        "price": item.price,
-        "nouns": item.nouns,
-    }
+    choices = {"option_names": list(options), "option_values": list(options.values())}
+    return fields | choices | {"price": item.price, "nouns": item.nouns}
 
 
 def _goal_record(goal: Goal) -> dict:
