@@ -102,7 +102,7 @@ def account_of(folder, **changes):
 
 def counted(judge):
     """Everything that a judge has counted so far, over all its reports."""
-    return judge._account.report()
+    return judge.account.report()
 
 
 def two_jobs(project: Path, script: str, *arguments: object) -> list[str]:

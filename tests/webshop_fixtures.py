@@ -3,11 +3,10 @@
 from pathlib import Path
 
 from hgrpo.envs.base import Task
-from hgrpo.envs.webshop.catalogue import write_catalogue
 from hgrpo.envs.webshop.env import GOALS
-from hgrpo.envs.webshop.goal_list import goal_hash, write_goals
 from hgrpo.envs.webshop.records import Goal, Item, Product
 from hgrpo.envs.webshop.shop import CATALOGUE, build_index
+from hgrpo.envs.webshop.tables import goal_hash, write_catalogue, write_goals
 
 MUG, POT = 0, 1
 

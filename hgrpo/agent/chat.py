@@ -1,12 +1,11 @@
 """A chat model's conversation as tokens: it follows the model's own template and only grows."""
 
 import re
-from collections.abc import Sequence
-from functools import lru_cache
 
 from tokenizers import AddedToken, Tokenizer
 
-from hgrpo.agent.template import ChatTemplate, Pieces, together
+from hgrpo.agent.conversation import Replies
+from hgrpo.agent.template import ChatTemplate, Pieces, first_difference, together
 from hgrpo.errors import UserError
 
 # A trial conversation. Its tokens as a whole must equal its tokens turn by turn.
@@ -16,19 +15,13 @@ _TRIAL = (
 )
 
 
-class ChatConversation:
+class ChatConversation(Replies):
     """A `Conversation` for chat models: the environment is the user, the policy the assistant.
 
     The template's special tokens are inserted by id. Text is tokenised together with the template's
-    plain text next to it. Text that looks like a special token stays text, so that no page and no
-    game can close a turn. The policy samples a reply and the one token that closes it; whatever
-    else the template puts after a reply belongs to the next observation. Instances hold no state of
-    an episode and can be shared.
-
-    Args:
-        tokenizer: the model's. It is changed to treat special tokens in text as text.
-        template: the model's chat template.
-        system: text of the system message; None leaves it to the template.
+    plain text next to it. Whatever the template puts after the token that closes a reply belongs to
+    the next observation. The tokenizer is changed to treat special tokens in text as text. Without
+    `system`, the template chooses the system message.
 
     Raises:
         UserError: the template does more than append, does not close replies with a special token,
@@ -37,7 +30,6 @@ class ChatConversation:
     """
 
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate, system: str | None = None):
-        self.tokenizer = tokenizer
         self._file = template.path.with_name("tokenizer.json")
         self._pieces = template.pieces(system)
         self._controls = _controls(tokenizer, template, self._pieces)
@@ -55,10 +47,8 @@ class ChatConversation:
                 f"{self._pieces.tail!r} after the last one; both must begin with the same special "
                 "token, which closes replies"
             )
-        self.end_id = self._controls[closing[0]]
+        super().__init__(tokenizer, self._controls[closing[0]])
         self._after = self._pieces.answer[closing.end() :]
-        self._encode = lru_cache(maxsize=200_000)(self._encode_uncached)
-        self._decode = lru_cache(maxsize=200_000)(self._decode_uncached)
         # Some files still hold the truncation and padding of the model's own training.
         tokenizer.no_truncation()
         tokenizer.no_padding()
@@ -74,15 +64,6 @@ class ChatConversation:
     def observation(self, text: str) -> list[int]:
         """Tokens from the end of a reply, through the observation, to the next reply."""
         return self._tokens(self._after, text, self._pieces.ask)
-
-    def reply(self, action: str) -> list[int]:
-        """Tokens of an expert's reply, with the closing token."""
-        return [*self._encode(action), self.end_id]
-
-    def command(self, reply: list[int]) -> str:
-        """The command in sampled reply tokens: the text before the closing token, stripped."""
-        end = reply.index(self.end_id) if self.end_id in reply else len(reply)
-        return self._decode(tuple(reply[:end])).strip()
 
     def _tokens(self, *parts: str) -> list[int]:
         """Tokens of `parts`, in which pieces of the template and texts alternate."""
@@ -109,31 +90,31 @@ class ChatConversation:
             )
         return ids
 
-    def _decode_uncached(self, ids: tuple[int, ...]) -> str:
-        return self.tokenizer.decode(list(ids))
-
     def _check(self, whole: list[int], rest: str) -> None:
         """UserError unless the trial has the same tokens turn by turn as it has as a whole."""
         for token in self._controls:
             self._encode_uncached(token)
         asked, replied = _TRIAL
         turns = [self.opening(asked[0]), *map(self.observation, asked[1:])]
-        ids = [
-            i for turn, done in zip(turns, replied, strict=True) for i in turn + self.reply(done)
-        ]
+        ids: list[int] = []
+        for turn, done in zip(turns, replied, strict=True):
+            ids += [*turn, *self.reply(done)]
         ids += self._tokens(rest)
         if ids != whole:
+            at = first_difference(whole, ids)
+            one, other = (
+                [self.tokenizer.id_to_token(i) for i in p[at : at + 3]] for p in (whole, ids)
+            )
             raise UserError(
                 f"{self._file}: a conversation has other tokens as a whole than turn by turn: "
-                f"{_first_difference(self.tokenizer, whole, ids)}"
+                f"{one} is {other} after {at} tokens"
             )
 
 
 def _controls(tokenizer: Tokenizer, template: ChatTemplate, pieces: Pieces) -> dict[str, int]:
     """Tokens that text must not contain: special tokens, and added tokens that the template writes.
 
-    Some models mark their template's tokens as ordinary ones. Added tokens made of spaces or line
-    ends alone are ordinary text.
+    Added tokens made of spaces or line ends alone are ordinary text.
     """
     written = [*template.literals, *pieces.head[::2], pieces.ask, pieces.answer, pieces.tail]
     found = {}
@@ -142,10 +123,3 @@ def _controls(tokenizer: Tokenizer, template: ChatTemplate, pieces: Pieces) -> d
         if token.special or named:
             found[token.content] = special
     return found
-
-
-def _first_difference(tokenizer: Tokenizer, whole: Sequence[int], ids: Sequence[int]) -> str:
-    pairs = enumerate(zip(whole, ids, strict=False))
-    at = next((i for i, (a, b) in pairs if a != b), min(len(whole), len(ids)))
-    parts = ([tokenizer.id_to_token(i) for i in part[at : at + 3]] for part in (whole, ids))
-    return "{} is {} after {} tokens".format(*parts, at)

@@ -1,29 +1,62 @@
 """The conversation as tokens: it only grows, so sampled tokens are never tokenised again."""
 
 import re
+from abc import ABC, abstractmethod
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer
 
-from hgrpo.agent.tokenizer import ACT, END, SPECIALS, START
+from hgrpo.agent.tokenizer import ACT, END, SPECIALS, START, load_tokenizer
 from hgrpo.errors import UserError
 
+if TYPE_CHECKING:
+    from hgrpo.agent.chat import ChatConversation
 
-class Conversation:
+
+class Replies(ABC):
+    """What every kind of conversation does with the policy's replies.
+
+    The policy samples each reply with the one token that closes it, `end_id`. Text that looks like
+    a special token stays text, so that no page and no game can close a turn. Instances hold no
+    state of an episode and can be shared.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, end_id: int):
+        self.tokenizer = tokenizer
+        self.end_id = end_id
+        self._encode = lru_cache(maxsize=200_000)(self._encode_uncached)
+        self._decode = lru_cache(maxsize=200_000)(self._decode_uncached)
+
+    def reply(self, action: str) -> list[int]:
+        """Tokens of an expert's reply, with the closing token."""
+        return [*self._encode(action), self.end_id]
+
+    def command(self, reply: list[int]) -> str:
+        """The command in sampled reply tokens: the text before the closing token, stripped."""
+        end = reply.index(self.end_id) if self.end_id in reply else len(reply)
+        return self._decode(tuple(reply[:end])).strip()
+
+    @abstractmethod
+    def _encode_uncached(self, text: str) -> tuple[int, ...]:
+        """Tokens of a text, none of them special."""
+
+    def _decode_uncached(self, ids: tuple[int, ...]) -> str:
+        return self.tokenizer.decode(list(ids))
+
+
+class Conversation(Replies):
     """Turns observations into tokens and sampled tokens into commands, in the plain format.
 
     Format: `<start>` reset text `<act>` reply `</act>` observation `<act>` reply `</act>` ...
-    The policy samples each reply with its closing `</act>`. Text that looks like a special token
-    stays text, so that no page and no game can close a turn. Instances hold no state of an episode
-    and can be shared.
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        self.tokenizer = tokenizer
+        super().__init__(tokenizer, tokenizer.token_to_id(END))
         self.start_id = tokenizer.token_to_id(START)
         self.act_id = tokenizer.token_to_id(ACT)
-        self.end_id = tokenizer.token_to_id(END)
         added = tokenizer.get_added_tokens_decoder().items()
         special = {number: token.content for number, token in added if token.special}
         special |= {
@@ -34,8 +67,6 @@ class Conversation:
         self._special = frozenset(special)
         names = sorted(special.values(), key=len, reverse=True)
         self._looks_special = re.compile("|".join(map(re.escape, names)))
-        self._encode = lru_cache(maxsize=200_000)(self._encode_uncached)
-        self._decode = lru_cache(maxsize=200_000)(self._decode_uncached)
 
     def opening(self, text: str) -> list[int]:
         """Tokens from `<start>`, through the reset text, to the first reply."""
@@ -44,15 +75,6 @@ class Conversation:
     def observation(self, text: str) -> list[int]:
         """Tokens of an observation, up to the next reply."""
         return [*self._encode(text), self.act_id]
-
-    def reply(self, action: str) -> list[int]:
-        """Tokens of an expert's reply, with the closing `</act>`."""
-        return [*self._encode(action), self.end_id]
-
-    def command(self, reply: list[int]) -> str:
-        """The command in sampled reply tokens: the text before `</act>`, stripped of spaces."""
-        end = reply.index(self.end_id) if self.end_id in reply else len(reply)
-        return self._decode(tuple(reply[:end])).strip()
 
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
         ids = self.tokenizer.encode(text, add_special_tokens=False).ids
@@ -72,5 +94,21 @@ class Conversation:
             )
         return tuple(number for part in parts for number in self._encode_uncached(part))
 
-    def _decode_uncached(self, ids: tuple[int, ...]) -> str:
-        return self.tokenizer.decode(list(ids))
+
+def conversation_for(base: Path, system: str | None = None) -> "Conversation | ChatConversation":
+    """The plain format if the tokenizer has its special tokens; otherwise the chat template.
+
+    None as `system` leaves the system message to the template. UserError if there is no tokenizer
+    or chat template, the template does more than append, or a system text is given and the plain
+    format has no place for it. The message names the file.
+    """
+    tokenizer = load_tokenizer(base)
+    if any(tokenizer.token_to_id(token) is None for token in (START, ACT, END)):
+        # Importing the template engine takes time, and the plain format does not need it.
+        from hgrpo.agent.chat import ChatConversation
+        from hgrpo.agent.template import ChatTemplate
+
+        return ChatConversation(tokenizer, ChatTemplate(base), system)
+    if system is not None:
+        raise UserError(f"system: {base} has this project's plain format, without system messages")
+    return Conversation(tokenizer)

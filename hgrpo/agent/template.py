@@ -1,8 +1,7 @@
 """A chat template, taken apart into the fixed texts between messages.
 
-A conversation only grows: sampled tokens are never rendered or tokenised again. A template must
-therefore only append. Trials check this: for many kinds of messages, a conversation rendered as a
-whole must equal the fixed texts and messages put together.
+Sampled tokens are never rendered again, so a template must only append. Trials check this: a
+conversation rendered as a whole must equal the fixed texts and messages put together.
 """
 
 import json
@@ -52,11 +51,11 @@ class Pieces:
     """The fixed texts of a conversation: head, observation, ask, reply, answer, observation, ...
 
     Attributes:
-        head: stands before the first observation; if a system text is given, the parts before it,
-            the text itself, and the part after it.
-        ask: stands between an observation and the reply, also when the reply is still to come.
-        answer: stands between a reply and the next observation.
-        tail: stands after the last reply of a finished conversation.
+        head: before the first observation; with a system text, the parts before it, the text
+            itself, and the part after it.
+        ask: between an observation and the reply, also when the reply is still to come.
+        answer: between a reply and the next observation.
+        tail: after the last reply of a finished conversation.
     """
 
     head: tuple[str, ...]
@@ -68,25 +67,16 @@ class Pieces:
 # Errors of parsing and rendering a template: its own mistakes, recursion too deep, text too large,
 # and access that the sandbox refuses.
 _MISTAKES = (
-    TemplateError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
+    *(TemplateError, ArithmeticError, AttributeError, LookupError),
+    *(MemoryError, RecursionError, TypeError, ValueError),
 )
 
 
 class ChatTemplate:
-    """The chat template of a model's folder.
+    """The chat template of a model's folder; UserError if there is none.
 
     It renders as transformers does (`apply_chat_template`), but without the clock: a system prompt
     with today's date would differ tomorrow. That is why transformers' own renderer is not used.
-
-    Raises:
-        UserError: the folder has no chat template, or its file holds something else.
     """
 
     def __init__(self, folder: Path):
@@ -109,25 +99,18 @@ class ChatTemplate:
     def render(
         self, asked: Sequence[str], replied: Sequence[str], system: str | None = None
     ) -> str:
-        """A conversation as text; with one reply fewer than observations, it ends before the reply.
+        """A conversation as text; UserError if the template refuses it.
 
-        Raises:
-            UserError: the template refuses the conversation.
+        With one reply fewer than observations, the text ends before the reply.
         """
         messages = [] if system is None else [{"role": "system", "content": system}]
         for index, text in enumerate(asked):
             messages.append({"role": "user", "content": text})
             if index < len(replied):
                 messages.append({"role": "assistant", "content": replied[index]})
-        asks = len(replied) < len(asked)
+        given = {"messages": messages, "add_generation_prompt": len(replied) < len(asked)}
         try:
-            return self._template.render(
-                messages=messages,
-                tools=None,
-                documents=None,
-                add_generation_prompt=asks,
-                **self._variables,
-            )
+            return self._template.render(given, tools=None, documents=None, **self._variables)
         except UndefinedError as error:
             raise UserError(
                 f"{self.path}: the chat template uses something undefined here ({one_line(error)})"
@@ -139,15 +122,10 @@ class ChatTemplate:
             ) from None
 
     def pieces(self, system: str | None = None) -> Pieces:
-        """The fixed texts around the messages.
+        """The fixed texts around the messages; None leaves the system message to the template.
 
-        Args:
-            system: text of a system message; None leaves that to the template.
-
-        Raises:
-            UserError: the template does more than put messages between fixed texts. Some templates
-                trim messages, remove thoughts from earlier replies, or move a system prompt. The
-                message names the file.
+        UserError if the template does more than put messages between fixed texts. Some trim them,
+        remove thoughts from earlier replies, or move a system prompt.
         """
         text = self.render(_ASKED, _REPLIED, None if system is None else _SYSTEM)
         marks = [] if system is None else [_SYSTEM]
@@ -180,9 +158,11 @@ class ChatTemplate:
                     expected = together(pieces, shown, given)
                     found = self.render(shown, given, system)
                     if found != expected:
+                        at = first_difference(expected, found)
+                        around = slice(max(0, at - 20), at + 20)
                         raise UserError(
                             f"{self.path}: the chat template does not only append: with {name}, "
-                            f"{_difference(expected, found)}"
+                            f"{expected[around]!r} became {found[around]!r}"
                         )
 
 
@@ -196,7 +176,7 @@ def together(pieces: Pieces, asked: Sequence[str], replied: Sequence[str]) -> st
 
 
 class _Generation(Extension):
-    """`{% generation %}` marks replies for loss masks; here the mark is ignored."""
+    """Ignores `{% generation %}`, which marks replies for loss masks."""
 
     tags = {"generation"}
 
@@ -240,9 +220,7 @@ def _refuse(message: str) -> None:
     raise TemplateError(message)
 
 
-def _difference(expected: str, found: str) -> str:
-    """The place where two texts begin to differ, for a message."""
+def first_difference(expected: Sequence, found: Sequence) -> int:
+    """The first index at which two sequences differ, or the length of the shorter one."""
     pairs = enumerate(zip(expected, found, strict=False))
-    at = next((i for i, (a, b) in pairs if a != b), min(len(expected), len(found)))
-    start = max(0, at - 20)
-    return f"{expected[start : at + 20]!r} became {found[start : at + 20]!r}"
+    return next((i for i, (a, b) in pairs if a != b), min(len(expected), len(found)))

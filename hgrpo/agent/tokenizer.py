@@ -1,10 +1,9 @@
 """The tiny model's own tokenizer: text is cut into pieces, and frequent pieces become tokens.
 
-Each environment says how its text is cut (`hgrpo/agent/cut.py`). The tokenizer matches the longest
-piece of its vocabulary first (the WordPiece model of `tokenizers`). It learns no byte pair merges:
-each intermediate merge of a long phrase would take a row of the embedding that no text uses. Text
-outside the vocabulary falls back to shorter pieces and at last to single bytes, so decoding gives
-back every text, except for capitals where the cut lowers them.
+It matches the longest piece of its vocabulary first (the WordPiece model of `tokenizers`). It
+learns no byte pair merges: each intermediate merge of a long phrase would take a row of the
+embedding that no text uses. Text outside the vocabulary falls back to shorter pieces and at last to
+single bytes, so decoding gives back every text, except for capitals where the cut lowers them.
 """
 
 from collections import Counter
@@ -25,16 +24,11 @@ _MAX_PIECE_CHARS = 1000
 def train_tokenizer(
     texts: Iterable[str], max_vocab: int, cut: Cut, min_count: int = 2
 ) -> Tokenizer:
-    """Build the tokenizer from environment text.
+    """Build the tokenizer from observations and actions, in any order.
 
     Args:
-        texts: observations and actions; order does not matter.
-        max_vocab: upper bound of the vocabulary, specials and bytes included.
-        cut: the environment's cut.
+        max_vocab: upper bound of the vocabulary; UserError without room beyond specials and bytes.
         min_count: a piece seen less often than this is spelt in smaller pieces.
-
-    Raises:
-        UserError: `max_vocab` has no room beyond specials and bytes.
     """
     splitter = _splitter(cut.pieces)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -42,23 +36,12 @@ def train_tokenizer(
     if room <= 0:
         raise UserError(f"max_vocab: {max_vocab} leaves no room beyond {max_vocab - room} bytes")
     counts = _count(Counter(texts), cut, splitter)
-    frequent = sorted(
-        (
-            piece
-            for piece, count in counts.items()
-            if count >= min_count and len(piece) > 1 and piece not in SPECIALS
-        ),
-        key=lambda piece: (-counts[piece], piece),
-    )
+    long = [piece for piece in counts if len(piece) > 1 and piece not in SPECIALS]
+    seen = [piece for piece in long if counts[piece] >= min_count]
+    frequent = sorted(seen, key=lambda piece: (-counts[piece], piece))
     vocab = {piece: i for i, piece in enumerate([*SPECIALS, *alphabet, *frequent[:room]])}
-    tokenizer = Tokenizer(
-        models.WordPiece(
-            vocab,
-            unk_token=PAD,
-            continuing_subword_prefix="",
-            max_input_chars_per_word=_MAX_PIECE_CHARS,
-        )
-    )
+    limits = {"unk_token": PAD, "max_input_chars_per_word": _MAX_PIECE_CHARS}
+    tokenizer = Tokenizer(models.WordPiece(vocab, continuing_subword_prefix="", **limits))
     if cut.lowercase:
         tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = splitter
@@ -68,12 +51,9 @@ def train_tokenizer(
 
 
 def _splitter(pieces: str) -> pre_tokenizers.PreTokenizer:
-    return pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(pieces), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    split = pre_tokenizers.Split(Regex(pieces), behavior="isolated")
+    to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre_tokenizers.Sequence([split, to_bytes])
 
 
 def _count(texts: Counter[str], cut: Cut, splitter: pre_tokenizers.PreTokenizer) -> Counter[str]:
@@ -91,11 +71,7 @@ def _count(texts: Counter[str], cut: Cut, splitter: pre_tokenizers.PreTokenizer)
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read the tokenizer in a base model's folder.
-
-    Raises:
-        UserError: `tokenizer.json` is missing or cannot be read.
-    """
+    """The tokenizer in a base model's folder; UserError if it is missing or cannot be read."""
     path = Path(folder) / "tokenizer.json"
     try:
         return Tokenizer.from_file(str(path))

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.agent.conversation import conversation_for
 from hgrpo.base_model.check_weights import check_base_weights
 from hgrpo.base_model.companions import companions
 from hgrpo.base_model.foreign_code import config_without_code

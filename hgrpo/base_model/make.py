@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.agent.conversation import conversation_for
 from hgrpo.agent.cut import Cut
 from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.base_model.adopt import adopt

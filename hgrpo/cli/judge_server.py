@@ -36,9 +36,8 @@ import argparse
 
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
-from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.faults import FAULTS, FaultPlan
-from hgrpo.credit.judge.server import JudgeServer
+from hgrpo.credit.judge.server import FAULTS, FaultPlan, JudgeServer
+from hgrpo.credit.judge.settings import RUBRIC
 
 _LAST_PORT = 65535
 
@@ -48,7 +47,7 @@ def main() -> None:
     args = _arguments()
     server = JudgeServer((args.host, args.port), FaultPlan(dict(args.fault), args.seed))
     try:
-        print(f"judge server: {rubric.MODEL} at {server.url}", flush=True)
+        print(f"judge server: {RUBRIC} at {server.url}", flush=True)
         server.serve_forever(poll_interval=0.1)
     except KeyboardInterrupt:
         pass  # Ctrl-C is the way to end the server

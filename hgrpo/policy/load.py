@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.agent.conversation import conversation_for
 from hgrpo.base_model.architecture import capped_architecture
 from hgrpo.errors import UserError
 from hgrpo.policy.compatible import check_adapter, check_policy

@@ -9,7 +9,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.agent.conversation import conversation_for
 from hgrpo.base_model.safetensors_file import write_with_checksum
 from hgrpo.base_model.write_model import write_model
 from hgrpo.policy.compatible import LORA_WEIGHTS, check_policy

@@ -9,7 +9,7 @@ import torch
 from chat_models import START, chat_tokenizer, write_chat
 from small_study import make_study
 
-from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.agent.conversation import conversation_for
 from hgrpo.base_model.folder import open_base
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs

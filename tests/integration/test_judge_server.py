@@ -28,7 +28,7 @@ from judge_cases import (
 
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make
-from hgrpo.credit.judge.failures import CALL_FAILURES
+from hgrpo.credit.judge.protocol import CALL_FAILURES
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from small_study import environment
 
-from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.agent.conversation import conversation_for
 from hgrpo.base_model.folder import open_base
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig

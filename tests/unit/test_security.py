@@ -20,7 +20,7 @@ from chat_models import QWEN, write_chat
 from household import household
 from tiny_policy import make_policy
 
-from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.agent.conversation import conversation_for
 from hgrpo.base_model.folder import open_base
 from hgrpo.cli.entry import read_config
 from hgrpo.cli.stage import run_stage

@@ -4,8 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from hgrpo.credit.base import Context
-from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.settings import SERVICE, Settings
+from hgrpo.credit.judge.settings import RUBRIC, SERVICE, Settings
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 
@@ -15,39 +14,37 @@ if TYPE_CHECKING:
 
 __all__ = ["Settings", "make"]
 
-CACHE_NAME = "judge.sqlite"
-
 
 def make(settings: Settings, context: Context) -> "JudgeCredit":
-    """The assigner.
+    """The assigner; its answers lie in judge.sqlite in the context's `cache_dir`.
 
     Packages that only judging needs are imported here, so that reading a study needs none.
-
-    It uses the context's `environment` and `cache_dir`, where judge.sqlite lies.
-
-    Raises:
-        UserError: a package, the key, the environment's text or rubric, or the cache's folder is
-            missing, or the cache cannot be opened.
+    UserError if one of them, the key, the environment's text or rubric, or the folder is missing,
+    or the cache cannot be opened.
     """
     name, text = context.environment, load(context.environment).judge_text()
-    if settings.model == rubric.MODEL and text.score is None:
+    if settings.model == RUBRIC and text.score is None:
         raise UserError(
             f"environment {name!r} has no offline rubric: add `score` to JUDGE_TEXT in "
             f"hgrpo/envs/{name}/judge.py, or name a language model in credit.model"
         )
     if context.cache_dir is None:
         raise UserError("the judge needs a folder for its answers: --cache")
-    key = _key(settings)
+    key = ""
+    for variable, complaint in settings.environment_variables.items():
+        key = os.environ.get(variable, "").strip()
+        if not key:
+            raise UserError(complaint)
     try:
         from hgrpo.credit.judge.accounting import Account
         from hgrpo.credit.judge.assigner import JudgeCredit
         from hgrpo.credit.judge.cache import ScoreCache
         from hgrpo.credit.judge.database import Database
 
-        database = Database(context.cache_dir / CACHE_NAME)
+        database = Database(context.cache_dir / "judge.sqlite")
         account = Account(settings, database)
         if settings.base_url == SERVICE:
-            from hgrpo.credit.judge.rubric_judge import RubricJudge
+            from hgrpo.credit.judge.rubric import RubricJudge
 
             judge: Judge = RubricJudge(text, account)
         else:
@@ -61,13 +58,3 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
             f"credit kind 'judge' needs the package {error.name!r}: pip install -e '.[judge]'"
         ) from None
     return JudgeCredit(settings, name, text, ScoreCache(database), judge, account)
-
-
-def _key(settings: Settings) -> str:
-    """The key that the environment variable holds; "" if the judge needs none."""
-    key = ""
-    for name, complaint in settings.environment_variables.items():
-        key = os.environ.get(name, "").strip()
-        if not key:
-            raise UserError(complaint)
-    return key

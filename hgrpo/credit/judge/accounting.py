@@ -1,11 +1,10 @@
 """Counts a process's calls to a judge and their cost, and enforces the study's caps."""
 
 import threading
-from dataclasses import dataclass
 
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.failures import CALL_FAILURES, FALLBACKS, CallError
 from hgrpo.credit.judge.prompts import Prompt
+from hgrpo.credit.judge.protocol import CALL_FAILURES, FALLBACKS, CallError, Usage
 from hgrpo.credit.judge.settings import Settings
 
 _COUNTS = (
@@ -26,14 +25,6 @@ _SET_ASIDE = f"""UPDATE spend SET calls = calls + 1, dollars = dollars + :aside 
   AND (:max_dollars IS NULL OR dollars + :aside <= :max_dollars) RETURNING calls"""
 
 
-@dataclass(frozen=True)
-class Usage:
-    """Tokens of one answer, as the server reports them."""
-
-    input_tokens: int
-    output_tokens: int
-
-
 def output_limit(prompt: Prompt, settings: Settings) -> int:
     """Most tokens that an answer may have: enough for every entry and for `thinking_tokens`."""
     return _TOKENS_AROUND + _TOKENS_PER_ENTRY * sum(prompt.turns) + settings.thinking_tokens
@@ -43,14 +34,12 @@ class Account:
     """Counts of one process, and the caps of one model at one address; safe for several threads.
 
     A call sets dollars aside before it starts, at a high estimate: 3 bytes a token of the prompt,
-    and the longest answer. The answer's cost replaces the estimate. A call without an
-    answer may have been billed, so its estimate stays counted, as `dollars_unconfirmed`.
+    and the longest answer. The answer's cost replaces the estimate. A call without an answer may
+    have been billed, so its estimate stays counted, as `dollars_unconfirmed`.
 
-    The caps hold for all jobs of a study. One statement checks them and changes the study's counts,
-    so parallel jobs cannot pass a cap together. What a killed job had set aside stays counted.
-
-    Raises:
-        UserError: the database cannot be used. The methods raise this error too.
+    The caps hold for all jobs of a study. One statement checks them and changes the counts, so
+    parallel jobs cannot pass a cap together. What a killed job had set aside stays counted. Every
+    method raises UserError if the database cannot be used.
     """
 
     def __init__(self, settings: Settings, database: Database):
@@ -65,11 +54,7 @@ class Account:
         )
 
     def begin(self, prompt: Prompt, retry: bool) -> float:
-        """Count a call before it starts, and return the dollars set aside for it.
-
-        Raises:
-            CallError: as `set_aside`.
-        """
+        """Count a call before it starts; return the dollars set aside. Raises as `set_aside`."""
         size = sum(len(message["content"].encode()) for message in prompt.messages)
         longest = Usage(size // _BYTES_PER_TOKEN, output_limit(prompt, self._settings))
         aside = self._cost(longest)
@@ -84,9 +69,7 @@ class Account:
             return
         dollars = self._cost(usage)
         self.settle(aside, dollars)
-        self.count(
-            dollars=dollars, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens
-        )
+        self.count(dollars=dollars, **vars(usage))
 
     def count(self, **amounts: float) -> None:
         """Add to counts by their names in the report."""
@@ -102,11 +85,7 @@ class Account:
         return counts
 
     def set_aside(self, dollars: float) -> None:
-        """Count a call and an estimate of its price for the study.
-
-        Raises:
-            CallError: the call would pass a cap (`call_cap` or `dollar_cap`); it is not counted.
-        """
+        """Count a call and an estimate of its price; CallError if this would pass a cap."""
         caps = {"max_calls": self._settings.max_calls, "max_dollars": self._settings.max_dollars}
         if self._database.execute(_SET_ASIDE, {"aside": dollars} | self._judge | caps):
             return
@@ -129,14 +108,10 @@ class Account:
 
     def so_far(self) -> tuple[int, float]:
         """The study's number of calls, and its dollars spent or set aside."""
-        (row,) = self._database.execute(
-            f"SELECT calls, dollars FROM spend WHERE {_HERE}", self._judge
-        )
-        return row
+        query = f"SELECT calls, dollars FROM spend WHERE {_HERE}"
+        return self._database.execute(query, self._judge)[0]
 
     def _cost(self, usage: Usage) -> float:
-        prices = self._settings
-        return (
-            usage.input_tokens * prices.dollars_per_million_input
-            + usage.output_tokens * prices.dollars_per_million_output
-        ) / 1e6
+        into = usage.input_tokens * self._settings.dollars_per_million_input
+        out = usage.output_tokens * self._settings.dollars_per_million_output
+        return (into + out) / 1e6

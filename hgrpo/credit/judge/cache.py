@@ -1,7 +1,6 @@
 """Judgements on disk, shared by seeds, methods and parallel jobs.
 
-The cache holds raw scores of whole judgements. `scores.credit` computes credit from the scores,
-because credit also depends on the return and on the group.
+The cache holds raw scores, because credit also depends on the return and on the group.
 """
 
 import hashlib
@@ -10,8 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.failures import CallError
-from hgrpo.credit.judge.protocol import Judgement
+from hgrpo.credit.judge.protocol import CallError, Judgement
 from hgrpo.credit.judge.scores import check
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.errors import UserError
@@ -23,12 +21,9 @@ class Question:
     """Everything that a judgement depends on.
 
     Attributes:
-        environment: the environment's name.
-        variant: whether one call shows a trajectory or a group.
         version: version of the prompt; for the offline rubric also of its rules.
         endpoint: the judge's address; the same model name at another address is another judge.
-        model, temperature: the values in the judge's settings.
-        trajectories: the trajectories that the call shows, in order.
+        trajectories: all that the call shows, in order.
     """
 
     environment: str
@@ -47,8 +42,8 @@ class Question:
     @property
     def judge(self) -> tuple[object, ...]:
         """Every field but the trajectories."""
-        name, variant, version = self.environment, self.variant, self.version
-        return name, variant, version, self.endpoint, self.model, float(self.temperature)
+        asked = self.environment, self.variant, self.version
+        return *asked, self.endpoint, self.model, float(self.temperature)
 
     @cached_property
     def key(self) -> str:
@@ -58,16 +53,15 @@ class Question:
 
 
 class ScoreCache:
-    """Stores judgements by question. `get` and `put` raise UserError if the file cannot be used."""
+    """Judgements by question. `get` and `put` raise UserError if the file cannot be used."""
 
     def __init__(self, database: Database):
         self._database = database
 
     def get(self, question: Question) -> Judgement | None:
         """The stored judgement of a question, or None."""
-        rows = self._database.execute(
-            "SELECT scores, answered_by FROM answers WHERE key = ?", (question.key,)
-        )
+        query = "SELECT scores, answered_by FROM answers WHERE key = ?"
+        rows = self._database.execute(query, (question.key,))
         if not rows:
             return None
         ((text, answered_by),) = rows
@@ -84,8 +78,7 @@ class ScoreCache:
     def put(self, question: Question, judgement: Judgement) -> Judgement:
         """Keep a judgement and return the kept one. If two jobs asked, the first one's is kept.
 
-        Raises:
-            CallError: the scores do not fit the turns; nothing is kept.
+        CallError, and nothing is kept, if the scores do not fit the turns.
         """
         check(judgement.scores, question.turns)
         self._database.execute(

@@ -1,8 +1,7 @@
 """The SQLite file with judges' answers and their cost, which all jobs of a study share.
 
-In write-ahead-log mode readers do not wait, and writers wait for each other. This mode works only
-between processes of one machine. Jobs on several machines need one cache folder per machine, on a
-local disk.
+Its write-ahead-log mode, in which readers do not wait, works only between processes of one machine.
+Jobs on several machines need one cache folder per machine, on a local disk.
 """
 
 import sqlite3
@@ -41,11 +40,7 @@ Result = TypeVar("Result")
 
 
 class Database:
-    """One connection to the file `path`, for all threads of a process.
-
-    Raises:
-        UserError: the file cannot be used. `execute` raises this error too.
-    """
+    """One connection to the file `path`, for all threads; UserError if the file cannot be used."""
 
     def __init__(self, path: Path):
         self.path = Path(path)

@@ -1,8 +1,8 @@
 """A judge behind an OpenAI-compatible address.
 
-The openai client sends the requests. Its own retries are off and tenacity retries instead, so that
-every request is counted and checked against the caps. The time-out limits connecting and each
-wait for data, not the whole call.
+The openai client's own retries are off and tenacity retries instead, so that every request is
+counted and checked against the caps. The time-out limits connecting and each wait for data, not the
+whole call.
 """
 
 import ipaddress
@@ -13,20 +13,11 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from urllib.parse import urlsplit
 
 import openai
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    sleep_using_event,
-    stop_after_attempt,
-    wait_exponential,
-    wait_random,
-)
+import tenacity
 
-from hgrpo.credit.judge.accounting import Account, Usage, output_limit
-from hgrpo.credit.judge.failures import CALL_FAILURES, CallError
+from hgrpo.credit.judge.accounting import Account, output_limit
 from hgrpo.credit.judge.prompts import Prompt
-from hgrpo.credit.judge.protocol import Answers, Judgement
+from hgrpo.credit.judge.protocol import CALL_FAILURES, Answers, CallError, Judgement, Usage
 from hgrpo.credit.judge.scores import parse
 from hgrpo.credit.judge.settings import Settings
 from hgrpo.errors import UserError
@@ -65,8 +56,7 @@ class EndpointJudge:
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
         """Yield answers as they arrive, with `concurrency` calls at once.
 
-        Raises:
-            UserError: the server refuses the key, or has no such model.
+        UserError if the server refuses the key, or has no such model.
         """
         if not prompts:
             return
@@ -86,11 +76,13 @@ class EndpointJudge:
 
     def _ask(self, prompt: Prompt) -> Judgement:
         """The judgement of one prompt, after retries; raises the failure of the last attempt."""
-        attempts = Retrying(
-            stop=stop_after_attempt(self._settings.retries + 1),
-            retry=retry_if_exception(_is_retried),
+        attempts = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(self._settings.retries + 1),
+            retry=tenacity.retry_if_exception(
+                lambda error: isinstance(error, CallError) and error.reason in _RETRIED
+            ),
             wait=self._pause,
-            sleep=sleep_using_event(self._stop),
+            sleep=tenacity.sleep_using_event(self._stop),
             reraise=True,
         )
         return attempts(lambda: self._once(prompt, attempts.statistics["attempt_number"] > 1))
@@ -151,10 +143,11 @@ class EndpointJudge:
             reason = "server" if status >= 500 or status in {408, 409} else "rejected"
         return CallError(reason, str(error), _retry_after(error))
 
-    def _pause(self, state: RetryCallState) -> float:
+    def _pause(self, state: tenacity.RetryCallState) -> float:
         """Seconds to wait before the next attempt."""
         first = self._settings.backoff_s
-        backoff = wait_exponential(first, max=_LONGEST_PAUSE_S) + wait_random(0, first)
+        jitter = tenacity.wait_random(0, first)
+        backoff = tenacity.wait_exponential(first, max=_LONGEST_PAUSE_S) + jitter
         error = state.outcome.exception() if state.outcome else None
         wish = error.retry_after if isinstance(error, CallError) else 0.0
         return min(max(backoff(state), wish), _LONGEST_PAUSE_S)
@@ -168,10 +161,6 @@ class EndpointJudge:
         if self._key:
             text = text.replace(self._key, "***")
         _LOG.warning("%s: %s: %s", self._judge, failure.reason, text[:300])
-
-
-def _is_retried(error: BaseException) -> bool:
-    return isinstance(error, CallError) and error.reason in _RETRIED
 
 
 def _is_loopback(base_url: str) -> bool:

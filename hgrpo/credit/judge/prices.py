@@ -1,14 +1,10 @@
 """OpenAI's list prices, so that a method file only has to name a model.
 
-The list holds models that accept a temperature and a strict JSON schema, under their undated names.
-A dated snapshot may have another price.
+All of these accept a temperature and a strict JSON schema. A dated snapshot may cost more or less.
 """
-
-from hgrpo.credit.judge import rubric
 
 OPENAI = "https://api.openai.com/v1"
 AS_OF = "2026-08"
-
 
 # Model -> dollars per million input tokens, and per million output tokens.
 AT_OPENAI = {
@@ -18,13 +14,3 @@ AT_OPENAI = {
     "gpt-4.1-mini": (0.40, 1.60),
     "gpt-4.1": (2.00, 8.00),
 }
-
-
-def known_price(model: str, base_url: str) -> tuple[float, float] | None:
-    """The price of a model at an address, or None if it is unknown.
-
-    The list applies only at OpenAI's address. The offline rubric is free at every address.
-    """
-    if model == rubric.MODEL:
-        return (0.0, 0.0)
-    return AT_OPENAI.get(model) if base_url == OPENAI else None

@@ -1,8 +1,7 @@
 """The prompt that a judge gets, and the form that its answer must have.
 
-The prompt shows the goal, every turn's observation and action, and the outcome. Nothing is cut.
-Trajectories are JSON, one object a line. Text of the game or of the agent therefore cannot
-look like another turn or like an instruction.
+It shows the goal, every turn and the outcome, uncut. Trajectories are JSON, one object a line, so
+that text of the game or of the agent cannot look like another turn or like an instruction.
 """
 
 import json
@@ -12,11 +11,9 @@ from dataclasses import dataclass
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.trajectories.trajectory import Trajectory
 
+# Part of the cache's key. Raise this version whenever the text sent to a judge changes. An
+# environment's primer has a version of its own: `JudgeText.primer_version`.
 PROMPT_VERSION = "3"
-"""Part of the cache's key. Raise this version whenever the text sent to a judge changes.
-
-An environment's primer has a version of its own: `JudgeText.primer_version`.
-"""
 
 _SYSTEM = (
     "You judge what an agent did in a text game. Score every turn from 0 to 10 for how much its "
@@ -57,7 +54,15 @@ def prompt(
         lines.append(_SCALE)
     lines.append(_line(environment=environment, goal=trajectories[0].goal))
     for index, trajectory in enumerate(trajectories):
-        lines += _record(index, trajectory)
+        for i, turn in enumerate(trajectory.turns):
+            shown = {"observation": turn.observation, "action": turn.action}
+            lines.append(_line(trajectory=index, turn=i, **shown))
+        outcome = {
+            "success": bool(trajectory.success),
+            "env_return": round(float(trajectory.env_return), 4),
+            "truncated": bool(trajectory.truncated),
+        }
+        lines.append(_line(trajectory=index, outcome=outcome))
     lines.append(
         "Entries required: "
         + "; ".join(f"trajectory {i}: turns 0 to {n - 1}" for i, n in enumerate(turns))
@@ -75,29 +80,17 @@ def answer_format(variant: Variant) -> dict:
     `scores.parse` checks lengths and the range 0..10. The schema leaves them out because a server
     would compile a new schema for every length, and some servers lack those keywords.
     """
-    scores = _array(_object(turn={"type": "integer"}, score={"type": "number"}))
+    entry = _object(turn={"type": "integer"}, score={"type": "number"})
+    scores = {"type": "array", "items": entry}
     if variant == "trajectory":
         schema = _object(scores=scores)
     else:
         entry = _object(trajectory={"type": "integer"}, scores=scores)
-        schema = _object(trajectories=_array(entry))
+        schema = _object(trajectories={"type": "array", "items": entry})
     return {
         "type": "json_schema",
         "json_schema": {"name": f"{variant}_scores", "strict": True, "schema": schema},
     }
-
-
-def _record(index: int, trajectory: Trajectory) -> list[str]:
-    lines = [
-        _line(trajectory=index, turn=i, observation=turn.observation, action=turn.action)
-        for i, turn in enumerate(trajectory.turns)
-    ]
-    outcome = {
-        "success": bool(trajectory.success),
-        "env_return": round(float(trajectory.env_return), 4),
-        "truncated": bool(trajectory.truncated),
-    }
-    return [*lines, _line(trajectory=index, outcome=outcome)]
 
 
 def _line(**fields: object) -> str:
@@ -112,7 +105,3 @@ def _object(**properties: dict) -> dict:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def _array(items: dict) -> dict:
-    return {"type": "array", "items": items}

@@ -1,34 +1,103 @@
 """The offline rubric: rules that score turns on machines without a language model.
 
-The rubric reads the prompt that a language model would read, and nothing else. Each environment
-has its own rules (`JudgeText.score`). Scores are absolute, so they compare across a group's
-trajectories.
+It reads the prompt that a language model would read, and nothing else. Each environment has its own
+rules (`JudgeText.score`). Scores are absolute, so they compare across a group's trajectories.
 """
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from hgrpo.credit.judge.record import Record
+from hgrpo.credit.judge.prompts import Prompt
+from hgrpo.credit.judge.protocol import Answers, CallError, Judgement, Scores, Usage
+from hgrpo.credit.judge.scores import check
+from hgrpo.credit.judge.settings import RUBRIC
 from hgrpo.envs.environment import JudgeText
 from hgrpo.errors import UserError
 
-MODEL = "offline-rubric"
+if TYPE_CHECKING:
+    # The account needs packages that the judge server does without.
+    from hgrpo.credit.judge.accounting import Account
+
 _BYTES_PER_TOKEN = 4
 
 
-def judge(text: JudgeText, goal: str, records: Sequence[Record]) -> list[list[float]]:
-    """Scores of every turn of every trajectory that `record.read` finds in a prompt.
+class RubricJudge:
+    """The rubric of one environment in this process; a `protocol.Judge`.
 
-    Raises:
-        UserError: the environment has no rubric.
+    Calls and tokens are counted, so that a study shows what a paid judge would read and write.
     """
+
+    def __init__(self, text: JudgeText, account: "Account"):
+        self._text = text
+        self._account = account
+
+    def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
+        """Answer in order; UserError unless the rules give one score in 0..10 for each turn."""
+        for name, prompt in prompts.items():
+            try:
+                yield name, self._ask(prompt)
+            except CallError as cap:
+                yield name, cap
+
+    def _ask(self, prompt: Prompt) -> Judgement:
+        aside = self._account.begin(prompt, retry=False)
+        environment, goal, records = read(prompt.user)
+        scores = judge(self._text, goal, records)
+        try:
+            check(scores, prompt.turns)
+        except CallError as error:
+            raise UserError(
+                f"the offline rubric of environment {environment!r}: {error}; see `score` in "
+                f"hgrpo/envs/{environment}/judge.py"
+            ) from None
+        asked = count_tokens(*(message["content"] for message in prompt.messages))
+        answered = count_tokens(answer(scores, prompt.variant))
+        self._account.answered(aside, Usage(asked, answered))
+        return Judgement(scores, RUBRIC)
+
+
+@dataclass
+class Record:
+    """One trajectory as the prompt shows it: a pair (observation, action) for every turn."""
+
+    turns: list[tuple[str, str]] = field(default_factory=list)
+    completed: bool = False
+
+
+def read(message: str) -> tuple[str, str, list[Record]]:
+    """Environment, goal and trajectories in a prompt's user message; UserError in any other."""
+    try:
+        lines = [json.loads(line) for line in message.split("\n") if line.startswith("{")]
+        environment, goal = lines[0]["environment"], lines[0]["goal"]
+        records: list[Record] = []
+        for line in lines[1:]:
+            if line["trajectory"] == len(records):
+                records.append(Record())
+            record = records[line["trajectory"]]
+            if "outcome" in line:
+                record.completed = line["outcome"]["success"]
+            else:
+                record.turns.append((line["observation"], line["action"]))
+        if not isinstance(environment, str) or not isinstance(goal, str):
+            raise TypeError
+    except (ValueError, KeyError, IndexError, TypeError):
+        raise UserError("the message is not a judge's prompt") from None
+    if not records or not all(record.turns for record in records):
+        raise UserError("the message shows no turn to score")
+    return environment, goal, records
+
+
+def judge(text: JudgeText, goal: str, records: Sequence[Record]) -> Scores:
+    """Scores of every turn of every trajectory; UserError if the environment has no rubric."""
     if text.score is None:
         raise UserError("this environment has no offline rubric")
     return [text.score(goal, record.turns, record.completed) for record in records]
 
 
-def answer(scores: Sequence[Sequence[float]], variant: str) -> str:
+def answer(scores: Scores, variant: str) -> str:
     """The JSON text that a language model would answer, as `prompts.answer_format` asks for."""
     lists = [[{"turn": i, "score": s} for i, s in enumerate(row)] for row in scores]
     if variant == "trajectory":

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hgrpo.credit.judge.failures import CallError
+from hgrpo.credit.judge.protocol import CallError, Scores
 from hgrpo.credit.judge.settings import Normalisation, Variant
 
 LOWEST, HIGHEST = 0.0, 10.0
 _NO_SUM = 1e-9
-
-Scores = list[list[float]]
-"""Raw scores in 0..10: one list per trajectory in the call, one number per turn."""
 
 
 def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
@@ -22,7 +19,6 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
     Args:
         text: the answer, in the form of `prompts.answer_format`.
         turns: number of turns of each trajectory shown.
-        variant: whether the call showed a trajectory or a group.
 
     Raises:
         CallError: "malformed" (not JSON of the requested form), "wrong_length" (not exactly one
@@ -65,9 +61,7 @@ def credit(
     Args:
         scores: [K] rows of T_k; None for a trajectory without a judgement, which gets uniform
             credit: zeros if `centred`, R / T if `share`.
-        turns: [K], T_k.
-        returns: [K], R_k.
-        normalisation: `centred` or `share`.
+        turns, returns: [K], T_k and R_k.
 
     Returns:
         K float64 arrays of [T_k].

@@ -1,25 +1,55 @@
 """The offline rubric behind HTTP, as an OpenAI-compatible chat endpoint."""
 
+import hashlib
 import json
 import sys
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import get_args
 
 from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.faults import FAULTS, FaultPlan
 from hgrpo.credit.judge.prompts import answer_format
-from hgrpo.credit.judge.record import read
-from hgrpo.credit.judge.settings import Variant
+from hgrpo.credit.judge.settings import RUBRIC, Variant
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 
 _LARGEST_BODY = 64 * 2**20
+# Faults are drawn in this order; the first one that is drawn happens.
+FAULTS = ("rate-limit", "drop", "timeout", "malformed", "wrong-length")
+
+
+class FaultPlan:
+    """Deliberate faults for drills: says which requests go wrong, and how.
+
+    Each fault is drawn separately: five faults at 0.2 leave 0.8^5 = 33 % of the requests unharmed.
+    A draw depends on the seed, on the request's body and on how often that body was sent before.
+    The order of different requests does not matter.
+    """
+
+    def __init__(self, shares: Mapping[str, float], seed: int):
+        self._shares = dict(shares)
+        self._seed = seed
+        self._sent: Counter[bytes] = Counter()
+        self._lock = threading.Lock()
+
+    def draw(self, body: bytes) -> str | None:
+        """The fault of this request, a member of FAULTS, or None."""
+        digest = hashlib.sha256(body).digest()
+        with self._lock:
+            attempt = self._sent[digest]
+            self._sent[digest] += 1
+        for fault in FAULTS:
+            name = f"{self._seed}/{fault}/{attempt}/".encode() + digest
+            number = int.from_bytes(hashlib.sha256(name).digest()[:8], "big") / 2**64
+            if number < self._shares.get(fault, 0.0):
+                return fault
+        return None
 
 
 class JudgeServer(ThreadingHTTPServer):
-    """Serves the rubric; `stats` gives the number of tokens and of requests by outcome."""
+    """Serves the rubric, with faults."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -42,7 +72,7 @@ class JudgeServer(ThreadingHTTPServer):
             self._counts.update({"requests": 1, fate: 1, **tokens})
 
     def stats(self) -> dict[str, int]:
-        """Counts so far; every key is present."""
+        """Tokens, and requests by outcome; every key is present."""
         keys = ("requests", "answered", "refused", *FAULTS, "input_tokens", "output_tokens")
         with self._lock:
             return {key: self._counts[key] for key in keys}
@@ -54,7 +84,7 @@ class JudgeServer(ThreadingHTTPServer):
 
 
 class RefusalError(Exception):
-    """Says that a request is refused; by default, because no judge would send it."""
+    """A refused request; by default one that no judge would send."""
 
     def __init__(self, message: str, status: int = 400, code: str = "invalid_request"):
         super().__init__(message)
@@ -129,11 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def complete(body: bytes, fault: str | None = None) -> dict:
-    """The chat completion for a request's body; a fault may spoil its text.
-
-    Raises:
-        RefusalError: the request is not a judge's.
-    """
+    """The completion for a request; a fault may spoil it. RefusalError if no judge sends it."""
     try:
         request = json.loads(body)
         model, asked = request["model"], request["response_format"]
@@ -142,14 +168,13 @@ def complete(body: bytes, fault: str | None = None) -> dict:
         prompt_tokens = rubric.count_tokens(*texts)
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
         raise RefusalError("a chat request with a response_format was expected") from None
-    if model != rubric.MODEL:
-        said = f"only {rubric.MODEL!r} is served, not {model!r}"
-        raise RefusalError(said, 404, "model_not_found")
+    if model != RUBRIC:
+        raise RefusalError(f"only {RUBRIC!r} is served, not {model!r}", 404, "model_not_found")
     variant = next((known for known in get_args(Variant) if asked == answer_format(known)), None)
     if variant is None:
         raise RefusalError("response_format asks for another form than scores")
     try:
-        environment, goal, records = read(message)
+        environment, goal, records = rubric.read(message)
         scores = rubric.judge(load(environment).judge_text(), goal, records)
     except UserError as error:
         raise RefusalError(str(error)) from None
@@ -162,18 +187,13 @@ def complete(body: bytes, fault: str | None = None) -> dict:
     content = rubric.answer(scores, variant)
     if fault == "malformed":
         content = content[: len(content) // 2]
+    reply = {"role": "assistant", "content": content}
     used = {"prompt_tokens": prompt_tokens, "completion_tokens": rubric.count_tokens(content)}
     return {
         "id": "chatcmpl-offline-rubric",
         "object": "chat.completion",
         "created": 0,
-        "model": rubric.MODEL,
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": content},
-                "finish_reason": "stop",
-            }
-        ],
+        "model": RUBRIC,
+        "choices": [{"index": 0, "message": reply, "finish_reason": "stop"}],
         "usage": used | {"total_tokens": sum(used.values())},
     }

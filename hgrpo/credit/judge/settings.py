@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.prices import AS_OF, AT_OPENAI, OPENAI, known_price
+from hgrpo.credit.judge.prices import AS_OF, AT_OPENAI, OPENAI
 from hgrpo.credit.settings import CreditSettings, SumsTo
 
+RUBRIC = "offline-rubric"
 SERVICE = "service"
 MAX_PAID_CALLS = 50_000
 
@@ -89,11 +89,8 @@ class Settings(CreditSettings):
 
     @property
     def label_remark(self) -> str:
-        """The text that stands beside the arm's label: who judged.
-
-        The model's name identifies the judge, as rubric and server accept only `offline-rubric`.
-        """
-        return "(offline rubric)" if self.model == rubric.MODEL else ""
+        """Who judged: rubric and server accept only `offline-rubric`, so the model's name tells."""
+        return "(offline rubric)" if self.model == RUBRIC else ""
 
     @property
     def sums_to(self) -> SumsTo:
@@ -133,14 +130,16 @@ class Settings(CreditSettings):
         if not isinstance(model, str) or not isinstance(base_url, str):
             # The fields' own checks report this mistake, so do not also report missing prices.
             return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(given)
-        if base_url == SERVICE and model != rubric.MODEL:
+        if base_url == SERVICE and model != RUBRIC:
             raise ValueError(
-                f"base_url `{SERVICE}` serves only {rubric.MODEL}; OpenAI's address is {OPENAI}"
+                f"base_url `{SERVICE}` serves only {RUBRIC}; OpenAI's address is {OPENAI}"
             )
         filled = dict(given)
-        price = known_price(model, base_url.rstrip("/"))
-        if price is not None:
-            filled = dict(zip(_PRICES, price, strict=True)) | filled
+        known = {RUBRIC: (0.0, 0.0)}  # free at every address
+        if base_url.rstrip("/") == OPENAI:
+            known |= AT_OPENAI
+        if model in known:
+            filled = dict(zip(_PRICES, known[model], strict=True)) | filled
         missing = [name for name in _PRICES if name not in filled]
         if missing:
             raise ValueError(
@@ -160,18 +159,15 @@ class Settings(CreditSettings):
     def _check(self) -> Self:
         if self.api_key_env is not None and not re.fullmatch(r"[A-Za-z_]\w*", self.api_key_env):
             raise ValueError("api_key_env must be the name of an environment variable")
-        if self.base_url != SERVICE:
-            _check_url(self.base_url)
+        if self.base_url == SERVICE:
+            return self
+        try:
+            url = urlsplit(self.base_url)
+            host, _ = url.hostname, url.port
+        except ValueError:
+            host = None
+        if not host or url.scheme not in {"http", "https"}:
+            raise ValueError("base_url must be `service` or an http(s) address")
+        if url.username or url.password or url.query or url.fragment:
+            raise ValueError("base_url must hold no user, password, query or fragment")
         return self
-
-
-def _check_url(text: str) -> None:
-    try:
-        url = urlsplit(text)
-        host, _ = url.hostname, url.port
-    except ValueError:
-        host = None
-    if not host or url.scheme not in {"http", "https"}:
-        raise ValueError("base_url must be `service` or an http(s) address")
-    if url.username or url.password or url.query or url.fragment:
-        raise ValueError("base_url must hold no user, password, query or fragment")

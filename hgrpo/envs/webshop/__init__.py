@@ -66,7 +66,7 @@ class Webshop(Environment):
         return data_files(settings)
 
     def user_files(self, settings: WebshopSettings) -> list[UserFile]:
-        from hgrpo.envs.webshop.official_sources import OFFICIAL
+        from hgrpo.envs.webshop.data import OFFICIAL
 
         products, recorded, found = settings.products, settings.expert.recorded, []
         if products.folder is not None:

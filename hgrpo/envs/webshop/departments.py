@@ -1,9 +1,8 @@
 """The vocabulary of a generated shop: each department's products and words to describe them.
 
-Four rules keep the reward well defined, and tests check them. No two product types share a noun, so
-a title names one type. Every attribute is two words that fit before a noun and after "is". The
-reward's fuzzy comparison tells all attributes and all option values of a product apart. No option
-value belongs to two option names.
+Tests check what keeps the reward well defined. No two product types share a noun. Every attribute
+is two words that fit before a noun and after "is". The reward's fuzzy comparison tells all
+attributes and option values of a product apart. No option value belongs to two option names.
 """
 
 from typing import NamedTuple
@@ -12,8 +11,7 @@ from typing import NamedTuple
 class ProductType(NamedTuple):
     """One thing that a shop sells.
 
-    Its name is singular and in lower case. Prices are [low, high], in dollars. Options are three
-    pairs of an option's name and its possible values.
+    Prices are [low, high], in dollars. Options are three pairs of a name and its possible values.
     """
 
     name: str

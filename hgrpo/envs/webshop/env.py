@@ -5,11 +5,11 @@ from pathlib import Path
 
 from hgrpo.envs.base import Observation, PickledByReplay, Step, Task, fingerprint
 from hgrpo.envs.webshop import pages
-from hgrpo.envs.webshop.goal_list import GoalList, goal_hash
 from hgrpo.envs.webshop.potential import potential
 from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.settings import WebshopSettings
 from hgrpo.envs.webshop.shop import open_shop
+from hgrpo.envs.webshop.tables import GoalList, goal_hash
 from hgrpo.errors import UserError
 
 GOALS = "goals.arrow"
@@ -26,14 +26,12 @@ class WebshopEnv(PickledByReplay):
     """Shopping sessions. `Task.path` is the goal's index in the file of goals.
 
     A purchase pays its reward, in [0, 1], and is a success if the reward is 1. Every other step
-    pays 0. `Observation.goal` is the instruction. A reset shows the search page, which contains
-    this instruction.
+    pays 0. `Observation.goal` is the instruction, and a reset's search page contains it.
 
     Args:
         assets: folder with the catalogue, its index and the goals.
-        rich: mark buttons and links in observations (the original's `text_rich`).
-        repeat_instruction: repeat the instruction on every page, as the original does.
-        show_attributes: give item pages a tab of attributes.
+        rich: whether observations mark buttons and links (`text_rich`).
+        repeat_instruction, show_attributes: as in `WebshopSettings`.
     """
 
     def __init__(
@@ -93,18 +91,13 @@ class WebshopEnv(PickledByReplay):
         return [f"click[{text}]" for text in self.session.clicks]
 
     def situation(self) -> tuple[str, str]:
-        """Two fingerprints: of the page with the chosen options, and of its buttons and links.
-
-        The first leaves the instruction out. It includes the open product's asin, since tabs of two
-        products may look alike.
-        """
+        """Two fingerprints: of the page with the chosen options, and of its buttons and links."""
         session = self.session
+        # The asin tells apart two products whose tabs look alike.
         texts = [piece.text for piece in session.page if piece.kind != "instruction"]
         opened = [] if session.item is None else [session.item.product.asin]
-        return (
-            fingerprint([*texts, *opened, *sorted(session.chosen.items())]),
-            fingerprint(session.clickables),
-        )
+        shown = [*texts, *opened, *sorted(session.chosen.items())]
+        return fingerprint(shown), fingerprint(session.clickables)
 
     def _observe(self, opening: bool = False) -> Observation:
         session = self.session

@@ -7,12 +7,12 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, count, islice, repeat
 from pathlib import Path
+from typing import NamedTuple
 
 from hgrpo import streams
-from hgrpo.envs.webshop.asins import asins
 from hgrpo.envs.webshop.departments import BRANDS, DEPARTMENTS, ProductType
 from hgrpo.envs.webshop.draws import Draws
 from hgrpo.envs.webshop.settings import CatalogueSettings
@@ -24,6 +24,7 @@ HUMAN_FILE = "items_human_ins.json"
 NOUNS_FILE = "nouns.json"
 
 _PATH = " \u203a "
+SYLLABLES = tuple(consonant + vowel for consonant in "BDFGHJKLMNPRSTVWZ" for vowel in "AEIOU")
 # Products per shuffled block; this many are held in memory.
 _BLOCK = 4096
 # Probabilities that a near-duplicate differs from its family's first product in these respects.
@@ -40,16 +41,8 @@ _PRICE_RANGE = 0.3
 _NAMED_OPTION = 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """One product in the official files' format.
-
-    Attributes:
-        item: record of `items_shuffle.json`.
-        attributes: entry of `items_ins_v2.json`.
-        human: entries of `items_human_ins.json`, none or one.
-        nouns: lower-case nouns of the title that name the product's type.
-    """
+class Generated(NamedTuple):
+    """One product's entries in the official files, and nouns of its title, in lower case."""
 
     item: dict
     attributes: dict
@@ -63,7 +56,12 @@ def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
     Before the shuffle, the i-th product depends only on (seed, i) and the settings. Of these,
     `products` changes only the length of asins; `instructed` and `human` change no product.
     """
-    drawn = _products(config, seed)
+    drafts = ((draft, family) for family in families(config, seed) for draft in family)
+    named = zip(asins(config.products, seed), drafts, strict=False)
+    drawn = (
+        _product(config, draft, family, asin, seed, index)
+        for index, (asin, (draft, family)) in enumerate(named)
+    )
     for start in range(0, config.products, _BLOCK):
         block = list(islice(drawn, min(_BLOCK, config.products - start)))
         order = streams.generator("webshop-order", seed, start).permutation(len(block))
@@ -93,12 +91,32 @@ def write(folder: Path, products: Iterable[Generated]) -> None:
 
 @contextmanager
 def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
-    """Open a file for a JSON array or object; the function writes one entry, on its own line."""
+    """Open a JSON array or object; the function writes one entry, on its own line."""
     with path.open("w", encoding="utf-8") as handle:
         handle.write(brackets[0])
         separators = chain(["\n"], repeat(",\n"))
         yield lambda entry: handle.write(next(separators) + entry)
         handle.write(f"\n{brackets[1]}\n")
+
+
+def asins(products: int, seed: int) -> Iterator[str]:
+    """Yield distinct identifiers: "B0" and as few syllables as suffice, at least two.
+
+    With S syllables, the first of the i-th identifier is i mod S, shuffled. So any S consecutive
+    identifiers differ in it. The others are the n digits, to base S, of
+    (a (i div S) + b + c (i mod S)) mod S^n. This map is one-to-one since a is coprime to S.
+    """
+    size = len(SYLLABLES)
+    tail = next(n for n in count(1) if size ** (n + 1) >= products)
+    codes = size**tail
+    rng = streams.generator("webshop-asin", seed)
+    first = rng.permutation(size).tolist()
+    a, b, c = rng.integers(1, codes, size=3).tolist()
+    a = next(number for number in count(a) if math.gcd(number, size) == 1)
+    for i in range(products):
+        code = (a * (i // size) + b + c * (i % size)) % codes
+        digits = [code // size**place % size for place in range(tail)]
+        yield "B0" + "".join(SYLLABLES[digit] for digit in (first[i % size], *digits))
 
 
 def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:
@@ -109,14 +127,6 @@ def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:
     types = [(name, kind) for name in config.departments for kind in DEPARTMENTS[name].types]
     for number in count():
         yield _family(config, types, Draws("webshop-family", seed, number))
-
-
-def _products(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
-    drafts = ((draft, family) for family in families(config, seed) for draft in family)
-    names = asins(config.products, seed)
-    for index, (asin, (draft, family)) in enumerate(zip(names, drafts, strict=False)):
-        rivals = [other for other in family if other is not draft]
-        yield _product(config, draft, rivals, asin, seed, index)
 
 
 def _family(
@@ -130,10 +140,10 @@ def _family(
     options = {name: _values(config, values, draws) for name, values in names}
     price = math.exp(draws.uniform(*map(math.log, kind.prices)))
     first = Draft(department, kind, brand, attributes, options, _prices(kind, price, draws))
-    drafts = [first]
+    family = [first]
     for _ in range(draws.between(config.family) - 1):
-        drafts.append(_sibling(config, first, drafts, draws))
-    return drafts
+        family.append(_sibling(config, first, family, draws))
+    return family
 
 
 def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws: Draws) -> Draft:
@@ -143,8 +153,9 @@ def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws
         attributes, options = first.attributes, first.options
         if draws.uniform() < _NEW_ATTRIBUTES:
             attributes = _vary(config, first, draws)
-        if draws.uniform() < _NEW_OPTIONS:
-            options = _new_values(config, first, draws)
+        if draws.uniform() < _NEW_OPTIONS and options:
+            name = draws.pick(list(options))
+            options = options | {name: _values(config, dict(first.type.options)[name], draws)}
         if (set(attributes), options) not in taken:
             break
     brand = draws.pick(BRANDS) if draws.uniform() < _NEW_BRAND else first.brand
@@ -169,16 +180,6 @@ def _values(config: CatalogueSettings, values: tuple[str, ...], draws: Draws) ->
     return tuple(value for value in values if value in chosen)
 
 
-def _new_values(
-    config: CatalogueSettings, first: Draft, draws: Draws
-) -> dict[str, tuple[str, ...]]:
-    """The options of `first`, one of them with new values."""
-    if not first.options:
-        return {}
-    name = draws.pick(list(first.options))
-    return first.options | {name: _values(config, dict(first.type.options)[name], draws)}
-
-
 def _prices(kind: ProductType, price: float, draws: Draws) -> tuple[float, ...]:
     low, high = kind.prices
     start = round(min(max(price, low), high), 2)
@@ -190,9 +191,9 @@ def _prices(kind: ProductType, price: float, draws: Draws) -> tuple[float, ...]:
 
 
 def _product(
-    config: CatalogueSettings, draft: Draft, rivals: list[Draft], asin: str, seed: int, index: int
+    config: CatalogueSettings, draft: Draft, family: list[Draft], asin: str, seed: int, index: int
 ) -> Generated:
-    kind = draft.type
+    kind, rivals = draft.type, [other for other in family if other is not draft]
     item = listing(draft, Draws("webshop-text", seed, index)) | {
         "product_category": _PATH.join((draft.department.title(), kind.group, kind.plural.title())),
         "category": draft.department,

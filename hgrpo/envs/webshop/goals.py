@@ -1,8 +1,7 @@
 """Makes goals from instructions, in the original's order.
 
-A synthetic instruction gives a goal for each combination of its product's option values. A human
-instruction gives one goal. Goals are listed product by product and then shuffled as in the original
-(Python's `random.shuffle`, seed 233), so each goal has the same index as in the original.
+Goals are listed product by product and then shuffled as in the original (Python's `random.shuffle`,
+seed 233), so each goal has the same index as in the original.
 """
 
 import itertools

@@ -2,10 +2,9 @@
 
 * The site's session logs (`all_trajs.zip`), which `web_agent_site/app.py` writes: one file per
   session, one JSON object per page, with `page`, `url`, `goal` and, except on the search page,
-  `content`. They hold neither actions nor texts. Each action is inferred from two pages in a row.
+  `content`. They hold no actions: each is inferred from two pages in a row.
 * The imitation file (`il_trajs_finalized_images.jsonl`), which `train_choice_il.py` in
-  `baseline_models` reads: one JSON object per trajectory. Only its lists `states` and `actions` are
-  used. It has no rewards.
+  `baseline_models` reads: one JSON object per trajectory, with `states` and `actions`, no rewards.
 """
 
 import ast
@@ -24,8 +23,6 @@ from hgrpo.envs.webshop.json_checks import expect, shown, texts
 from hgrpo.errors import UserError
 from hgrpo.zip_errors import BROKEN_ZIP
 
-_SESSION_KEYS = {"page", "url", "goal"}
-_IMITATION_KEYS = {"states", "actions"}
 _PAGES = ("index", "search_results", "item_page", "item_sub_page", "done")
 _SUB_PAGES = ("description", "features", "reviews", "attributes")
 _ACTION = re.compile(r"(search|click)\[.+\]", re.DOTALL)
@@ -36,12 +33,10 @@ _GOAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class HumanTrajectory:
-    """What one person did to follow one instruction.
+    """What one person did to follow one instruction, which includes its price limit.
 
-    Attributes:
-        goal: the instruction as the person read it, with its price limit.
-        actions: one or more of `search[...]` and `click[...]`, clicks in lower case.
-        reward: what the purchase paid; None if nothing was bought or the format has no rewards.
+    Actions are `search[...]` and `click[...]`, at least one, with clicks in lower case. The reward
+    is None if nothing was bought or the format has no rewards.
     """
 
     goal: str
@@ -50,15 +45,10 @@ class HumanTrajectory:
 
 
 def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
-    """Yield the trajectories of a `.jsonl` file, or of all such files in a folder or zip archive.
+    """Yield the trajectories of a `.jsonl` file, or of all in a folder or zip archive, by name.
 
-    Files are read in the order of their names.
-
-    Args:
-        counts: reason -> number of trajectories left out or of repeated pages; updated here.
-
-    Raises:
-        UserError: there is nothing to read, or a line is not JSON or of neither format.
+    `counts` gets the number of trajectories left out and of repeated pages, by reason. UserError if
+    there is nothing to read, or a line is not JSON or of neither format.
     """
     try:
         for name, lines in _files(path):
@@ -90,9 +80,8 @@ def _files(path: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
 
 def _chosen(names: Iterable[str], path: Path) -> list[str]:
     """Sorted names of the trajectory files, without the `._` files that macOS adds."""
-    chosen = sorted(
-        name for name in names if name.endswith(".jsonl") and not Path(name).name.startswith("._")
-    )
+    files = [name for name in names if name.endswith(".jsonl")]
+    chosen = sorted(name for name in files if not Path(name).name.startswith("._"))
     if not chosen:
         raise UserError(f"{path}: there is no .jsonl file inside")
     return chosen
@@ -118,7 +107,7 @@ def _trajectories(
     if first is None:
         counts["left out: empty file"] += 1
         return
-    if first[1].keys() >= _SESSION_KEYS:
+    if first[1].keys() >= {"page", "url", "goal"}:
         readings = [partial(_session, [first, *rows], counts)]
     else:
         readings = (partial(_imitation, *line) for line in itertools.chain([first], rows))
@@ -135,7 +124,7 @@ class _LeftOutError(Exception):
 
 def _imitation(place: str, row: dict) -> HumanTrajectory:
     """The trajectory of one line of the imitation file."""
-    if not row.keys() >= _IMITATION_KEYS:
+    if not row.keys() >= {"states", "actions"}:
         raise UserError(
             f"{place}: neither a page of a session log (page, url, goal) nor a trajectory of "
             f"the imitation file (states, actions); its keys are {shown(sorted(row))}"

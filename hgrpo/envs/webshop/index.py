@@ -1,11 +1,8 @@
 """BM25 as Lucene computes it: an inverted index on disk, shared by all processes that read it.
 
-It consists of plain NumPy arrays. It does not use the package bm25s, which has neither Lucene's
-rounding nor its order of ties, ignores repeated query terms, and holds the vocabulary in a dict of
-each process.
-
-Scores equal Lucene's to the last bit. Each term's contribution is a 32-bit float. Their sum is
-accumulated in 64 bits and then rounded to 32.
+Scores equal Lucene's to the last bit: 32-bit floats, summed in 64 bits and then rounded to 32. The
+package bm25s has neither Lucene's rounding nor its order of ties, ignores repeated query terms, and
+copies the vocabulary into each process.
 """
 
 import hashlib
@@ -31,29 +28,16 @@ _B = np.float32(0.4)
 
 _FORMAT = "bm25 1"
 _HEADER = "index.json"
-_ARRAYS = {
-    "keys": np.uint64,
-    "starts": np.int64,
-    "documents": np.int32,
-    "saturations": np.float32,
-}
+_ARRAYS = {"keys": np.uint64, "starts": np.int64, "documents": np.int32, "saturations": np.float32}
 # If fewer postings match than this share of all documents, sorting is faster than a table.
 _SPARSE = 1 / 16
 
-
-def _represented() -> NDArray[np.int64]:
-    """The 256 document lengths that Lucene can store in a byte (SmallFloat.byte4ToInt), ascending.
-
-    Codes 0 to 23 are the lengths 0 to 23. Each higher code is 24 plus a float with 3 explicit bits
-    and an implied one: exact below 16, then in steps of 2, 4, 8, ... for 8 codes each.
-    """
-    codes = np.arange(256 - 24)
-    exponents = np.maximum(codes // 8 - 1, 0)
-    floats = np.where(codes < 8, codes, (8 + codes % 8) << exponents)
-    return np.concatenate([np.arange(24), 24 + floats])
-
-
-_LENGTHS = _represented()
+# The 256 document lengths that Lucene can store in a byte (SmallFloat.byte4ToInt), ascending. Codes
+# 0 to 23 are the lengths 0 to 23. Each higher code is 24 plus a float with 3 explicit bits and an
+# implied one: exact below 16, then in steps of 2, 4, 8, ... for 8 codes each.
+_CODES = np.arange(256 - 24)
+_FLOATS = np.where(_CODES < 8, _CODES, (8 + _CODES % 8) << np.maximum(_CODES // 8 - 1, 0))
+_LENGTHS = np.concatenate([np.arange(24), 24 + _FLOATS])
 
 
 def quantise(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -112,7 +96,14 @@ class Index:
                 shares.append(weight - weight / self.saturations[postings])
         if not documents:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        return _sum(np.concatenate(documents), np.concatenate(shares), self.size)
+        found, share = np.concatenate(documents), np.concatenate(shares)
+        # The sum of each document's shares; a table of all documents is faster for many postings.
+        if len(found) < _SPARSE * self.size:
+            found, places = np.unique(found, return_inverse=True)
+            return found, np.bincount(places, share).astype(np.float32)
+        totals = np.bincount(found, share, self.size)
+        found = np.flatnonzero(totals)
+        return found, totals[found].astype(np.float32)
 
     def _idf(self, df: int) -> np.float32:
         return np.float32(math.log(1 + (self.filled - df + 0.5) / (df + 0.5)))
@@ -128,24 +119,20 @@ class Index:
     @classmethod
     def load(cls, folder: Path) -> "Index":
         """Open an index that `save` wrote, memory-mapped; UserError if it is incomplete."""
-        folder = Path(folder)
         try:
             header = json.loads((folder / _HEADER).read_text())
             if not isinstance(header, dict) or header.get("format") != _FORMAT:
                 raise ValueError(f"{_HEADER} does not say format {_FORMAT!r}")
             arrays = {name: mapped(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()}
-            index = cls(int(header["size"]), int(header["filled"]), **arrays)
-            index._check()
+            terms, postings = len(arrays["keys"]), len(arrays["documents"])
+            starts = arrays["starts"]
+            if len(starts) != terms + 1 or starts[0] != 0 or starts[-1] != postings:
+                raise ValueError("starts.npy does not fit keys.npy and documents.npy")
+            if len(arrays["saturations"]) != postings:
+                raise ValueError("saturations.npy does not fit documents.npy")
+            return cls(int(header["size"]), int(header["filled"]), **arrays)
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
             raise UserError(f"{folder}: not a search index: {error}") from None
-        return index
-
-    def _check(self) -> None:
-        terms, postings = len(self.keys), len(self.documents)
-        if len(self.starts) != terms + 1 or self.starts[0] != 0 or self.starts[-1] != postings:
-            raise ValueError("starts.npy does not fit keys.npy and documents.npy")
-        if len(self.saturations) != postings:
-            raise ValueError("saturations.npy does not fit documents.npy")
 
 
 def build(documents: Iterable[str]) -> Index:
@@ -174,10 +161,8 @@ def build(documents: Iterable[str]) -> Index:
     saturations, columns = by_term.data, by_term.indices
     saturations *= _inverse_norms(np.asarray(lengths), filled)[columns]
     saturations += 1
-    starts = by_term.indptr.astype(np.int64)
-    return Index(
-        len(lengths), filled, keys[order], starts, columns.astype(np.int32, copy=False), saturations
-    )
+    starts, numbered = by_term.indptr.astype(np.int64), columns.astype(np.int32, copy=False)
+    return Index(len(lengths), filled, keys[order], starts, numbered, saturations)
 
 
 def _inverse_norms(lengths: NDArray[np.int64], filled: int) -> NDArray[np.float32]:
@@ -185,18 +170,6 @@ def _inverse_norms(lengths: NDArray[np.int64], filled: int) -> NDArray[np.float3
     mean = np.float32(lengths.sum() / max(filled, 1))
     shares = _B * quantise(lengths).astype(np.float32) / max(mean, np.float32(1))
     return np.float32(1) / (_K1 * ((np.float32(1) - _B) + shares))
-
-
-def _sum(
-    documents: NDArray[np.int32], shares: NDArray[np.float32], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The distinct documents in ascending order, and the sum of each one's shares."""
-    if len(documents) < _SPARSE * size:
-        found, places = np.unique(documents, return_inverse=True)
-        return found, np.bincount(places, shares).astype(np.float32)
-    totals = np.bincount(documents, shares, size)
-    found = np.flatnonzero(totals)
-    return found, totals[found].astype(np.float32)
 
 
 def _key(term: str) -> int:

@@ -1,7 +1,6 @@
 """Reads the official data files as streams, and cleans them as the original does.
 
-The rules come from `load_products` in WebShop's `web_agent_site/engine/engine.py`, and from
-`goal.py` beside it.
+The rules are those of `load_products` in WebShop's `web_agent_site/engine/engine.py` and `goal.py`.
 """
 
 import math
@@ -65,12 +64,9 @@ def products(
 def attributes(path: Path) -> dict[str, dict]:
     """Read an `items_ins_v2*.json`: asin -> the part of its entry that this project uses.
 
-    This part has the keys `attributes` (tuple of phrases), `instruction` (text) and
-    `instruction_attributes` (tuple of phrases), if present. Equal phrases share memory: the full
-    file has 1.18 M entries.
-
-    Raises:
-        UserError: as `products`.
+    Where present, its keys are `attributes` (tuple of phrases), `instruction` (text) and
+    `instruction_attributes` (tuple of phrases). Equal phrases share memory: the full file has
+    1.18 M entries. Errors are as for `products`.
     """
     entries: dict[str, dict] = {}
     for asin, entry in _elements(path, b"{"):
@@ -89,13 +85,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
     """Read `items_human_ins.json`: asin -> one or more instructions, in the file's order.
 
     Full stops at both ends of a text are dropped, as in the original, which then appends the price
-    limit. The key names the product; an entry's own asin is ignored.
-
-    Args:
-        counts: reason -> number of instructions left out; updated here.
-
-    Raises:
-        UserError: as `products`.
+    limit. The key names the product, not the entry's asin. `counts` and errors: see `products`.
     """
     instructions: dict[str, list[Instruction]] = {}
     for asin, entries in _elements(path, b"{"):
@@ -104,8 +94,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
             for number, entry in enumerate(expect(list, entries, f"{path}: {asin}"), 1)
         ]
         kept = [instruction for instruction in found if instruction.attributes]
-        left_out = len(found) - len(kept)
-        if left_out:
+        if left_out := len(found) - len(kept):
             counts["human instruction left out: no instruction_attributes"] += left_out
         # If a key occurs twice, the later one counts, as in the original's JSON reader.
         instructions.pop(asin, None)
@@ -193,7 +182,8 @@ def _options(record: dict, place: str, counts: Counter[str]) -> dict[str, tuple[
             counts["product with an option name twice: the later values are kept"] += 1
         inside = f"{place}: {name}"
         options[name.lower()] = tuple(
-            _option(value, inside) for value in expect(list, values, inside)
+            _text(expect(dict, value, inside), "value", inside).strip().replace("/", " | ").lower()
+            for value in expect(list, values, inside)
         )
     distinct = {name: set(values) for name, values in options.items()}
     if any(len(distinct[name]) < len(values) for name, values in options.items()):
@@ -201,10 +191,6 @@ def _options(record: dict, place: str, counts: Counter[str]) -> dict[str, tuple[
     if len(set().union(*distinct.values())) < sum(map(len, distinct.values())):
         counts["product with an option value under two names: kept"] += 1
     return options
-
-
-def _option(content: object, place: str) -> str:
-    return _text(expect(dict, content, place), "value", place).strip().replace("/", " | ").lower()
 
 
 def _field(record: dict, key: str, place: str) -> Any:
@@ -245,9 +231,7 @@ class _Shallow:
 def _elements(path: Path, top: bytes) -> Iterator:
     """Yield the elements of a JSON array (top "["), or the (key, value) pairs of an object ("{").
 
-    Raises:
-        UserError: the file cannot be read, has another top level, is not JSON to its end, or is
-            nested too deeply.
+    UserError if the file cannot be read, is not such JSON to its end, or is nested too deeply.
     """
     number = 0
     kind, parse, prefix = _TOP[top]

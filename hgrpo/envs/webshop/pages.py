@@ -1,8 +1,4 @@
-"""The shop's pages, as the texts, buttons and links that a browser would show.
-
-A page is a list of `Piece`s in reading order. As in the original, `text` joins them by " [SEP] ",
-and `rich` puts each on a line and marks buttons.
-"""
+"""The shop's pages, as the texts, buttons and links that a browser would show, in reading order."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -19,13 +15,9 @@ _BLANK = " \t\n\f\r"
 
 
 class Piece(NamedTuple):
-    """One piece of a page.
+    """One piece of a page. Its text keeps its spaces; "instruction" includes the heading above it.
 
-    Attributes:
-        kind: "instruction" (also for the heading above it), another text, a button, a product's
-            link, or the value of an option.
-        text: the text as it stands on the page, with its spaces.
-        option: the option's name, if the piece is the value of an option.
+    `option` is the name of the option that the piece is a value of.
     """
 
     kind: Literal["instruction", "text", "button", "product", "option"]
@@ -100,20 +92,17 @@ def done(asin: str, chosen: Mapping[str, str], reward: float) -> Page:
 
 
 def text(page: Page) -> str:
-    """The original's `text` observation."""
+    """The original's `text` observation: pieces between " [SEP] "."""
     return SEPARATOR.join(piece.text.strip() for piece in page)
 
 
 def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
-    """The original's `text_rich` observation.
+    """The original's `text_rich` observation: each piece on a line, with buttons marked.
 
-    The original looks for each value in its URL; this function looks in the JSON of the choices.
-    Neither ever marks a value that JSON escapes, such as "café". Both mark a value that is spelt
-    like a chosen option's name.
-
-    Args:
-        chosen: option name -> value; chosen values are marked as clicked and named at the top.
-        opened: asins of the products opened since the search page; they are marked as clicked.
+    `opened` are the asins opened since the search page. They and the values in `chosen` (option
+    name -> value) are marked as clicked. The original looks for each value in its URL; this
+    function looks in the JSON of the choices. Neither ever marks a value that JSON escapes, such as
+    "café". Both mark a value that is spelt like a chosen option's name.
     """
     choices, opened = json.dumps(dict(chosen)), set(opened)
     lines: list[str] = []
@@ -160,8 +149,8 @@ def _button(label: str) -> Piece:
 def _texts(*texts: str, kind: Literal["instruction", "text"] = "text") -> Page:
     """Pieces of these texts, without those that the original's HTML parser drops.
 
-    It drops empty texts and blank texts with a line break. It keeps other blank texts as one space.
-    Only ASCII spaces are blank.
+    It drops empty texts, and blank ones (ASCII) with a line break. Other blank texts become one
+    space.
     """
     pieces = []
     for content in texts:

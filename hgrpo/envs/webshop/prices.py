@@ -1,8 +1,7 @@
 """Prices of products and price limits of goals, drawn once from the seed of the panels.
 
-The original draws both from Python's global generator before seeding it, so a goal's price limit
-differs from process to process. Here each product and each goal has its own random stream, so a
-task is the same everywhere.
+The original draws both before it seeds Python's generator, so limits differ from process to
+process. Here each product and each goal has its own random stream, so a task is the same anywhere.
 """
 
 import re
@@ -28,7 +27,7 @@ def price(prices: Sequence[float], seed: int, asin: str) -> float:
 def price_limit(price: float, seed: int, *name: object) -> float:
     """The larger of two draws from the next four multiples of 10 above `price`, up to 990.
 
-    If fewer than two such multiples exist, the limit is `NO_LIMIT`.
+    `NO_LIMIT` if fewer than two such multiples exist.
     """
     above = [limit for limit in _LIMITS if limit > price][:_NEXT]
     if len(above) < 2:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from hgrpo.envs.base import Task
 from hgrpo.envs.webshop.env import open_goals
-from hgrpo.envs.webshop.goal_list import GoalList
 from hgrpo.envs.webshop.human import HumanTrajectory
 from hgrpo.envs.webshop.prices import split_limit
 from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.shopper import click, searchable
+from hgrpo.envs.webshop.tables import GoalList
 
 _CLOSE = 1e-9
 _QUOTES = str.maketrans("", "", "\"'")
@@ -24,20 +24,21 @@ def on_panel(
 ) -> list[tuple[HumanTrajectory, Task]]:
     """The trajectories whose goal is on the train panel, in the given order, each with its task.
 
-    A log names its goal only by the instruction, which must therefore fit no other goal.
-
-    Args:
-        panels: split -> tasks.
-        counts: reason -> number of trajectories left out; updated here.
+    A log names its goal only by the instruction, which must therefore fit no other goal. `counts`
+    gets the number of trajectories left out, by reason.
     """
     goals = open_goals(assets)
     trajectories = list(trajectories)
-    numbers = _numbers(goals, {_wording(trajectory.goal) for trajectory in trajectories})
+    # Wording -> indices of the goals with that wording.
+    numbers: dict[str, list[int]] = {_wording(trajectory.goal): [] for trajectory in trajectories}
+    for number, text in enumerate(goals.texts()):
+        if (wording := _wording(text)) in numbers:
+            numbers[wording].append(number)
     tasks = {int(task.path): task for task in panels["train"]}
     held_out = {int(task.path): split for split in ("test", "validation") for task in panels[split]}
     found = []
     for trajectory in trajectories:
-        candidates = numbers.get(_wording(trajectory.goal), [])
+        candidates = numbers[_wording(trajectory.goal)]
         task = next((tasks[number] for number in candidates if number in tasks), None)
         reason = _unfit(goals, candidates, held_out, task)
         if reason is None:
@@ -47,21 +48,10 @@ def on_panel(
     return found
 
 
-def _numbers(goals: GoalList, wordings: set[str]) -> dict[str, list[int]]:
-    """Wording -> indices of the goals with that wording."""
-    numbers: dict[str, list[int]] = {}
-    for number, text in enumerate(goals.texts()):
-        wording = _wording(text)
-        if wording in wordings:
-            numbers.setdefault(wording, []).append(number)
-    return numbers
-
-
 def _wording(instruction: str) -> str:
     """An instruction in lower case, without its price limit, quotes and repeated blanks.
 
-    The original's imitation learning compares goals in the same way, since each of its processes
-    draws other limits (`process_goal` of `baseline_models/train_choice_il.py`).
+    `process_goal` of the original's `train_choice_il.py` compares goals in the same way.
     """
     text, _ = split_limit(instruction.strip().lower())
     return " ".join(text.translate(_QUOTES).split())
@@ -102,8 +92,8 @@ def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
 def reward_differs(recorded: float, session: Session) -> bool:
     """Whether a recorded reward differs from the one that the session ended with.
 
-    Each process of the original draws other price limits, so a product within the limit there may
-    be above it here. The reward on either side of the limit counts as the same.
+    Each process of the original draws other limits, so the rewards on both sides of a price limit
+    count as the same.
     """
     found = session.bought
     paid = found.total if found else 0.0

@@ -42,10 +42,9 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """A request for one product, before a price limit is drawn.
+    """A request for one product, without price limit.
 
     Attributes:
-        text: the sentence, without options and price.
         attributes: one or more phrases that the bought product should have.
         options: values that should be chosen; None for a synthetic instruction, which gives a goal
             for each combination of the product's options.
@@ -74,11 +73,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a session asks for.
+    """What a session asks for: an instruction with options and price limit.
 
     Attributes:
         row: catalogue row of the product from which it was made.
-        text: the whole instruction, with options and price limit.
         options: (name, value) pairs of a synthetic goal, bare values of a human one.
         price_limit: dollars; `NO_LIMIT` if the instruction names none.
     """

@@ -11,24 +11,30 @@ from dataclasses import dataclass
 
 from thefuzz.fuzz import token_set_ratio
 
-from hgrpo.envs.webshop.colours import normalise
 from hgrpo.envs.webshop.records import Goal, Item, Product
 
 _FUZZY = 85
 _SHARED_CATEGORIES = 2
 _CATEGORY_SEPARATOR = "\u203a"
 _NO_NOUNS = 0.2
+_COLOUR_WORDS = """
+    alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze
+    brown burgundy camel camo caramel champagne charcoal cheetah chestnut chocolate christmas
+    coffee cognac copper coral cranberry cream crystal dark denim eggplant elephant espresso
+    fuchsia gold granite grape graphite grass gray green grey heather indigo ivory ivy khaki
+    lavender lemon leopard light lilac lime magenta maroon mauve merlot midnight mint mocha
+    multicolor mushroom mustard natural navy nude olive orange peach pewter pink plum purple
+    rainbow red rose royal rust sand sapphire seashell silver skull slate steel stone
+    stonewash sunflower tan taupe teal tiger turquoise violet walnut wheat white wine yellow
+"""
+COLOURS = _COLOUR_WORDS.split()
 
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """A purchase's reward and its parts.
+    """A purchase's reward in [0, 1], and the parts of the formula.
 
-    Attributes:
-        total: the reward, in [0, 1].
-        r_type: 1.0, 0.5, 0.1 or 0.0, for the kind of product.
-        attribute_hits, option_hits: how many of the goal's attributes and options were bought.
-        price_hit: whether the price is within the limit.
+    `r_type` is the factor for the kind of product: 1.0, 0.5, 0.1 or 0.0.
     """
 
     total: float
@@ -39,11 +45,7 @@ class Reward:
 
 
 def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) -> Reward:
-    """The reward for buying `bought` with the options `chosen` (name -> value).
-
-    Args:
-        wanted: the product from which the goal was made.
-    """
+    """The reward of buying `bought` with these options; the goal was made from `wanted`."""
     score = title_score(bought.nouns, wanted.nouns)
     kind = type_reward(bought.product, wanted.product, score)
     attributes = attribute_hits(bought.product, goal.attributes)
@@ -57,8 +59,7 @@ def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) ->
 def title_score(bought: Sequence[str], wanted: Sequence[str]) -> float:
     """Share of the wanted title's nouns that are in the bought title; 0.2 if it has no nouns.
 
-    If a noun is repeated in the wanted title, the numerator counts it once, the denominator each
-    time.
+    If the wanted title repeats a noun, the numerator counts it once, the denominator each time.
     """
     return len(set(bought) & set(wanted)) / len(wanted) if wanted else _NO_NOUNS
 
@@ -89,7 +90,7 @@ def _path(product: Product) -> set[str]:
 def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
     """How many of the goal's attributes match a product attribute or occur in the product's text.
 
-    The text is the title, the joined bullet points, or the description, in lower case. The case of
+    The text is the title, the joined bullet points or the description, in lower case. The case of
     the attribute is not changed.
     """
     written = bought.title, " ".join(bought.bullet_points), bought.description
@@ -104,9 +105,18 @@ def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
 def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]]) -> int:
     """How many of the goal's options match a chosen value, with colours normalised.
 
-    One chosen value may match several options. A synthetic goal's options are (name, value) pairs;
-    the name is part of the text to match.
+    One chosen value may match several options. Of a (name, value) pair, the name is matched too.
     """
     values = [normalise(value) for value in chosen]
     asked = [normalise(option) for option in options]
     return sum(any(token_set_ratio(value, text) > _FUZZY for value in values) for text in asked)
+
+
+def normalise(option: str | tuple[str, str]) -> str:
+    """The first of `COLOURS` that an option contains; if it contains none, the option as text.
+
+    As in the original, "navy blue" becomes "blue", and a part of a word counts: "tanned" becomes
+    "tan". A synthetic goal's option is a (name, value) pair. It contains a colour only if its name
+    or value is exactly that colour. Any other pair becomes the text of a Python tuple.
+    """
+    return next((colour for colour in COLOURS if colour in option), str(option))

@@ -1,9 +1,8 @@
 """A shopper's session: its pages, and what its actions do.
 
 Actions are `search[words]`, on any page, and `click[text]`, with a text of the page in any case.
-All other actions change nothing and pay nothing. The original has hidden search commands: `<r>` for
-random products, and `<a>`, `<c>`, `<q>` for all of an attribute, category or query. Here they are
-ordinary words.
+All other actions change nothing and pay nothing. The original's hidden search commands (`<r>`,
+`<a>`, `<c>`, `<q>`) are ordinary words here.
 """
 
 import re
@@ -62,8 +61,7 @@ class Session:
     def act(self, action: str) -> bool:
         """Take an action and return whether it was admissible; if not, nothing changes.
 
-        Raises:
-            RuntimeError: the session has ended with a purchase.
+        RuntimeError if the session has ended with a purchase.
         """
         if self.bought is not None:
             raise RuntimeError("act after the purchase")

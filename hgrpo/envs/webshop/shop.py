@@ -1,7 +1,7 @@
 """A shop: catalogue and search index, read-only and shared by any number of sessions.
 
-As in the original, products with equal scores are listed by asin. The index therefore holds the
-documents in the order of asins, and a table maps them to the catalogue's rows.
+As in the original, equal scores are listed by asin: the index holds the documents in the order of
+asins, and a table maps them to the catalogue's rows.
 """
 
 from functools import lru_cache
@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from hgrpo.envs.webshop.catalogue import Catalogue
 from hgrpo.envs.webshop.index import Index, build, mapped
+from hgrpo.envs.webshop.tables import Catalogue
 from hgrpo.errors import UserError
 
 CATALOGUE, INDEX = "catalogue.arrow", "index"
@@ -24,8 +24,7 @@ _COMPARED = 64
 class Shop:
     """The shop in a folder of assets; `item` gives the product in a row of the catalogue.
 
-    Raises:
-        UserError: the catalogue or the index is missing, or they do not belong together.
+    UserError if catalogue or index are missing, or do not belong together.
     """
 
     def __init__(self, folder: Path) -> None:

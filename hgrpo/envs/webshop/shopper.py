@@ -1,8 +1,7 @@
 """Scripted shoppers, for demonstrations and for the ceiling.
 
-The oracle knows the wanted product. It searches for the title, turns pages until the product is
-listed, chooses all options of the goal that the page offers, and buys. Its reward is the goal's
-ceiling, which may be below 1.
+The oracle knows the wanted product. It searches for the title, turns pages until it finds the
+product, chooses the goal's options, and buys. Its reward is the goal's ceiling, perhaps below 1.
 
 `Reader` knows the instruction and the pages, as an agent does. It searches for the instruction's
 words, opens the product that fits best and is not too dear, and chooses the values that the
@@ -59,8 +58,8 @@ class Reader:
         self._done: set[str] = set()  # the open product's options and tabs dealt with
         self._settled = False  # whether to buy the open product
 
-    def act(self) -> str:
-        """The next action."""
+    def act(self, _: str | None = None) -> str:
+        """The next action; the text of the last answer says less than the session."""
         session = self._session
         if session.kind == "index":
             kept = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]

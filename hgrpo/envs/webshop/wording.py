@@ -16,21 +16,12 @@ _TITLES = {
     ),
 }
 _TOLD = (
-    "{attribute} for {use}",
-    "{attribute} by design",
-    "{attribute} and well made",
-    "made to be {attribute}",
-    "known to be {attribute}",
-    "always {attribute}",
+    *("{attribute} for {use}", "{attribute} by design", "{attribute} and well made"),
+    *("made to be {attribute}", "known to be {attribute}", "always {attribute}"),
 )
 _UNTOLD = (
-    "good for {use}",
-    "a gift for friends",
-    "comes in a plain box",
-    "one year of support",
-    "ships in two days",
-    "simple to use",
-    "liked by many homes",
+    *("good for {use}", "a gift for friends", "comes in a plain box", "one year of support"),
+    *("ships in two days", "simple to use", "liked by many homes"),
 )
 _OPENINGS = (
     "{a_first} {type} for {use}.",

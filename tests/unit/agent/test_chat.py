@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
 from hgrpo.agent.chat import ChatConversation
-from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.agent.conversation import conversation_for
 from hgrpo.errors import UserError
 
 TEXT = st.text(max_size=30)

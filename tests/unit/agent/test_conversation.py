@@ -5,8 +5,7 @@ from tiny_policy import TEXTS
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from hgrpo.agent.choose_conversation import conversation_for
-from hgrpo.agent.conversation import Conversation
+from hgrpo.agent.conversation import Conversation, conversation_for
 from hgrpo.agent.tokenizer import PAD, SPECIALS, load_tokenizer, train_tokenizer
 from hgrpo.base_model.build_tiny import hugging_face_tokenizer
 from hgrpo.envs.kinds import load

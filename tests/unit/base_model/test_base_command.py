@@ -21,7 +21,7 @@ from transformers import (
     ViTConfig,
 )
 
-from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.agent.conversation import conversation_for
 from hgrpo.agent.tokenizer import ACT, START, load_tokenizer
 from hgrpo.agent.tokenizer import END as PLAIN_END
 from hgrpo.base_model import gguf_package

@@ -12,7 +12,7 @@ import pytest
 
 from hgrpo.envs.fetch import fetch
 from hgrpo.envs.source import Source
-from hgrpo.envs.webshop.official_sources import OFFICIAL
+from hgrpo.envs.webshop.data import OFFICIAL
 from hgrpo.errors import UserError
 
 CONTENT = bytes(range(256)) * 2048

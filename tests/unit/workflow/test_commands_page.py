@@ -1,6 +1,6 @@
 """docs/commands.md and docs/artefacts.md against the code: every command, every log column."""
 
-from hgrpo.credit.judge.failures import CALL_FAILURES, FALLBACKS
+from hgrpo.credit.judge.protocol import CALL_FAILURES, FALLBACKS
 
 SHARED = {"__init__", "entry", "moved", "pause", "stage"}
 COLUMNS = {

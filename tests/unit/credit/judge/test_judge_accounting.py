@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_cases import account_of, failures, prompt_of, settings
 
-from hgrpo.credit.judge.accounting import Usage, output_limit
-from hgrpo.credit.judge.failures import CallError
+from hgrpo.credit.judge.accounting import output_limit
+from hgrpo.credit.judge.protocol import CallError, Usage
 
 PROMPT = prompt_of(failures(1))
 PRICED = {"dollars_per_million_input": 100.0, "dollars_per_million_output": 400.0}

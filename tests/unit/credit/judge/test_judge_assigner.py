@@ -10,8 +10,7 @@ from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.assigner import JudgeCredit
 from hgrpo.credit.judge.cache import Question, ScoreCache
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.failures import CallError
-from hgrpo.credit.judge.protocol import Judgement
+from hgrpo.credit.judge.protocol import CallError, Judgement
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 
@@ -121,7 +120,7 @@ def test_a_failure_gives_uniform_credit_that_is_counted_and_not_cached(
         1,
         0.5,
     )
-    assert judge._cache.get(judge._questions(group([won]))[0][0]) is None
+    assert judge.cache.get(judge._questions(group([won]))[0][0]) is None
     second = make(StandIn(), normalisation=normalisation)
     assert second.assign(group([won]))[0].tolist() != uniform
 
@@ -210,4 +209,4 @@ def test_answers_are_kept_as_they_arrive(make):
     with pytest.raises(KeyboardInterrupt):
         judge.assign(group(failures(2)))
     question: Question = judge._questions(group(failures(1)))[0][0]
-    assert judge._cache.get(question) is not None
+    assert judge.cache.get(question) is not None

@@ -13,8 +13,7 @@ from judge_cases import failures, trajectory
 
 from hgrpo.credit.judge.cache import Question, ScoreCache
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.failures import CallError
-from hgrpo.credit.judge.protocol import Judgement
+from hgrpo.credit.judge.protocol import CallError, Judgement
 from hgrpo.errors import UserError
 
 PLAYED = failures(1)[0]
@@ -28,8 +27,7 @@ from pathlib import Path
 from judge_cases import failures
 from hgrpo.credit.judge.cache import Question, ScoreCache
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.failures import CallError
-from hgrpo.credit.judge.protocol import Judgement
+from hgrpo.credit.judge.protocol import CallError, Judgement
 number, path = int(sys.argv[1]), Path(sys.argv[2])
 sys.stdin.readline()
 cache = ScoreCache(Database(path))

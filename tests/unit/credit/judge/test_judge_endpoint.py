@@ -12,7 +12,7 @@ from judge_cases import account_of, counted, failures, group, prompt_of, setting
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make
 from hgrpo.credit.judge.endpoint import EndpointJudge
-from hgrpo.credit.judge.failures import CallError
+from hgrpo.credit.judge.protocol import CallError
 from hgrpo.errors import UserError
 
 KEY = "sk-very-secret-0123456789"
@@ -220,7 +220,7 @@ def test_a_key_is_in_no_log_and_no_error(scripted, judge_of, caplog, capfd, tmp_
         judge.assign(group(failures(20)))
     chain = [caught.value, caught.value.__cause__, caught.value.__context__]
     shown = [*map(repr, chain), caplog.text, *capfd.readouterr()]
-    shown += [json.dumps(counted(judge)), repr(vars(judge)), repr(judge._settings)]
+    shown += [json.dumps(counted(judge)), repr(vars(judge)), repr(judge.settings)]
     assert not [text for text in shown if KEY in text]
     assert not [p for p in tmp_path.rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()]
     if status != 401:
@@ -271,7 +271,7 @@ def test_no_more_calls_are_under_way_than_allowed(scripted, judge_of):
     meet = threading.Barrier(3, timeout=20)
     server = scripted((200, completion()))
     judge = judge_of(server, concurrency=3)
-    send = judge._judge._send
+    send = judge.judge._send
 
     def watched(prompt, aside):
         with lock:
@@ -284,7 +284,7 @@ def test_no_more_calls_are_under_way_than_allowed(scripted, judge_of):
             with lock:
                 now[0] -= 1
 
-    judge._judge._send = watched
+    judge.judge._send = watched
     judge.assign(group(failures(9)))
     assert most[0] == 3
     assert counted(judge)["calls"] == 9

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from judge_cases import GOAL, ROOM, WON, failures, prompt_of, trajectory
 
 from hgrpo.credit.judge.prompts import PROMPT_VERSION, answer_format
-from hgrpo.credit.judge.record import read
+from hgrpo.credit.judge.rubric import read
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 

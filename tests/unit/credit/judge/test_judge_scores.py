@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.credit.judge.failures import CallError
+from hgrpo.credit.judge.protocol import CallError
 from hgrpo.credit.judge.scores import check, credit, parse
 
 SCORE = st.floats(0, 10) | st.integers(0, 10)

@@ -5,7 +5,7 @@ from judge_cases import settings, two_jobs
 
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.failures import CallError
+from hgrpo.credit.judge.protocol import CallError
 
 # A job that makes calls until a cap stops it: each is set aside at 3 cents and costs 2.
 JOB = """
@@ -14,7 +14,7 @@ from pathlib import Path
 from judge_cases import settings
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.database import Database
-from hgrpo.credit.judge.failures import CallError
+from hgrpo.credit.judge.protocol import CallError
 path, calls, dollars = sys.argv[1:]
 caps = settings(max_calls=int(calls), max_dollars=float(dollars))
 sys.stdin.readline()

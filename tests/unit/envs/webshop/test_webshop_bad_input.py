@@ -14,14 +14,13 @@ from webshop_replay import Recorded, compare, read_sessions
 
 from hgrpo.envs.base import Task
 from hgrpo.envs.webshop import assets, official
-from hgrpo.envs.webshop.catalogue import write_catalogue
 from hgrpo.envs.webshop.env import GOALS, WebshopEnv
-from hgrpo.envs.webshop.goal_list import GoalList, goal_hash, write_goals
 from hgrpo.envs.webshop.goals import synthetic_goals
 from hgrpo.envs.webshop.records import Instruction, Item
 from hgrpo.envs.webshop.settings import HabitsSettings, WebshopSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
 from hgrpo.envs.webshop.shopper import Reader, oracle
+from hgrpo.envs.webshop.tables import GoalList, goal_hash, write_catalogue, write_goals
 from hgrpo.errors import UserError
 
 TURN_CAP = 12

@@ -15,8 +15,7 @@ from hgrpo.envs.panels import read_panels
 from hgrpo.envs.source import Source
 from hgrpo.envs.webshop import generator
 from hgrpo.envs.webshop.assets import data_files
-from hgrpo.envs.webshop.data import provide
-from hgrpo.envs.webshop.official_sources import OFFICIAL
+from hgrpo.envs.webshop.data import OFFICIAL, provide
 from hgrpo.envs.webshop.settings import CatalogueSettings
 from hgrpo.errors import UserError
 

@@ -10,10 +10,10 @@ from webshop_fixtures import GOAL_LIST, items, write_shop
 
 from hgrpo.envs.base import Task
 from hgrpo.envs.webshop import pages
-from hgrpo.envs.webshop.catalogue import write_catalogue
 from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
+from hgrpo.envs.webshop.tables import write_catalogue
 from hgrpo.errors import UserError
 
 HEAD = f"Instruction: [SEP] {GOAL_LIST[0].text} [SEP] Back to Search [SEP] "

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from hgrpo.envs.webshop import settings as env_webshop
-from hgrpo.envs.webshop.asins import SYLLABLES, asins
 from hgrpo.envs.webshop.departments import BRANDS, DEPARTMENTS, ProductType
 from hgrpo.envs.webshop.draws import Draws
 from hgrpo.envs.webshop.generator import (
@@ -19,7 +18,9 @@ from hgrpo.envs.webshop.generator import (
     INSTRUCTIONS_FILE,
     NOUNS_FILE,
     PRODUCTS_FILE,
+    SYLLABLES,
     Generated,
+    asins,
     families,
     generate,
     write,

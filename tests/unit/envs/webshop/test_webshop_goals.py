@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from webshop_fixtures import MUG, items, write_shop
 
 from hgrpo.envs.webshop.assets import panels
-from hgrpo.envs.webshop.catalogue import Catalogue
-from hgrpo.envs.webshop.goal_list import GoalList, goal_hash, write_goals
 from hgrpo.envs.webshop.goals import human_goal, in_order, synthetic_goals
 from hgrpo.envs.webshop.prices import limit_text, price, price_limit
 from hgrpo.envs.webshop.records import NO_LIMIT, Goal, Instruction
 from hgrpo.envs.webshop.settings import PanelsSettings
 from hgrpo.envs.webshop.shop import CATALOGUE
+from hgrpo.envs.webshop.tables import Catalogue, GoalList, goal_hash, write_goals
 from hgrpo.errors import UserError
 
 WISH = Instruction("Find me mugs", ("leak proof",), None)

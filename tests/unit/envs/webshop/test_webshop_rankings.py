@@ -18,11 +18,11 @@ import pytest
 from places import PROJECT, SHARED
 
 from hgrpo.envs.webshop import generator, official
-from hgrpo.envs.webshop.catalogue import write_catalogue
 from hgrpo.envs.webshop.index import build
 from hgrpo.envs.webshop.records import Item, Product
 from hgrpo.envs.webshop.settings import CatalogueSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
+from hgrpo.envs.webshop.tables import write_catalogue
 
 STORED = json.loads((PROJECT / "tests/data/webshop_rankings.json").read_text())
 # Product text that may not be copied into the project.

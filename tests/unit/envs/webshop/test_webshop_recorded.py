@@ -16,7 +16,7 @@ from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.envs.panels import write_panels
 from hgrpo.envs.webshop.demonstrate import data_files, demonstrate
 from hgrpo.envs.webshop.env import GOALS, WebshopEnv
-from hgrpo.envs.webshop.goal_list import goal_hash, write_goals
+from hgrpo.envs.webshop.tables import goal_hash, write_goals
 from hgrpo.errors import UserError
 
 RED, POT, BLUE = GOAL_LIST

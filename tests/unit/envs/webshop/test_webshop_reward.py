@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.envs.webshop.colours import COLOURS, normalise
 from hgrpo.envs.webshop.records import NO_LIMIT, Goal, Item, Product
 from hgrpo.envs.webshop.reward import (
+    COLOURS,
     attribute_hits,
+    normalise,
     option_hits,
     reward,
     title_score,

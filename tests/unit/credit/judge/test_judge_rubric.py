@@ -19,7 +19,7 @@ from judge_cases import (
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make
 from hgrpo.credit.judge.protocol import Judgement
-from hgrpo.credit.judge.rubric_judge import RubricJudge
+from hgrpo.credit.judge.rubric import RubricJudge
 from hgrpo.envs.environment import JudgeText
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError

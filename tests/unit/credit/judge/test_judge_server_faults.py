@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from hgrpo.credit.judge.faults import FAULTS, FaultPlan
+from hgrpo.credit.judge.server import FAULTS, FaultPlan
 
 BODIES = [f"body {i}".encode() for i in range(500)]
 
