@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hgrpo.agent.choose_conversation import conversation_for
+from hgrpo.base_model.architecture import config_without_code
 from hgrpo.base_model.check_weights import check_base_weights
-from hgrpo.base_model.companions import companions
-from hgrpo.base_model.foreign_code import config_without_code
+from hgrpo.base_model.folder import companions
 from hgrpo.base_model.safetensors_file import INDEX, WEIGHTS, join, shards
 from hgrpo.errors import UserError
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from hgrpo.base_model.companions import companions
+from hgrpo.base_model.folder import companions
 from hgrpo.base_model.safetensors_file import WEIGHTS, parameters, read_header
 from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError

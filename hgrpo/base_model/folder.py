@@ -1,10 +1,20 @@
-"""The folder of a base model, as the stages hand it on and as a model is loaded from it."""
+"""The folder of a base model: the files beside its weights, and how stages hand it on."""
 
 from pathlib import Path
 
 from hgrpo.archive import unpacked
 
 ARCHIVE = "companions.tar"
+# Config, tokenizer and chat template. No stage reads any other file beside the weights.
+COMPANIONS = (
+    *("config.json", "tokenizer.json", "tokenizer_config.json"),
+    *("special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
+)
+
+
+def companions(folder: Path) -> list[Path]:
+    """The files of `COMPANIONS` that `folder` holds, always in the same order."""
+    return [path for name in COMPANIONS if (path := folder / name).is_file()]
 
 
 def open_base(folder: Path) -> Path:

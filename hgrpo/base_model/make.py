@@ -16,8 +16,8 @@ from hgrpo.base_model.adopt import adopt
 from hgrpo.base_model.architecture import capped_architecture
 from hgrpo.base_model.build_tiny import build_tiny, hugging_face_tokenizer
 from hgrpo.base_model.digest import write_summary
+from hgrpo.base_model.safetensors_file import write_model
 from hgrpo.base_model.settings import TinyModel
-from hgrpo.base_model.write_model import write_model
 from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
 

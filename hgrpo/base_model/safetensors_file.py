@@ -10,11 +10,17 @@ import hashlib
 import json
 import math
 import struct
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError, safe_open
 
 from hgrpo.errors import UserError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel
 
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
@@ -75,6 +81,22 @@ def write_with_checksum(content: bytes, path: Path) -> None:
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         file.write(data)
+
+
+def write_tensors(tensors: Mapping[str, "Tensor"], path: Path) -> None:
+    """Write tensors as a safetensors file with a checksum."""
+    from safetensors.torch import save
+
+    whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    write_with_checksum(save(whole, metadata={"format": "pt"}), path)
+
+
+def write_model(model: "PreTrainedModel", folder: Path) -> None:
+    """Write config.json and model.safetensors, with a checksum; tied tensors are written once."""
+    model.config.save_pretrained(str(folder))
+    tied = model.all_tied_weights_keys
+    own = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
+    write_tensors(own, folder / WEIGHTS)
 
 
 def check_checksum(path: Path) -> None:

@@ -6,8 +6,7 @@ training would go on with another model.
 
 from pathlib import Path
 
-from hgrpo.base_model.architecture import capped_architecture
-from hgrpo.base_model.foreign_code import config_without_code
+from hgrpo.base_model.architecture import capped_architecture, config_without_code
 from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
 from hgrpo.errors import UserError
 from hgrpo.policy.settings import LoraConfig, ModelConfig

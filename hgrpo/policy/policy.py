@@ -10,8 +10,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from hgrpo.agent.choose_conversation import conversation_for
-from hgrpo.base_model.safetensors_file import write_with_checksum
-from hgrpo.base_model.write_model import write_model
+from hgrpo.base_model.safetensors_file import write_model, write_with_checksum
 from hgrpo.policy.compatible import LORA_WEIGHTS, check_policy
 from hgrpo.policy.precision import chosen_device
 from hgrpo.policy.saved_weights import finite_weights, load_model
