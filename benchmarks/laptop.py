@@ -9,7 +9,7 @@ from pathlib import Path
 from hgrpo.agent.conversation import Conversation
 from hgrpo.archive import unpacked
 from hgrpo.base_model.folder import open_base
-from hgrpo.credit.settings import CreditSettings, NoSettings
+from hgrpo.credit.settings import CreditSettings
 from hgrpo.envs.alfworld.settings import AlfworldSettings
 from hgrpo.envs.base import Task, TextEnv
 from hgrpo.envs.kinds import load
@@ -62,7 +62,7 @@ class Laptop:
         Args:
             needs: what the assigner that credits the trajectories needs; None: nothing.
         """
-        needs = needs or NoSettings()
+        needs = needs or CreditSettings()
         conversation = Conversation(policy.tokenizer)
         config, sampling = EngineConfig(kind=kind), Sampling(1.0, reply)
         engine = make_engine(

@@ -3,8 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from hgrpo.credit.state_graph.buckets import sums
-from hgrpo.credit.state_graph.graph import Graph
+from hgrpo.credit.state_graph.graph import Graph, sums
 from hgrpo.credit.state_graph.turns import Turns
 
 

@@ -8,11 +8,10 @@ import torch
 
 from hgrpo.credit.base import Context, CreditAssigner, Group
 from hgrpo.credit.counterfactual import CounterfactualCredit
-from hgrpo.credit.turnrd.batch import pad
 from hgrpo.credit.turnrd.checkpoint import load_model
 from hgrpo.credit.turnrd.diagnostics import alpha_diagnostics
 from hgrpo.credit.turnrd.embed import goal_embedding, turn_embeddings
-from hgrpo.credit.turnrd.model import TurnBatch
+from hgrpo.credit.turnrd.model import TurnBatch, pad
 from hgrpo.credit.turnrd.readout import read_out, uniform
 from hgrpo.credit.turnrd.settings import Settings
 
@@ -32,10 +31,7 @@ class TurnRDCredit(CreditAssigner):
         self._seen: list[tuple[np.ndarray, np.ndarray]] = []
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Credit by the configured read-out, K arrays [T_k].
-
-        Each array sums to its trajectory's return, except with `value_baseline`.
-        """
+        """Credit by the configured read-out, K float64 arrays [T_k]."""
         played = [t for t in group.trajectories if t.turns]
         self._embed(played)
         if self._targets is not None:

@@ -11,11 +11,7 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from hgrpo.credit.turnrd import losses
-from hgrpo.credit.turnrd.diagnostics import (
-    alpha_diagnostics,
-    mean_correlation,
-    pooled_correlation,
-)
+from hgrpo.credit.turnrd.diagnostics import alpha_diagnostics, mean_correlation, pooled_correlation
 from hgrpo.credit.turnrd.model import Decomposition, TurnBatch, TurnRD
 from hgrpo.credit.turnrd.replay import ReplayRow
 from hgrpo.credit.turnrd.settings import FitSettings
@@ -67,11 +63,9 @@ def split(
 
 
 def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
-    """Probability of drawing each trajectory, [N]; it halves per `half_life` rounds of age.
+    """Probability of drawing each trajectory [N], given their rounds, int [N].
 
-    Args:
-        rounds: int [N], the round of each trajectory.
-        half_life: None gives all trajectories the same probability.
+    It halves per `half_life` rounds of age; with None all trajectories have the same.
     """
     if half_life is None:
         return np.full(len(rounds), 1 / len(rounds))
@@ -116,9 +110,7 @@ def fit(
     weights of the earlier epochs.
 
     Args:
-        model: changed in place.
         rows: trajectories of the run so far. A single task is used for training and validation.
-        settings: the settings of the fit.
         seed: the run's seed; all of its fits hold out the same tasks.
         on_epoch: called with each epoch's row of the log.
 

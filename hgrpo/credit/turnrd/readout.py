@@ -8,16 +8,10 @@ from hgrpo.credit.turnrd.settings import Settings
 def read_out(
     settings: Settings, alpha: np.ndarray, values: np.ndarray | None, env_return: float
 ) -> np.ndarray:
-    """Credit of the turns of a trajectory with return R, [T].
+    """Credit [T] of a trajectory with return R, from its alpha [T] and values V [T], if any.
 
     `alpha_return`: alpha_t R, which sums to R. `projected_value`: values clipped to +-value_clip
     and shifted by one constant so that they sum to R. `value_baseline`: alpha_t R - V_t.
-
-    Args:
-        settings: they choose the read-out.
-        alpha: weights of the turns, [T].
-        values: V_t, [T]; None for a model without values.
-        env_return: R.
     """
     match settings.readout:
         case "alpha_return":
