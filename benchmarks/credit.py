@@ -177,7 +177,7 @@ def _learner(laptop: Laptop, policy: Policy, training: TrainingConfig) -> Learne
     policy.load_reference(laptop.folder / "sft" / "adapter")
     optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=training.lr)
     dtype = autocast_dtype(laptop.model, policy.device)
-    return Learner(policy, optimiser, KlController.start(training.kl), training, dtype)
+    return Learner(policy, optimiser, KlController(training.kl), training, dtype)
 
 
 def _collect(laptop: Laptop, collector: Collector) -> list[Group]:

@@ -205,7 +205,7 @@ def _learner(folder: Path, shape: str, args: argparse.Namespace) -> Learner:
         lr=1e-5,
     )
     optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=training.lr)
-    kl = KlController.start(training.kl)
+    kl = KlController(training.kl)
     return Learner(policy, optimiser, kl, training, autocast_dtype(model, policy.device))
 
 

@@ -69,7 +69,7 @@ def make_round(policy: Policy, reference: Path, scratch: Path, index: int = 1) -
     return Round(
         RoundId(method, seed=1, index=index),
         panel=[task for task in hall_tasks(90) if task.task_id.endswith("2")],
-        learner=Learner(policy, optimiser, KlController.start(TRAINING.kl), TRAINING, None),
+        learner=Learner(policy, optimiser, KlController(TRAINING.kl), TRAINING, None),
         collector=Collector(engine, conversation, HallEnv, TURN_CAP, TRAINING.max_action_tokens),
         assigner=make_assigner(method.credit, Context()),
         checkpoints=Checkpoints(scratch),

@@ -59,11 +59,7 @@ def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> fl
 def group_advantages(
     group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
-    """Compute advantages from turn credit (K arrays [T_k]); note both on the group's turns.
-
-    Raises:
-        ValueError: credit is not one number per turn.
-    """
+    """Compute advantages from turn credit (K arrays [T_k]); note both on the group's turns."""
     returns = np.array(
         [training_return(t, training.invalid_action_penalty) for t in group.trajectories]
     )

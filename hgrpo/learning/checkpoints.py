@@ -16,21 +16,15 @@ _STATE = "learner.pt"
 
 
 class Trained(Protocol):
-    """Something that training moves from step to step.
-
-    Attributes:
-        STATE: the keys of `state`.
-    """
+    """Something that training moves from step to step; `STATE` names the keys of `state`."""
 
     STATE: tuple[str, ...]
 
     def state(self) -> dict[str, object]:
         """Everything that the next step depends on: tensors and plain values."""
-        ...
 
     def load_state(self, state: Mapping[str, object]) -> None:
         """Put back what `state` returned."""
-        ...
 
 
 class Checkpoints:

@@ -25,7 +25,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class RoundId:
-    """A round's method, its seed, and its number, which counts from 1."""
+    """A round's method, its seed, and its number `index`, which counts from 1."""
 
     method: MethodConfig
     seed: int
@@ -39,9 +39,6 @@ class Round:
     Attributes:
         id: names the round's random streams.
         panel: the training tasks.
-        collector: plays the tasks.
-        assigner: credits the turns.
-        learner: holds the policy and updates it.
         checkpoints: keep each finished step and its trajectories.
         rows: the log so far, one row per step.
     """

@@ -122,7 +122,7 @@ def _learner(policy: Policy, settings: RoundSettings, inputs: RoundInputs, ranks
         weight_decay=training.weight_decay,
     )
     autocast = autocast_dtype(settings.model, policy.device)
-    kl = KlController.start(training.kl)
+    kl = KlController(training.kl)
     learner = Learner(policy, optimiser, kl, training, autocast, ranks)
     carried = inputs.policy / TRAINER_STATE
     if carried.is_file():

@@ -195,7 +195,7 @@ def learner(tmp_path):
     for _, parameter in policy.trainable:
         parameter.grad = torch.ones_like(parameter)
     optimiser.step()
-    return Learner(policy, optimiser, KlController.start(KlConfig()), None, None)
+    return Learner(policy, optimiser, KlController(KlConfig()), None, None)
 
 
 def same(one, other):
