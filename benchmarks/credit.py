@@ -29,8 +29,7 @@ from torch.optim import AdamW
 from transformers.utils import logging
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.credit.base import Context, CreditAssigner, Group, assign_all
-from hgrpo.credit.make import make_assigner
+from hgrpo.credit.base import Context, CreditAssigner, Group, assign_all, make_assigner
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.credit.turnrd.checkpoint import save_model
 from hgrpo.credit.turnrd.embed import turn_embeddings

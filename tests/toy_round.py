@@ -6,8 +6,7 @@ from tiny_policy import DOORS, TEXTS, HallEnv, hall_tasks
 from torch.optim import AdamW
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.credit.base import Context
-from hgrpo.credit.make import make_assigner
+from hgrpo.credit.base import Context, make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.imitation import Example, imitate

@@ -20,7 +20,7 @@ import hgrpo.credit
 from hgrpo.config.read import did_you_mean
 from hgrpo.credit.settings import CreditSettings
 
-_SHARED = {"base", "kinds", "make", "section", "settings"}
+_SHARED = {"base", "kinds", "section", "settings"}
 
 
 def known() -> list[str]:

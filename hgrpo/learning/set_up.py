@@ -6,8 +6,7 @@ from pathlib import Path
 from torch.optim import AdamW
 
 from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
-from hgrpo.credit.base import Context
-from hgrpo.credit.make import make_assigner
+from hgrpo.credit.base import Context, make_assigner
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load

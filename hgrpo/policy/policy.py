@@ -61,24 +61,16 @@ class Policy:
 
     @contextmanager
     def reference(self) -> Iterator["PreTrainedModel"]:
-        """Within the block, the fixed reference policy's model.
-
-        Raises:
-            RuntimeError: no reference was loaded.
-        """
-        if self.lora:
-            if _REFERENCE not in self.model.peft_config:
-                raise RuntimeError("the policy has no reference adapter")
-            self.model.set_adapter(_REFERENCE)
-            try:
-                yield self.causal_lm
-            finally:
-                # set_adapter also flips requires_grad, so the trained adapter gets it back here.
-                self.model.set_adapter(_TRAINED)
-        else:
-            if self._reference is None:
-                raise RuntimeError("the policy has no reference model")
+        """Within the block, the reference policy's model, which `load_reference` has loaded."""
+        if not self.lora:
             yield self._reference
+            return
+        self.model.set_adapter(_REFERENCE)
+        try:
+            yield self.causal_lm
+        finally:
+            # set_adapter also flips requires_grad, so the trained adapter gets it back here.
+            self.model.set_adapter(_TRAINED)
 
     @contextmanager
     def untrained(self) -> Iterator["PreTrainedModel | None"]:
@@ -136,7 +128,6 @@ class Policy:
         return {name: tensor.detach().clone() for name, tensor in self.trainable}
 
     def load_trained_state(self, state: dict[str, Tensor]) -> None:
-        """Put back what `trained_state` returned."""
         with torch.no_grad():
             for name, tensor in self.trainable:
                 tensor.copy_(state[name])

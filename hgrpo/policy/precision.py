@@ -6,12 +6,11 @@ from hgrpo.errors import UserError
 from hgrpo.policy.settings import ModelConfig
 
 _BFLOAT16 = ("avx512_bf16", "amx_bf16")
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def base_dtype(config: ModelConfig) -> torch.dtype:
     """The type that the base's weights are kept in."""
-    return _DTYPES[config.base_dtype]
+    return getattr(torch, config.base_dtype)
 
 
 def autocast_dtype(config: ModelConfig, device: torch.device) -> torch.dtype | None:

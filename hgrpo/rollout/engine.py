@@ -85,24 +85,20 @@ class RolloutEngine(Protocol):
 
     def load_weights(self, policy: "Policy | SavedPolicy") -> None:
         """Take the policy's present weights and forget every conversation."""
-        ...
 
     def submit(self, request: Request) -> None:
         """Queue a reply.
 
         Raises:
-            RuntimeError: `capacity` conversations are open already, or the prefix does not fit.
+            RuntimeError: `capacity` conversations are open already, the reply may not fit, or the
+                prefix does not extend the conversation.
         """
-        ...
 
     def step(self) -> list[Completion]:
         """Advance every queued reply by one token and return the replies that finished."""
-        ...
 
     def release(self, conversation: int) -> None:
         """Forget a conversation and free its cache."""
-        ...
 
     def sleep(self) -> None:
         """Leave memory to the trainer until `load_weights`; every conversation is forgotten."""
-        ...

@@ -26,7 +26,6 @@ class EngineConfig(KindSection):
 
     @classmethod
     def settings_model(cls, kind: str) -> type[Strict]:
-        """See `KindSection`."""
         return kinds.load(kind).Settings
 
     @classmethod

@@ -21,7 +21,6 @@ class TorchKind(EngineKind):
     plays_saved_weights = True
 
     def check_playable(self, config: "PretrainedConfig") -> None:
-        """See `EngineKind`."""
         from hgrpo.rollout.torch.decoder import check_supported
 
         try:
@@ -38,7 +37,6 @@ class TorchKind(EngineKind):
         end_id: int,
         embeddings: bool,
     ) -> "TorchEngine":
-        """See `EngineKind`."""
         from hgrpo.rollout.torch.engine import TorchEngine
 
         return TorchEngine(policy, capacity, sampling, end_id, embeddings)

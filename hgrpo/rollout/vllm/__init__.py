@@ -29,7 +29,6 @@ class VllmKind(EngineKind):
     Settings = Settings
 
     def check_installed(self) -> None:
-        """See `EngineKind`."""
         if importlib.util.find_spec("vllm") is None:
             raise UserError(f"engine.kind: vllm: vLLM is not installed; {INSTALL}")
 
@@ -42,7 +41,6 @@ class VllmKind(EngineKind):
         end_id: int,
         embeddings: bool,
     ) -> "VllmEngine":
-        """See `EngineKind`; the engine pools no embeddings, whether or not they are wanted."""
         self.check_installed()
         from hgrpo.rollout.vllm.engine import VllmEngine
 

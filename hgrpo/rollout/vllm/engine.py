@@ -87,11 +87,6 @@ class VllmEngine:
             raise RuntimeError("vLLM did not drop its prefix cache after new weights")
 
     def submit(self, request: Request) -> None:
-        """Queue a reply.
-
-        Raises:
-            RuntimeError: `capacity` conversations are open already, or the reply may not fit.
-        """
         from vllm import SamplingParams
         from vllm.inputs.engine import tokens_input
         from vllm.sampling_params import RequestOutputKind
@@ -124,7 +119,6 @@ class VllmEngine:
         self._stop(self._active & {conversation})
 
     def step(self) -> list[Completion]:
-        """Advance every queued reply by one token and return the replies that finished."""
         if not self._active:
             return []
         return [self._complete(output) for output in self._llm.step() if output.finished]

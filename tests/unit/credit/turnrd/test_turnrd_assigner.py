@@ -10,8 +10,7 @@ from one_update import TRAINING, gradient, rewarded
 from tiny_policy import make_policy
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.credit.base import Context, Group
-from hgrpo.credit.make import make_assigner
+from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.turnrd.checkpoint import load_model, save_model
 from hgrpo.credit.turnrd.embed import turn_embeddings, turn_ranges
