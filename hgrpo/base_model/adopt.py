@@ -26,13 +26,12 @@ def adopt(source: Path, out: Path, system: str | None, check: Callable[[Path], N
         source: folder in Hugging Face format.
         out: folder to fill.
         system: system text of the conversations.
-        check: called with `source` after its config is read and before its weights are read; it
-            may raise.
+        check: called with `source` between reading its config and its weights; it may raise.
 
     Raises:
         UserError: a file is missing or damaged; weights are pickled or quantised; the model brings
             its own code; its weights do not fit its config or its tokenizer (`check_base_weights`);
-            or no conversation can be made for it (`conversation_for`). The message names the file.
+            or no conversation can be made for it (`conversation_for`).
     """
     for name in ("config.json", "tokenizer.json"):
         if not (source / name).is_file():

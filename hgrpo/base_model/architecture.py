@@ -20,8 +20,7 @@ def config_without_code(path: Path, name: str) -> dict:
 
     Raises:
         UserError: the config is no mapping, asks for code of its own, or belongs to an adapter that
-            is not LoRA, which may name other folders to load. The message names the file and the
-            key.
+            is not LoRA, which may name other folders to load.
     """
     try:
         config = json.loads(path.read_text(encoding="utf-8"))

@@ -38,11 +38,9 @@ def build(
     """Fill `out` with a tiny model and its tokenizer, and return the summary.
 
     Args:
-        settings: shape of the model.
         texts: environment text that the tokenizer is made from.
         cut: how the tokenizer cuts text into pieces.
         seed: draws the initial weights.
-        out: an empty folder.
         pretrain: trains the model in a folder in place; returns a row with the loss of each step.
 
     Raises:
@@ -69,11 +67,9 @@ def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None],
         settings: has `path` or `package`.
         check: raises a UserError if the study's engine cannot play models of a given config. It is
             called here because play begins only after SFT.
-        out: folder to fill.
 
     Raises:
-        UserError: the model cannot be obtained, cannot be trained, or the engine cannot
-            play it. The message names the file and the key.
+        UserError: the model cannot be obtained or trained, or the engine cannot play it.
     """
 
     def playable(folder: Path) -> None:

@@ -106,8 +106,7 @@ def check_checksum(path: Path) -> None:
     tools, or a pretrained base, whose gigabytes are hashed once, when it is adopted.
 
     Raises:
-        UserError: the file does not match its checksum, or is no complete safetensors file. The
-            message names the file.
+        UserError: the file does not match its checksum, or is no complete safetensors file.
     """
     header, start = _read(path)
     expected = (header.get(_METADATA) or {}).get(_CHECKSUM)

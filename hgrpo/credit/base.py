@@ -96,8 +96,7 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
         For each group K finite float64 arrays [T_k].
 
     Raises:
-        UserError: the assigner gave anything else; the message names the assigner, the task, the
-            rollout and the turn.
+        UserError: the assigner gave anything else.
     """
     given = assigner.assign_many(groups)
     name = f"{type(assigner).__module__}.{type(assigner).__qualname__}"

@@ -37,13 +37,7 @@ class TrainingSequence:
 
 @dataclass(frozen=True)
 class GroupAdvantages:
-    """A group's advantages.
-
-    Attributes:
-        trajectory: float64 [K], A_traj.
-        turns: A_turn before the blend, K arrays of shape [T_k].
-        dead: whether the group teaches nothing; see `advantages.is_dead`.
-    """
+    """A group's A_traj, float64 [K], its A_turn before the blend, K arrays [T_k], and `is_dead`."""
 
     trajectory: np.ndarray
     turns: list[np.ndarray]

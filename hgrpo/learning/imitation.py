@@ -113,12 +113,9 @@ def imitate(
     every = max(1, total // evaluations)
     imitator = _Imitator(policy, optimisers, settings)
     rows = checkpoints.restore(imitator) if checkpoints else []
-    done = len(rows)
     for row in rows:
         on_step(row)
-    for step, chosen in enumerate(islice(_batches(len(train), settings), total)):
-        if step < done:
-            continue
+    for step, chosen in islice(enumerate(_batches(len(train), settings)), len(rows), total):
         factor = warmup_linear(step, total, settings.warmup_steps)
         loss, norm = imitator.descend([train[i] for i in chosen], factor)
         checked = validation and (step == total - 1 or step % every == every - 1)

@@ -13,9 +13,8 @@ def tasks_of_step(
     """The tasks of one step, the same for every method; rounds count from 1, steps from 0.
 
     A seed's order is one permutation of the panel after another, so no task is played a second time
-    before every task has been played once. Rounds take consecutive, disjoint slices of the order.
-    The number of rounds has no influence, so adding rounds to a study leaves its earlier rounds as
-    they are.
+    before every task has been played once. Rounds take consecutive, disjoint slices of the order,
+    so adding rounds to a study leaves its earlier rounds as they are.
     """
     steps_before = (round_index - 1) * training.steps_per_round + step
     start = steps_before * training.tasks_per_step

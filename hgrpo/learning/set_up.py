@@ -44,11 +44,9 @@ class RoundSettings:
 
 @dataclass(frozen=True)
 class RoundInputs:
-    """The folders that a round starts from.
+    """The file with the panels, and the folders that a round starts from.
 
     Attributes:
-        panels: the file with the panels; the other inputs are folders.
-        tasks: folder of the tasks' files.
         sft: the SFT policy, which the KL penalty anchors to.
         policy: the policy to go on from; its folder may hold the state of the optimiser.
         fitted: what the fit after the previous round wrote; None if there was no fit.
@@ -114,12 +112,9 @@ def set_up(
 def _learner(policy: Policy, settings: RoundSettings, inputs: RoundInputs, ranks: Ranks) -> Learner:
     """The learner, with the optimiser's state of the previous round if there is one."""
     training = settings.training
-    optimiser = AdamW(
-        [parameter for _, parameter in policy.trainable],
-        lr=training.lr,
-        betas=training.betas,
-        weight_decay=training.weight_decay,
-    )
+    parameters = [parameter for _, parameter in policy.trainable]
+    decay = training.weight_decay
+    optimiser = AdamW(parameters, lr=training.lr, betas=training.betas, weight_decay=decay)
     autocast = autocast_dtype(settings.model, policy.device)
     kl = KlController(training.kl)
     learner = Learner(policy, optimiser, kl, training, autocast, ranks)

@@ -1,7 +1,7 @@
 """The policy: a base model with what training moves, its reference, and its merged weights."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,11 +79,8 @@ class Policy:
         With LoRA that is the base without its adapter. With full tuning it is the reference
         policy, or None if no reference was loaded.
         """
-        if not self.lora:
-            yield self._reference
-            return
-        with self.model.disable_adapter():
-            yield self.causal_lm
+        with self.model.disable_adapter() if self.lora else nullcontext():
+            yield self.causal_lm if self.lora else self._reference
 
     def load_reference(self, adapter: Path) -> None:
         """Make the policy saved in `adapter` the reference policy.
