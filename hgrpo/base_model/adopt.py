@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from hgrpo.agent.choose_conversation import conversation_for
@@ -72,11 +73,9 @@ def _weights(source: Path) -> list[Path]:
 def _link(source: Path, target: Path) -> None:
     # In the hub's cache, files are links themselves.
     source = source.resolve()
-    try:
+    with suppress(OSError):
         # Snakemake touches the outputs of a job. A hard link would touch another user's file.
         if source.stat().st_uid == os.getuid():
             os.link(source, target)
             return
-    except OSError:
-        pass
     shutil.copyfile(source, target)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
-_CHUNK = 1 << 24
 # The file may be part of a downloaded model or of results; nothing here knows which.
 _MEND = (
     "put a whole copy in its place; a file of results can also be deleted and made again: ask "
@@ -115,8 +114,7 @@ def check_checksum(path: Path) -> None:
     digest = _digest(header)
     with path.open("rb") as file:
         file.seek(start)
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
+        hashlib.file_digest(file, lambda: digest)
     if digest.hexdigest() != expected:
         raise UserError(
             f"{path}: does not match its checksum: damaged, or changed after it was written; "

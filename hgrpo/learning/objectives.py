@@ -66,11 +66,12 @@ def token_weights(sequence_lengths: Tensor, reduction: Reduction) -> Tensor:
     `token` is the token-level loss of DAPO (https://arxiv.org/abs/2503.14476), `sequence` the
     sample-level loss of GRPO (Shao et al. 2024, "DeepSeekMath", https://arxiv.org/abs/2402.03300).
 
+    With `token` every token counts the same, so long trajectories weigh more; with `sequence` every
+    trajectory counts the same.
+
     Args:
         sequence_lengths: int64 [B], sampled tokens of each sequence of the whole minibatch, so
             that the loss does not depend on how it is cut into micro-batches.
-        reduction: `token`: every token counts the same, so long trajectories weigh more;
-            `sequence`: every trajectory counts the same.
 
     Raises:
         ValueError: `sequence_lengths` is not one-dimensional.

@@ -76,17 +76,16 @@ class Learner:
         self.kl.coefficient = state["kl_coefficient"]
 
     def update(self, sequences: Sequence[TrainingSequence], order: Sequence[int]) -> dict:
-        """Take `epochs * minibatches` optimiser steps.
+        """Take `epochs * minibatches` optimiser steps on a batch of trajectories.
 
         Args:
-            sequences: all trajectories of the batch.
             order: indices of the trajectories that take part, each once; minibatches are
                 consecutive parts of it. If it is empty, no step is taken.
 
         Returns:
-            The diagnostics of the batch: means over tokens and steps, or None if no step was
-            taken. `observed_kl` belongs to the policy that played. It is the mean over the whole
-            batch or, without a penalty, over every `_WATCHED`-th trajectory.
+            Means over tokens and steps, or None if no step was taken. `observed_kl` belongs to the
+            policy that played. It is the mean over the whole batch or, without a penalty, over
+            every `_WATCHED`-th trajectory.
 
         Raises:
             TrainingError: a loss, gradient or weight is not finite, or the engine's log-probs are
@@ -171,9 +170,7 @@ class Learner:
     ) -> tuple[dict[str, float], Tensor]:
         """Leave the gradient of a minibatch's loss in the parameters.
 
-        Returns:
-            The diagnostics, and each token's log of the clipped ratio [N], in the order of the
-            micro-batches.
+        Returns the diagnostics, and each token's log ratio [N] in the order of the micro-batches.
 
         Raises:
             TrainingError: the loss is not finite.

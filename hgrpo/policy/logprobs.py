@@ -106,13 +106,10 @@ def token_entropies(logits: Tensor) -> Tensor:
 
 
 def micro_batches(lengths: Sequence[int], token_budget: int) -> list[list[int]]:
-    """Split sequences into micro-batches of at most `token_budget` padded tokens.
+    """Indices of the sequences in each micro-batch of at most `token_budget` padded tokens.
 
     Sequences of similar length share a micro-batch; equal lengths keep their order. A sequence
     longer than the budget gets a micro-batch of its own.
-
-    Returns:
-        Indices into `lengths`, one list per micro-batch.
     """
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):

@@ -82,13 +82,10 @@ class Collector:
         stream: Sequence[object],
         on_done: Callable[[], None] = lambda: None,
     ) -> list[list[Trajectory]]:
-        """Play every task `rollouts` times.
+        """Play every task `rollouts` times, and call `on_done` after every finished trajectory.
 
         Args:
-            tasks: each task makes one group.
-            rollouts: K, the number of trajectories in a group.
             stream: leading parts of the streams' names, such as ("train", seed, round, step).
-            on_done: called after every finished trajectory.
 
         Returns:
             Groups in the order of `tasks`, each with its trajectories by rollout index. Their
@@ -108,10 +105,7 @@ class Collector:
     def play(
         self, starts: Sequence[Start], on_done: Callable[[], None] = lambda: None
     ) -> list[Trajectory]:
-        """Play on from every start, as many at a time as the engine holds.
-
-        Returns:
-            One trajectory for each start, in the order of `starts`.
+        """Play on from every start, as many at a time as the engine holds; trajectories in order.
 
         Raises:
             ReplayError: the environment answered a turn that was played again differently.

@@ -37,12 +37,11 @@ class EngineConfig(KindSection):
         Raises:
             ValueError: a key that only another engine reads has another value than its default.
         """
-        own = kinds.load(kind).Settings.model_fields
+        fields = {name: kinds.load(name).Settings.model_fields for name in kinds.known()}
         kept = {}
         for key, value in given.items():
-            fields = {name: kinds.load(name).Settings.model_fields for name in kinds.known()}
             readers = [name for name in fields if key in fields[name]]
-            if key in own or not readers:
+            if kind in readers or not readers:
                 kept[key] = value
             elif value != fields[readers[0]][key].default:
                 raise ValueError(f"{key}: {value} is read only with kind: {' or '.join(readers)}")

@@ -18,8 +18,7 @@ def extended(td: np.ndarray, graph: Graph, turns: Turns, mode: str, decay: float
     errors of each state average to 0, and the mode changes nothing. `distinct` averages over each
     different (state, action, successor) once.
 
-    TD errors are [N]. A turn that is not counted has nan and adds nothing to other turns. The decay
-    is gamma * lambda.
+    A turn that is not counted has nan and adds nothing to other turns. Decay is gamma * lambda.
     """
     if mode == "path":
         return _path(td, turns, decay)

@@ -118,7 +118,6 @@ def build_graph(
     Args:
         state: int [N + E], the states of the turns, then the states that the turns of
             `observed_ends` led into.
-        turns: the turns.
         timeout, failure: as in `Settings`.
     """
     n_states = int(state.max(initial=-1)) + 1

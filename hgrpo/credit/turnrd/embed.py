@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from hgrpo.agent.conversation import Conversation
+from hgrpo.policy.head import decode
 from hgrpo.policy.logprobs import make_batch, micro_batches
 from hgrpo.policy.policy import Policy
 from hgrpo.trajectories.trajectory import Trajectory
@@ -25,10 +26,7 @@ def turn_ranges(
 ) -> list[tuple[int, int]]:
     """For each turn, [start, end) of the tokens whose states its embedding averages.
 
-    Args:
-        spans: [start, end) of each reply in `token_ids`.
-        token_ids: tokens of the whole conversation.
-        end_id: the token that closes a reply; it is read with the next observation.
+    `spans` are those of the replies in the whole conversation `token_ids`. `end_id` closes a reply.
     """
     ends = [end - (token_ids[end - 1] == end_id) for _, end in spans]
     return list(zip([0, *ends], ends, strict=False))
@@ -40,10 +38,9 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
     end_id = policy.conversation.end_id
     found: list[np.ndarray | None] = [None] * len(trajectories)
     for part in micro_batches([len(t.token_ids) for t in trajectories], _TOKEN_BUDGET):
-        batch = make_batch(
-            [trajectories[i].token_ids for i in part], [[] for _ in part], policy.device
-        )
-        hidden = _hidden_states(policy, batch.token_ids).cpu()
+        tokens = [trajectories[i].token_ids for i in part]
+        batch = make_batch(tokens, [[] for _ in part], policy.device)
+        hidden = decode(policy.causal_lm, batch.token_ids)[0].float().cpu()
         for row, index in enumerate(part):
             spans = [turn.span for turn in trajectories[index].turns]
             ranges = turn_ranges(spans, trajectories[index].token_ids, end_id)
@@ -56,10 +53,5 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
 def goal_embedding(policy: Policy, conversation: Conversation, goal: str) -> np.ndarray:
     """Mean hidden state, float32 [D], over the goal sentence read as a conversation's opening."""
     tokens = torch.tensor([conversation.opening(goal)], device=policy.device)
-    return _hidden_states(policy, tokens)[0].mean(0).cpu().numpy()
-
-
-def _hidden_states(policy: Policy, token_ids: torch.Tensor) -> torch.Tensor:
-    """Hidden states of the last layer, float32 [B, T, D]."""
-    decoded = policy.causal_lm.base_model(input_ids=token_ids, use_cache=False)
-    return decoded.last_hidden_state.float()
+    hidden, _ = decode(policy.causal_lm, tokens)
+    return hidden[0].float().mean(0).cpu().numpy()

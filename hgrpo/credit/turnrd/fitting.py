@@ -26,17 +26,12 @@ class NotFiniteError(ValueError):
 def split(
     rows: Sequence[ReplayRow], share: float, seed: int
 ) -> tuple[list[ReplayRow], list[ReplayRow]]:
-    """Training and validation rows; all rows of a task are on the same side.
+    """Training and validation rows of all rounds so far; a task's rows are on the same side.
 
-    A task is held out if a hash of seed and task falls below `share`. Its side is decided in the
-    first round that plays it and never changes. A fit that continues an earlier one validates
-    on tasks that the earlier model never saw. A single task is used for training. With two or more
-    tasks, each side has at least one.
-
-    Args:
-        rows: the trajectories of all rounds so far.
-        share: expected share of the tasks to hold out.
-        seed: the run's seed, the same for all of its fits.
+    A task is held out if a hash of the run's seed and the task falls below `share`. Its side is
+    decided in the first round that plays it and never changes, so a fit that continues an earlier
+    one validates on tasks that the earlier model never saw. A single task is used for training.
+    With two or more tasks, each side has at least one.
     """
     first: dict[str, int] = {}
     for row in rows:

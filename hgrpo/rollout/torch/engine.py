@@ -126,12 +126,10 @@ class TorchEngine:
                 self._decoder.copy_prefix(row.slot, slots, len(row.pending))
         if sums is not None:
             for conversation, index in zip(order, source, strict=True):
-                self._pool(self._rows[conversation], sums[index])
+                row, total = self._rows[conversation], sums[index]
+                row.hidden = total if row.hidden is None else row.hidden + total
+                row.read += len(row.pending)
         return self._sample(order, logits[source] if followers else logits)
-
-    def _pool(self, row: _Row, total: Tensor) -> None:
-        row.hidden = total if row.hidden is None else row.hidden + total
-        row.read += len(row.pending)
 
     def _embedding(self, row: _Row) -> np.ndarray | None:
         if row.hidden is None:
@@ -183,12 +181,9 @@ def draw(
 
     Args:
         logits: float32 [rows, vocabulary].
-        temperature: 0 takes the most likely token.
+        temperature: 0 takes the most likely token, and its log-probability is at temperature 1.
         streams: uint64 [rows], key of each row's random stream.
         positions: integer [rows], which element of its stream a row uses.
-
-    Returns:
-        The token of each row and its log-probability, at temperature 1 if `temperature` is 0.
     """
     scaled = logits / temperature if temperature > 0 else logits
     logp = torch.log_softmax(scaled, dim=-1)
