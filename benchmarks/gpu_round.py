@@ -98,7 +98,7 @@ def measure(folder: Path, shape: str, args: argparse.Namespace) -> dict:
     conversation = Conversation(policy.tokenizer)
     sampling = Sampling(1.0, args.reply)
     capacity = args.tasks * args.rollouts
-    engine = TorchEngine(policy, capacity, sampling, conversation.end_id)
+    engine = TorchEngine(policy, capacity, sampling)
     collector = Collector(engine, conversation, env, args.turns, args.reply)
     rows = []
     for step in range(1 + args.steps):

@@ -61,7 +61,7 @@ def imitate_random_doors(policy: Policy) -> None:
 def make_round(policy: Policy, reference: Path, scratch: Path, index: int = 1) -> Round:
     """Round `index` of Progressive on halls whose coin is always behind door 2."""
     conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(policy, 32, Sampling(1.0, TRAINING.max_action_tokens), conversation.end_id)
+    engine = TorchEngine(policy, 32, Sampling(1.0, TRAINING.max_action_tokens))
     policy.load_reference(reference)
     optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=TRAINING.lr)
     method = MethodConfig(name="Progressive", credit=CreditConfig(kind="progress"), alpha=0.5)

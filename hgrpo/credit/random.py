@@ -23,7 +23,6 @@ class RandomCredit(CreditAssigner):
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Progress credit in an order drawn for each group and rollout, K arrays [T_k]."""
         return [
             generator("random-credit", *group.stream, trajectory.rollout).permutation(row)
             for trajectory, row in zip(

@@ -17,6 +17,7 @@ from hgrpo.policy.precision import autocast_dtype, cast
 from hgrpo.streams import generator
 
 _MAX_GRAD_NORM = 1.0
+_EVALUATIONS = 5
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,6 @@ def imitate(
     validation: Sequence[Example],
     settings: SftConfig,
     on_step: Callable[[dict], None] = lambda row: None,
-    evaluations: int = 5,
     checkpoints: Checkpoints | None = None,
 ) -> list[dict]:
     """Train on `train`, resuming after the newest step that `checkpoints` kept.
@@ -100,7 +100,7 @@ def imitate(
 
     Args:
         on_step: called with every row, including rows of earlier runs of this training.
-        evaluations: how often the loss on `validation` is measured.
+        validation: its loss is measured `_EVALUATIONS` times.
 
     Returns:
         Rows of {step, loss, lr_factor, grad_norm, validation_loss or None}.
@@ -110,7 +110,7 @@ def imitate(
         UserError: a checkpoint is damaged.
     """
     total = max(1, math.ceil(len(train) * settings.epochs / settings.batch_trajectories))
-    every = max(1, total // evaluations)
+    every = max(1, total // _EVALUATIONS)
     imitator = _Imitator(policy, optimisers, settings)
     rows = checkpoints.restore(imitator) if checkpoints else []
     for row in rows:

@@ -56,7 +56,6 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:
-        """Move every matrix that has a gradient."""
         for group in self.param_groups:
             lr, decay = group["lr"], group["weight_decay"]
             for matrix in group["params"]:

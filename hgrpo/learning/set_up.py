@@ -26,7 +26,6 @@ from hgrpo.policy.precision import autocast_dtype
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.make import make_engine
 from hgrpo.rollout.settings import EngineConfig
 
 TRAINER_STATE = "trainer_state.pt"
@@ -128,18 +127,12 @@ def _collector(
     policy: Policy, settings: RoundSettings, inputs: RoundInputs, needs: CreditSettings
 ) -> Collector:
     """The collector with its engine; `needs` says what the assigner reads of the turns."""
-    training, conversation = settings.training, policy.conversation
-    engine = make_engine(
-        settings.engine,
-        policy,
-        training.in_flight,
-        Sampling(training.temperature, training.max_action_tokens),
-        conversation.end_id,
-        needs.reads_embeddings,
-    )
+    training = settings.training
+    sampling = Sampling(training.temperature, training.max_action_tokens)
+    engine = settings.engine.make(policy, training.in_flight, sampling, needs.reads_embeddings)
     return Collector(
         engine,
-        conversation,
+        policy.conversation,
         load(settings.env.name).factory(settings.env, inputs.tasks),
         settings.env.turn_cap,
         training.max_action_tokens,

@@ -31,7 +31,6 @@ class Head:
 
     @property
     def vocabulary(self) -> int:
-        """Number of logits per state."""
         return self._model.get_output_embeddings().weight.shape[0]
 
     def __call__(self, states: Tensor) -> Tensor:

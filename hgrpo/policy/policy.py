@@ -51,7 +51,6 @@ class Policy:
 
     @property
     def architecture(self) -> "PretrainedConfig":
-        """The transformers config of the base."""
         return self.causal_lm.config
 
     @property

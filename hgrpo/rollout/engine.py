@@ -69,7 +69,6 @@ class RolloutEngine(Protocol):
     Attributes:
         capacity: number of conversations that may be open at once.
         sampling: how replies are drawn; it may be changed while no reply is queued.
-        end_id: the token that closes a reply.
         max_length: longest conversation, in tokens.
         dtype: type of the weights. It limits how closely log-probs can agree with the trainer's.
         embeddings: whether completions hold embeddings; fixed when the engine is made. An engine
@@ -78,7 +77,6 @@ class RolloutEngine(Protocol):
 
     capacity: int
     sampling: Sampling
-    end_id: int
     max_length: int
     dtype: "torch.dtype"
     embeddings: bool

@@ -52,7 +52,6 @@ class EngineKind(ABC):
         policy: "Policy | SavedPolicy",
         capacity: int,
         sampling: "Sampling",
-        end_id: int,
         embeddings: bool,
     ) -> "RolloutEngine":
         """An engine that holds the policy's weights; `RolloutEngine` explains the arguments.

@@ -34,12 +34,11 @@ class TorchKind(EngineKind):
         policy: "Policy | SavedPolicy",
         capacity: int,
         sampling: "Sampling",
-        end_id: int,
         embeddings: bool,
     ) -> "TorchEngine":
         from hgrpo.rollout.torch.engine import TorchEngine
 
-        return TorchEngine(policy, capacity, sampling, end_id, embeddings)
+        return TorchEngine(policy, capacity, sampling, embeddings)
 
 
 ENGINE = TorchKind()

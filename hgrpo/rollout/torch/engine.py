@@ -52,13 +52,12 @@ class TorchEngine:
         policy: Policy | SavedPolicy,
         capacity: int,
         sampling: Sampling,
-        end_id: int,
         embeddings: bool = False,
     ):
         self.capacity = capacity
         self.embeddings = embeddings
         self.sampling = sampling
-        self.end_id = end_id
+        self.end_id = policy.conversation.end_id
         config = policy.architecture
         self.max_length = config.max_position_embeddings
         self._decoder = Decoder(config, capacity, self.max_length, policy.device)

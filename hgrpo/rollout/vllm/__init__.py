@@ -38,13 +38,12 @@ class VllmKind(EngineKind):
         policy: "Policy | SavedPolicy",
         capacity: int,
         sampling: "Sampling",
-        end_id: int,
         embeddings: bool,
     ) -> "VllmEngine":
         self.check_installed()
         from hgrpo.rollout.vllm.engine import VllmEngine
 
-        return VllmEngine(policy, capacity, sampling, end_id, settings)
+        return VllmEngine(policy, capacity, sampling, settings)
 
 
 ENGINE = VllmKind()

@@ -49,16 +49,11 @@ class VllmEngine:
     embeddings = False
 
     def __init__(
-        self,
-        policy: Policy | SavedPolicy,
-        capacity: int,
-        sampling: Sampling,
-        end_id: int,
-        settings: Settings,
+        self, policy: Policy | SavedPolicy, capacity: int, sampling: Sampling, settings: Settings
     ):
         self.capacity = capacity
         self.sampling = sampling
-        self.end_id = end_id
+        self.end_id = policy.conversation.end_id
         self.dtype = getattr(torch, settings.dtype)
         self.max_length = settings.max_length or policy.architecture.max_position_embeddings
         self._open: set[int] = set()
