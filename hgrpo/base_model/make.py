@@ -52,12 +52,9 @@ def build(
     tokenizer.save(str(out / "tokenizer.json"))
     write_model(build_tiny(settings, tokenizer, seed), out)
     rows = pretrain(out) if pretrain and settings.pretrain_trajectories else []
-    return write_summary(
-        out,
-        tokenizer.get_vocab_size(),
-        pretrain_steps=len(rows),
-        pretrain_loss=rows[-1]["loss"] if rows else None,
-    )
+    loss = rows[-1]["loss"] if rows else None
+    vocabulary = tokenizer.get_vocab_size()
+    return write_summary(out, vocabulary, pretrain_steps=len(rows), pretrain_loss=loss)
 
 
 def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None], out: Path) -> dict:

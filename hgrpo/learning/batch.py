@@ -83,12 +83,8 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
                 f"{trajectory.task.task_id} rollout {trajectory.rollout}: "
                 f"{len(trajectory.behaviour_logprobs)} log-probs for {len(advantages)} tokens"
             )
-        sequences.append(
-            TrainingSequence(
-                trajectory.token_ids,
-                [turn.span for turn in trajectory.turns],
-                torch.tensor(trajectory.behaviour_logprobs, dtype=torch.float32),
-                torch.tensor(advantages, dtype=torch.float32),
-            )
-        )
+        spans = [turn.span for turn in trajectory.turns]
+        behaviour = torch.tensor(trajectory.behaviour_logprobs, dtype=torch.float32)
+        given = torch.tensor(advantages, dtype=torch.float32)
+        sequences.append(TrainingSequence(trajectory.token_ids, spans, behaviour, given))
     return sequences

@@ -119,18 +119,12 @@ def imitate(
         factor = warmup_linear(step, total, settings.warmup_steps)
         loss, norm = imitator.descend([train[i] for i in chosen], factor)
         checked = validation and (step == total - 1 or step % every == every - 1)
-        rows.append(
-            {
-                "step": step,
-                "loss": loss,
-                "lr_factor": factor,
-                "grad_norm": norm,
-                "validation_loss": imitator.mean_loss(validation) if checked else None,
-            }
-        )
+        row = {"step": step, "loss": loss, "lr_factor": factor, "grad_norm": norm}
+        row["validation_loss"] = imitator.mean_loss(validation) if checked else None
+        rows.append(row)
         if checkpoints:
             checkpoints.save(imitator, rows)
-        on_step(rows[-1])
+        on_step(row)
     return rows
 
 

@@ -41,16 +41,13 @@ class _Episode:
     env: TextEnv
     trajectory: Trajectory
     observation: Observation
-    stream: int
-    last_turn: int
+    start: Start
 
 
 class Collector:
     """Collects trajectories from one engine and a pool of environments.
 
     Args:
-        engine: generates the replies.
-        conversation: turns texts into tokens, and replies into commands.
         make_env: makes an environment; called once for each episode in flight.
         turn_cap: longest episode, in turns.
         max_reply_tokens: longest reply, its closing token included.
@@ -159,10 +156,10 @@ class Collector:
                 "the engine reads: raise max_length of the model or engine.max_length, or "
                 "take a model with a longer context"
             )
-        return _Episode(env, trajectory, seen, start.stream, start.last_turn)
+        return _Episode(env, trajectory, seen, start)
 
     def _ask(self, name: int, episode: _Episode) -> None:
-        self.engine.submit(Request(name, episode.trajectory.token_ids, episode.stream))
+        self.engine.submit(Request(name, episode.trajectory.token_ids, episode.start.stream))
 
     def _play(self, episode: _Episode, completion: Completion) -> bool:
         """Act on a reply; return whether the episode goes on."""
@@ -191,7 +188,7 @@ class Collector:
         episode.observation = step.observation
         if step.done:
             return False
-        if len(trajectory.turns) >= episode.last_turn:
+        if len(trajectory.turns) >= episode.start.last_turn:
             trajectory.truncated = True
             return False
         if completion.overlong:

@@ -84,9 +84,8 @@ class TurnRDCredit(CreditAssigner):
     def _batch(self, trajectories: Sequence) -> TurnBatch:
         # Rounds store embeddings as float16. Rounding here gives stored rollouts the same credit.
         turns = [np.stack([turn.embedding for turn in t.turns]).astype("f2") for t in trajectories]
-        if not self._settings.model.film:
-            return pad(turns, None)
-        return pad(turns, [np.float16(t.goal_embedding) for t in trajectories])
+        film = self._settings.model.film
+        return pad(turns, [np.float16(t.goal_embedding) for t in trajectories] if film else None)
 
 
 def read_out(

@@ -1,10 +1,7 @@
 """Computes one vector per turn from the policy's own hidden states.
 
-A turn's embedding is the mean of the last layer's hidden states over the tokens read since the
-previous reply: that reply's closing token, the observation, and this reply without its closing
-token. A reply that was cut at the token limit has no closing token, so all of it counts. Some
-engines compute these means while they play; `turn_embeddings` takes them from one pass over the
-whole conversation.
+`rollout.engine.Completion` says which states an embedding averages. Some engines compute these
+means while they play; `turn_embeddings` takes them from one pass over the whole conversation.
 """
 
 from collections.abc import Sequence

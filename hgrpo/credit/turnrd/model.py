@@ -154,13 +154,9 @@ class TurnRDV2(TurnRD):
         self.prior = settings.progress_prior
         self.film: nn.ModuleDict | None = None
         if settings.film:
-            self.film = nn.ModuleDict(
-                {
-                    "goal": nn.Linear(width, settings.hidden),
-                    "scale": nn.Linear(settings.hidden, settings.hidden),
-                    "shift": nn.Linear(settings.hidden, settings.hidden),
-                }
-            )
+            hidden = settings.hidden
+            inputs = {"goal": width, "scale": hidden, "shift": hidden}
+            self.film = nn.ModuleDict({name: nn.Linear(n, hidden) for name, n in inputs.items()})
             for name in ("scale", "shift"):
                 nn.init.zeros_(self.film[name].weight)
                 nn.init.zeros_(self.film[name].bias)
