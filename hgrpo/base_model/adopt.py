@@ -17,17 +17,14 @@ _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
 def adopt(source: Path, out: Path, system: str | None, check: Callable[[Path], None]) -> None:
-    """Put the model in the folder `source` into `out`, with all weights in `model.safetensors`.
+    """Put the Hugging Face model in the folder `source` into `out`, all weights in one file.
 
     Weights in one file become a hard link if the file system allows it and the user owns the file,
     and a copy otherwise. Weights in several files are joined. Only safetensors are read, and the
     model's own code is never run.
 
-    Args:
-        source: folder in Hugging Face format.
-        out: folder to fill.
-        system: system text of the conversations.
-        check: called with `source` between reading its config and its weights; it may raise.
+    `system` is the system text of the conversations. `check` is called with `source` between
+    reading its config and its weights; it may raise.
 
     Raises:
         UserError: a file is missing or damaged; weights are pickled or quantised; the model brings

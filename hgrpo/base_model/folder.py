@@ -20,14 +20,12 @@ def companions(folder: Path) -> list[Path]:
 def open_base(folder: Path) -> Path:
     """A folder with weights, companions and summary side by side, as models are loaded from.
 
-    Args:
-        folder: what the base stage wrote, with the companions in an archive; or any model folder in
-            Hugging Face format, which is returned as it is.
+    `folder` is what the base stage wrote, with the companions in an archive; or any model folder in
+    Hugging Face format, which is returned as it is.
 
     Raises:
         UserError: the archive is damaged, or the weights or the summary beside it are missing.
     """
-    folder = Path(folder)
     if not (folder / ARCHIVE).is_file():
         return folder
     return unpacked(folder / ARCHIVE, beside=("model.safetensors", "summary.json"))

@@ -23,8 +23,8 @@ from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError, one_line
 from hgrpo.zip_errors import BROKEN_ZIP
 
-# After a minute without a byte, the connection counts as dead.
 _PIP = ("--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check")
+# After a minute without a byte, the connection counts as dead.
 _PATIENCE = ("--retries", "2", "--timeout", "60")
 
 

@@ -60,10 +60,8 @@ def build(
 def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None], out: Path) -> dict:
     """Fill `out` with the pretrained model that `settings` names, and return the summary.
 
-    Args:
-        settings: has `path` or `package`.
-        check: raises a UserError if the study's engine cannot play models of a given config. It is
-            called here because play begins only after SFT.
+    `settings` has `path` or `package`. `check` raises a UserError if the study's engine cannot play
+    models of a given config. It is called here because play begins only after SFT.
 
     Raises:
         UserError: the model cannot be obtained or trained, or the engine cannot play it.

@@ -99,8 +99,8 @@ def imitate(
     ("imitation", seed, epoch), so a resumed run takes the same batches.
 
     Args:
-        on_step: called with every row, including rows of earlier runs of this training.
         validation: its loss is measured `_EVALUATIONS` times.
+        on_step: called with every row, including rows of earlier runs of this training.
 
     Returns:
         Rows of {step, loss, lr_factor, grad_norm, validation_loss or None}.

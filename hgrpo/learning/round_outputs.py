@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.round import Round
 from hgrpo.learning.set_up import TRAINER_STATE
-from hgrpo.learning.state_file import write_state
 from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.store import join_steps
 

@@ -23,7 +23,6 @@ def locked_scratch(root: Path, key: str) -> Iterator[Path]:
     Raises:
         UserError: another process holds the folder.
     """
-    root = Path(root)
     root.mkdir(parents=True, exist_ok=True)
     with (root / "lock").open("w") as lock:
         try:

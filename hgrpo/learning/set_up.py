@@ -11,13 +11,12 @@ from hgrpo.credit.settings import CreditSettings
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
-from hgrpo.learning.checkpoints import Checkpoints
+from hgrpo.learning.checkpoints import Checkpoints, read_state
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.resume_key import files_in
 from hgrpo.learning.round import Round, RoundId
 from hgrpo.learning.settings import TrainingConfig
-from hgrpo.learning.state_file import read_state
 from hgrpo.learning.update import Learner
 from hgrpo.policy.compatible import check_adapter, check_policy
 from hgrpo.policy.load import load_policy

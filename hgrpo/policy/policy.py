@@ -101,7 +101,6 @@ class Policy:
 
         The file of weights holds a checksum of itself, which every load verifies.
         """
-        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         if not self.lora:
             write_model(self.model, folder)

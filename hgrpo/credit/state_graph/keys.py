@@ -33,7 +33,6 @@ def states(trajectories: Sequence[Trajectory], key: Key, ended: Sequence[int] = 
 
     Args:
         trajectories: the rollouts of one task, with N turns in all.
-        key: says when two turns are in the same state.
         ended: int [E], indices of trajectories whose final state is numbered too.
 
     Returns:

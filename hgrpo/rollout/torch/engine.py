@@ -61,15 +61,12 @@ class TorchEngine:
         config = policy.architecture
         self.max_length = config.max_position_embeddings
         self._decoder = Decoder(config, capacity, self.max_length, policy.device)
-        self._rows: dict[int, _Row] = {}
-        self._active: dict[int, _Row] = {}
-        self._free = list(range(capacity))
         self.load_weights(policy)
 
     def load_weights(self, policy: Policy | SavedPolicy) -> None:
         self._decoder.load(policy.merged_weights())
-        self._rows.clear()
-        self._active.clear()
+        self._rows: dict[int, _Row] = {}
+        self._active: dict[int, _Row] = {}
         self._free = list(range(self.capacity))
 
     def submit(self, request: Request) -> None:
