@@ -53,8 +53,8 @@ def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | 
 def pooled_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
     """Pearson correlation over the turns of all pairs, each side centred within its pair.
 
-    This suits pairs of two turns, whose own correlation would always be 1 or -1. None for fewer
-    than two pairs, or if a side is constant in every pair.
+    This suits pairs of two turns, whose own correlation would always be 1 or -1. It is None
+    for fewer than two pairs, or if a side is constant in every pair.
     """
     if len(pairs) < 2:
         return None

@@ -60,7 +60,7 @@ def split(
 def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
     """Probability of drawing each trajectory [N], given their rounds, int [N].
 
-    It halves per `half_life` rounds of age; with None all trajectories have the same.
+    It halves per `half_life` rounds of age. If that is None, all probabilities are equal.
     """
     if half_life is None:
         return np.full(len(rounds), 1 / len(rounds))
