@@ -29,8 +29,7 @@ from torch.optim import AdamW
 from transformers.utils import logging
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.credit.base import Context, CreditAssigner, Group, assign_all
-from hgrpo.credit.make import make_assigner
+from hgrpo.credit.base import Context, CreditAssigner, Group, assign_all, make_assigner
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.credit.turnrd.checkpoint import save_model
 from hgrpo.credit.turnrd.embed import turn_embeddings
@@ -177,7 +176,7 @@ def _learner(laptop: Laptop, policy: Policy, training: TrainingConfig) -> Learne
     policy.load_reference(laptop.folder / "sft" / "adapter")
     optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=training.lr)
     dtype = autocast_dtype(laptop.model, policy.device)
-    return Learner(policy, optimiser, KlController.start(training.kl), training, dtype)
+    return Learner(policy, optimiser, KlController(training.kl), training, dtype)
 
 
 def _collect(laptop: Laptop, collector: Collector) -> list[Group]:

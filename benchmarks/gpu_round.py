@@ -98,7 +98,7 @@ def measure(folder: Path, shape: str, args: argparse.Namespace) -> dict:
     conversation = Conversation(policy.tokenizer)
     sampling = Sampling(1.0, args.reply)
     capacity = args.tasks * args.rollouts
-    engine = TorchEngine(policy, capacity, sampling, conversation.end_id)
+    engine = TorchEngine(policy, capacity, sampling)
     collector = Collector(engine, conversation, env, args.turns, args.reply)
     rows = []
     for step in range(1 + args.steps):
@@ -205,7 +205,7 @@ def _learner(folder: Path, shape: str, args: argparse.Namespace) -> Learner:
         lr=1e-5,
     )
     optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=training.lr)
-    kl = KlController.start(training.kl)
+    kl = KlController(training.kl)
     return Learner(policy, optimiser, kl, training, autocast_dtype(model, policy.device))
 
 

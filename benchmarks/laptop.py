@@ -9,7 +9,7 @@ from pathlib import Path
 from hgrpo.agent.conversation import Conversation
 from hgrpo.archive import unpacked
 from hgrpo.base_model.folder import open_base
-from hgrpo.credit.settings import CreditSettings, NoSettings
+from hgrpo.credit.settings import CreditSettings
 from hgrpo.envs.alfworld.settings import AlfworldSettings
 from hgrpo.envs.base import Task, TextEnv
 from hgrpo.envs.kinds import load
@@ -19,7 +19,6 @@ from hgrpo.policy.policy import Policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.make import make_engine
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages import order
 from hgrpo.study.study import load_study
@@ -62,12 +61,10 @@ class Laptop:
         Args:
             needs: what the assigner that credits the trajectories needs; None: nothing.
         """
-        needs = needs or NoSettings()
+        needs = needs or CreditSettings()
         conversation = Conversation(policy.tokenizer)
         config, sampling = EngineConfig(kind=kind), Sampling(1.0, reply)
-        engine = make_engine(
-            config, policy, capacity, sampling, conversation.end_id, needs.reads_embeddings
-        )
+        engine = config.make(policy, capacity, sampling, needs.reads_embeddings)
         make_env = self.make_env()
         return Collector(engine, conversation, make_env, turns, reply, needs.reads_situations)
 

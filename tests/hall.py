@@ -22,7 +22,7 @@ def hall_collector(
     """A collector over an engine of `capacity` rows."""
     conversation = Conversation(policy.tokenizer)
     sampling = Sampling(temperature, MAX_TOKENS)
-    engine = TorchEngine(policy, capacity, sampling, conversation.end_id, embeddings)
+    engine = TorchEngine(policy, capacity, sampling, embeddings)
     return Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS, situations=situations)
 
 

@@ -27,9 +27,7 @@ def gradient(policy, batch, training=TRAINING, order=None):
     """The gradient one update step applies, and its diagnostics; the policy is left as it was."""
     before = policy.trained_state()
     parameters = [parameter for _, parameter in policy.trainable]
-    learner = Learner(
-        policy, SGD(parameters, lr=1.0), KlController.start(training.kl), training, None
-    )
+    learner = Learner(policy, SGD(parameters, lr=1.0), KlController(training.kl), training, None)
     row = learner.update(batch, list(range(len(batch))) if order is None else order)
     moved = torch.cat(
         [(before[name] - parameter.detach()).flatten() for name, parameter in policy.trainable]

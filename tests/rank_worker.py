@@ -35,7 +35,7 @@ def shared_gradient(policy, reference: Path, ranks: Ranks, cap: float | None) ->
         }
     )
     parameters = [parameter for _, parameter in policy.trainable]
-    kl = KlController.start(training.kl)
+    kl = KlController(training.kl)
     learner = Learner(policy, SGD(parameters, lr=1.0), kl, training, None, ranks)
     before = policy.trained_state()
     row = learner.update(sequences, range(len(sequences)))

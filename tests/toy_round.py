@@ -6,8 +6,7 @@ from tiny_policy import DOORS, TEXTS, HallEnv, hall_tasks
 from torch.optim import AdamW
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.credit.base import Context
-from hgrpo.credit.make import make_assigner
+from hgrpo.credit.base import Context, make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.imitation import Example, imitate
@@ -62,14 +61,14 @@ def imitate_random_doors(policy: Policy) -> None:
 def make_round(policy: Policy, reference: Path, scratch: Path, index: int = 1) -> Round:
     """Round `index` of Progressive on halls whose coin is always behind door 2."""
     conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(policy, 32, Sampling(1.0, TRAINING.max_action_tokens), conversation.end_id)
+    engine = TorchEngine(policy, 32, Sampling(1.0, TRAINING.max_action_tokens))
     policy.load_reference(reference)
     optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=TRAINING.lr)
     method = MethodConfig(name="Progressive", credit=CreditConfig(kind="progress"), alpha=0.5)
     return Round(
         RoundId(method, seed=1, index=index),
         panel=[task for task in hall_tasks(90) if task.task_id.endswith("2")],
-        learner=Learner(policy, optimiser, KlController.start(TRAINING.kl), TRAINING, None),
+        learner=Learner(policy, optimiser, KlController(TRAINING.kl), TRAINING, None),
         collector=Collector(engine, conversation, HallEnv, TURN_CAP, TRAINING.max_action_tokens),
         assigner=make_assigner(method.credit, Context()),
         checkpoints=Checkpoints(scratch),

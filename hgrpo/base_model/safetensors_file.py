@@ -10,15 +10,20 @@ import hashlib
 import json
 import math
 import struct
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError, safe_open
 
 from hgrpo.errors import UserError
 
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel
+
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
-_CHUNK = 1 << 24
 # The file may be part of a downloaded model or of results; nothing here knows which.
 _MEND = (
     "put a whole copy in its place; a file of results can also be deleted and made again: ask "
@@ -77,6 +82,22 @@ def write_with_checksum(content: bytes, path: Path) -> None:
         file.write(data)
 
 
+def write_tensors(tensors: Mapping[str, "Tensor"], path: Path) -> None:
+    """Write tensors as a safetensors file with a checksum."""
+    from safetensors.torch import save
+
+    whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    write_with_checksum(save(whole, metadata={"format": "pt"}), path)
+
+
+def write_model(model: "PreTrainedModel", folder: Path) -> None:
+    """Write config.json and model.safetensors, with a checksum; tied tensors are written once."""
+    model.config.save_pretrained(str(folder))
+    tied = model.all_tied_weights_keys
+    own = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
+    write_tensors(own, folder / WEIGHTS)
+
+
 def check_checksum(path: Path) -> None:
     """Check that a file is as `write_with_checksum` wrote it.
 
@@ -84,8 +105,7 @@ def check_checksum(path: Path) -> None:
     tools, or a pretrained base, whose gigabytes are hashed once, when it is adopted.
 
     Raises:
-        UserError: the file does not match its checksum, or is no complete safetensors file. The
-            message names the file.
+        UserError: the file does not match its checksum, or is no complete safetensors file.
     """
     header, start = _read(path)
     expected = (header.get(_METADATA) or {}).get(_CHECKSUM)
@@ -94,8 +114,7 @@ def check_checksum(path: Path) -> None:
     digest = _digest(header)
     with path.open("rb") as file:
         file.seek(start)
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
+        hashlib.file_digest(file, lambda: digest)
     if digest.hexdigest() != expected:
         raise UserError(
             f"{path}: does not match its checksum: damaged, or changed after it was written; "

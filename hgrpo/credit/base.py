@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hgrpo.credit import kinds
 from hgrpo.errors import UserError
 from hgrpo.trajectories.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from hgrpo.agent.conversation import Conversation
+    from hgrpo.credit.section import CreditConfig
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 
@@ -71,6 +73,22 @@ class CreditAssigner(ABC):
         return {}
 
 
+def make_assigner(config: "CreditConfig", context: Context) -> CreditAssigner:
+    """The assigner that a method asks for.
+
+    Raises:
+        UserError: what the kind's `make` returned is not a `CreditAssigner`.
+    """
+    module = kinds.load(config.kind)
+    assigner = module.make(config.declared, context)
+    if not isinstance(assigner, CreditAssigner):
+        raise UserError(
+            f"{module.__name__}: make returned a {type(assigner).__name__}, which is no credit "
+            "assigner; derive its class from hgrpo.credit.base.CreditAssigner"
+        )
+    return assigner
+
+
 def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[np.ndarray]]:
     """Credit of several groups, checked.
 
@@ -78,8 +96,7 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
         For each group K finite float64 arrays [T_k].
 
     Raises:
-        UserError: the assigner gave anything else; the message names the assigner, the task, the
-            rollout and the turn.
+        UserError: the assigner gave anything else.
     """
     given = assigner.assign_many(groups)
     name = f"{type(assigner).__module__}.{type(assigner).__qualname__}"

@@ -56,11 +56,7 @@ class CounterfactualCredit(CreditAssigner):
         self._counts = Counter(dict.fromkeys(_COUNTS, 0))
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Return minus mean return of the alternatives at chosen turns, else 0; K arrays [T_k].
-
-        Raises:
-            ReplayError: the environment answered differently when a turn was played again.
-        """
+        """`verdicts`, with 0 at the turns that were not chosen; K float64 arrays [T_k]."""
         return [np.nan_to_num(row) for row in self.verdicts(group)]
 
     def verdicts(self, group: Group) -> list[np.ndarray]:

@@ -16,7 +16,6 @@ class FlatCredit(CreditAssigner):
     """Gives every turn 0. The trajectory's advantage alone then decides."""
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Zeros, K arrays [T_k]."""
         return [np.zeros(len(trajectory.turns)) for trajectory in group.trajectories]
 
 

@@ -18,9 +18,9 @@ from types import ModuleType
 
 import hgrpo.credit
 from hgrpo.config.read import did_you_mean
-from hgrpo.credit.settings import CreditSettings, NoSettings
+from hgrpo.credit.settings import CreditSettings
 
-_SHARED = {"base", "kinds", "make", "section", "settings"}
+_SHARED = {"base", "kinds", "section", "settings"}
 
 
 def known() -> list[str]:
@@ -51,7 +51,7 @@ def settings_of(kind: str) -> type[CreditSettings]:
     Raises:
         ValueError: no assigner has that name, or its `Settings` is no `CreditSettings`.
     """
-    model = vars(load(kind)).get("Settings", NoSettings)
+    model = vars(load(kind)).get("Settings", CreditSettings)
     if not issubclass(model, CreditSettings):
         raise ValueError(
             f"kind: {module_name(kind)}.Settings must be a subclass of "

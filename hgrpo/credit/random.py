@@ -18,13 +18,11 @@ class Settings(CreditSettings):
 class RandomCredit(CreditAssigner):
     """Shuffles each trajectory's progress credit over its turns; by chance a turn may keep its own.
 
-    The values and their sum stay; only which turn gets which value changes. A method whose gain
-    comes from turn credit must beat this control. The sum still
-    says how far the trajectory got.
+    The sum still says how far the trajectory got. A method whose gain comes from turn credit must
+    beat this control.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Progress credit in an order drawn for each group and rollout, K arrays [T_k]."""
         return [
             generator("random-credit", *group.stream, trajectory.rollout).permutation(row)
             for trajectory, row in zip(

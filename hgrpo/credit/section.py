@@ -18,5 +18,4 @@ class CreditConfig(KindSection):
 
     @classmethod
     def settings_model(cls, kind: str) -> type[CreditSettings]:
-        """See `KindSection`."""
         return kinds.settings_of(kind)

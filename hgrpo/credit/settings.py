@@ -71,22 +71,12 @@ class CreditSettings(Strict):
     fallback_column: ClassVar[str] = ""
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """Says what crediting may ask of an outside service; "" if nothing.
+        """Says what crediting so many groups may ask of an outside service; "" if nothing.
 
-        Args:
-            groups: number of groups.
-            rollouts: trajectories in each.
+        Each group has `rollouts` trajectories.
         """
         return ""
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """How credit of rollouts from an earlier run is computed.
-
-        Args:
-            fitted: whether there is a fitted model for them.
-        """
+        """How credit of an earlier run's rollouts is computed, with or without a `fitted` model."""
         return StoredCredit(self, self.sums_to)
-
-
-class NoSettings(CreditSettings):
-    """Settings of an assigner that accepts no key and declares nothing."""

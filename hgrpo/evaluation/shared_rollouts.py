@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hgrpo.credit.base import Context, Group, assign_all
-from hgrpo.credit.make import make_assigner
+from hgrpo.credit.base import Context, Group, assign_all, make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.settings import CreditSettings, SumsTo
 from hgrpo.errors import UserError

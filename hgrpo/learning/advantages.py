@@ -33,13 +33,8 @@ def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) ->
     `std` divides by the group's deviation, or by `floor` if that is larger, as GRPO does. `mean`
     only centres, as Liu et al. 2025 do in "Understanding R1-Zero-Like Training: A Critical
     Perspective" (Dr. GRPO), https://arxiv.org/abs/2503.20783.
-
-    Raises:
-        ValueError: `returns` is not one-dimensional.
     """
     returns = np.asarray(returns, dtype=np.float64)
-    if returns.ndim != 1:
-        raise ValueError(f"returns of shape {returns.shape}, not [K]")
     if norm == "std":
         return standardise(returns, floor)
     return returns - returns.mean() if np.ptp(returns) > 0 else np.zeros_like(returns)

@@ -37,13 +37,7 @@ class TrainingSequence:
 
 @dataclass(frozen=True)
 class GroupAdvantages:
-    """A group's advantages.
-
-    Attributes:
-        trajectory: float64 [K], A_traj.
-        turns: A_turn before the blend, K arrays of shape [T_k].
-        dead: whether the group teaches nothing; see `advantages.is_dead`.
-    """
+    """A group's A_traj, float64 [K], its A_turn before the blend, K arrays [T_k], and `is_dead`."""
 
     trajectory: np.ndarray
     turns: list[np.ndarray]
@@ -59,11 +53,7 @@ def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> fl
 def group_advantages(
     group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
-    """Compute advantages from turn credit (K arrays [T_k]); note both on the group's turns.
-
-    Raises:
-        ValueError: credit is not one number per turn.
-    """
+    """Compute advantages from turn credit (K arrays [T_k]); note both on the group's turns."""
     returns = np.array(
         [training_return(t, training.invalid_action_penalty) for t in group.trajectories]
     )
@@ -93,12 +83,8 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
                 f"{trajectory.task.task_id} rollout {trajectory.rollout}: "
                 f"{len(trajectory.behaviour_logprobs)} log-probs for {len(advantages)} tokens"
             )
-        sequences.append(
-            TrainingSequence(
-                trajectory.token_ids,
-                [turn.span for turn in trajectory.turns],
-                torch.tensor(trajectory.behaviour_logprobs, dtype=torch.float32),
-                torch.tensor(advantages, dtype=torch.float32),
-            )
-        )
+        spans = [turn.span for turn in trajectory.turns]
+        behaviour = torch.tensor(trajectory.behaviour_logprobs, dtype=torch.float32)
+        given = torch.tensor(advantages, dtype=torch.float32)
+        sequences.append(TrainingSequence(trajectory.token_ids, spans, behaviour, given))
     return sequences

@@ -1,36 +1,41 @@
-"""Step checkpoints: a run that is killed at any point and run again gives the same outputs."""
+"""Step checkpoints: a run that is killed at any point and run again gives the same outputs.
 
+Their state, and that of a finished round's trainer, lies in files that are checked when read.
+"""
+
+import io
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+import struct
+import zipfile
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from pickle import UnpicklingError
 from time import monotonic
 from typing import Protocol
+
+import torch
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.errors import UserError
 from hgrpo.learning.scratch import rows_file, step_folder, step_folders
-from hgrpo.learning.state_file import read_state, write_state
+from hgrpo.zip_errors import BROKEN_ZIP
 
 _STATE = "learner.pt"
+# What zipfile and torch raise when an archive is damaged.
+_DAMAGE = (*BROKEN_ZIP, OSError, ValueError, LookupError, TypeError, struct.error, UnpicklingError)
 
 
 class Trained(Protocol):
-    """Something that training moves from step to step.
-
-    Attributes:
-        STATE: the keys of `state`.
-    """
+    """Something that training moves from step to step; `STATE` names the keys of `state`."""
 
     STATE: tuple[str, ...]
 
     def state(self) -> dict[str, object]:
         """Everything that the next step depends on: tensors and plain values."""
-        ...
 
     def load_state(self, state: Mapping[str, object]) -> None:
         """Put back what `state` returned."""
-        ...
 
 
 class Checkpoints:
@@ -93,3 +98,38 @@ def _read_rows(path: Path) -> list[dict]:
         raise UserError(f"{path}: missing") from None
     except ValueError as error:
         raise UserError(f"{path}: corrupted ({error})") from None
+
+
+def write_state(state: Mapping[str, object], path: Path) -> None:
+    """Write a mapping of tensors and plain values.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    # torch.save on a path reports a full disk as a RuntimeError; a plain write does not.
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    path.write_bytes(buffer.getvalue())
+
+
+def read_state(path: Path, keys: Collection[str]) -> dict:
+    """Read what `write_state` wrote: a mapping with these keys, of tensors and plain values.
+
+    Raises:
+        UserError: the file is missing, holds something else, or has a damaged byte that matters.
+    """
+    try:
+        content = path.read_bytes()
+        # torch writes a checksum for each part of its archive but does not check it on reading.
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if (part := archive.testzip()) is not None:
+                raise ValueError(f"{part} does not match its checksum")
+        state = torch.load(io.BytesIO(content), weights_only=True)
+        if not isinstance(state, dict) or state.keys() != set(keys):
+            raise ValueError(f"no mapping of {', '.join(sorted(keys))}")
+    except FileNotFoundError:
+        raise UserError(f"{path}: missing") from None
+    except _DAMAGE as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"{path}: corrupted ({reason})") from None
+    return state

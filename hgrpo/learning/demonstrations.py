@@ -9,8 +9,6 @@ from hgrpo.agent.conversation import Conversation
 from hgrpo.errors import UserError
 from hgrpo.learning.imitation import Example
 
-_COLUMNS = ["task_id", "observations", "actions"]
-
 
 def read_demonstrations(expert: Path) -> list[dict]:
     """Rows {task_id, observations [T + 1], actions [T]} of an expert folder.
@@ -18,9 +16,9 @@ def read_demonstrations(expert: Path) -> list[dict]:
     Raises:
         UserError: the file is missing, or the expert stage did not write it.
     """
-    path = Path(expert) / "trajectories.parquet"
+    path = expert / "trajectories.parquet"
     try:
-        return pq.read_table(path, columns=_COLUMNS).to_pylist()
+        return pq.read_table(path, columns=["task_id", "observations", "actions"]).to_pylist()
     except FileNotFoundError:
         raise UserError(f"{path}: missing; run the expert stage first") from None
     except (OSError, ValueError) as error:

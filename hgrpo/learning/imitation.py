@@ -17,6 +17,7 @@ from hgrpo.policy.precision import autocast_dtype, cast
 from hgrpo.streams import generator
 
 _MAX_GRAD_NORM = 1.0
+_EVALUATIONS = 5
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,6 @@ def imitate(
     validation: Sequence[Example],
     settings: SftConfig,
     on_step: Callable[[dict], None] = lambda row: None,
-    evaluations: int = 5,
     checkpoints: Checkpoints | None = None,
 ) -> list[dict]:
     """Train on `train`, resuming after the newest step that `checkpoints` kept.
@@ -99,8 +99,8 @@ def imitate(
     ("imitation", seed, epoch), so a resumed run takes the same batches.
 
     Args:
+        validation: its loss is measured `_EVALUATIONS` times.
         on_step: called with every row, including rows of earlier runs of this training.
-        evaluations: how often the loss on `validation` is measured.
 
     Returns:
         Rows of {step, loss, lr_factor, grad_norm, validation_loss or None}.
@@ -110,30 +110,21 @@ def imitate(
         UserError: a checkpoint is damaged.
     """
     total = max(1, math.ceil(len(train) * settings.epochs / settings.batch_trajectories))
-    every = max(1, total // evaluations)
+    every = max(1, total // _EVALUATIONS)
     imitator = _Imitator(policy, optimisers, settings)
     rows = checkpoints.restore(imitator) if checkpoints else []
-    done = len(rows)
     for row in rows:
         on_step(row)
-    for step, chosen in enumerate(islice(_batches(len(train), settings), total)):
-        if step < done:
-            continue
+    for step, chosen in islice(enumerate(_batches(len(train), settings)), len(rows), total):
         factor = warmup_linear(step, total, settings.warmup_steps)
         loss, norm = imitator.descend([train[i] for i in chosen], factor)
         checked = validation and (step == total - 1 or step % every == every - 1)
-        rows.append(
-            {
-                "step": step,
-                "loss": loss,
-                "lr_factor": factor,
-                "grad_norm": norm,
-                "validation_loss": imitator.mean_loss(validation) if checked else None,
-            }
-        )
+        row = {"step": step, "loss": loss, "lr_factor": factor, "grad_norm": norm}
+        row["validation_loss"] = imitator.mean_loss(validation) if checked else None
+        rows.append(row)
         if checkpoints:
             checkpoints.save(imitator, rows)
-        on_step(rows[-1])
+        on_step(row)
     return rows
 
 

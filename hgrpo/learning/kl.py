@@ -6,24 +6,16 @@ KL is inside [0.5, 1.5] x target, the coefficient stays. Above that range it is 
 below, it is divided by 1.5.
 """
 
-from dataclasses import dataclass
-
 from hgrpo.learning.settings import KlConfig
 
 _UPPER, _LOWER, _FACTOR = 1.5, 0.5, 1.5
 
 
-@dataclass
 class KlController:
     """Moves the coefficient so that the observed KL per token stays near its target."""
 
-    config: KlConfig
-    coefficient: float
-
-    @classmethod
-    def start(cls, config: KlConfig) -> "KlController":
-        """A controller at its initial coefficient."""
-        return cls(config, config.init)
+    def __init__(self, config: KlConfig):
+        self.config, self.coefficient = config, config.init
 
     def update(self, observed: float) -> None:
         """Move the coefficient after a step whose mean KL per token was `observed`, in nats.

@@ -41,14 +41,8 @@ def advantage_row(
     The turns of `groups` hold their blended advantages; `advantages` holds the groups' advantages
     in the same order.
     """
-    per_token = np.concatenate(
-        [
-            np.full(turn.span[1] - turn.span[0], turn.advantage)
-            for group in groups
-            for trajectory in group
-            for turn in trajectory.turns
-        ]
-    )
+    turns = [turn for group in groups for trajectory in group for turn in trajectory.turns]
+    per_token = np.concatenate([np.full(t.span[1] - t.span[0], t.advantage) for t in turns])
     per_turn = np.concatenate([row for group in advantages for row in group.turns])
     per_trajectory = np.concatenate([group.trajectory for group in advantages])
     return {

@@ -24,12 +24,7 @@ def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
     """A matrix with the same singular vectors and singular values of about 1 (Newton-Schulz).
 
     `dtype` is the type of the computation and of the result.
-
-    Raises:
-        ValueError: `matrix` is not two-dimensional.
     """
-    if matrix.dim() != 2:
-        raise ValueError(f"a tensor of shape {tuple(matrix.shape)}, not a matrix")
     wide = matrix.to(dtype)
     tall = matrix.size(0) > matrix.size(1)
     if tall:
@@ -48,13 +43,9 @@ class Muon(Optimizer):
     """Muon; with `dtype` bfloat16 it equals torch.optim.Muon with its defaults to the bit.
 
     A matrix moves by lr * sqrt(max(1, rows / columns)) times the orthogonal form of its Nesterov
-    momentum. Weight decay is decoupled.
+    momentum. Weight decay is decoupled: a step multiplies weights by 1 - lr * weight_decay.
 
-    Args:
-        matrices: two-dimensional parameters.
-        lr: learning rate, before the factor for the shape.
-        weight_decay: a step multiplies weights by 1 - lr * weight_decay.
-        dtype: type in which updates are made orthogonal.
+    `dtype` is the type in which updates are made orthogonal.
     """
 
     def __init__(
@@ -65,7 +56,6 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:
-        """Move every matrix that has a gradient."""
         for group in self.param_groups:
             lr, decay = group["lr"], group["weight_decay"]
             for matrix in group["params"]:

@@ -1,7 +1,7 @@
 """Objectives: pure functions of per-token tensors.
 
-Unless a docstring says otherwise, tensors are float [N], one entry per sampled token, and their
-shapes must be equal. A function returns per-token terms of a loss, or a diagnostic; the weights
+Unless a docstring says otherwise, tensors are float [N], one entry per sampled token; shapes that
+differ are a ValueError. A function returns per-token terms of a loss, or a diagnostic; the weights
 that average the terms come from `token_weights`.
 """
 
@@ -22,9 +22,6 @@ def ppo_clip(
     https://arxiv.org/abs/1707.06347. clip_high > clip_low is the clip-higher of Yu et al. 2025,
     "DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
     https://arxiv.org/abs/2503.14476.
-
-    Raises:
-        ValueError: the shapes differ.
     """
     _check_shapes(logprobs, behaviour, advantages)
     ratio = torch.exp(logprobs - behaviour)
@@ -38,9 +35,6 @@ def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     It is in nats and at least 0. It is 0 where the two policies agree, and unbiased if the policy
     drew the tokens. See Schulman 2020, "Approximating KL Divergence",
     http://joschu.net/blog/kl-approx.html.
-
-    Raises:
-        ValueError: the shapes differ.
     """
     _check_shapes(logprobs, reference)
     d = reference - logprobs
@@ -56,9 +50,6 @@ def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
 
     `old` holds the trainer's log-probs under the weights that played; `behaviour` holds the
     engine's. The result carries no gradient.
-
-    Raises:
-        ValueError: the shapes differ.
     """
     _check_shapes(old, behaviour)
     return torch.exp(old - behaviour).clamp(max=cap).detach()
@@ -75,11 +66,12 @@ def token_weights(sequence_lengths: Tensor, reduction: Reduction) -> Tensor:
     `token` is the token-level loss of DAPO (https://arxiv.org/abs/2503.14476), `sequence` the
     sample-level loss of GRPO (Shao et al. 2024, "DeepSeekMath", https://arxiv.org/abs/2402.03300).
 
+    With `token` every token counts the same, so long trajectories weigh more; with `sequence` every
+    trajectory counts the same.
+
     Args:
         sequence_lengths: int64 [B], sampled tokens of each sequence of the whole minibatch, so
             that the loss does not depend on how it is cut into micro-batches.
-        reduction: `token`: every token counts the same, so long trajectories weigh more;
-            `sequence`: every trajectory counts the same.
 
     Raises:
         ValueError: `sequence_lengths` is not one-dimensional.
@@ -110,9 +102,6 @@ def effective_sample_share(logprobs: Tensor, behaviour: Tensor) -> Tensor:
 
     Kish's effective sample size over N; see Elvira, Martino and Robert 2018, "Rethinking the
     Effective Sample Size", https://arxiv.org/abs/1809.04129.
-
-    Raises:
-        ValueError: the shapes differ.
     """
     _check_shapes(logprobs, behaviour)
     ratio = torch.exp(logprobs - behaviour)

@@ -32,9 +32,8 @@ def pretrain(
 ) -> list[dict]:
     """Train the tiny model in `folder` in place for one epoch, and return the rows of `imitate`.
 
-    The stream ("pretrain", seed) chooses `tiny.pretrain_trajectories` of the demonstrations.
-
-    Only examples of at most `tiny.max_positions` tokens are used. `on_step` is called after each
+    The stream ("pretrain", seed) chooses `tiny.pretrain_trajectories` of the demonstrations. Only
+    examples of at most `tiny.max_positions` tokens are used. `on_step` is called after each
     step with its row and the total number of steps.
     """
     policy = load_policy(config.model_copy(update={"adapt": "full"}), folder)

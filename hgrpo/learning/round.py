@@ -14,7 +14,7 @@ from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.log_row import advantage_row, rollout_row
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import set_lr
-from hgrpo.learning.schedule import tasks_of_step
+from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.update import Learner
 from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
@@ -25,7 +25,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class RoundId:
-    """A round's method, its seed, and its number, which counts from 1."""
+    """A round's method, its seed, and its number `index`, which counts from 1."""
 
     method: MethodConfig
     seed: int
@@ -39,9 +39,6 @@ class Round:
     Attributes:
         id: names the round's random streams.
         panel: the training tasks.
-        collector: plays the tasks.
-        assigner: credits the turns.
-        learner: holds the policy and updates it.
         checkpoints: keep each finished step and its trajectories.
         rows: the log so far, one row per step.
     """
@@ -154,6 +151,27 @@ class Round:
         if self.learner.ranks.first:
             write_step(_flat(groups), self.id.index, step, self.checkpoints.folder)
             self.checkpoints.save(self.learner, self.rows)
+
+
+def tasks_of_step(
+    panel: Sequence[Task], seed: int, round_index: int, step: int, training: TrainingConfig
+) -> list[Task]:
+    """The tasks of one step, the same for every method; rounds count from 1, steps from 0.
+
+    A seed's order is one permutation of the panel after another, so no task is played a second time
+    before every task has been played once. Rounds take consecutive, disjoint slices of the order,
+    so adding rounds to a study leaves its earlier rounds as they are.
+    """
+    steps_before = (round_index - 1) * training.steps_per_round + step
+    start = steps_before * training.tasks_per_step
+    orders: dict[int, list[int]] = {}
+    chosen = []
+    for position in range(start, start + training.tasks_per_step):
+        epoch, index = divmod(position, len(panel))
+        if epoch not in orders:
+            orders[epoch] = generator("task-order", seed, epoch).permutation(len(panel)).tolist()
+        chosen.append(panel[orders[epoch][index]])
+    return chosen
 
 
 def _flat(groups: Sequence[Group]) -> list[Trajectory]:

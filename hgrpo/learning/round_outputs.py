@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.round import Round
 from hgrpo.learning.set_up import TRAINER_STATE
-from hgrpo.learning.state_file import write_state
 from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.store import join_steps
 
@@ -16,13 +16,7 @@ _TOTALS = ("groups", "trajectories", "turns", "action_tokens", "forward_tokens")
 
 
 def write_round(played: Round, config: Mapping, folder: Path) -> None:
-    """Write everything but the record of settings and code.
-
-    Args:
-        played: a round whose steps are finished.
-        config: the stage's settings, for the log.
-        folder: the folder to fill.
-    """
+    """Write what a round leaves to `folder`; the log gets `config`, the stage's settings, too."""
     learner, rows = played.learner, played.rows
     learner.policy.save_adapter(folder / "adapter")
     write_state(learner.state(), folder / "adapter" / TRAINER_STATE)

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from hgrpo.errors import UserError
 
-_ROWS = "rows.json"
-
 
 @contextmanager
 def locked_scratch(root: Path, key: str) -> Iterator[Path]:
@@ -25,7 +23,6 @@ def locked_scratch(root: Path, key: str) -> Iterator[Path]:
     Raises:
         UserError: another process holds the folder.
     """
-    root = Path(root)
     root.mkdir(parents=True, exist_ok=True)
     with (root / "lock").open("w") as lock:
         try:
@@ -55,4 +52,4 @@ def step_folders(folder: Path) -> list[Path]:
 
 def rows_file(step: Path) -> Path:
     """The file in a step's folder with the log rows of all steps so far."""
-    return step / _ROWS
+    return step / "rows.json"

@@ -6,19 +6,17 @@ from pathlib import Path
 from torch.optim import AdamW
 
 from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
-from hgrpo.credit.base import Context
-from hgrpo.credit.make import make_assigner
+from hgrpo.credit.base import Context, make_assigner
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
-from hgrpo.learning.checkpoints import Checkpoints
+from hgrpo.learning.checkpoints import Checkpoints, read_state
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.resume_key import files_in
 from hgrpo.learning.round import Round, RoundId
 from hgrpo.learning.settings import TrainingConfig
-from hgrpo.learning.state_file import read_state
 from hgrpo.learning.update import Learner
 from hgrpo.policy.compatible import check_adapter, check_policy
 from hgrpo.policy.load import load_policy
@@ -27,7 +25,6 @@ from hgrpo.policy.precision import autocast_dtype
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
-from hgrpo.rollout.make import make_engine
 from hgrpo.rollout.settings import EngineConfig
 
 TRAINER_STATE = "trainer_state.pt"
@@ -45,11 +42,9 @@ class RoundSettings:
 
 @dataclass(frozen=True)
 class RoundInputs:
-    """The folders that a round starts from.
+    """The file with the panels, and the folders that a round starts from.
 
     Attributes:
-        panels: the file with the panels; the other inputs are folders.
-        tasks: folder of the tasks' files.
         sft: the SFT policy, which the KL penalty anchors to.
         policy: the policy to go on from; its folder may hold the state of the optimiser.
         fitted: what the fit after the previous round wrote; None if there was no fit.
@@ -115,14 +110,11 @@ def set_up(
 def _learner(policy: Policy, settings: RoundSettings, inputs: RoundInputs, ranks: Ranks) -> Learner:
     """The learner, with the optimiser's state of the previous round if there is one."""
     training = settings.training
-    optimiser = AdamW(
-        [parameter for _, parameter in policy.trainable],
-        lr=training.lr,
-        betas=training.betas,
-        weight_decay=training.weight_decay,
-    )
+    parameters = [parameter for _, parameter in policy.trainable]
+    decay = training.weight_decay
+    optimiser = AdamW(parameters, lr=training.lr, betas=training.betas, weight_decay=decay)
     autocast = autocast_dtype(settings.model, policy.device)
-    kl = KlController.start(training.kl)
+    kl = KlController(training.kl)
     learner = Learner(policy, optimiser, kl, training, autocast, ranks)
     carried = inputs.policy / TRAINER_STATE
     if carried.is_file():
@@ -134,18 +126,12 @@ def _collector(
     policy: Policy, settings: RoundSettings, inputs: RoundInputs, needs: CreditSettings
 ) -> Collector:
     """The collector with its engine; `needs` says what the assigner reads of the turns."""
-    training, conversation = settings.training, policy.conversation
-    engine = make_engine(
-        settings.engine,
-        policy,
-        training.in_flight,
-        Sampling(training.temperature, training.max_action_tokens),
-        conversation.end_id,
-        needs.reads_embeddings,
-    )
+    training = settings.training
+    sampling = Sampling(training.temperature, training.max_action_tokens)
+    engine = settings.engine.make(policy, training.in_flight, sampling, needs.reads_embeddings)
     return Collector(
         engine,
-        conversation,
+        policy.conversation,
         load(settings.env.name).factory(settings.env, inputs.tasks),
         settings.env.turn_cap,
         training.max_action_tokens,

@@ -37,20 +37,9 @@ if TYPE_CHECKING:
 _WATCHED = 8
 # Diagnostics that are None when no step was taken.
 _STEP_DIAGNOSTICS = (
-    "policy_loss",
-    "kl_term",
-    "total_loss",
-    "grad_norm",
-    "entropy",
-    "ratio_mean",
-    "ratio_max",
-    "clip_fraction",
-    "ess",
-    "mismatch_mean",
-    "mismatch_max",
-    "mismatch_kl",
-    "importance_mean",
-    "importance_truncated",
+    *("policy_loss", "kl_term", "total_loss", "grad_norm", "entropy"),
+    *("ratio_mean", "ratio_max", "clip_fraction", "ess"),
+    *("mismatch_mean", "mismatch_max", "mismatch_kl", "importance_mean", "importance_truncated"),
 )
 # Diagnostics of a minibatch that are sums over its micro-batches.
 _SUMS = ("policy_loss", "kl_term", "entropy", "clip_fraction")
@@ -82,23 +71,21 @@ class Learner:
         }
 
     def load_state(self, state: Mapping[str, object]) -> None:
-        """Put back what `state` returned."""
         self.policy.load_trained_state(state["weights"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.kl.coefficient = state["kl_coefficient"]
 
     def update(self, sequences: Sequence[TrainingSequence], order: Sequence[int]) -> dict:
-        """Take `epochs * minibatches` optimiser steps.
+        """Take `epochs * minibatches` optimiser steps on a batch of trajectories.
 
         Args:
-            sequences: all trajectories of the batch.
             order: indices of the trajectories that take part, each once; minibatches are
                 consecutive parts of it. If it is empty, no step is taken.
 
         Returns:
-            The diagnostics of the batch: means over tokens and steps, or None if no step was
-            taken. `observed_kl` belongs to the policy that played. It is the mean over the whole
-            batch or, without a penalty, over every `_WATCHED`-th trajectory.
+            Means over tokens and steps, or None if no step was taken. `observed_kl` belongs to the
+            policy that played. It is the mean over the whole batch or, without a penalty, over
+            every `_WATCHED`-th trajectory.
 
         Raises:
             TrainingError: a loss, gradient or weight is not finite, or the engine's log-probs are
@@ -127,9 +114,7 @@ class Learner:
     def _correct_importance(self, sequences: Sequence[TrainingSequence]) -> dict[str, float]:
         """If importance is corrected, note the trainer's log-probs before the first step.
 
-        Returns:
-            Diagnostics of the importance weights and, if importance is corrected, of the mismatch
-            between engine and trainer.
+        The diagnostics are of the weights and, if corrected, of the mismatch with the engine.
         """
         cap = self.training.importance_cap
         if cap is None:
@@ -185,9 +170,7 @@ class Learner:
     ) -> tuple[dict[str, float], Tensor]:
         """Leave the gradient of a minibatch's loss in the parameters.
 
-        Returns:
-            The diagnostics, and each token's log of the clipped ratio [N], in the order of the
-            micro-batches.
+        Returns the diagnostics, and each token's log ratio [N] in the order of the micro-batches.
 
         Raises:
             TrainingError: the loss is not finite.
@@ -208,10 +191,8 @@ class Learner:
     ) -> tuple[dict[str, float], Tensor]:
         """Add a micro-batch's gradient; return its terms of the sums, and log ratios [N].
 
-        Args:
-            sequences: the micro-batch, with N sampled tokens.
-            weights: float32 [N], each token's weight in the loss of the whole minibatch.
-            share: N divided by the number of sampled tokens in the minibatch.
+        `weights`, float32 [N], are the tokens' in the loss of the whole minibatch, and `share` is
+        the micro-batch's share of the minibatch's sampled tokens.
         """
         logprobs, entropy = self._logprobs(self.policy.causal_lm, sequences, entropies=True)
         behaviour = torch.cat([s.behaviour for s in sequences])
@@ -301,14 +282,9 @@ def _over_steps(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _mismatch(difference: Tensor) -> dict[str, float]:
-    """How far the trainer is from the engine.
+    """How far the trainer is from the engine, from its log-probs minus the engine's [N].
 
-    Args:
-        difference: float32 [N], the trainer's log-probs of the sampled tokens, minus the engine's.
-
-    Returns:
-        Mean and largest absolute difference, and `mismatch_kl`: the mean k3 per token of the
-        engine to the trainer.
+    `mismatch_kl` is the mean k3 per token of the engine to the trainer.
     """
     return {
         "mismatch_mean": float(difference.abs().mean()),

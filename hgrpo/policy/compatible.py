@@ -6,8 +6,7 @@ training would go on with another model.
 
 from pathlib import Path
 
-from hgrpo.base_model.architecture import capped_architecture
-from hgrpo.base_model.foreign_code import config_without_code
+from hgrpo.base_model.architecture import capped_architecture, config_without_code
 from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
 from hgrpo.errors import UserError
 from hgrpo.policy.settings import LoraConfig, ModelConfig
@@ -30,7 +29,6 @@ def check_policy(config: ModelConfig, base: Path, adapter: Path) -> None:
         UserError: as `check_adapter`; or the adapter's config describes another model than the
             base's, or other LoRA settings than `config` has.
     """
-    base, adapter = Path(base), Path(adapter)
     lora = config.adapt == "lora"
     check_adapter(adapter, lora)
     if lora:
@@ -49,12 +47,10 @@ def check_adapter(folder: Path, lora: bool) -> None:
             value of `adapt`, or asks to run code of its own. The message names the file.
     """
     config_name, weights_name = policy_files(lora)
-    folder = Path(folder)
     for name in (config_name, weights_name):
         if not (folder / name).is_file():
-            raise UserError(
-                f"{folder / name}: missing; is this a {'LoRA' if lora else 'full'} adapter?"
-            )
+            adapter = "LoRA" if lora else "full"
+            raise UserError(f"{folder / name}: missing; is this a {adapter} adapter?")
     config_without_code(folder / config_name, str(folder / config_name))
     check_checksum(folder / weights_name)
 
@@ -68,8 +64,7 @@ def check_architecture(adapter: Path, base: Path, settings: ModelConfig) -> None
     """Check that a fully tuned policy has its base's architecture.
 
     Raises:
-        UserError: the two differ, or a config cannot be read. The message names the file and the
-            key.
+        UserError: the two differ, or a config cannot be read.
     """
     found, wanted = (
         _flat(capped_architecture(folder, settings.max_length).to_dict())
@@ -103,8 +98,7 @@ def check_lora(adapter: Path, settings: LoraConfig) -> None:
     other weights as well, or change the base itself.
 
     Raises:
-        UserError: a setting differs, or the config cannot be read. The message names the file and
-            the key.
+        UserError: a setting differs, or the config cannot be read.
     """
     path = adapter / "adapter_config.json"
     found = config_without_code(path, str(path))

@@ -27,12 +27,10 @@ class Head:
     """Turns states into logits as the model does: its head and all that `forward` does after it."""
 
     def __init__(self, model: "PreTrainedModel", outputs: type["ModelOutput"]):
-        self._model = model
-        self._outputs = outputs
+        self._model, self._outputs = model, outputs
 
     @property
     def vocabulary(self) -> int:
-        """Number of logits per state."""
         return self._model.get_output_embeddings().weight.shape[0]
 
     def __call__(self, states: Tensor) -> Tensor:
@@ -57,8 +55,7 @@ def check_head(model: "PreTrainedModel") -> None:
     """Compare the logits made here with those of the whole model, on a few tokens.
 
     Raises:
-        UserError: the logits differ, or `forward` does not run without its decoder. The message
-            names the model type.
+        UserError: the logits differ, or `forward` does not run without its decoder.
     """
     kind = f"model_type: {model.config.model_type!r}"
     head = model.get_output_embeddings()
@@ -89,8 +86,7 @@ class _Stand:
     """
 
     def __init__(self, model: "PreTrainedModel", decoded: "ModelOutput"):
-        self._model = model
-        self._decoded = decoded
+        self._model, self._decoded = model, decoded
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._model, name)

@@ -37,7 +37,6 @@ class SavedPolicy:
     device: torch.device
 
     def merged_weights(self) -> dict[str, Tensor]:
-        """Plain weights under the base model's own names."""
         return self.weights
 
 

@@ -42,7 +42,7 @@ def make_batch(
     device: torch.device | None = None,
 ) -> SequenceBatch:
     """Pad sequences to the longest; `spans` are the [start, end) sampled parts of each."""
-    longest = _rounded(max(len(sequence) for sequence in sequences))
+    longest = _rounded(max(map(len, sequences)))
     token_ids = torch.zeros(len(sequences), longest, dtype=torch.long)
     rows: list[int] = []
     columns: list[int] = []
@@ -64,8 +64,7 @@ def sampled_logprobs(
 ) -> tuple[Tensor, Tensor | None]:
     """The model's log-probability of each sampled token, and optionally its entropy there.
 
-    Padding is on the right and attention is causal, so no sampled token sees padding. That is why
-    no padding mask is needed.
+    Padding is on the right and attention is causal, so no padding mask is needed.
 
     Returns:
         Log-probabilities [N] under softmax(logits / temperature). If asked for, the entropies [N]
@@ -107,17 +106,13 @@ def token_entropies(logits: Tensor) -> Tensor:
 
 
 def micro_batches(lengths: Sequence[int], token_budget: int) -> list[list[int]]:
-    """Split sequences into micro-batches of at most `token_budget` padded tokens.
+    """Indices of the sequences in each micro-batch of at most `token_budget` padded tokens.
 
     Sequences of similar length share a micro-batch; equal lengths keep their order. A sequence
     longer than the budget gets a micro-batch of its own.
-
-    Returns:
-        Indices into `lengths`, one list per micro-batch.
     """
-    order = sorted(range(len(lengths)), key=lambda i: (lengths[i], i))
     batches: list[list[int]] = []
-    for index in order:
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batches and (len(batches[-1]) + 1) * _rounded(lengths[index]) <= token_budget:
             batches[-1].append(index)
         else:

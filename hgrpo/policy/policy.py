@@ -1,7 +1,7 @@
 """The policy: a base model with what training moves, its reference, and its merged weights."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from hgrpo.agent.conversation import conversation_for
-from hgrpo.base_model.safetensors_file import write_with_checksum
-from hgrpo.base_model.write_model import write_model
+from hgrpo.base_model.safetensors_file import write_model, write_with_checksum
 from hgrpo.policy.compatible import LORA_WEIGHTS, check_policy
 from hgrpo.policy.precision import chosen_device
 from hgrpo.policy.saved_weights import finite_weights, load_model
@@ -52,7 +51,6 @@ class Policy:
 
     @property
     def architecture(self) -> "PretrainedConfig":
-        """The transformers config of the base."""
         return self.causal_lm.config
 
     @property
@@ -62,24 +60,16 @@ class Policy:
 
     @contextmanager
     def reference(self) -> Iterator["PreTrainedModel"]:
-        """Within the block, the fixed reference policy's model.
-
-        Raises:
-            RuntimeError: no reference was loaded.
-        """
-        if self.lora:
-            if _REFERENCE not in self.model.peft_config:
-                raise RuntimeError("the policy has no reference adapter")
-            self.model.set_adapter(_REFERENCE)
-            try:
-                yield self.causal_lm
-            finally:
-                # set_adapter also flips requires_grad, so the trained adapter gets it back here.
-                self.model.set_adapter(_TRAINED)
-        else:
-            if self._reference is None:
-                raise RuntimeError("the policy has no reference model")
+        """Within the block, the reference policy's model, which `load_reference` has loaded."""
+        if not self.lora:
             yield self._reference
+            return
+        self.model.set_adapter(_REFERENCE)
+        try:
+            yield self.causal_lm
+        finally:
+            # set_adapter also flips requires_grad, so the trained adapter gets it back here.
+            self.model.set_adapter(_TRAINED)
 
     @contextmanager
     def untrained(self) -> Iterator["PreTrainedModel | None"]:
@@ -88,11 +78,8 @@ class Policy:
         With LoRA that is the base without its adapter. With full tuning it is the reference
         policy, or None if no reference was loaded.
         """
-        if not self.lora:
-            yield self._reference
-            return
-        with self.model.disable_adapter():
-            yield self.causal_lm
+        with self.model.disable_adapter() if self.lora else nullcontext():
+            yield self.causal_lm if self.lora else self._reference
 
     def load_reference(self, adapter: Path) -> None:
         """Make the policy saved in `adapter` the reference policy.
@@ -114,7 +101,6 @@ class Policy:
 
         The file of weights holds a checksum of itself, which every load verifies.
         """
-        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         if not self.lora:
             write_model(self.model, folder)
@@ -137,7 +123,6 @@ class Policy:
         return {name: tensor.detach().clone() for name, tensor in self.trainable}
 
     def load_trained_state(self, state: dict[str, Tensor]) -> None:
-        """Put back what `trained_state` returned."""
         with torch.no_grad():
             for name, tensor in self.trainable:
                 tensor.copy_(state[name])

@@ -5,13 +5,10 @@ import torch
 from hgrpo.errors import UserError
 from hgrpo.policy.settings import ModelConfig
 
-_BFLOAT16 = ("avx512_bf16", "amx_bf16")
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
 
 def base_dtype(config: ModelConfig) -> torch.dtype:
     """The type that the base's weights are kept in."""
-    return _DTYPES[config.base_dtype]
+    return getattr(torch, config.base_dtype)
 
 
 def autocast_dtype(config: ModelConfig, device: torch.device) -> torch.dtype | None:
@@ -34,7 +31,7 @@ def has_bfloat16(device: torch.device) -> bool:
     """
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    return any(torch.cpu.get_capabilities().get(name) for name in _BFLOAT16)
+    return any(torch.cpu.get_capabilities().get(name) for name in ("avx512_bf16", "amx_bf16"))
 
 
 def dtype_name(dtype: torch.dtype | None) -> str:

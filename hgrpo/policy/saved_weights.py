@@ -26,8 +26,7 @@ def finite_weights(folder: Path, lora: bool) -> dict[str, Tensor]:
     """The weights of a policy that `check_adapter` has passed.
 
     Raises:
-        UserError: the file is damaged, or a value is not finite. The message names the file and the
-            tensor.
+        UserError: the file is damaged, or a value is not finite.
     """
     path = Path(folder) / policy_files(lora)[1]
     try:

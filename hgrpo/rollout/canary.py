@@ -23,10 +23,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     The log-probs are compared with the untrained policy's too, because an engine that never took
     new weights agrees with it. In a coarse type the tolerance alone would not find such an engine.
 
-    Args:
-        engine: has just loaded the policy's weights.
-        policy: the trainer's policy.
-        stream: names the random stream of the probes.
+    The engine has just loaded the policy's weights. `stream` names the probes' random stream.
 
     Returns:
         For the log, the largest absolute differences of a token's log-prob: `sync_max` to the

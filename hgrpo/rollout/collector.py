@@ -41,16 +41,13 @@ class _Episode:
     env: TextEnv
     trajectory: Trajectory
     observation: Observation
-    stream: int
-    last_turn: int
+    start: Start
 
 
 class Collector:
     """Collects trajectories from one engine and a pool of environments.
 
     Args:
-        engine: generates the replies.
-        conversation: turns texts into tokens, and replies into commands.
         make_env: makes an environment; called once for each episode in flight.
         turn_cap: longest episode, in turns.
         max_reply_tokens: longest reply, its closing token included.
@@ -82,13 +79,10 @@ class Collector:
         stream: Sequence[object],
         on_done: Callable[[], None] = lambda: None,
     ) -> list[list[Trajectory]]:
-        """Play every task `rollouts` times.
+        """Play every task `rollouts` times, and call `on_done` after every finished trajectory.
 
         Args:
-            tasks: each task makes one group.
-            rollouts: K, the number of trajectories in a group.
             stream: leading parts of the streams' names, such as ("train", seed, round, step).
-            on_done: called after every finished trajectory.
 
         Returns:
             Groups in the order of `tasks`, each with its trajectories by rollout index. Their
@@ -108,10 +102,7 @@ class Collector:
     def play(
         self, starts: Sequence[Start], on_done: Callable[[], None] = lambda: None
     ) -> list[Trajectory]:
-        """Play on from every start, as many at a time as the engine holds.
-
-        Returns:
-            One trajectory for each start, in the order of `starts`.
+        """Play on from every start, as many at a time as the engine holds; trajectories in order.
 
         Raises:
             ReplayError: the environment answered a turn that was played again differently.
@@ -165,10 +156,10 @@ class Collector:
                 "the engine reads: raise max_length of the model or engine.max_length, or "
                 "take a model with a longer context"
             )
-        return _Episode(env, trajectory, seen, start.stream, start.last_turn)
+        return _Episode(env, trajectory, seen, start)
 
     def _ask(self, name: int, episode: _Episode) -> None:
-        self.engine.submit(Request(name, episode.trajectory.token_ids, episode.stream))
+        self.engine.submit(Request(name, episode.trajectory.token_ids, episode.start.stream))
 
     def _play(self, episode: _Episode, completion: Completion) -> bool:
         """Act on a reply; return whether the episode goes on."""
@@ -197,7 +188,7 @@ class Collector:
         episode.observation = step.observation
         if step.done:
             return False
-        if len(trajectory.turns) >= episode.last_turn:
+        if len(trajectory.turns) >= episode.start.last_turn:
             trajectory.truncated = True
             return False
         if completion.overlong:

@@ -69,7 +69,6 @@ class RolloutEngine(Protocol):
     Attributes:
         capacity: number of conversations that may be open at once.
         sampling: how replies are drawn; it may be changed while no reply is queued.
-        end_id: the token that closes a reply.
         max_length: longest conversation, in tokens.
         dtype: type of the weights. It limits how closely log-probs can agree with the trainer's.
         embeddings: whether completions hold embeddings; fixed when the engine is made. An engine
@@ -78,31 +77,26 @@ class RolloutEngine(Protocol):
 
     capacity: int
     sampling: Sampling
-    end_id: int
     max_length: int
     dtype: "torch.dtype"
     embeddings: bool
 
     def load_weights(self, policy: "Policy | SavedPolicy") -> None:
         """Take the policy's present weights and forget every conversation."""
-        ...
 
     def submit(self, request: Request) -> None:
         """Queue a reply.
 
         Raises:
-            RuntimeError: `capacity` conversations are open already, or the prefix does not fit.
+            RuntimeError: `capacity` conversations are open already, the reply may not fit, or the
+                prefix does not extend the conversation.
         """
-        ...
 
     def step(self) -> list[Completion]:
         """Advance every queued reply by one token and return the replies that finished."""
-        ...
 
     def release(self, conversation: int) -> None:
         """Forget a conversation and free its cache."""
-        ...
 
     def sleep(self) -> None:
         """Leave memory to the trainer until `load_weights`; every conversation is forgotten."""
-        ...

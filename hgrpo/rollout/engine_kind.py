@@ -52,18 +52,9 @@ class EngineKind(ABC):
         policy: "Policy | SavedPolicy",
         capacity: int,
         sampling: "Sampling",
-        end_id: int,
         embeddings: bool,
     ) -> "RolloutEngine":
-        """An engine that holds the policy's weights.
-
-        Args:
-            settings: an instance of `Settings`.
-            policy: the policy whose weights are played.
-            capacity: number of conversations that may be open at once.
-            sampling: how replies are drawn.
-            end_id: the token that closes a reply.
-            embeddings: whether replies should come with embeddings, see `RolloutEngine`.
+        """An engine that holds the policy's weights; `RolloutEngine` explains the arguments.
 
         Raises:
             UserError: the engine is not installed, or it cannot run this model.

@@ -1,7 +1,7 @@
 """Config section `engine` of a study: which rollout engine plays, and that engine's settings."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
@@ -10,6 +10,11 @@ from hgrpo.config.kind_section import KindSection
 from hgrpo.config.strict import Strict
 from hgrpo.rollout import kinds
 from hgrpo.rollout.engine_kind import EngineKind
+
+if TYPE_CHECKING:
+    from hgrpo.policy.load import SavedPolicy
+    from hgrpo.policy.policy import Policy
+    from hgrpo.rollout.engine import RolloutEngine, Sampling
 
 
 class EngineConfig(KindSection):
@@ -21,12 +26,20 @@ class EngineConfig(KindSection):
 
     @property
     def engine(self) -> EngineKind:
-        """The plug-in that makes the engine."""
         return kinds.load(self.kind)
+
+    def make(
+        self,
+        policy: "Policy | SavedPolicy",
+        capacity: int,
+        sampling: "Sampling",
+        embeddings: bool = False,
+    ) -> "RolloutEngine":
+        """An engine that holds the policy's weights; arguments and errors as `EngineKind.make`."""
+        return self.engine.make(self.declared, policy, capacity, sampling, embeddings)
 
     @classmethod
     def settings_model(cls, kind: str) -> type[Strict]:
-        """See `KindSection`."""
         return kinds.load(kind).Settings
 
     @classmethod
@@ -38,12 +51,11 @@ class EngineConfig(KindSection):
         Raises:
             ValueError: a key that only another engine reads has another value than its default.
         """
-        own = kinds.load(kind).Settings.model_fields
+        fields = {name: kinds.load(name).Settings.model_fields for name in kinds.known()}
         kept = {}
         for key, value in given.items():
-            fields = {name: kinds.load(name).Settings.model_fields for name in kinds.known()}
             readers = [name for name in fields if key in fields[name]]
-            if key in own or not readers:
+            if kind in readers or not readers:
                 kept[key] = value
             elif value != fields[readers[0]][key].default:
                 raise ValueError(f"{key}: {value} is read only with kind: {' or '.join(readers)}")

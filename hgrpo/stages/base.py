@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from hgrpo.archive import pack
 from hgrpo.atomic import atomic_folder
-from hgrpo.base_model.folder import ARCHIVE
+from hgrpo.base_model.folder import ARCHIVE, companions
 from hgrpo.config.strict import Strict
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
@@ -84,7 +84,6 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Write the weights, the archive of their companions, and a summary."""
-    from hgrpo.base_model.companions import companions
     from hgrpo.base_model.make import obtain
 
     began = time.perf_counter()

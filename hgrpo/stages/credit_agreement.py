@@ -213,13 +213,12 @@ def _context(
     from hgrpo.policy.load import load_policy
     from hgrpo.rollout.collector import Collector
     from hgrpo.rollout.engine import Sampling
-    from hgrpo.rollout.make import make_engine
 
     play = settings.play
     policy = load_policy(settings.model, open_base(paths.base), paths.policy)
     conversation = policy.conversation
     sampling = Sampling(play["temperature"], play["max_action_tokens"])
-    engine = make_engine(settings.engine, policy, play["in_flight"], sampling, conversation.end_id)
+    engine = settings.engine.make(policy, play["in_flight"], sampling)
     collector = Collector(engine, conversation, make_env, env.turn_cap, play["max_action_tokens"])
     return replace(context, policy=policy, conversation=conversation, collector=collector)
 

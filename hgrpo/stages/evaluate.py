@@ -107,7 +107,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.canary import check_sync
     from hgrpo.rollout.engine import Sampling
-    from hgrpo.rollout.make import make_engine
 
     began = time.perf_counter()
     evaluation = settings.evaluation
@@ -124,13 +123,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         # An engine that plays saved weights needs no trainer. Others are checked against one.
         load_weights = load_player if settings.engine.engine.plays_saved_weights else load_policy
         policy = load_weights(settings.model, open_base(paths.base), paths.policy)
-        engine = make_engine(
-            settings.engine,
-            policy,
-            capacity=min(evaluation.in_flight, max(len(tasks) for _, tasks, _ in plan)),
-            sampling=Sampling(0.0, evaluation.max_action_tokens),
-            end_id=policy.conversation.end_id,
-        )
+        capacity = min(evaluation.in_flight, max(len(tasks) for _, tasks, _ in plan))
+        sampling = Sampling(0.0, evaluation.max_action_tokens)
+        engine = settings.engine.make(policy, capacity, sampling)
         if isinstance(policy, Policy):
             check_sync(engine, policy, ("evaluate", job.seed, job.round))
         frame = _play(engine, policy.conversation, settings, job, paths, plan)

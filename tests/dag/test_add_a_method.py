@@ -14,8 +14,7 @@ import json
 import numpy as np
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 from hgrpo.credit.section import CreditConfig
-from hgrpo.credit.base import Context, Group
-from hgrpo.credit.make import make_assigner
+from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.envs.base import Task
 
 def played(rewards):

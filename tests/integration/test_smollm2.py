@@ -91,7 +91,7 @@ def test_digits_are_tokens_of_their_own(opened):
 def test_it_knows_what_it_was_taught(opened, model):
     policy = load_policy(ModelConfig(**(model | {"system": None})), opened)
     conversation = policy.conversation
-    engine = TorchEngine(policy, 1, Sampling(0.0, 12), conversation.end_id)
+    engine = TorchEngine(policy, 1, Sampling(0.0, 12))
     engine.load_weights(policy)
     engine.submit(Request(0, conversation.opening("What is the capital of France?"), 1))
     done = []

@@ -35,7 +35,7 @@ from hgrpo.envs.alfworld.gamefile import content_hash, list_games, load_compiled
 from hgrpo.envs.base import Task
 from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
-from hgrpo.learning.state_file import read_state
+from hgrpo.learning.checkpoints import read_state
 from hgrpo.learning.update import Learner
 from hgrpo.policy.load import load_player, load_policy
 from hgrpo.report.figures.credit_correlation import gallery

@@ -12,7 +12,6 @@ from hgrpo.credit.state_graph.keys import states, with_history
 from hgrpo.credit.state_graph.normalise import Normalised, normalise
 from hgrpo.credit.state_graph.settings import Key, Settings, Term
 from hgrpo.credit.state_graph.steps import step_credit
-from hgrpo.credit.state_graph.terms import mixed
 from hgrpo.credit.state_graph.trajectory_term import rollout_advantages
 from hgrpo.credit.state_graph.turns import Turns, flatten
 from hgrpo.credit.state_graph.values import term_values
@@ -33,7 +32,6 @@ class StateGraphCredit(CreditAssigner):
         self._tally = Tally(settings)
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Advantage of every turn, K float64 arrays [T_k]."""
         turns = flatten(group.trajectories)
         if len(turns) == 0:
             return [np.zeros(0) for _ in group.trajectories]
@@ -43,7 +41,6 @@ class StateGraphCredit(CreditAssigner):
         return np.split(advantage, np.cumsum(turns.lengths)[:-1])
 
     def report(self) -> dict[str, float]:
-        """Numbers for the log about the groups since the last report, see `Tally.report`."""
         row = self._tally.report()
         self._tally = Tally(self.settings)
         return row
@@ -91,3 +88,31 @@ def graphs(
         return build_graph(state, turns, *rules)
 
     return graph_of
+
+
+def mixed(parts: Sequence[Normalised], settings: Settings, turns: Turns) -> np.ndarray:
+    """Step advantage [N]: the weighted credits of the terms.
+
+    `sum` is sum_j w_j c_j. `renormalise_present` is the weighted mean of HGPO, sum_j w_j c_j /
+    sum_j w_j, over the terms that are present at a turn ("Hierarchy-of-Groups Policy Optimization
+    for Long-Horizon Agentic Tasks", https://arxiv.org/abs/2602.22817). A term is present if the
+    turn has as much history as its key asks for, and others to compare with. With `drop_zero` a
+    term whose credit is exactly 0 counts as absent, as in HGPO's code. A turn without a present
+    term gets 0.
+    """
+    total = np.zeros(len(turns))
+    if settings.mixture == "sum":
+        for part, term in zip(parts, settings.terms, strict=True):
+            total += term.weight * part.credit
+        return total
+    weights = np.zeros(len(turns))
+    for part, term in zip(parts, settings.terms, strict=True):
+        weight = term.weight * _present(part, term, turns, settings.drop_zero)
+        total += weight * part.credit
+        weights += weight
+    return np.divide(total, weights, out=np.zeros(len(turns)), where=weights > 0)
+
+
+def _present(part: Normalised, term: Term, turns: Turns, drop_zero: bool) -> np.ndarray:
+    present = part.present & (turns.time >= term.key.history)
+    return present & (part.credit != 0) if drop_zero else present

@@ -54,10 +54,8 @@ class Tally:
         """Count one group of N turns.
 
         Args:
-            turns: the group's turns.
-            graph: graph of the first term that looks at states.
-            parts: the scaled credits of each term.
-            step: step advantage of each turn, mixed from the terms [N].
+            turns, graph: the turns, and the graph of the first term that looks at states.
+            parts, step: the scaled credits of each term, and the step advantage they mix to [N].
             gigpo: step credit of GiGPO on the same graph [N].
             grpo: advantage of each turn's rollout [N].
         """
@@ -108,5 +106,5 @@ class Tally:
 
 def _one_rollout(turns: Turns, graph: Graph) -> np.ndarray:
     """Bool [S]: states that only one rollout visited."""
-    visitors = np.unique(graph.state * (len(turns.lengths)) + turns.rollout)
+    visitors = np.unique(graph.state * len(turns.lengths) + turns.rollout)
     return np.bincount(visitors // len(turns.lengths), minlength=graph.n_states) == 1

@@ -3,8 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from hgrpo.credit.state_graph.buckets import sums
-from hgrpo.credit.state_graph.graph import Graph
+from hgrpo.credit.state_graph.graph import Graph, sums
 from hgrpo.credit.state_graph.turns import Turns
 
 
@@ -19,8 +18,7 @@ def extended(td: np.ndarray, graph: Graph, turns: Turns, mode: str, decay: float
     errors of each state average to 0, and the mode changes nothing. `distinct` averages over each
     different (state, action, successor) once.
 
-    TD errors are [N]. A turn that is not counted has nan and adds nothing to other turns. The decay
-    is gamma * lambda.
+    A turn that is not counted has nan and adds nothing to other turns. Decay is gamma * lambda.
     """
     if mode == "path":
         return _path(td, turns, decay)

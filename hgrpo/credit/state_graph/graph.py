@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 
-from hgrpo.credit.state_graph.buckets import sums
 from hgrpo.credit.state_graph.turns import Turns, numbered
 
 UNKNOWN = -1
@@ -24,12 +23,9 @@ class Graph:
         n_pairs: number of different (state, action) pairs.
         state: int [N], the state of each turn, 0..S-1.
         pair: int [N], the turn's (state, action) pair, 0..n_pairs-1.
-        successor: int [N], the next state, `success`, `failure`, or UNKNOWN for a turn that is not
-            counted.
+        successor: int [N], the next state, S for success, S + 1 for failure, or UNKNOWN for a turn
+            that is not counted.
         clamped: int [C], states whose value is 0 even if a rollout won from there.
-
-    Raises:
-        ValueError: `state`, `pair` and `successor` differ in length.
     """
 
     n_states: int
@@ -39,19 +35,10 @@ class Graph:
     successor: np.ndarray
     clamped: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
-    def __post_init__(self) -> None:
-        if not len(self.state) == len(self.pair) == len(self.successor):
-            raise ValueError("state, pair and successor must have one entry for each turn")
-
     @property
     def success(self) -> int:
         """Number of the sink of value 1."""
         return self.n_states
-
-    @property
-    def failure(self) -> int:
-        """Number of the sink of value 0."""
-        return self.n_states + 1
 
     @cached_property
     def counted(self) -> np.ndarray:
@@ -94,6 +81,20 @@ class Graph:
         return np.divide(self.counted, weight, out=np.zeros(len(self.state)), where=self.counted)
 
 
+def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
+    """Sum of values [N] in each bucket, float [size]; bucket is int [N] below `size`."""
+    return np.bincount(bucket, weights=values, minlength=size)
+
+
+def means(
+    values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
+) -> np.ndarray:
+    """Mean of counted values [N] in each bucket, float [size]; `empty` where there are none."""
+    total = sums(np.where(counted, values, 0.0), bucket, size)
+    number = sums(counted, bucket, size)
+    return np.divide(total, number, out=np.full(size, empty), where=number > 0)
+
+
 def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
     """The last turns, int [E], that lead into the state seen after the turn, not into a sink."""
     rollout = turns.rollout[turns.last]
@@ -105,7 +106,7 @@ def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
 def build_graph(
     state: np.ndarray, turns: Turns, timeout: str = "fail", failure: str = "absorb"
 ) -> Graph:
-    """Build the graph.
+    """Build the graph of N turns.
 
     The last turn of a rollout leads into a sink: success if the environment said so, else failure.
     With `observed` the turn leads into the state seen after it. `timeout` holds for a rollout that
@@ -117,9 +118,7 @@ def build_graph(
     Args:
         state: int [N + E], the states of the turns, then the states that the turns of
             `observed_ends` led into.
-        turns: the N turns.
-        timeout: where a timeout leads: `fail`, `observed`, `drop` or `clamp`.
-        failure: where a failure leads: `absorb` or `observed`.
+        timeout, failure: as in `Settings`.
     """
     n_states = int(state.max(initial=-1)) + 1
     ends = observed_ends(turns, timeout, failure)

@@ -33,12 +33,11 @@ def states(trajectories: Sequence[Trajectory], key: Key, ended: Sequence[int] = 
 
     Args:
         trajectories: the rollouts of one task, with N turns in all.
-        key: says when two turns are in the same state.
         ended: int [E], indices of trajectories whose final state is numbered too.
 
     Returns:
-        Integers [N + E], equal for equal states. The turns' come first, then the final states' of
-        `ended` in ascending order.
+        Integers [N + E], equal for equal states: the turns', then the final states' of `ended` in
+        ascending order.
 
     Raises:
         RuntimeError: the trajectories do not hold what `key` compares.
@@ -93,18 +92,13 @@ def clusters(texts: set[str], theta: float) -> dict[str, str]:
 def with_history(
     state: np.ndarray, turns: Turns, key: Key, ends: np.ndarray | None = None
 ) -> np.ndarray:
-    """Number states together with the `key.history` states before them.
+    """Number states together with the `key.history` states before them, int [N + E].
 
     A turn with fewer earlier turns than `key.history` matches only turns with equally many.
 
     Args:
         state: int [N + E], the states of the turns, then those that the turns `ends` led into.
-        turns: the N turns.
-        key: says how many earlier states count, and whether the actions taken there count too.
         ends: int [E], last turns of rollouts.
-
-    Returns:
-        Integers [N + E], equal where state and history are both equal.
     """
     if key.history == 0:
         return state

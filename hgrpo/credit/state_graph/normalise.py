@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hgrpo.credit.state_graph.buckets import means, sums
-from hgrpo.credit.state_graph.graph import Graph
+from hgrpo.credit.state_graph.graph import Graph, means, sums
 from hgrpo.credit.state_graph.settings import Term
 
 EPS = 1e-6

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from hgrpo.credit.state_graph.buckets import means
 from hgrpo.credit.state_graph.gae import extended
-from hgrpo.credit.state_graph.graph import Graph
+from hgrpo.credit.state_graph.graph import Graph, means
 from hgrpo.credit.state_graph.settings import Settings, Term
 from hgrpo.credit.state_graph.turns import Turns, numbered
 from hgrpo.credit.state_graph.values import Values, returns_to_go
@@ -20,9 +19,8 @@ def step_credit(
 ) -> np.ndarray:
     """Credit of each turn, pooled, [N].
 
-    Credit is nan if the successors of the turn, and of those it is pooled with, are unknown.
-
-    Credit `traj` alone reads `rollout`, the advantage of each turn's rollout [N], and needs no
+    Credit is nan if the successors of the turn, and of those it is pooled with, are unknown. Credit
+    `traj` alone reads `rollout`, the advantage of each turn's rollout [N], and needs no
     values.
     """
     own = term.credit == "traj"

@@ -32,12 +32,9 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
 
 
 def _advantages(scores: np.ndarray, mode: str) -> np.ndarray:
-    if len(scores) < 2:
+    if len(scores) < 2 or (deviation := scores.std(ddof=1)) < ZERO:
         return np.zeros(len(scores))
     centred = scores - scores.mean()
-    deviation = scores.std(ddof=1)
-    if deviation < ZERO:
-        return np.zeros(len(scores))
     if mode == "mean":
         return centred
     if mode == "loo":

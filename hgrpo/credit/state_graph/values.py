@@ -10,8 +10,7 @@ from scipy.sparse import csc_array, csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import splu
 
-from hgrpo.credit.state_graph.buckets import means, sums
-from hgrpo.credit.state_graph.graph import Graph
+from hgrpo.credit.state_graph.graph import Graph, means, sums
 from hgrpo.credit.state_graph.settings import Term
 from hgrpo.credit.state_graph.turns import Turns
 
@@ -60,12 +59,7 @@ def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
 
 
 def bellman(
-    graph: Graph,
-    turns: Turns,
-    gamma: float,
-    depth: int | str,
-    agg: float | str,
-    mu: str,
+    graph: Graph, turns: Turns, gamma: float, depth: int | str, agg: float | str, mu: str
 ) -> Values:
     """V(s) = gamma * M(V(x)) over the transitions that leave s; Q(s, a) = gamma * mean of V(x).
 
@@ -129,17 +123,10 @@ def _fixed_point(graph: Graph, shares: np.ndarray, discount: float) -> np.ndarra
     n = graph.n_states
     inner = graph.backed_up & (graph.successor < n)
     won = graph.successor == graph.success
-    own = np.arange(n)
-    matrix = csc_array(
-        (
-            np.concatenate([np.ones(n), -discount * shares[inner]]),
-            (
-                np.concatenate([own, graph.state[inner]]),
-                np.concatenate([own, graph.successor[inner]]),
-            ),
-        ),
-        shape=(n, n),
-    )
+    entries = np.concatenate([np.ones(n), -discount * shares[inner]])
+    rows = np.concatenate([np.arange(n), graph.state[inner]])
+    columns = np.concatenate([np.arange(n), graph.successor[inner]])
+    matrix = csc_array((entries, (rows, columns)), shape=(n, n))
     # The matrix is an M-matrix: with pivots on its diagonal nothing cancels, so values stay >= 0.
     factors = splu(matrix, diag_pivot_thresh=0.0)
     return factors.solve(discount * sums(shares * won, graph.state, n))

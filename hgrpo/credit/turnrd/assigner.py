@@ -1,4 +1,4 @@
-"""TurnRD as a credit assigner."""
+"""TurnRD as a credit assigner: what it reads out of a fitted model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,12 +8,10 @@ import torch
 
 from hgrpo.credit.base import Context, CreditAssigner, Group
 from hgrpo.credit.counterfactual import CounterfactualCredit
-from hgrpo.credit.turnrd.batch import pad
 from hgrpo.credit.turnrd.checkpoint import load_model
 from hgrpo.credit.turnrd.diagnostics import alpha_diagnostics
 from hgrpo.credit.turnrd.embed import goal_embedding, turn_embeddings
-from hgrpo.credit.turnrd.model import TurnBatch
-from hgrpo.credit.turnrd.readout import read_out, uniform
+from hgrpo.credit.turnrd.model import TurnBatch, pad
 from hgrpo.credit.turnrd.settings import Settings
 
 
@@ -32,10 +30,7 @@ class TurnRDCredit(CreditAssigner):
         self._seen: list[tuple[np.ndarray, np.ndarray]] = []
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Credit by the configured read-out, K arrays [T_k].
-
-        Each array sums to its trajectory's return, except with `value_baseline`.
-        """
+        """Credit by the configured read-out, K float64 arrays [T_k]."""
         played = [t for t in group.trajectories if t.turns]
         self._embed(played)
         if self._targets is not None:
@@ -89,6 +84,28 @@ class TurnRDCredit(CreditAssigner):
     def _batch(self, trajectories: Sequence) -> TurnBatch:
         # Rounds store embeddings as float16. Rounding here gives stored rollouts the same credit.
         turns = [np.stack([turn.embedding for turn in t.turns]).astype("f2") for t in trajectories]
-        if not self._settings.model.film:
-            return pad(turns, None)
-        return pad(turns, [np.float16(t.goal_embedding) for t in trajectories])
+        film = self._settings.model.film
+        return pad(turns, [np.float16(t.goal_embedding) for t in trajectories] if film else None)
+
+
+def read_out(
+    settings: Settings, alpha: np.ndarray, values: np.ndarray | None, env_return: float
+) -> np.ndarray:
+    """Credit [T] of a trajectory with return R, from its alpha [T] and values V [T], if any.
+
+    `alpha_return`: alpha_t R, which sums to R. `projected_value`: values clipped to +-value_clip
+    and shifted by one constant so that they sum to R. `value_baseline`: alpha_t R - V_t.
+    """
+    match settings.readout:
+        case "alpha_return":
+            return alpha * env_return
+        case "projected_value":
+            clipped = np.clip(values, -settings.value_clip, settings.value_clip)
+            return clipped - (clipped.sum() - env_return) / len(values)
+        case _:
+            return alpha * env_return - values
+
+
+def uniform(length: int, env_return: float) -> np.ndarray:
+    """Equal shares R / T, [T]: the credit while there is no fitted model."""
+    return np.full(length, env_return / max(1, length))

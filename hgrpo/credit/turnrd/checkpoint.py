@@ -5,9 +5,8 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
-from safetensors.torch import save as serialise
 
-from hgrpo.base_model.safetensors_file import check_checksum, write_with_checksum
+from hgrpo.base_model.safetensors_file import check_checksum, write_tensors
 from hgrpo.credit.turnrd.model import TurnRD, build_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
 from hgrpo.errors import UserError
@@ -19,8 +18,7 @@ def save_model(
     model: TurnRD, settings: ModelSettings, width: int, metrics: dict, folder: Path
 ) -> None:
     """Write the weights and the card; `width` is D, the width of a turn's embedding."""
-    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    write_with_checksum(serialise(weights, metadata={"format": "pt"}), folder / WEIGHTS)
+    write_tensors(model.state_dict(), folder / WEIGHTS)
     card = {"settings": settings.model_dump(mode="json"), "width": width, "metrics": metrics}
     (folder / CARD).write_text(json.dumps(card, indent=1) + "\n")
 

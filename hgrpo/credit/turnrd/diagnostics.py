@@ -7,10 +7,7 @@ from scipy.stats import pearsonr
 
 
 def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-    """Means over trajectories; each trajectory counts once, however long it is.
-
-    Args:
-        pairs: alpha [T] and progress [T] of each trajectory.
+    """Means over trajectories, from alpha [T] and progress [T] of each, however long it is.
 
     Returns:
         - alpha_mean, alpha_var (within trajectories), alpha_max
@@ -56,13 +53,8 @@ def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | 
 def pooled_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
     """Pearson correlation over the turns of all pairs, each side centred within its pair.
 
-    This suits pairs of two turns, whose own correlation would always be 1 or -1.
-
-    Args:
-        pairs: two arrays [T] each; T may differ between pairs.
-
-    Returns:
-        The correlation; None for fewer than two pairs, or if a side is constant in every pair.
+    This suits pairs of two turns, whose own correlation would always be 1 or -1. It is None
+    for fewer than two pairs, or if a side is constant in every pair.
     """
     if len(pairs) < 2:
         return None

@@ -1,10 +1,7 @@
 """Computes one vector per turn from the policy's own hidden states.
 
-A turn's embedding is the mean of the last layer's hidden states over the tokens read since the
-previous reply: that reply's closing token, the observation, and this reply without its closing
-token. A reply that was cut at the token limit has no closing token, so all of it counts. The states
-come from a pass over the whole conversation. Some engines compute these means while
-they play; `turn_embeddings` computes the same from the tokens.
+`rollout.engine.Completion` says which states an embedding averages. Some engines compute these
+means while they play; `turn_embeddings` takes them from one pass over the whole conversation.
 """
 
 from collections.abc import Sequence
@@ -13,6 +10,7 @@ import numpy as np
 import torch
 
 from hgrpo.agent.conversation import Conversation
+from hgrpo.policy.head import decode
 from hgrpo.policy.logprobs import make_batch, micro_batches
 from hgrpo.policy.policy import Policy
 from hgrpo.trajectories.trajectory import Trajectory
@@ -25,10 +23,7 @@ def turn_ranges(
 ) -> list[tuple[int, int]]:
     """For each turn, [start, end) of the tokens whose states its embedding averages.
 
-    Args:
-        spans: [start, end) of each reply in `token_ids`.
-        token_ids: tokens of the whole conversation.
-        end_id: the token that closes a reply; it is read with the next observation.
+    `spans` are those of the replies in the whole conversation `token_ids`. `end_id` closes a reply.
     """
     ends = [end - (token_ids[end - 1] == end_id) for _, end in spans]
     return list(zip([0, *ends], ends, strict=False))
@@ -40,10 +35,9 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
     end_id = policy.conversation.end_id
     found: list[np.ndarray | None] = [None] * len(trajectories)
     for part in micro_batches([len(t.token_ids) for t in trajectories], _TOKEN_BUDGET):
-        batch = make_batch(
-            [trajectories[i].token_ids for i in part], [[] for _ in part], policy.device
-        )
-        hidden = _hidden_states(policy, batch.token_ids).cpu()
+        tokens = [trajectories[i].token_ids for i in part]
+        batch = make_batch(tokens, [[] for _ in part], policy.device)
+        hidden = decode(policy.causal_lm, batch.token_ids)[0].float().cpu()
         for row, index in enumerate(part):
             spans = [turn.span for turn in trajectories[index].turns]
             ranges = turn_ranges(spans, trajectories[index].token_ids, end_id)
@@ -56,10 +50,5 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
 def goal_embedding(policy: Policy, conversation: Conversation, goal: str) -> np.ndarray:
     """Mean hidden state, float32 [D], over the goal sentence read as a conversation's opening."""
     tokens = torch.tensor([conversation.opening(goal)], device=policy.device)
-    return _hidden_states(policy, tokens)[0].mean(0).cpu().numpy()
-
-
-def _hidden_states(policy: Policy, token_ids: torch.Tensor) -> torch.Tensor:
-    """Hidden states of the last layer, float32 [B, T, D]."""
-    decoded = policy.causal_lm.base_model(input_ids=token_ids, use_cache=False)
-    return decoded.last_hidden_state.float()
+    hidden, _ = decode(policy.causal_lm, tokens)
+    return hidden[0].float().mean(0).cpu().numpy()

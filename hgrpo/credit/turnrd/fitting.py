@@ -11,11 +11,7 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from hgrpo.credit.turnrd import losses
-from hgrpo.credit.turnrd.diagnostics import (
-    alpha_diagnostics,
-    mean_correlation,
-    pooled_correlation,
-)
+from hgrpo.credit.turnrd.diagnostics import alpha_diagnostics, mean_correlation, pooled_correlation
 from hgrpo.credit.turnrd.model import Decomposition, TurnBatch, TurnRD
 from hgrpo.credit.turnrd.replay import ReplayRow
 from hgrpo.credit.turnrd.settings import FitSettings
@@ -30,17 +26,12 @@ class NotFiniteError(ValueError):
 def split(
     rows: Sequence[ReplayRow], share: float, seed: int
 ) -> tuple[list[ReplayRow], list[ReplayRow]]:
-    """Training and validation rows; all rows of a task are on the same side.
+    """Training and validation rows of all rounds so far; a task's rows are on the same side.
 
-    A task is held out if a hash of seed and task falls below `share`. Its side is decided in the
-    first round that plays it and never changes. A fit that continues an earlier one validates
-    on tasks that the earlier model never saw. A single task is used for training. With two or more
-    tasks, each side has at least one.
-
-    Args:
-        rows: the trajectories of all rounds so far.
-        share: expected share of the tasks to hold out.
-        seed: the run's seed, the same for all of its fits.
+    A task is held out if a hash of the run's seed and the task falls below `share`. Its side is
+    decided in the first round that plays it and never changes, so a fit that continues an earlier
+    one validates on tasks that the earlier model never saw. A single task is used for training.
+    With two or more tasks, each side has at least one.
     """
     first: dict[str, int] = {}
     for row in rows:
@@ -67,11 +58,9 @@ def split(
 
 
 def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
-    """Probability of drawing each trajectory, [N]; it halves per `half_life` rounds of age.
+    """Probability of drawing each trajectory [N], given their rounds, int [N].
 
-    Args:
-        rounds: int [N], the round of each trajectory.
-        half_life: None gives all trajectories the same probability.
+    It halves per `half_life` rounds of age. If that is None, all probabilities are equal.
     """
     if half_life is None:
         return np.full(len(rounds), 1 / len(rounds))
@@ -116,9 +105,7 @@ def fit(
     weights of the earlier epochs.
 
     Args:
-        model: changed in place.
         rows: trajectories of the run so far. A single task is used for training and validation.
-        settings: the settings of the fit.
         seed: the run's seed; all of its fits hold out the same tasks.
         on_epoch: called with each epoch's row of the log.
 

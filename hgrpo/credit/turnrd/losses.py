@@ -43,8 +43,7 @@ def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
     """Mean KL(target || alpha among the drawn turns) over the trajectories with a target.
 
     Alpha is divided by its sum over the drawn turns, so the loss moves weight between drawn turns
-    and leaves their total alone. The loss is 0 if no trajectory has a
-    target.
+    and leaves their total alone. The loss is 0 if no trajectory has a target.
 
     All arguments are [B, T]. A row of targets is a distribution over its drawn turns, or all 0 if
     the trajectory has no target.

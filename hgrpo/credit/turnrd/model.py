@@ -4,10 +4,13 @@ Both versions read one embedding per turn. Positions count from the first turn a
 masked, so a trajectory's weights do not depend on the rest of its batch.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from hgrpo.credit.turnrd.settings import ModelSettings
 
@@ -22,18 +25,23 @@ class TurnBatch:
         turns: float32 [B, T, D], embedding of each turn.
         mask: bool [B, T], True where there is a turn; every row has one, and padding comes last.
         goals: float32 [B, D], embedding of the goal; None if the model reads no goal.
-
-    Raises:
-        ValueError: the shapes do not agree.
     """
 
     turns: Tensor
     mask: Tensor
     goals: Tensor | None = None
 
-    def __post_init__(self) -> None:
-        if self.mask.shape != self.turns.shape[:2]:
-            raise ValueError(f"mask {tuple(self.mask.shape)} of turns {tuple(self.turns.shape)}")
+
+def padded(rows: Iterable[np.ndarray]) -> Tensor:
+    """B rows [T_k, ...] of one type, padded with zeros at the end to [B, T, ...]."""
+    return pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True)
+
+
+def pad(turns: Sequence[np.ndarray], goals: Sequence[np.ndarray] | None) -> TurnBatch:
+    """A float32 batch of embeddings [T_k, D], padded at the end, and of goals [D] if given."""
+    mask = padded(np.ones(len(rows), bool) for rows in turns)
+    stacked = None if goals is None else torch.from_numpy(np.stack(goals).astype(np.float32))
+    return TurnBatch(padded(np.asarray(rows, np.float32) for rows in turns), mask, stacked)
 
 
 @dataclass(frozen=True)
@@ -112,7 +120,6 @@ class TurnRDV1(TurnRD):
         self.value = nn.Linear(settings.hidden, 1) if settings.value_head else None
 
     def forward(self, batch: TurnBatch) -> Decomposition:
-        """See `Decomposition`."""
         hidden = self.encoder(batch)
         query = self.query.expand(len(hidden), -1, -1)
         pooled, weights = self.attention(query, hidden, hidden, key_padding_mask=~batch.mask)
@@ -147,13 +154,9 @@ class TurnRDV2(TurnRD):
         self.prior = settings.progress_prior
         self.film: nn.ModuleDict | None = None
         if settings.film:
-            self.film = nn.ModuleDict(
-                {
-                    "goal": nn.Linear(width, settings.hidden),
-                    "scale": nn.Linear(settings.hidden, settings.hidden),
-                    "shift": nn.Linear(settings.hidden, settings.hidden),
-                }
-            )
+            hidden = settings.hidden
+            inputs = {"goal": width, "scale": hidden, "shift": hidden}
+            self.film = nn.ModuleDict({name: nn.Linear(n, hidden) for name, n in inputs.items()})
             for name in ("scale", "shift"):
                 nn.init.zeros_(self.film[name].weight)
                 nn.init.zeros_(self.film[name].bias)

@@ -7,8 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hgrpo.credit.turnrd.batch import pad, padded
-from hgrpo.credit.turnrd.model import TurnBatch
+from hgrpo.credit.turnrd.model import TurnBatch, pad, padded
 from hgrpo.credit.turnrd.replay import ReplayRow
 from hgrpo.credit.turnrd.settings import FitSettings
 

@@ -21,7 +21,6 @@ class TorchKind(EngineKind):
     plays_saved_weights = True
 
     def check_playable(self, config: "PretrainedConfig") -> None:
-        """See `EngineKind`."""
         from hgrpo.rollout.torch.decoder import check_supported
 
         try:
@@ -35,13 +34,11 @@ class TorchKind(EngineKind):
         policy: "Policy | SavedPolicy",
         capacity: int,
         sampling: "Sampling",
-        end_id: int,
         embeddings: bool,
     ) -> "TorchEngine":
-        """See `EngineKind`."""
         from hgrpo.rollout.torch.engine import TorchEngine
 
-        return TorchEngine(policy, capacity, sampling, end_id, embeddings)
+        return TorchEngine(policy, capacity, sampling, embeddings)
 
 
 ENGINE = TorchKind()

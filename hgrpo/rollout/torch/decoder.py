@@ -54,40 +54,32 @@ def check_supported(config: "PretrainedConfig") -> None:
 class Decoder:
     """The model's weights as plain tensors, and a cache of `slots` rows of `max_length` positions.
 
-    Args:
-        slots: number of cache rows.
-        max_length: number of positions in a row.
-        device, dtype: where weights and cache lie, and their type.
+    Both are float32 and lie on `device`.
 
     Raises:
         UserError: the decoder does not run such models, or memory cannot hold the cache.
     """
 
     def __init__(
-        self,
-        config: "PretrainedConfig",
-        slots: int,
-        max_length: int,
-        device: torch.device,
-        dtype: torch.dtype = torch.float32,
+        self, config: "PretrainedConfig", slots: int, max_length: int, device: torch.device
     ):
         check_supported(config)
         self.config = config
-        self.slots = slots
         self.max_length = max_length
         self.heads = config.num_attention_heads
         self.kv_heads = config.num_key_value_heads
         # A Qwen2 config has `head_dim` only if its file gives the key.
         self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.eps = config.rms_norm_eps
-        self.device, self.dtype = device, dtype
+        self.device = device
         cos, sin = _rope_table(config, self.head_dim, max_length)
-        self._rope = cos.to(device, dtype), sin.to(device, dtype)
+        self._rope = cos.to(device), sin.to(device)
         self._weights: dict[str, Tensor] = {}
+        shape = config.num_hidden_layers, slots, self.kv_heads, max_length, self.head_dim
         try:
-            self._keys, self._values = self._cache(), self._cache()
+            self._keys, self._values = _cache(shape, device), _cache(shape, device)
         except (OSError, torch.OutOfMemoryError):
-            room = 2 * math.prod(self._shape()) * dtype.itemsize
+            room = 2 * math.prod(shape) * torch.float32.itemsize
             raise UserError(
                 f"no memory for a cache of {slots} conversations of {max_length} tokens "
                 f"({room / 2**30:.0f} GiB): lower in_flight of training and evaluation in the "
@@ -142,24 +134,8 @@ class Decoder:
         return head is None or torch.equal(head, weights["model.embed_tokens.weight"].to(head))
 
     def _own(self, *weights: Tensor) -> Tensor:
-        """A copy of the weights, stacked along their rows, in the decoder's type on its device."""
-        return torch.cat([weight.to(self.device, self.dtype) for weight in weights])
-
-    def _shape(self) -> tuple[int, ...]:
-        layers = self.config.num_hidden_layers
-        return layers, self.slots, self.kv_heads, self.max_length, self.head_dim
-
-    def _cache(self) -> Tensor:
-        shape = self._shape()
-        if self.device.type != "cpu" or self.dtype != torch.float32:
-            return torch.zeros(shape, device=self.device, dtype=self.dtype)
-        # The system commits these zero pages on first use: unused positions cost no memory,
-        # and the cache never has to grow. Huge pages are off: with them the first token of a row
-        # would commit the whole row.
-        room = mmap.mmap(-1, 4 * math.prod(shape), **_PRIVATE)
-        if hasattr(mmap, "MADV_NOHUGEPAGE"):
-            room.madvise(mmap.MADV_NOHUGEPAGE)
-        return torch.frombuffer(room, dtype=torch.float32).view(shape)
+        """A float32 copy of the weights, stacked along their rows, on the decoder's device."""
+        return torch.cat([weight.to(self.device, torch.float32) for weight in weights])
 
     @torch.inference_mode()
     def copy_prefix(self, source: int, targets: list[int], length: int) -> None:
@@ -218,17 +194,16 @@ class Decoder:
                 group.attend(q, self._keys[layer], self._values[layer], attended)
             x = x + F.linear(attended.view(-1, q_size), w[f"{layer}.o"], w.get(f"{layer}.o.bias"))
             h = F.rms_norm(x, (x.shape[-1],), w[f"{layer}.norm2"], self.eps)
-            gate, up = F.linear(h, w[f"{layer}.gate_up"], w.get(f"{layer}.gate_up.bias")).chunk(
-                2, dim=-1
-            )
+            both = F.linear(h, w[f"{layer}.gate_up"], w.get(f"{layer}.gate_up.bias"))
+            gate, up = both.chunk(2, dim=-1)
             x = x + F.linear(F.silu(gate) * up, w[f"{layer}.down"], w.get(f"{layer}.down.bias"))
         if not sums:
             last = F.rms_norm(x[ends - 1], (x.shape[-1],), w["norm"], self.eps)
-            return F.linear(last, w["head"]).float(), None
+            return F.linear(last, w["head"]), None
         x = F.rms_norm(x, (x.shape[-1],), w["norm"], self.eps)
         total = torch.zeros(len(tokens), x.shape[-1], device=self.device)
-        total.index_add_(0, row_of, x.float())
-        return F.linear(x[ends - 1], w["head"]).float(), total.cpu()
+        total.index_add_(0, row_of, x)
+        return F.linear(x[ends - 1], w["head"]), total.cpu()
 
     def _places(self, slots: Tensor, positions: Tensor) -> Tensor:
         """Where each token's key heads go in a layer's cache viewed as [rows, head dim]."""
@@ -246,7 +221,7 @@ class Decoder:
             row = slot, offset, len(new), start
             buckets.setdefault((width - 1).bit_length(), []).append(row)
             offset += len(new)
-        return [_AttentionGroup(rows, self.device, self.dtype) for rows in buckets.values()]
+        return [_AttentionGroup(rows, self.device) for rows in buckets.values()]
 
 
 class _AttentionGroup:
@@ -255,12 +230,10 @@ class _AttentionGroup:
     Args:
         rows: each row's cache slot, the index of its first new token among the packed tokens, its
             number of new tokens, and the position of the first of them.
-        device, dtype: where the cache lies, and its type.
+        device: where the cache lies.
     """
 
-    def __init__(
-        self, rows: list[tuple[int, int, int, int]], device: torch.device, dtype: torch.dtype
-    ):
+    def __init__(self, rows: list[tuple[int, int, int, int]], device: torch.device):
         slots, offsets, lengths, starts = zip(*rows, strict=True)
         low, high = min(slots), max(slots) + 1
         # If at least half of the range's rows are active, attend over all of it: computing idle
@@ -282,7 +255,7 @@ class _AttentionGroup:
         self.padded = padded.to(device)
         seen = torch.arange(self.span, device=device)
         hidden = seen > visible.view(height, widest, 1).to(device)
-        bias = torch.zeros(hidden.shape, device=device, dtype=dtype)
+        bias = torch.zeros(hidden.shape, device=device)
         self.bias = bias.masked_fill_(hidden, float("-inf"))[:, None]
 
     def _part(self, cache: Tensor) -> Tensor:
@@ -310,6 +283,18 @@ class _AttentionGroup:
         mixed = mixed.view(rows, kv_heads, share, width, dim).permute(0, 3, 1, 2, 4)
         mixed = mixed.reshape(rows * width, heads * dim).index_select(0, self.padded)
         out.view(-1, heads * dim).index_copy_(0, self.packed, mixed)
+
+
+def _cache(shape: tuple[int, ...], device: torch.device) -> Tensor:
+    if device.type != "cpu":
+        return torch.zeros(shape, device=device)
+    # The system commits these zero pages on first use: unused positions cost no memory, and the
+    # cache never has to grow. Huge pages are off: with them the first token of a row would commit
+    # the whole row.
+    room = mmap.mmap(-1, torch.float32.itemsize * math.prod(shape), **_PRIVATE)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        room.madvise(mmap.MADV_NOHUGEPAGE)
+    return torch.frombuffer(room, dtype=torch.float32).view(shape)
 
 
 def _rope_table(config: "PretrainedConfig", dim: int, length: int) -> tuple[Tensor, Tensor]:

@@ -52,40 +52,29 @@ class TorchEngine:
         policy: Policy | SavedPolicy,
         capacity: int,
         sampling: Sampling,
-        end_id: int,
         embeddings: bool = False,
     ):
         self.capacity = capacity
         self.embeddings = embeddings
         self.sampling = sampling
-        self.end_id = end_id
+        self.end_id = policy.conversation.end_id
         config = policy.architecture
         self.max_length = config.max_position_embeddings
         self._decoder = Decoder(config, capacity, self.max_length, policy.device)
-        self._rows: dict[int, _Row] = {}
-        self._active: dict[int, _Row] = {}
-        self._free = list(range(capacity))
         self.load_weights(policy)
 
     def load_weights(self, policy: Policy | SavedPolicy) -> None:
-        """Take the policy's present weights and forget every conversation."""
         self._decoder.load(policy.merged_weights())
-        self._rows.clear()
-        self._active.clear()
+        self._rows: dict[int, _Row] = {}
+        self._active: dict[int, _Row] = {}
         self._free = list(range(self.capacity))
 
     def submit(self, request: Request) -> None:
-        """Queue a reply.
-
-        Raises:
-            RuntimeError: no slot is free, or the prefix does not extend the cached tokens.
-        """
         row = self._rows.get(request.conversation)
         if row is None:
             if not self._free:
                 raise RuntimeError(f"all {self.capacity} conversations of the engine are in use")
-            # Take the lowest free slot, so that open conversations stay in a dense range of the
-            # cache.
+            # The lowest free slot keeps open conversations in a dense range of the cache.
             row = _Row(min(self._free))
             self._free.remove(row.slot)
             self._rows[request.conversation] = row
@@ -97,7 +86,6 @@ class TorchEngine:
         self._active[request.conversation] = row
 
     def release(self, conversation: int) -> None:
-        """Forget a conversation and free its cache."""
         row = self._rows.pop(conversation)
         self._active.pop(conversation, None)
         self._free.append(row.slot)
@@ -106,7 +94,6 @@ class TorchEngine:
         """Do nothing: this engine keeps its memory."""
 
     def step(self) -> list[Completion]:
-        """Advance every queued reply by one token and return the replies that finished."""
         if not self._active:
             return []
         leaders: dict[tuple[int, ...], int] = {}
@@ -127,24 +114,18 @@ class TorchEngine:
             self.embeddings,
         )
         order, source = list(fed), list(range(len(fed)))
-        for index, conversation in enumerate(fed):
-            for follower in followers.get(conversation, ()):
-                order.append(follower)
-                source.append(index)
-        for leader, group in followers.items():
-            self._decoder.copy_prefix(
-                self._rows[leader].slot,
-                [self._rows[follower].slot for follower in group],
-                len(self._rows[leader].pending),
-            )
+        for index, row in enumerate(rows):
+            if group := followers.get(fed[index]):
+                order += group
+                source += [index] * len(group)
+                slots = [self._rows[follower].slot for follower in group]
+                self._decoder.copy_prefix(row.slot, slots, len(row.pending))
         if sums is not None:
             for conversation, index in zip(order, source, strict=True):
-                self._pool(self._rows[conversation], sums[index])
+                row, total = self._rows[conversation], sums[index]
+                row.hidden = total if row.hidden is None else row.hidden + total
+                row.read += len(row.pending)
         return self._sample(order, logits[source] if followers else logits)
-
-    def _pool(self, row: _Row, total: Tensor) -> None:
-        row.hidden = total if row.hidden is None else row.hidden + total
-        row.read += len(row.pending)
 
     def _embedding(self, row: _Row) -> np.ndarray | None:
         if row.hidden is None:
@@ -196,12 +177,9 @@ def draw(
 
     Args:
         logits: float32 [rows, vocabulary].
-        temperature: 0 takes the most likely token.
+        temperature: 0 takes the most likely token, and its log-probability is at temperature 1.
         streams: uint64 [rows], key of each row's random stream.
         positions: integer [rows], which element of its stream a row uses.
-
-    Returns:
-        The token of each row and its log-probability, at temperature 1 if `temperature` is 0.
     """
     scaled = logits / temperature if temperature > 0 else logits
     logp = torch.log_softmax(scaled, dim=-1)

@@ -29,7 +29,6 @@ class VllmKind(EngineKind):
     Settings = Settings
 
     def check_installed(self) -> None:
-        """See `EngineKind`."""
         if importlib.util.find_spec("vllm") is None:
             raise UserError(f"engine.kind: vllm: vLLM is not installed; {INSTALL}")
 
@@ -39,14 +38,12 @@ class VllmKind(EngineKind):
         policy: "Policy | SavedPolicy",
         capacity: int,
         sampling: "Sampling",
-        end_id: int,
         embeddings: bool,
     ) -> "VllmEngine":
-        """See `EngineKind`; the engine pools no embeddings, whether or not they are wanted."""
         self.check_installed()
         from hgrpo.rollout.vllm.engine import VllmEngine
 
-        return VllmEngine(policy, capacity, sampling, end_id, settings)
+        return VllmEngine(policy, capacity, sampling, settings)
 
 
 ENGINE = VllmKind()

@@ -49,16 +49,11 @@ class VllmEngine:
     embeddings = False
 
     def __init__(
-        self,
-        policy: Policy | SavedPolicy,
-        capacity: int,
-        sampling: Sampling,
-        end_id: int,
-        settings: Settings,
+        self, policy: Policy | SavedPolicy, capacity: int, sampling: Sampling, settings: Settings
     ):
         self.capacity = capacity
         self.sampling = sampling
-        self.end_id = end_id
+        self.end_id = policy.conversation.end_id
         self.dtype = getattr(torch, settings.dtype)
         self.max_length = settings.max_length or policy.architecture.max_position_embeddings
         self._open: set[int] = set()
@@ -87,11 +82,6 @@ class VllmEngine:
             raise RuntimeError("vLLM did not drop its prefix cache after new weights")
 
     def submit(self, request: Request) -> None:
-        """Queue a reply.
-
-        Raises:
-            RuntimeError: `capacity` conversations are open already, or the reply may not fit.
-        """
         from vllm import SamplingParams
         from vllm.inputs.engine import tokens_input
         from vllm.sampling_params import RequestOutputKind
@@ -124,7 +114,6 @@ class VllmEngine:
         self._stop(self._active & {conversation})
 
     def step(self) -> list[Completion]:
-        """Advance every queued reply by one token and return the replies that finished."""
         if not self._active:
             return []
         return [self._complete(output) for output in self._llm.step() if output.finished]

@@ -22,11 +22,10 @@ from hgrpo.credit.turnrd.checkpoint import load_model, save_model
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
 from hgrpo.errors import UserError
-from hgrpo.learning.checkpoints import Checkpoints
+from hgrpo.learning.checkpoints import Checkpoints, read_state, write_state
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.scratch import locked_scratch
 from hgrpo.learning.settings import KlConfig
-from hgrpo.learning.state_file import read_state, write_state
 from hgrpo.learning.update import Learner
 from hgrpo.policy.load import load_player, load_policy
 from hgrpo.stages import rl_round
@@ -195,7 +194,7 @@ def learner(tmp_path):
     for _, parameter in policy.trainable:
         parameter.grad = torch.ones_like(parameter)
     optimiser.step()
-    return Learner(policy, optimiser, KlController.start(KlConfig()), None, None)
+    return Learner(policy, optimiser, KlController(KlConfig()), None, None)
 
 
 def same(one, other):

@@ -13,8 +13,7 @@ from toy_round import imitate_random_doors
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.config.read import read_yaml
-from hgrpo.credit.base import Context, Group, assign_all
-from hgrpo.credit.make import make_assigner
+from hgrpo.credit.base import Context, Group, assign_all, make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.turnrd.checkpoint import save_model
 from hgrpo.credit.turnrd.model import build_model

@@ -8,8 +8,7 @@ from tiny_policy import DOORS, hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
 from hgrpo.config.read import read_yaml, validate
-from hgrpo.credit.base import Context, Group
-from hgrpo.credit.make import make_assigner
+from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.advantages import turn_advantages
 from hgrpo.learning.method import MethodConfig

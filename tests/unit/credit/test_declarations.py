@@ -9,9 +9,8 @@ from judge_cases import failures, group
 import hgrpo.credit
 from hgrpo.config.read import read_yaml
 from hgrpo.credit import kinds
-from hgrpo.credit.base import Context
+from hgrpo.credit.base import Context, make_assigner
 from hgrpo.credit.judge.prices import OPENAI
-from hgrpo.credit.make import make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
 

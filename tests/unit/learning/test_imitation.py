@@ -50,7 +50,7 @@ def train(base, kept=None, on_step=lambda row: None):
     optimisers = sft_optimisers(policy, SETTINGS)
     assert len(optimisers) == (1 if policy.lora else 2)
     data = examples(14, "train"), examples(3, "validation")
-    rows = imitate(policy, optimisers, *data, SETTINGS, on_step, 3, kept)
+    rows = imitate(policy, optimisers, *data, SETTINGS, on_step, kept)
     return rows, policy.trained_state(), [optimiser.state_dict() for optimiser in optimisers]
 
 

@@ -103,7 +103,7 @@ def test_engine_and_trainer_that_agree_weigh_nothing_anew():
 
 
 def controller(**keys) -> KlController:
-    return KlController.start(KlConfig(**keys))
+    return KlController(KlConfig(**keys))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from hall import collect
 from one_update import TRAINING, gradient, rewarded
 from tiny_policy import make_policy
 
-from hgrpo.credit.base import Context, Group
-from hgrpo.credit.make import make_assigner
+from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.method import MethodConfig

@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from hgrpo.credit.settings import NoSettings
+from hgrpo.credit.settings import CreditSettings
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.report.arms import Arm, Arms
 from hgrpo.report.figures.turnrd import ALWAYS, ROUNDS, turnrd, turnrd_table
@@ -13,7 +13,7 @@ ARMS = Arms({"A": Arm("A", "A", True, Settings(), "#333333", "o", "-")}, "A")
 
 
 def test_an_arm_has_the_figures_that_its_credit_declares():
-    other = Arm("B", "B", True, NoSettings(), "#333333", "o", "-")
+    other = Arm("B", "B", True, CreditSettings(), "#333333", "o", "-")
     arms = Arms({"A": ARMS["A"], "B": other}, "B")
     assert arms.with_figure("turnrd") == ["A"] and arms.with_figure("another") == []
 

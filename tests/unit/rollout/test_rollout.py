@@ -84,7 +84,7 @@ def test_turn_cap_truncates(policy):
 
 def test_context_overflow_ends_the_episode_and_is_counted(policy):
     conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(policy, 4, Sampling(1.0, MAX_TOKENS), conversation.end_id)
+    engine = TorchEngine(policy, 4, Sampling(1.0, MAX_TOKENS))
     engine.max_length = len(conversation.opening("x" * 5)) + 2 * MAX_TOKENS
     collector = Collector(engine, conversation, HallEnv, 50, MAX_TOKENS)
     (group,) = collector.collect(hall_tasks(1), 4, ("overflow",))
@@ -96,7 +96,7 @@ def test_context_overflow_ends_the_episode_and_is_counted(policy):
 @pytest.mark.parametrize("room", [-1, 0])
 def test_a_first_text_without_room_for_a_reply_is_named(policy, room):
     conversation = Conversation(policy.tokenizer)
-    engine = TorchEngine(policy, 4, Sampling(1.0, MAX_TOKENS), conversation.end_id)
+    engine = TorchEngine(policy, 4, Sampling(1.0, MAX_TOKENS))
     length = len(conversation.opening(TEXTS[0]))
     engine.max_length = length + MAX_TOKENS + room
     collector = Collector(engine, conversation, HallEnv, 1, MAX_TOKENS)
@@ -111,7 +111,7 @@ def test_a_first_text_without_room_for_a_reply_is_named(policy, room):
 
 
 def test_engine_refuses_too_many_conversations_and_foreign_prefixes(policy):
-    engine = TorchEngine(policy, 1, Sampling(1.0, 4), 3)
+    engine = TorchEngine(policy, 1, Sampling(1.0, 4))
     engine.submit(Request(0, [5, 6], 1))
     with pytest.raises(RuntimeError, match="in use"):
         engine.submit(Request(1, [5, 6], 1))

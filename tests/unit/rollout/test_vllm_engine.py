@@ -14,7 +14,6 @@ from hgrpo.policy.logprobs import make_batch, sampled_logits, token_logprobs
 from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Request, Sampling
-from hgrpo.rollout.make import make_engine
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.rollout.torch.engine import TorchEngine
 from hgrpo.rollout.vllm import engine as vllm_engine
@@ -42,9 +41,8 @@ def policy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def started(policy):
-    end_id = Conversation(policy.tokenizer).end_id
     config = EngineConfig(kind="vllm", max_length=LENGTH)
-    return make_engine(config, policy, CAPACITY, Sampling(1.0, MAX_TOKENS), end_id)
+    return config.make(policy, CAPACITY, Sampling(1.0, MAX_TOKENS))
 
 
 @pytest.fixture
@@ -81,7 +79,7 @@ def finish(engine, *requests):
 
 
 def test_greedy_trajectories_are_those_of_the_torch_engine(engine, policy):
-    ours = TorchEngine(policy, CAPACITY, engine.sampling, engine.end_id)
+    ours = TorchEngine(policy, CAPACITY, engine.sampling)
     assert tokens(play(engine, policy, 0.0, 1)) == tokens(play(ours, policy, 0.0, 1))
 
 

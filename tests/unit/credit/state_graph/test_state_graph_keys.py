@@ -229,7 +229,7 @@ def test_a_rollout_ends_in_a_sink(end, timeout, successor):
     trajectories = [rollout("A a, B a", end), rollout("", end), rollout("B a", "success")]
     turns = flatten(trajectories)
     graph = build_graph(states(trajectories, Key()), turns, timeout)
-    nodes = {"won": graph.success, "lost": graph.failure, "unknown": UNKNOWN}
+    nodes = {"won": graph.success, "lost": graph.n_states + 1, "unknown": UNKNOWN}
     assert graph.successor.tolist() == [1, nodes[successor], graph.success]
     assert graph.counted.tolist() == [True, successor != "unknown", True]
 
@@ -257,7 +257,7 @@ def test_a_rollout_leads_to_the_situation_it_was_last_seen_in(end, rules, succes
     turns = flatten(trajectories)
     ended = turns.rollout[observed_ends(turns, *rules)].tolist()
     graph = build_graph(states(trajectories, Key(), ended), turns, *rules)
-    nodes = {"won": graph.success, "lost": graph.failure, "unknown": UNKNOWN, "C": 2}
+    nodes = {"won": graph.success, "lost": graph.n_states + 1, "unknown": UNKNOWN, "C": 2}
     last = 0 if successor == "C" else nodes[successor]
     assert graph.successor.tolist() == [1, nodes[successor], graph.success, last]
     # C is a state that another rollout left, and A one that this rollout and another left

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from scipy.stats import pearsonr
 
-from hgrpo.credit.turnrd.batch import pad
-from hgrpo.credit.turnrd.model import TurnRD
+from hgrpo.credit.turnrd.model import TurnRD, pad
 from hgrpo.credit.turnrd.replay import ReplayRow
 from hgrpo.streams import generator
 

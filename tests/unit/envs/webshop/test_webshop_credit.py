@@ -11,8 +11,7 @@ from hgrpo import streams
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.config.read import read_yaml
-from hgrpo.credit.base import Context, Group, assign_all
-from hgrpo.credit.make import make_assigner
+from hgrpo.credit.base import Context, Group, assign_all, make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.envs.kinds import load
 from hgrpo.envs.webshop.env import WebshopEnv
