@@ -29,7 +29,7 @@ def test_weights_companions_and_summary_lie_side_by_side(base):
     }
     # The weights are gigabytes: they are not copied.
     assert (opened / "model.safetensors").samefile(base / "model.safetensors")
-    assert open_base(str(base)) == opened
+    assert open_base(base) == opened
 
 
 def test_a_plain_model_folder_is_opened_as_it_is(base, tmp_path):
