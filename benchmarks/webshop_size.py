@@ -29,7 +29,7 @@ from hgrpo.archive import unpacked
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.webshop.env import GOALS, WebshopEnv, open_goals
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop
-from hgrpo.workflow.rules import as_json
+from hgrpo.workflow.planned import as_json
 
 SESSIONS, QUERIES = 100, 500
 _PARTS = {"catalogue": CATALOGUE, "index": "index", "goals": GOALS}

@@ -23,7 +23,7 @@ from hgrpo.stages.job import Job
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
 from hgrpo.study.study import OVERRIDES, Study, load_study
 from hgrpo.workflow.code_version import code_of
-from hgrpo.workflow.rules import as_json
+from hgrpo.workflow.planned import as_json
 
 _OF_ONE_METHOD = tuple(stage for stage in STAGES if belongs_to_an_arm(stage))
 

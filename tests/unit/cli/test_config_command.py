@@ -10,7 +10,7 @@ from hgrpo.cli import config
 from hgrpo.cli.entry import read_config
 from hgrpo.command import run
 from hgrpo.study.study import load_study
-from hgrpo.workflow.rules import as_json
+from hgrpo.workflow.planned import as_json
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from hgrpo.report.style import save
 from hgrpo.study.study import load_study
 from hgrpo.trajectories.played_groups import PlayedGroup
 from hgrpo.trajectories.trajectory import Trajectory, Turn
-from hgrpo.workflow.rules import as_json
+from hgrpo.workflow.planned import as_json
 
 LENGTHS = np.array([4, 0, 1, 3, 5])
 

@@ -17,7 +17,7 @@ from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.study.study import load_study
-from hgrpo.workflow.rules import as_json
+from hgrpo.workflow.planned import as_json
 
 CONFIGS = PROJECT / "configs"
 FILES = sorted(path for path in CONFIGS.glob("*/*.yaml"))
