@@ -3,11 +3,13 @@
 import os
 import shlex
 import sys
+from pathlib import Path
 
 from hgrpo.errors import UserError
 from hgrpo.stages.files import episodes
 from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
+from hgrpo.workflow.earlier_report import keep_report
 from hgrpo.workflow.planned import PLANNED_VARIABLE
 from hgrpo.workflow.preflight import check_jobs, check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder
@@ -76,6 +78,14 @@ def check_rule_names():
         check_rules("--set-resources", resources.overwrite_resources, known)
     except UserError as error:
         sys.exit(f"error: {error}")
+
+
+def keep_earlier_report():
+    """Copy the report if this run replaces it by one of fewer rounds, seeds or arms."""
+    if any(job.rule.name == "report" for job in workflow.dag.needrun_jobs()):
+        said = keep_report(Path(R), study.resolved())
+        if said:
+            print(said, file=sys.stderr)
 
 
 def no_such_target(wildcards):
