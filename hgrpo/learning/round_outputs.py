@@ -7,6 +7,7 @@ from pathlib import Path
 from hgrpo.learning.round import Round
 from hgrpo.learning.set_up import TRAINER_STATE
 from hgrpo.learning.state_file import write_state
+from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.store import join_steps
 
@@ -15,12 +16,13 @@ _COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "con
 _TOTALS = ("groups", "trajectories", "turns", "action_tokens", "forward_tokens")
 
 
-def write_round(played: Round, config: Mapping, folder: Path) -> None:
+def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -> None:
     """Write everything but the record of settings and code.
 
     Args:
         played: a round whose steps are finished.
         config: the stage's settings, for the log.
+        origin: what the round started from and which code ran, for the summary.
         folder: the folder to fill.
     """
     learner, rows = played.learner, played.rows
@@ -37,6 +39,8 @@ def write_round(played: Round, config: Mapping, folder: Path) -> None:
         "train_dtype": dtype_name(learner.autocast),
         "final_kl_coef": learner.kl.coefficient,
         "total_elapsed_s": sum(row["elapsed_s"] for row in rows),
+        **origin,
+        "policy": weights_digest(folder / "adapter"),
     }
     (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
 

@@ -5,24 +5,18 @@ code or a config file in between, the job would run the edited version, and Snak
 the planned one. So each job is given the hashes of its plan and refuses to run with others.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 
+from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import UserError
 
 # Holds stage -> arm -> hashes as JSON, for jobs on other machines, which read the project again.
 PLANNED_VARIABLE = "HGRPO_PLANNED"
 
 
-def as_json(settings: Mapping) -> str:
-    """One line of JSON with sorted keys, so that the same settings always give the same text."""
-    return json.dumps(settings, sort_keys=True, separators=(",", ":"))
-
-
 def plan_hash(settings: Mapping, code: str) -> str:
     """The hash of a job's settings and the hash of its code, with a hyphen between them."""
-    return f"{hashlib.sha256(as_json(settings).encode()).hexdigest()[:16]}-{code}"
+    return f"{settings_digest(settings)}-{code}"
 
 
 def check_plan(planned: str, settings: Mapping, code: str) -> None:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from hgrpo.config.canonical import as_json
 from hgrpo.stages.files import episodes, fit_logs, round_files
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load, resources_key
@@ -12,7 +13,7 @@ from hgrpo.stages.paths import words
 from hgrpo.study.resources import StageResources
 from hgrpo.study.study import Study
 from hgrpo.workflow.code_version import code_of
-from hgrpo.workflow.planned import as_json, plan_hash
+from hgrpo.workflow.planned import plan_hash
 
 # Stages that run only if the user names their target.
 _ASKED_FOR = {"credit_agreement"}
