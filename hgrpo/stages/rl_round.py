@@ -165,7 +165,7 @@ def _play(
     checkpoints: "Checkpoints",
     ranks: "Ranks",
 ) -> None:
-    from hgrpo.base_model.digest import base_digest
+    from hgrpo.base_model.digest import any_digest
     from hgrpo.learning.round import RoundId
     from hgrpo.learning.round_outputs import write_round
     from hgrpo.learning.set_up import RoundSettings, set_up
@@ -192,7 +192,7 @@ def _play(
         "settings": settings_digest(config),
         "code": job.code,
         "parents": {
-            "base": base_digest(paths.base),
+            "base": any_digest(paths.base),
             "sft": weights_digest(paths.sft),
             "policy": weights_digest(paths.policy),
         },
