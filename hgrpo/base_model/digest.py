@@ -63,7 +63,7 @@ def base_digest(folder: Path) -> str:
 
 
 def any_digest(folder: Path) -> str:
-    """`base_digest`, or a hash (16 hex digits) of the weights in a model folder without a summary."""
+    """`base_digest`; of a model folder without a summary, a hash (16 hex digits) of its weights."""
     if (folder / SUMMARY).is_file():
         return base_digest(folder)
     with (folder / WEIGHTS).open("rb") as file:
