@@ -43,6 +43,7 @@ rule assets:
         cfg=of.cfg("assets"),
         code=of.code("assets"),
         options=of.options("assets"),
+        user_files=of.user_files_digest("assets"),
     message:
         "Games and panels"
     shell:
@@ -66,6 +67,7 @@ rule expert:
         cfg=of.cfg("expert"),
         code=of.code("expert"),
         options=of.options("expert"),
+        user_files=of.user_files_digest("expert"),
     message:
         "Expert trajectories"
     shell:

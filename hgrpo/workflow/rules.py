@@ -1,11 +1,14 @@
 """Gives the rules a study's settings, code hashes, files and resources."""
 
+import contextlib
 import functools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hgrpo.config.canonical import as_json
+from hgrpo.envs.user_files import user_files_digest
+from hgrpo.errors import UserError
 from hgrpo.stages.files import episodes, fit_logs, round_files
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load, resources_key
@@ -106,6 +109,20 @@ class StudyRules:
         from hgrpo.base_model.digest import source_digest
 
         return source_digest(path, Path(self.root, "base"))
+
+    def user_files_digest(self, stage: str) -> str | None:
+        """Digest of the user's own games, products or recordings; None if the study has none.
+
+        If they are gone, it is the digest that the stage recorded: somebody else's results can
+        still be read.
+        """
+        name = {"assets": "assets/manifest.json", "expert": "expert/summary.json"}[stage]
+        try:
+            return user_files_digest(self.study.env, stage)
+        except (UserError, OSError):
+            with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+                return json.loads(Path(self.root, name).read_text())["user_files"]
+        return None
 
     def log(self, stage: str) -> str:
         """The log file of a job."""
