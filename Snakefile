@@ -33,6 +33,7 @@ include: "rules/credit_agreement.smk"
 onstart:
     if not workflow.executor_plugin.common_settings.touch_exec:
         check_needs()
+        keep_earlier_report()
 
 
 rule all:

@@ -26,10 +26,10 @@ import yaml
 from webshop import ROOT, RandomShopper, Spent, play, resident
 
 from hgrpo.archive import unpacked
+from hgrpo.config.canonical import as_json
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.webshop.env import GOALS, WebshopEnv, open_goals
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop
-from hgrpo.workflow.rules import as_json
 
 SESSIONS, QUERIES = 100, 500
 _PARTS = {"catalogue": CATALOGUE, "index": "index", "goals": GOALS}

@@ -42,12 +42,13 @@ rule assets:
     params:
         cfg=of.cfg("assets"),
         code=of.code("assets"),
-        paths=of.paths("assets"),
+        options=of.options("assets"),
+        user_files=of.user_files_digest("assets"),
     message:
         "Games and panels"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.assets --config {params.cfg:q}"
-        " {params.paths:q} > {log:q} 2>&1"
+        " {params.options:q} > {log:q} 2>&1"
 
 
 rule expert:
@@ -65,9 +66,10 @@ rule expert:
     params:
         cfg=of.cfg("expert"),
         code=of.code("expert"),
-        paths=of.paths("expert"),
+        options=of.options("expert"),
+        user_files=of.user_files_digest("expert"),
     message:
         "Expert trajectories"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.expert --config {params.cfg:q}"
-        " {params.paths:q} > {log:q} 2>&1"
+        " {params.options:q} > {log:q} 2>&1"

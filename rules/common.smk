@@ -3,11 +3,14 @@
 import os
 import shlex
 import sys
+from pathlib import Path
 
 from hgrpo.errors import UserError
 from hgrpo.stages.files import episodes
 from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
+from hgrpo.workflow.earlier_report import keep_report
+from hgrpo.workflow.planned import PLANNED_VARIABLE
 from hgrpo.workflow.preflight import check_jobs, check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder
 from hgrpo.workflow.targets import UNKNOWN, check_rules, unknown_target
@@ -31,10 +34,13 @@ def read_study():
 
 
 study = read_study()
-# A job on another machine cannot see the targets. It reads the study's name from its environment.
+# A job on another machine cannot see the targets, and reads a project that may have been edited. It
+# takes the study's name and the plan from its environment.
 os.environ[STUDY_VARIABLE] = study.config.name
 R = str(results_folder(study))
-of = StudyRules(study, R)
+of = StudyRules(study, R, None if workflow.is_main_process else os.environ.get(PLANNED_VARIABLE))
+if workflow.is_main_process:
+    os.environ[PLANNED_VARIABLE] = of.plans()
 
 # A job runs with the Python that runs snakemake, even if its environment is not active. Progress bars
 # go to logs, where one line every ten seconds is enough.
@@ -72,6 +78,14 @@ def check_rule_names():
         check_rules("--set-resources", resources.overwrite_resources, known)
     except UserError as error:
         sys.exit(f"error: {error}")
+
+
+def keep_earlier_report():
+    """Copy the report if this run replaces it by one of fewer rounds, seeds or arms."""
+    if any(job.rule.name == "report" for job in workflow.dag.needrun_jobs()):
+        said = keep_report(Path(R), study.resolved())
+        if said:
+            print(said, file=sys.stderr)
 
 
 def no_such_target(wildcards):

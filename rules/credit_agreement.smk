@@ -28,10 +28,10 @@ rule credit_agreement:
         cfg=of.cfg("credit_agreement"),
         code=of.code("credit_agreement"),
         seed=study.config.seeds[0],
-        paths=of.paths("credit_agreement"),
+        options=of.options("credit_agreement"),
         cache=f"{R}/cache",
     message:
         "Credit agreement"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.credit_agreement --config {params.cfg:q}"
-        " --seed {params.seed} {params.paths:q} --cache {params.cache:q} > {log:q} 2>&1"
+        " --seed {params.seed} {params.options:q} --cache {params.cache:q} > {log:q} 2>&1"

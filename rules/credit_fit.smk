@@ -24,9 +24,9 @@ rule credit_fit:
     params:
         cfg=lambda wildcards: of.cfg("credit_fit", wildcards.method),
         code=lambda wildcards: of.code("credit_fit", wildcards.method),
-        paths=of.paths("credit_fit"),
+        options=of.options("credit_fit"),
     message:
         "{wildcards.method}, seed {wildcards.seed}: credit fit after round {wildcards.round}"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.credit_fit --config {params.cfg:q}"
-        " --seed {wildcards.seed} --round {wildcards.round} {params.paths:q} > {log:q} 2>&1"
+        " --seed {wildcards.seed} --round {wildcards.round} {params.options:q} > {log:q} 2>&1"

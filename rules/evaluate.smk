@@ -22,13 +22,13 @@ rule evaluate:
     params:
         cfg=lambda wildcards: of.cfg("evaluate", wildcards.method),
         code=lambda wildcards: of.code("evaluate", wildcards.method),
-        paths=of.paths("evaluate"),
+        options=of.options("evaluate"),
     message:
         "{wildcards.method}, seed {wildcards.seed}: evaluation of round {wildcards.round}"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.evaluate --config {params.cfg:q}"
         " --method {wildcards.method} --seed {wildcards.seed} --round {wildcards.round}"
-        " {params.paths:q} > {log:q} 2>&1"
+        " {params.options:q} > {log:q} 2>&1"
 
 
 rule evaluations:

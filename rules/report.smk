@@ -24,11 +24,11 @@ rule merge:
     params:
         cfg=of.cfg("merge"),
         code=of.code("merge"),
-        paths=of.paths("merge"),
+        options=of.options("merge"),
     message:
         "Merge the episodes of all arms"
     shell:
-        "python -m hgrpo.cli.merge --config {params.cfg:q} {params.paths:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.merge --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule figures:
@@ -48,11 +48,11 @@ rule figures:
     params:
         cfg=of.cfg("figures"),
         code=of.code("figures"),
-        paths=of.paths("figures"),
+        options=of.options("figures"),
     message:
         "Figures"
     shell:
-        "python -m hgrpo.cli.figures --config {params.cfg:q} {params.paths:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.figures --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule report:
@@ -73,8 +73,8 @@ rule report:
     params:
         cfg=of.cfg("report"),
         code=of.code("report"),
-        paths=of.paths("report"),
+        options=of.options("report"),
     message:
         "Tables and the report"
     shell:
-        "python -m hgrpo.cli.report --config {params.cfg:q} {params.paths:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.report --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"

@@ -31,13 +31,13 @@ rule rl_round:
     params:
         cfg=lambda wildcards: of.cfg("rl_round", wildcards.method),
         code=lambda wildcards: of.code("rl_round", wildcards.method),
-        paths=of.paths("rl_round"),
+        options=of.options("rl_round"),
         cache=f"{R}/cache",
         scratch=of.scratch("rl_round"),
     message:
         "{wildcards.method}, seed {wildcards.seed}: round {wildcards.round}"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.rl_round --config {params.cfg:q}"
-        " --seed {wildcards.seed} --round {wildcards.round} {params.paths:q}"
+        " --seed {wildcards.seed} --round {wildcards.round} {params.options:q}"
         " --cache {params.cache:q} --scratch {params.scratch:q}"
         " --processes {resources.processes} > {log:q} 2>&1"

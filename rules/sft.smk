@@ -26,12 +26,12 @@ rule base:
         cfg=of.cfg("base"),
         code=of.code("base"),
         source=of.model_folder_digest(),
-        paths=of.paths("base"),
+        options=of.options("base"),
     message:
         "Base model"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.base --config {params.cfg:q}"
-        " {params.paths:q} > {log:q} 2>&1"
+        " {params.options:q} > {log:q} 2>&1"
 
 
 rule sft:
@@ -49,10 +49,10 @@ rule sft:
     params:
         cfg=of.cfg("sft"),
         code=of.code("sft"),
-        paths=of.paths("sft"),
+        options=of.options("sft"),
         scratch=of.scratch("sft"),
     message:
         "Supervised fine-tuning"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sft --config {params.cfg:q}"
-        " {params.paths:q} --scratch {params.scratch:q} > {log:q} 2>&1"
+        " {params.options:q} --scratch {params.scratch:q} > {log:q} 2>&1"

@@ -61,6 +61,14 @@ def base_digest(folder: Path) -> str:
     return summary["digest"]
 
 
+def any_digest(folder: Path) -> str:
+    """`base_digest`; of a model folder without a summary, a hash (16 hex digits) of its weights."""
+    if (folder / SUMMARY).is_file():
+        return base_digest(folder)
+    with (folder / WEIGHTS).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
 def source_digest(path: str, base: Path) -> str:
     """`companions_digest` of the user's model in `path`; of the adopted copy if the model is gone.
 

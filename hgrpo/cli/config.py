@@ -16,6 +16,7 @@ import yaml
 from hgrpo.cli.entry import command_parser, read_config
 from hgrpo.cli.stage import read_settings
 from hgrpo.command import run
+from hgrpo.config.canonical import as_json
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
 from hgrpo.stages import study_config
@@ -23,7 +24,6 @@ from hgrpo.stages.job import Job
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
 from hgrpo.study.study import OVERRIDES, Study, load_study
 from hgrpo.workflow.code_version import code_of
-from hgrpo.workflow.rules import as_json
 
 _OF_ONE_METHOD = tuple(stage for stage in STAGES if belongs_to_an_arm(stage))
 

@@ -16,6 +16,7 @@ from hgrpo.stages.job import Job
 from hgrpo.stages.paths import option
 from hgrpo.study.study import StudyConfig
 from hgrpo.workflow.code_version import code_of
+from hgrpo.workflow.planned import check_plan
 
 _JOB_OPTIONS = {
     "method": (str, "name of the arm"),
@@ -31,17 +32,19 @@ def run_stage(stage: ModuleType) -> None:
     run(lambda: parse_and_run(stage))
 
 
-def parse_and_run(stage: ModuleType, given: Sequence[str] | None = None) -> None:
+def parse_and_run(stage: ModuleType, words: Sequence[str] | None = None) -> None:
     """Run a stage with these arguments, or with the process's own.
 
     Raises:
         UserError: `--config` has a mistake in it, or the stage fails.
     """
-    args = _parser(stage).parse_args(given)
+    args = _parser(stage).parse_args(words)
     job = Job(**{name: getattr(args, name) for name in stage.JOB})
-    settings = read_settings(stage, read_config(args.config), job)
+    given = read_config(args.config)
+    settings = read_settings(stage, given, job)
     name = stage.__name__.rpartition(".")[2]
     job = replace(job, code=code_of(name, settings.model_dump(mode="json")))
+    check_plan(args.planned, given, job.code)
     paths = {field.name: getattr(args, field.name) for field in fields(stage.Paths)}
     stage.run(settings, job, stage.Paths(**paths))
 
@@ -52,6 +55,9 @@ def _parser(stage: ModuleType) -> argparse.ArgumentParser:
         "--config",
         required=True,
         help="the stage's settings: JSON text, or the path of a JSON or YAML file",
+    )
+    parser.add_argument(
+        "--planned", default="", help="hashes with which the pipeline planned the job"
     )
     for name in stage.JOB:
         kind, description = _JOB_OPTIONS[name]

@@ -7,6 +7,7 @@ from pathlib import Path
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.round import Round
 from hgrpo.learning.set_up import TRAINER_STATE
+from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.store import join_steps
 
@@ -15,8 +16,12 @@ _COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "con
 _TOTALS = ("groups", "trajectories", "turns", "action_tokens", "forward_tokens")
 
 
-def write_round(played: Round, config: Mapping, folder: Path) -> None:
-    """Write what a round leaves to `folder`; the log gets `config`, the stage's settings, too."""
+def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -> None:
+    """Write what a round leaves to `folder`.
+
+    The log gets `config`, the stage's settings. The summary gets `origin`: what the round started
+    from, and which settings and code it ran.
+    """
     learner, rows = played.learner, played.rows
     learner.policy.save_adapter(folder / "adapter")
     write_state(learner.state(), folder / "adapter" / TRAINER_STATE)
@@ -31,6 +36,8 @@ def write_round(played: Round, config: Mapping, folder: Path) -> None:
         "train_dtype": dtype_name(learner.autocast),
         "final_kl_coef": learner.kl.coefficient,
         "total_elapsed_s": sum(row["elapsed_s"] for row in rows),
+        **origin,
+        "policy": weights_digest(folder / "adapter"),
     }
     (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
 

@@ -4,6 +4,7 @@ Only weights have a checksum. Whoever edits a config changes what the weights be
 training would go on with another model.
 """
 
+import hashlib
 from pathlib import Path
 
 from hgrpo.base_model.architecture import capped_architecture, config_without_code
@@ -58,6 +59,19 @@ def check_adapter(folder: Path, lora: bool) -> None:
 def policy_files(lora: bool) -> tuple[str, str]:
     """File names of a saved policy's config and of its weights."""
     return ("adapter_config.json", LORA_WEIGHTS) if lora else ("config.json", WEIGHTS)
+
+
+def weights_digest(adapter: Path) -> str:
+    """Hash (16 hex digits) of the weights file in a saved policy's folder.
+
+    Raises:
+        UserError: the folder holds no weights.
+    """
+    for name in (LORA_WEIGHTS, WEIGHTS):
+        if (adapter / name).is_file():
+            with (adapter / name).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    raise UserError(f"{adapter}: neither {LORA_WEIGHTS} nor {WEIGHTS} is there")
 
 
 def check_architecture(adapter: Path, base: Path, settings: ModelConfig) -> None:

@@ -24,6 +24,7 @@ from hgrpo.config.strict import Strict
 from hgrpo.envs.base import Task
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import SPLITS, check_sizes, write_panels
+from hgrpo.envs.user_files import user_files_digest
 from hgrpo.provenance import provenance
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
@@ -102,6 +103,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "seed": job.seed,
             "source": settings.env.source,
             "data_files": data_files,
+            "user_files": user_files_digest(settings.env, "assets"),
             "panels": {
                 split: {"tasks": len(tasks), "types": _types(tasks), "hash": _digest(tasks)}
                 for split, tasks in panels.items()

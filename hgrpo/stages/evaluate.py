@@ -103,6 +103,8 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Play both panels at every temperature and write the episodes."""
+    from hgrpo.base_model.digest import any_digest
+    from hgrpo.policy.compatible import weights_digest
     from hgrpo.policy.load import load_player, load_policy
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.canary import check_sync
@@ -137,6 +139,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "success": {f"{panel} T={t:g}": float(v) for (panel, t), v in success.items()},
             "n_episodes": len(frame),
             "elapsed_s": time.perf_counter() - began,
+            "base": any_digest(paths.base),
+            "policy": weights_digest(paths.policy),
         } | provenance(job.code, settings.env.name)
         frame.to_parquet(out / "episodes.parquet", compression="zstd", index=False)
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")

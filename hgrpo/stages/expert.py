@@ -21,6 +21,7 @@ from hgrpo.config.strict import Strict
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
+from hgrpo.envs.user_files import user_files_digest
 from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import PANELS, TASKS
@@ -99,6 +100,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         "trajectories": len(rows),
         "sources": dict(sorted(Counter(row["source"] for row in rows).items())),
         "data_files": data_files,
+        "user_files": user_files_digest(env, "expert"),
         "turn_cap": env.turn_cap,
         "expert_turn_cap": env.expert.turn_cap,
         "success": success(rows, env.turn_cap),

@@ -1,7 +1,8 @@
 """Merge the episodes of every evaluation into one checked table.
 
-The stage refuses missing arms, episodes evaluated twice and evaluations on different panels, and
-names them.
+The stage refuses missing arms, episodes evaluated twice, evaluations on different panels, and arms
+that started from different policies or were trained with other settings than the study's. It names
+the files.
 
 Example:
   python -m hgrpo.cli.merge --config '{"methods": ["SFTOnly", "flatGRPO"]}' \\
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgrpo.atomic import atomic_file
+from hgrpo.config.canonical import settings_digest
 from hgrpo.config.strict import Strict
 from hgrpo.stages import files
 from hgrpo.stages.job import Job
@@ -29,9 +31,10 @@ RESOURCES = "report"
 
 
 class Settings(Strict):
-    """The arms whose episodes must be present."""
+    """The arms whose episodes must be present, and the digest of each arm's training settings."""
 
     methods: list[str] | None = None
+    training: dict[str, str] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,29 +42,46 @@ class Paths:
     """The command's files."""
 
     out: Path = file("merged", "Parquet file to write")
+    rounds: list[Path] = file("rounds", "summary.json of every round", True, True)
+    evaluations: list[Path] = file("evaluations", "summary.json of every evaluation", True, True)
     episodes: list[Path] = file("episodes", "episodes.parquet files", many=True, positional=True)
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """Names of the arms."""
-    return {"methods": list(study.methods)}
+    """Names of the arms, and a digest of the settings with which each one is trained."""
+    # Imported here, because the code of a round is no part of this stage's code.
+    from hgrpo.stages import rl_round
+
+    trained = [name for name, arm in study.methods.items() if arm.train]
+    training = {name: settings_digest(rl_round.from_study(study, name)) for name in trained}
+    return {"methods": list(study.methods), "training": training}
 
 
 def from_whole_study(given: Mapping, job: Job) -> dict:
     """Take the arms' names from a resolved study, which maps them to the arms' settings."""
     methods = given.get("methods")
-    return {**given, "methods": list(methods)} if isinstance(methods, Mapping) else dict(given)
+    if not isinstance(methods, Mapping):
+        return dict(given)
+    # A resolved study has a section `training` too, which holds no digests.
+    return {"methods": list(methods)}
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Every evaluation's episodes."""
-    return {"episodes": files.episodes(study)}
+    """Every evaluation's episodes, and the summaries of all rounds and evaluations."""
+    episodes = files.episodes(study)
+    return {
+        "episodes": episodes,
+        "rounds": files.round_files(study, "summary.json"),
+        "evaluations": [path.replace("episodes.parquet", "summary.json") for path in episodes],
+    }
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read and check the episodes, and write the table."""
+    from hgrpo.evaluation.lineage import check_lineage
     from hgrpo.evaluation.merge import merge_episodes
 
+    check_lineage(paths.rounds, paths.evaluations, settings.training)
     frame = merge_episodes(paths.episodes, settings.methods)
     with atomic_file(paths.out) as path:
         frame.to_parquet(path, compression="zstd", index=False)

@@ -21,6 +21,7 @@ from tqdm import tqdm
 from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder
 from hgrpo.base_model.folder import open_base
+from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
@@ -164,9 +165,11 @@ def _play(
     checkpoints: "Checkpoints",
     ranks: "Ranks",
 ) -> None:
+    from hgrpo.base_model.digest import any_digest
     from hgrpo.learning.round import RoundId
     from hgrpo.learning.round_outputs import write_round
     from hgrpo.learning.set_up import RoundSettings, set_up
+    from hgrpo.policy.compatible import weights_digest
 
     began = time.perf_counter()
     method, training = settings.method, settings.training
@@ -185,8 +188,17 @@ def _play(
         return
     elapsed = time.perf_counter() - began
     config = settings.model_dump(mode="json")
+    origin = {
+        "settings": settings_digest(config),
+        "code": job.code,
+        "parents": {
+            "base": any_digest(paths.base),
+            "sft": weights_digest(paths.sft),
+            "policy": weights_digest(paths.policy),
+        },
+    }
     with atomic_folder(paths.out) as out:
-        write_round(played, config, out)
+        write_round(played, config, origin, out)
         of = {"seed": job.seed, "round": job.round}
         snapshot = config | of | provenance(job.code, settings.env.name)
         (out / "config.yaml").write_text(yaml.safe_dump(snapshot, sort_keys=True))

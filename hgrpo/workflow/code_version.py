@@ -29,7 +29,7 @@ _PLANS = {"from_study", "from_whole_study", "inputs", "outputs", "Paths"} | {
     "LOADS_CREDIT",
 }
 _PLANNING_MODULES = ("stages.comparison", "stages.files", "stages.order", "stages.paths")
-_RECORDING_MODULES = ("provenance",)
+_RECORDING_MODULES = ("provenance", "envs.user_files")
 # Calls whose text only the user reads. Code reads the text of other errors.
 _SPEAK = (
     {"print", "tqdm"} | {"UserError", "TrainingError", "ValueError", "TypeError"} | {"RuntimeError"}

@@ -1,34 +1,56 @@
 """Gives the rules a study's settings, code hashes, files and resources."""
 
+import contextlib
 import functools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from hgrpo.config.canonical import as_json
+from hgrpo.envs.user_files import user_files_digest
+from hgrpo.errors import UserError
 from hgrpo.stages.files import episodes, fit_logs, round_files
 from hgrpo.stages.job import Job
-from hgrpo.stages.order import STAGES, load, resources_key
+from hgrpo.stages.order import STAGES, belongs_to_an_arm, load, resources_key
 from hgrpo.stages.paths import words
 from hgrpo.study.resources import StageResources
 from hgrpo.study.study import Study
 from hgrpo.workflow.code_version import code_of
+from hgrpo.workflow.planned import plan_hash
 
 # Stages that run only if the user names their target.
 _ASKED_FOR = {"credit_agreement"}
 
 
-def as_json(settings: dict) -> str:
-    """One line of JSON with sorted keys, so that the same settings always give the same text."""
-    return json.dumps(settings, sort_keys=True, separators=(",", ":"))
-
-
 class StudyRules:
-    """The rules' view of a study; all paths start with `root`, the study's results folder."""
+    """The rules' view of a study.
 
-    def __init__(self, study: Study, root: str):
+    Args:
+        study: the study.
+        root: the study's results folder, with which all paths start.
+        planned: `plans` of the process that planned the run, if this process runs one of its jobs
+            on another machine.
+    """
+
+    def __init__(self, study: Study, root: str, planned: str | None = None):
         self.study, self.root = study, root
         self.cfg = functools.cache(self._cfg)
         self.code = functools.cache(self._code)
+        self._planned = json.loads(planned) if planned else {}
+
+    def plans(self) -> str:
+        """The hashes that every job is planned with, as JSON: stage -> arm -> `plan_hash`."""
+        found = {}
+        for stage in STAGES:
+            arms = self.study.methods if belongs_to_an_arm(stage) else [""]
+            found[stage] = {arm: self.plan_hash(stage, arm) for arm in arms}
+        return as_json(found)
+
+    def plan_hash(self, stage: str, method: str = "") -> str:
+        """The hashes of a job's settings and code at the time when the run was planned."""
+        known = self._planned.get(stage, {}).get(method)
+        arm = method or None
+        return known or plan_hash(json.loads(self.cfg(stage, arm)), self.code(stage, arm))
 
     def _cfg(self, stage: str, method: str | None = None) -> str:
         """A stage's settings as JSON: the part of the study that it depends on."""
@@ -52,12 +74,14 @@ class StudyRules:
         files = module.outputs(self.study) if "outputs" in vars(module) else module.OUTPUTS
         return self._below_root(files, f"{module.FOLDER}/" if module.FOLDER else "")
 
-    def paths(self, stage: str) -> Callable[..., list[str]]:
-        """A function for `params`: gives a job's inputs and outputs as options of its command."""
+    def options(self, stage: str) -> Callable[..., list[str]]:
+        """A function for `params`: a job's plan, inputs and outputs as options of its command."""
         kind = load(stage).Paths
 
-        def given(wildcards: object, input: Mapping, output: Mapping) -> list[str]:
-            return words(kind, {**dict(input.items()), **dict(output.items())})
+        def given(wildcards: Mapping[str, str], input: Mapping, output: Mapping) -> list[str]:
+            planned = self.plan_hash(stage, dict(wildcards.items()).get("method", ""))
+            files = words(kind, {**dict(input.items()), **dict(output.items())})
+            return ["--planned", planned, *files]
 
         return given
 
@@ -85,6 +109,20 @@ class StudyRules:
         from hgrpo.base_model.digest import source_digest
 
         return source_digest(path, Path(self.root, "base"))
+
+    def user_files_digest(self, stage: str) -> str | None:
+        """Digest of the user's own games, products or recordings; None if the study has none.
+
+        If they are gone, it is the digest that the stage recorded: somebody else's results can
+        still be read.
+        """
+        name = {"assets": "assets/manifest.json", "expert": "expert/summary.json"}[stage]
+        try:
+            return user_files_digest(self.study.env, stage)
+        except (UserError, OSError):
+            with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+                return json.loads(Path(self.root, name).read_text())["user_files"]
+        return None
 
     def log(self, stage: str) -> str:
         """The log file of a job."""

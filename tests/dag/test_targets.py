@@ -25,3 +25,16 @@ def test_a_study_is_a_target_by_its_name(finished):
     named = finished.snakemake("-n", "alpha_sweep", "study=alpha_sweep")
     assert named.returncode == 0
     assert "results/alpha_sweep/report/report.html" in named.stdout + named.stderr
+
+
+def test_a_run_of_fewer_rounds_keeps_the_longer_report(checkout):
+    page = checkout.root / "results/grid/report/report.html"
+    before = page.read_bytes() + b"two rounds"
+    page.write_bytes(before)
+    done = checkout.snakemake("rounds=1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (kept,) = checkout.root.glob("results/grid/earlier_reports/*")
+    assert f"the report with 2 rounds is kept in {kept.relative_to(checkout.root)}" in done.stderr
+    assert (kept / "report.html").read_bytes() == before != page.read_bytes()
+    assert checkout.snakemake("rounds=2").returncode == 0
+    assert list(checkout.root.glob("results/grid/earlier_reports/*")) == [kept]

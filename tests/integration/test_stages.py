@@ -20,6 +20,7 @@ from hgrpo.base_model.folder import open_base
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.learning.scratch import locked_scratch
+from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.trajectories.store import SEQUENCES, TURNS
@@ -95,6 +96,15 @@ def test_artefacts_of_a_round(played):
     assert (log["config"]["seed"], log["config"]["round"]) == (11, 1)
 
 
+def test_a_round_records_what_it_started_from(study, played):
+    summary = json.loads((played / "summary.json").read_text())
+    supervised = weights_digest(study.root / "sft/adapter")
+    base = json.loads((study.root / "base/summary.json").read_text())["digest"]
+    assert summary["parents"] == {"base": base, "sft": supervised, "policy": supervised}
+    assert summary["policy"] == weights_digest(played / "adapter") != supervised
+    assert len(summary["code"]) == len(summary["settings"]) == 16
+
+
 def test_progress_credit_of_a_winning_trajectory_reaches_one(played):
     turns = pd.read_parquet(played / "turns.parquet")
     sums = turns.groupby(["step", "task_id", "rollout"])[["credit", "env_reward"]].sum()
@@ -143,6 +153,7 @@ def test_kill_9_and_rerun_is_byte_identical(study, played, tmp_path, when):
 # The command with a checkpoint at every step: by default one is kept every 30 s.
 SFT_SAVING_EVERY_STEP = """
 from hgrpo.cli.stage import run_stage
+from hgrpo.policy.compatible import weights_digest
 from hgrpo.stages import sft
 sft._SAVE_EVERY_S = 0.0
 run_stage(sft)
@@ -306,6 +317,8 @@ def test_evaluation_rows_and_seeds(study, tmp_path):
         assert done.returncode == 0, done.stderr
         frames.append(pd.read_parquet(tmp_path / name / "episodes.parquet"))
     pd.testing.assert_frame_equal(*frames)
+    summary = json.loads((tmp_path / "first/summary.json").read_text())
+    assert summary["policy"] == weights_digest(study.root / "sft/adapter")
     counts = frames[0].groupby(["panel", "temperature"]).size().to_dict()
     assert counts == {
         ("validation", 0.0): 12,

@@ -9,8 +9,8 @@ from stage_settings import stage_settings
 from hgrpo.cli import config
 from hgrpo.cli.entry import read_config
 from hgrpo.command import run
+from hgrpo.config.canonical import as_json
 from hgrpo.study.study import load_study
-from hgrpo.workflow.rules import as_json
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from scipy.stats import spearmanr
 from stage_settings import stage_settings
 from tiny_policy import TEXTS, hall_tasks
 
+from hgrpo.config.canonical import as_json
 from hgrpo.credit.base import Context, CreditAssigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
@@ -26,7 +27,6 @@ from hgrpo.report.style import save
 from hgrpo.study.study import load_study
 from hgrpo.trajectories.played_groups import PlayedGroup
 from hgrpo.trajectories.trajectory import Trajectory, Turn
-from hgrpo.workflow.rules import as_json
 
 LENGTHS = np.array([4, 0, 1, 3, 5])
 

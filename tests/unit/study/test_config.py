@@ -11,13 +11,13 @@ from places import PROJECT
 from stage_settings import stage_settings
 
 from hgrpo.cli.schema import SECTIONS, schemas
+from hgrpo.config.canonical import as_json
 from hgrpo.config.read import did_you_mean, read_yaml, validate
 from hgrpo.envs.kinds import environment_settings
 from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.study.study import load_study
-from hgrpo.workflow.rules import as_json
 
 CONFIGS = PROJECT / "configs"
 FILES = sorted(path for path in CONFIGS.glob("*/*.yaml"))

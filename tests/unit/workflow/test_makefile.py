@@ -3,6 +3,8 @@
 import re
 import subprocess
 
+import pytest
+
 
 def test_help_names_every_target(project):
     done = subprocess.run(["make", "help"], cwd=project, capture_output=True, text=True, check=True)
@@ -10,3 +12,26 @@ def test_help_names_every_target(project):
     said = set(re.findall(r"make ([\w-]+)", done.stdout))
     assert set(targets.split()) - {"help"} <= said
     assert not done.stdout.startswith("#")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("SEED=23", "SEED: no such variable; did you mean SEEDS?"),
+        ("ROUND=2", "ROUND: no such variable; did you mean ROUNDS?"),
+        ("METHOD=TurnRDV2", "METHOD: no such variable; did you mean METHODS?"),
+        ("LR=1e-4", "LR: no such variable; known: PYTHON STUDY SEEDS"),
+    ],
+)
+def test_a_variable_that_nothing_reads_is_refused(project, given, said):
+    done = subprocess.run(
+        ["make", "-n", "plan", given], cwd=project, capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_lists_reach_the_study_with_commas(project):
+    words = ["make", "-n", "plan", "SEEDS=11 23", "METHODS=SFTOnly flatGRPO", "ROUNDS=2"]
+    done = subprocess.run(words, cwd=project, capture_output=True, text=True, check=True)
+    assert "seeds=11,23 rounds=2 methods=SFTOnly,flatGRPO" in done.stdout

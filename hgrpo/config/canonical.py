@@ -1,0 +1,15 @@
+"""Settings as one text and one hash, so that the same settings are always told to be the same."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+
+def as_json(settings: Mapping) -> str:
+    """One line of JSON with sorted keys."""
+    return json.dumps(settings, sort_keys=True, separators=(",", ":"))
+
+
+def settings_digest(settings: Mapping) -> str:
+    """Hash (16 hex digits) of `as_json`."""
+    return hashlib.sha256(as_json(settings).encode()).hexdigest()[:16]

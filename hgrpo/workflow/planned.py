@@ -1,0 +1,41 @@
+"""What a job was planned with: one hash of its settings and one of its code.
+
+Snakemake reads the project when it plans, and a job may start hours later. If somebody edits the
+code or a config file in between, the job would run the edited version, and Snakemake would record
+the planned one. So each job is given the hashes of its plan and refuses to run with others.
+"""
+
+from collections.abc import Mapping
+
+from hgrpo.config.canonical import settings_digest
+from hgrpo.errors import UserError
+
+# Holds stage -> arm -> hashes as JSON, for jobs on other machines, which read the project again.
+PLANNED_VARIABLE = "HGRPO_PLANNED"
+
+
+def plan_hash(settings: Mapping, code: str) -> str:
+    """The hash of a job's settings and the hash of its code, with a hyphen between them."""
+    return f"{settings_digest(settings)}-{code}"
+
+
+def check_plan(planned: str, settings: Mapping, code: str) -> None:
+    """Refuse to run a job that was planned with other settings or with other code.
+
+    Args:
+        planned: what `plan_hash` returned when the run was planned; "" for a command that a user
+            typed, which has no plan.
+        settings: the job's settings.
+        code: hash of the job's code.
+
+    Raises:
+        UserError: the code or the settings changed. The message says which.
+    """
+    found = plan_hash(settings, code)
+    if planned in ("", found):
+        return
+    same_code = planned.partition("-")[2] == code
+    what = "its settings" if same_code else "the code in hgrpo/ that it runs"
+    raise UserError(
+        f"this job was planned before {what} changed; start the run again, and it plans anew"
+    )

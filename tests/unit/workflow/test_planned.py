@@ -1,0 +1,60 @@
+"""A job refuses to run with settings or code that it was not planned with."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from places import PROJECT
+
+from hgrpo.cli.stage import parse_and_run
+from hgrpo.errors import UserError
+from hgrpo.stages import merge
+from hgrpo.study.study import load_study
+from hgrpo.workflow.code_version import code_of
+from hgrpo.workflow.planned import check_plan, plan_hash
+from hgrpo.workflow.rules import StudyRules
+
+STUDY = load_study(PROJECT / "configs/studies/smoke.yaml")
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "said"),
+    [
+        ({"lr": 2}, "c1", "before its settings changed"),
+        ({"lr": 1}, "c2", "before the code in hgrpo/ that it runs changed"),
+        ({"lr": 2}, "c2", "before the code in hgrpo/ that it runs changed"),
+    ],
+)
+def test_what_changed_is_named(settings, code, said):
+    with pytest.raises(UserError, match=said):
+        check_plan(plan_hash({"lr": 1}, "c1"), settings, code)
+
+
+def test_a_job_as_planned_and_a_command_without_a_plan_run():
+    check_plan(plan_hash({"a": 1, "b": 2}, "c"), {"b": 2, "a": 1}, "c")
+    check_plan("", {"a": 1}, "c")
+
+
+def test_a_stages_command_compares_before_it_works(tmp_path):
+    config = json.dumps({"methods": ["A"]})
+    words = ["--config", config, "--out", str(tmp_path / "o"), str(tmp_path / "none.parquet")]
+    planned = plan_hash({"methods": ["A"]}, code_of("merge", {}))
+    with pytest.raises(UserError, match="none.parquet"):
+        parse_and_run(merge, ["--planned", planned, *words])
+    with pytest.raises(UserError, match="this job was planned before"):
+        parse_and_run(merge, ["--planned", planned.replace("-", "-0"), *words])
+
+
+@pytest.mark.parametrize(
+    ("stage", "method"), [("rl_round", "flatGRPO"), ("evaluate", "flatGRPO"), ("merge", "")]
+)
+def test_a_process_on_another_machine_keeps_the_first_processs_plan(stage, method):
+    """A Slurm job reads the study again, here with fewer turns and without an arm."""
+    rules = StudyRules(STUDY, "results/smoke")
+    env = STUDY.env.model_copy(update={"turn_cap": 7})
+    methods = {name: arm for name, arm in STUDY.methods.items() if name != "SFTOnly"}
+    edited = replace(STUDY, env=env, methods=methods)
+    there = StudyRules(edited, "results/smoke", rules.plans())
+    planned = there.options(stage)({"method": method}, {}, {})
+    assert planned == ["--planned", rules.plan_hash(stage, method)]
+    assert StudyRules(edited, "results/smoke").plan_hash(stage, method) != planned[1]
