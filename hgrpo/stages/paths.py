@@ -73,4 +73,5 @@ def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
             last += values
         else:
             options += [option(declared), *values]
-    return options + last
+    # An option with several values would swallow the positional files without the separator.
+    return options + (["--", *last] if last else [])

@@ -58,3 +58,12 @@ def test_a_process_on_another_machine_keeps_the_first_processs_plan(stage, metho
     planned = there.options(stage)({"method": method}, {}, {})
     assert planned == ["--planned", rules.plan_hash(stage, method)]
     assert StudyRules(edited, "results/smoke").plan_hash(stage, method) != planned[1]
+
+
+def test_the_rules_options_are_the_commands_options(tmp_path):
+    """Merge has options with many values, and episodes that stand after all options."""
+    rules = StudyRules(STUDY, str(tmp_path))
+    inputs, outputs = rules.inputs("merge")({}), rules.outputs("merge")
+    options = rules.options("merge")({}, inputs, outputs)
+    with pytest.raises(UserError, match=r"rl/flatGRPO/seed_11/round_1/summary.json: not a summary"):
+        parse_and_run(merge, ["--config", rules.cfg("merge"), *options])
