@@ -52,8 +52,12 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     # Imported here, because the code of a round is no part of this stage's code.
     from hgrpo.stages import rl_round
 
-    trained = [name for name, arm in study.methods.items() if arm.train]
-    training = {name: settings_digest(rl_round.from_study(study, name)) for name in trained}
+    training = {}
+    for name, arm in study.methods.items():
+        if arm.train:
+            # A round records its settings with every default filled in.
+            settings = rl_round.Settings.model_validate(rl_round.from_study(study, name))
+            training[name] = settings_digest(settings.model_dump(mode="json"))
     return {"methods": list(study.methods), "training": training}
 
 

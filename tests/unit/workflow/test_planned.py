@@ -6,9 +6,11 @@ from dataclasses import replace
 import pytest
 from places import PROJECT
 
-from hgrpo.cli.stage import parse_and_run
+from hgrpo.cli.stage import parse_and_run, read_settings
+from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import UserError
-from hgrpo.stages import merge
+from hgrpo.stages import merge, rl_round
+from hgrpo.stages.job import Job
 from hgrpo.study.study import load_study
 from hgrpo.workflow.code_version import code_of
 from hgrpo.workflow.planned import check_plan, plan_hash
@@ -58,6 +60,15 @@ def test_a_process_on_another_machine_keeps_the_first_processs_plan(stage, metho
     planned = there.options(stage)({"method": method}, {}, {})
     assert planned == ["--planned", rules.plan_hash(stage, method)]
     assert StudyRules(edited, "results/smoke").plan_hash(stage, method) != planned[1]
+
+
+def test_merge_expects_the_settings_that_a_round_records():
+    expected = merge.from_study(STUDY)["training"]
+    assert set(expected) == {name for name, arm in STUDY.methods.items() if arm.train}
+    for name, digest in expected.items():
+        given = json.loads(json.dumps(rl_round.from_study(STUDY, name)))
+        recorded = read_settings(rl_round, given, Job(name, 11, 1)).model_dump(mode="json")
+        assert settings_digest(recorded) == digest
 
 
 def test_the_rules_options_are_the_commands_options(tmp_path):
