@@ -14,11 +14,14 @@ Importing a module must not import torch: reading a study imports it.
 
 import importlib
 import pkgutil
+import traceback
+from pathlib import Path
 from types import ModuleType
 
 import hgrpo.credit
 from hgrpo.config.read import did_you_mean
 from hgrpo.credit.settings import CreditSettings
+from hgrpo.errors import one_line
 
 _SHARED = {"base", "kinds", "section", "settings"}
 
@@ -38,11 +41,31 @@ def load(kind: str) -> ModuleType:
     """The module of an assigner.
 
     Raises:
-        ValueError: no assigner has that name.
+        ValueError: no assigner has that name, or its module cannot be imported or has no `make`.
     """
     if kind not in known():
         raise ValueError(f"kind: no credit assigner {kind!r}{did_you_mean(str(kind), known())}")
-    return importlib.import_module(module_name(kind))
+    name = module_name(kind)
+    try:
+        module = importlib.import_module(name)
+    except Exception as error:
+        raise ValueError(f"kind: {name} cannot be imported: {_origin(error)}") from error
+    if not callable(vars(module).get("make")):
+        raise ValueError(f"kind: {name} has no function `make(settings, context)`")
+    return module
+
+
+def _origin(error: Exception) -> str:
+    """An error's type and text, and the line of this project that raised it."""
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if "hgrpo" in frame.filename
+    ]
+    file, line = (frames[-1].filename, frames[-1].lineno) if frames else ("", 0)
+    if isinstance(error, SyntaxError):
+        file, line = error.filename or "", error.lineno or 0
+    where = f" ({Path(file).name}, line {line})" if file else ""
+    text = error.msg if isinstance(error, SyntaxError) else one_line(error)
+    return f"{type(error).__name__}: {text}{where}"
 
 
 def settings_of(kind: str) -> type[CreditSettings]:
