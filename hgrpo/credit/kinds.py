@@ -56,16 +56,14 @@ def load(kind: str) -> ModuleType:
 
 
 def _origin(error: Exception) -> str:
-    """An error's type and text, and the line of this project that raised it."""
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if "hgrpo" in frame.filename
-    ]
-    file, line = (frames[-1].filename, frames[-1].lineno) if frames else ("", 0)
+    """An error's type and text, and the line that raised it."""
     if isinstance(error, SyntaxError):
-        file, line = error.filename or "", error.lineno or 0
-    where = f" ({Path(file).name}, line {line})" if file else ""
-    text = error.msg if isinstance(error, SyntaxError) else one_line(error)
-    return f"{type(error).__name__}: {text}{where}"
+        file, line, text = error.filename or "", error.lineno, error.msg
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if "importlib" not in frame.filename]
+        file, line, text = own[-1].filename, own[-1].lineno, one_line(error)
+    return f"{type(error).__name__}: {text} ({Path(file).name}, line {line})"
 
 
 def settings_of(kind: str) -> type[CreditSettings]:
