@@ -96,7 +96,7 @@ def cells(found: RunStatus) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `3 h 05 min`."""
+    """Seconds as text, such as `45 s`, `12 min` or `3 h 05 min`."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
