@@ -216,7 +216,7 @@ class _Counted(ast.NodeTransformer):
         return _WithoutText().visit(node) if called in _SPEAK else self.generic_visit(node)
 
     def _counts(self, item: ast.stmt) -> bool:
-        """Whether a plug-in's class keeps a statement: it defines a used capability or nothing public."""
+        """Whether a statement in a plug-in's class stays: a used capability, or nothing public."""
         public = {name for name in _names(item) if not name.startswith("_")}
         return not public or bool(public & self._uses)
 
