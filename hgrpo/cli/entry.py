@@ -1,4 +1,4 @@
-"""Functions that all commands share: make the argument parser, and read --config."""
+"""Functions that several commands share: make the argument parser, and read --config."""
 
 import argparse
 import json

@@ -78,7 +78,7 @@ def from_whole_study(given: Mapping, job: Job) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The stage reads no other stage's files."""
+    """No files: the stage reads no output of another stage."""
     return {}
 
 

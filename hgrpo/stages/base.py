@@ -72,7 +72,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Accept also a resolved study; only the name of the study's environment is read."""
+    """Accept also a resolved study; of its section `env`, only `name` is read."""
     env = given.get("env")
     return {**given, "env": {"name": env.get("name")}} if isinstance(env, Mapping) else dict(given)
 

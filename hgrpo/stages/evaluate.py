@@ -50,7 +50,7 @@ ENGINE_USES = ("make", "plays_saved_weights")
 
 
 class Settings(Playing):
-    """How the policy plays, the evaluation, and whether the arm was trained."""
+    """How the policy plays and is evaluated, and whether the arm was trained."""
 
     evaluation: EvaluationConfig
     train: bool

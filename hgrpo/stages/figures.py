@@ -53,7 +53,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Episodes and logs; for figures of credit also turns and sequences of every first round."""
+    """Episodes and logs; for figures of credit also turns and sequences of each run's round 1."""
     first = range(1, 2)
     return {
         "episodes": "report/episodes.parquet",

@@ -71,7 +71,7 @@ def trained_rounds(study: "Study") -> list[tuple[str, int, int]]:
 
 
 def round_files(study: "Study", name: str, rounds: range | None = None) -> list[str]:
-    """Path of the file `name` of every trained round, or only of those in `rounds`."""
+    """Paths of the file `name` in all trained rounds, or only in the given `rounds` of each run."""
     return [
         f"{round_folder('rl', method, seed, round)}/{name}"
         for method, seed, round in trained_rounds(study)

@@ -1,4 +1,4 @@
-"""The files and folders that a stage's command takes, declared as fields of its `Paths`.
+"""The files and folders that a stage's command takes; the stage's `Paths` declares them as fields.
 
 A stage's Snakemake rule and its command read the same declaration. The rule fills the options with
 its inputs and outputs, and the command parses the options.

@@ -62,7 +62,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The comparison, and the study's name and description."""
+    """The arms and how to compare them, and the study's name and description."""
     about = {"study": study.config.name, "description": study.config.description}
     return comparison(study) | about
 
@@ -132,7 +132,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def left_out(stages: Mapping[str, Mapping]) -> Sequence[tuple[str, str, int]]:
-    """(stage, reason, count) of the tasks and trajectories that a stage left out or noted."""
+    """(stage, reason, count) of tasks and trajectories that a stage left out or only noted."""
     rows = [
         (name, reason, count)
         for name, stage in stages.items()

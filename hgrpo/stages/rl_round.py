@@ -84,7 +84,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """Playing, training and the method; the label is left out, because it changes no result."""
+    """How to play and train, and the method without its label, which changes no result."""
     return {
         **playing(study),
         "training": study.training[method].model_dump(mode="json"),

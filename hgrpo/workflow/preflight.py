@@ -92,8 +92,8 @@ def check_user_files(study: Study, stages: Collection[str]) -> None:
     """Refuse to start if a stage would not find the user's own files.
 
     Raises:
-        UserError: a path does not exist, or a variable in it is not set. The message names
-            config, key and path.
+        UserError: a path does not exist, or an environment variable in it is not set. The
+            message names config, key and path.
     """
     for file in _user_paths(study):
         if file.stage in stages:
@@ -111,7 +111,7 @@ def _user_paths(study: Study) -> list[_UserPath]:
     model, name = study.model, f"model {study.config.model}"
     if model.path is not None:
         hint = "the folder of a Hugging Face model was expected, not a name on the hub"
-        # Without this check, an empty folder would only fail after the old base is deleted.
+        # Without this check, the base stage would fail only after Snakemake deleted the old base.
         paths.append(_UserPath("base", f"{name}: path", model.path, holds="config.json", hint=hint))
     if model.package is not None and model.package.wheel is not None:
         paths.append(_UserPath("base", f"{name}: wheel", model.package.wheel))

@@ -53,7 +53,7 @@ class StudyRules:
         return known or plan_hash(json.loads(self.cfg(stage, arm)), self.code(stage, arm))
 
     def _cfg(self, stage: str, method: str | None = None) -> str:
-        """A stage's settings as JSON: the part of the study that it depends on."""
+        """A stage's settings as JSON: the part of the study that the stage depends on."""
         return as_json(load(stage).from_study(self.study, method))
 
     def _code(self, stage: str, method: str | None = None) -> str:
@@ -100,7 +100,7 @@ class StudyRules:
     def model_folder_digest(self) -> str | None:
         """Digest of config and tokenizer in the user's model folder; if it changes, `base` reruns.
 
-        The digest does not cover the weights. None if the study's model is built or from a package.
+        The digest does not cover the weights. It is None for a built model or one from a package.
         """
         path = self.study.model.path
         if path is None:

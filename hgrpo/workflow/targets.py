@@ -8,7 +8,7 @@ from hgrpo.errors import UserError
 # Old name -> new name, of rules and of their folders below results/<study>.
 _RULES = {"turnrd_fit": "credit_fit"}
 _FOLDERS = {"turnrd": "credit_fit"}
-# A target that matches is unknown, unless it is the name or an output of another rule.
+# A target of this form is unknown, unless it is the name or an output of another rule.
 UNKNOWN = rf"[A-Za-z_]\w*|results/[^/]+/({'|'.join(_FOLDERS)})/.+"
 
 

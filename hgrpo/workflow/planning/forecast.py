@@ -121,10 +121,11 @@ def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Ro
 
 
 def least_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) -> float:
-    """A lower bound on the minutes that the jobs to run take, if each takes its estimate.
+    """A lower bound on the minutes that the jobs to run take, if every estimate is right.
 
-    The bound is the larger of two: all work spread evenly over the cores or job slots, and the
-    longest chain of jobs that wait for each other. A job without an estimate counts as 0.
+    The bound is the larger of two times: that of all work, spread evenly over the cores or job
+    slots, and that of the longest chain of jobs that wait for each other. A job without an estimate
+    counts as 0.
     """
     timed = [(one, one.seconds.value) for one in expected if one.job.to_run and one.seconds]
     if profile.cores:

@@ -87,7 +87,7 @@ class PastJobs:
         return _mean(others, arm, OTHER_STUDIES, OTHER_STUDIES) if others else None
 
     def _read_others(self, measure: _Measure, stage: str) -> _ByArm:
-        """arm -> values of its past jobs, from all other studies that count."""
+        """arm -> values of the arm's past jobs in all other studies that count."""
         found = defaultdict(list)
         for path in sorted(self._results.iterdir()) if self._results.is_dir() else ():
             if path.is_dir() and path.name != self._study and self._counts(path, stage):

@@ -75,7 +75,7 @@ def wall_line(everything: Row, minutes: float, profile: Profile, unknown: Sequen
 
 
 def lost_lines(jobs: Iterable[Job]) -> list[str]:
-    """Lines about missing files of finished jobs, which a run makes only if they are requested."""
+    """Lines about missing files of finished jobs; a run makes such files only on request."""
     lost = [job.lost for job in jobs if job.lost]
     if not lost:
         return []
