@@ -202,7 +202,7 @@ def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, 
 def _context(
     settings: Settings, paths: Paths, make_env: "Callable[[], TextEnv]", needs_policy: bool
 ) -> "Context":
-    """Everything that assigners may use in addition to the trajectories."""
+    """What assigners may use in addition to the trajectories; `compute` adds each one's fit."""
     from hgrpo.credit.base import Context
 
     env = settings.env

@@ -54,7 +54,7 @@ def read_profile(path: Path, cores: int | None = None) -> Profile:
         cores: overrides the profile's number of cores.
 
     Raises:
-        UserError: there is no such profile, or its prices are invalid.
+        UserError: there is no such profile, or its config.yaml or its prices are invalid.
     """
     if not (path / "config.yaml").is_file():
         known = did_you_mean(
