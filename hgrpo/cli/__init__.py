@@ -9,7 +9,7 @@ from hgrpo.cli import moved
 
 
 class _OldNames(MetaPathFinder):
-    """Lets Python find `moved.py` when it is asked for an old name of a command."""
+    """Import hook that loads `moved.py` under every old name of a command."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         if name.removeprefix(f"{__name__}.") in moved.MOVED:

@@ -1,8 +1,9 @@
-"""Send a study's training logs to TensorBoard or Weights & Biases, while it runs or afterwards.
+"""Send a study's training logs to TensorBoard or Weights & Biases.
 
-It reads results/<study> and changes nothing there. Step numbers continue from one round of a run to
-the next. W&B reads its own variables: `WANDB_MODE=offline` writes to a folder, and WANDB_API_KEY
-names an account.
+The command sends the steps that results/<study> holds, and changes nothing there. With --follow it
+goes on until every run is done. Step numbers continue from one round of a run to the next.
+Weights & Biases reads its own environment variables: WANDB_API_KEY logs in, and with
+WANDB_MODE=offline it only writes to a folder.
 
 Examples:
   python -m hgrpo.cli.board results/bakeoff --tensorboard boards && tensorboard --logdir boards

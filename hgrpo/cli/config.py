@@ -1,6 +1,6 @@
-"""Print a study with every name resolved, or what one stage of it is given as --config.
+"""Print a study with every name resolved, or the settings that one of its stages gets as --config.
 
-The pipeline also calls this command to write down the study that its results belong to.
+With --out, the command writes the study to a file. The pipeline makes its config.yaml in this way.
 
 Examples:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --rounds 3
@@ -29,7 +29,7 @@ _OF_ONE_METHOD = tuple(stage for stage in STAGES if belongs_to_an_arm(stage))
 
 
 def main() -> None:
-    """Print the study or a stage's part of it, or write `--config` with its provenance."""
+    """Print the study or a stage's part of it; with `--out`, write the study and its provenance."""
     parser = command_parser(__doc__)
     parser.add_argument(
         "study", nargs="?", type=Path, help="a study, by its name or its file in configs/studies"
@@ -69,7 +69,8 @@ def stage_text(study: Study, stage: str, method: str | None) -> str:
     """What the pipeline gives a stage as --config: one line of JSON.
 
     Raises:
-        UserError: the stage belongs to one method, and `method` is not one that has it.
+        UserError: the stage belongs to one method, and `method` is missing, unknown, or has no job
+            of the stage.
     """
     if stage in _OF_ONE_METHOD:
         if method not in study.methods:

@@ -1,4 +1,4 @@
-"""What commands share: the parser of their arguments, and reading --config."""
+"""Functions that several commands share: make the argument parser, and read --config."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""The command of a stage; `hgrpo/stages/expert.py` has its help text and the work."""
+"""The command of a stage; `hgrpo/stages/expert.py` holds its help text and its code."""
 
 from hgrpo.cli.stage import run_stage
 from hgrpo.stages import expert

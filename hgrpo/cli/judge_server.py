@@ -1,22 +1,22 @@
-"""The offline rubric behind a local, OpenAI-compatible address.
+"""Serve the offline rubric at a local, OpenAI-compatible address, for drills with faults.
 
 The server scores by rules (`score` in hgrpo/envs/<name>/judge.py). It reads the prompt that a
 language model would get and answers in the same JSON form. It serves only the model
-`offline-rubric`; labels of arms that ask it end in "(offline rubric)". A method with
-`base_url: service` needs no server: its process applies the rules itself. This command is for
-drills. A method asks the server with
+`offline-rubric`. Labels of arms that use this model end in "(offline rubric)". A method with
+`base_url: service` needs no server, because its process applies the rules itself. A method uses the
+server with these settings:
 
   model: offline-rubric
   base_url: http://127.0.0.1:8123/v1
   api_key_env: null
 
-The cache keys scores by address, so choose the same port every time. When the server is ready it
-prints one line with its address. It serves POST /v1/chat/completions as OpenAI does, and
+Cached scores belong to one address, so choose the same port every time. When the server is ready,
+it prints one line with its address. It answers POST /v1/chat/completions as OpenAI does, and
 
   GET /stats        counts to compare with a drill's train_log.json: requests, answered, refused,
-                    one for each fault, input_tokens and output_tokens
+                    one count for each fault, input_tokens and output_tokens
 
-Tokens are UTF-8 bytes / 4, rounded up. The server ignores keys. SIGTERM and Ctrl-C end it cleanly.
+Tokens are UTF-8 bytes / 4, rounded up. The server ignores API keys. End it with Ctrl-C or SIGTERM.
 
 Faults for drills, each on a share of the requests (`--fault NAME=SHARE`, several allowed):
   rate-limit=0.2    HTTP 429 on a fifth of the requests
@@ -24,8 +24,9 @@ Faults for drills, each on a share of the requests (`--fault NAME=SHARE`, severa
   timeout=0.2       no answer until the client hangs up
   malformed=0.2     an answer cut in the middle of its JSON
   wrong-length=0.2  an answer without its last score
-Each fault is drawn separately, in this order, from --seed, the request and how often it was sent
-before. Five faults at 0.2 leave 0.8^5 = 33 % of the requests whole, in whatever order they arrive.
+The server draws the faults in this order, and the first that is drawn happens. A draw depends on
+--seed, the request and how often that request was sent before, not on the order of the requests.
+With five faults at 0.2, 0.8^5 = 33 % of the requests get a good answer.
 
 Examples:
   python -m hgrpo.cli.judge_server --port 8123
@@ -50,7 +51,7 @@ def main() -> None:
         print(f"judge server: {RUBRIC} at {server.url}", flush=True)
         server.serve_forever(poll_interval=0.1)
     except KeyboardInterrupt:
-        pass  # Ctrl-C is the way to end the server
+        pass  # users end the server with Ctrl-C
     finally:
         server.server_close()
 

@@ -32,7 +32,7 @@ _WIDTH = 120  # characters of a line if the output is not a terminal
 
 
 def main() -> None:
-    """Parse the arguments and show the table until every run is done."""
+    """Parse the arguments, and show the table once or until every run is done."""
     parser = command_parser(__doc__)
     parser.add_argument("results", type=Path, help="folder of the study, results/<study>")
     parser.add_argument("--once", action="store_true", help="print the table and end")
@@ -96,7 +96,7 @@ def cells(found: RunStatus) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `3 h 05 min`."""
+    """Seconds as text, such as `45 s`, `12 min` or `3 h 05 min`."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

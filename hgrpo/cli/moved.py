@@ -1,4 +1,4 @@
-"""Old names of commands: each ends with one line that tells the new one, and exit status 2.
+"""Old names of commands: each prints one line with the new command and exits with status 2.
 
 `hgrpo/cli/__init__.py` runs this file under every name in the table.
 """

@@ -1,4 +1,4 @@
-"""The interval at which a command checks growing results, as a command-line option."""
+"""The type of a command-line option: the interval at which a command checks growing results."""
 
 import argparse
 import math

@@ -1,13 +1,13 @@
 """Print what a run would do: jobs, hours, money and disk, by stage and by arm.
 
 Estimates of seconds and bytes are means over past jobs of the same stage and arm. If this study has
-none yet, they come from its other arms or from other studies of any size, and are marked. For
-stages that run a model, only studies with the same model and kind of engine count. Money needs
-prices: `prices.yaml` in the profile's folder. For a judge behind an endpoint, the plan gives the
-largest number of calls that the rounds to run can make.
+no such jobs, the estimates come from its other arms or from other studies of any size, and are
+marked. For stages that run a language model, only studies with the same model and kind of engine
+count. Money needs prices: `prices.yaml` in the profile's folder. For a judge behind an endpoint,
+the plan gives the largest number of calls that the rounds to run can make.
 
-The command saves the plan as results/<study>/plan.json. `--check` compares the plan with what the
-jobs took, if the settings are still the same.
+If jobs are to run, the command saves the plan as results/<study>/plan.json. `--check` compares the
+planned seconds with those that the jobs took, if the settings are still the same.
 
 Examples:
     python -m hgrpo.cli.plan study=bakeoff seeds=11,23 rounds=7
@@ -51,7 +51,7 @@ _NOTHING_KNOWN = (
 
 
 def main() -> None:
-    """Ask snakemake for its plan and print it as tables."""
+    """Print and save a run's plan; with `--check`, compare the last plan with its jobs instead."""
     parser = command_parser(__doc__)
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="as snakemake's --config")
     parser.add_argument(
@@ -113,13 +113,13 @@ def settings_of(study: Study) -> dict[str, object]:
 def report(
     study: Study, expected: list[Forecast], profile: Profile, environment: Mapping[str, str]
 ) -> list[str]:
-    """Both tables with their notes, as lines.
+    """Lines of the tables by stage and by arm, and of the notes on both.
 
     Args:
         study: the study to plan.
         expected: a forecast for each of its jobs.
         profile: the profile that a run would use.
-        environment: variables of the process, which may hold a judge's key.
+        environment: environment variables, which may hold a judge's API key.
     """
     prices = profile.prices
     currency = prices.currency if prices else None
@@ -148,12 +148,12 @@ def _print(lines: Iterable[str]) -> None:
 def service_call_lines(
     study: Study, jobs: Iterable[Job], environment: Mapping[str, str]
 ) -> list[str]:
-    """For each arm whose rounds call an outside service, such as a judge: one line about the calls.
+    """One line for each arm whose rounds to run call an outside service, such as a judge.
 
     Args:
         study: the study to plan.
         jobs: from `read_jobs`.
-        environment: variables of the process, which may hold the service's key.
+        environment: environment variables, which may hold the service's API key.
     """
     to_run = Counter(job.arm for job in jobs if job.stage == "rl_round" and job.to_run)
     lines = []

@@ -28,7 +28,7 @@ SECTIONS = {
 
 
 def schemas() -> dict[str, str]:
-    """File name -> text of the schema."""
+    """Map each schema's file name to its text."""
     return {
         f"{name}.json": json.dumps(TypeAdapter(kind).json_schema(), indent=2, sort_keys=True) + "\n"
         for name, kind in SECTIONS.items()

@@ -1,4 +1,4 @@
-"""The command line of a stage, made of what its module declares; its docstring is the help text."""
+"""Run a stage as a command: the stage's module declares the options and holds the help text."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _JOB_OPTIONS = {
     "seed": (int, "of the run; before there are runs, of the environment's draws (default 0)"),
     "round": (int, "number of the round, from 1; round 0 is the SFT policy"),
 }
-# What a written config says about the run besides its settings.
+# Keys of a config.yaml that describe the run that wrote it. They are not settings.
 _RECORDED = {"provenance", "packages", "code", "python", "revision", "hardware"}
 
 
@@ -33,10 +33,11 @@ def run_stage(stage: ModuleType) -> None:
 
 
 def parse_and_run(stage: ModuleType, words: Sequence[str] | None = None) -> None:
-    """Run a stage with these arguments, or with the process's own.
+    """Run a stage with the arguments `words`; None takes the process's own arguments.
 
     Raises:
-        UserError: `--config` has a mistake in it, or the stage fails.
+        UserError: `--config` has a mistake in it, the job was planned with other settings or code,
+            or the stage fails.
     """
     args = _parser(stage).parse_args(words)
     job = Job(**{name: getattr(args, name) for name in stage.JOB})
@@ -87,7 +88,7 @@ def _add_option(parser: argparse.ArgumentParser, declared: Field) -> None:
 
 
 def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
-    """A stage's settings: those it was given, or its part of a whole resolved study.
+    """Check a stage's settings: `loaded` holds only these, or is a whole resolved study.
 
     Raises:
         UserError: a section is missing, unknown, or has a mistake in it.

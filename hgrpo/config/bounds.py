@@ -1,4 +1,4 @@
-"""Kinds of values that several config sections share."""
+"""Types of values that several config sections share."""
 
 from typing import Annotated
 
@@ -13,10 +13,10 @@ def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
 
 
 def distinct(names: tuple | None) -> tuple | None:
-    """Return the names unchanged; None is allowed.
+    """Check that the names are distinct, and return them unchanged; None is allowed.
 
     Raises:
-        ValueError: the list is empty, or a name stands twice.
+        ValueError: the list is empty, or a name appears twice.
     """
     if names is not None and (not names or len(set(names)) != len(names)):
         raise ValueError("a list of distinct names with at least one entry was expected")

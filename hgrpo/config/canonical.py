@@ -1,4 +1,4 @@
-"""Settings as one text and one hash, so that the same settings are always told to be the same."""
+"""Write settings as one text or one hash, which are the same for equal settings."""
 
 import hashlib
 import json

@@ -12,7 +12,7 @@ from hgrpo.config.strict import Strict
 
 
 class KindSection(BaseModel):
-    """Base class of such sections; a subclass says which kinds there are."""
+    """Base class of these sections; a subclass says which plug-ins exist."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -21,7 +21,7 @@ class KindSection(BaseModel):
     @classmethod
     @abstractmethod
     def settings_model(cls, kind: str) -> type[Strict]:
-        """Model of a plug-in's settings.
+        """The pydantic model of a plug-in's settings.
 
         Raises:
             ValueError: no plug-in has that name.
@@ -29,17 +29,17 @@ class KindSection(BaseModel):
 
     @classmethod
     def keys_for(cls, kind: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The keys beside `kind` that go to the plug-in's settings."""
+        """The entries of `given` (the section without `kind`) that go to the plug-in's settings."""
         return given
 
     @cached_property
     def declared(self) -> Any:
-        """The plug-in's settings as an instance of its own model, with the model's declarations."""
+        """The settings as an instance of the plug-in's model, which also holds its declarations."""
         return self.settings_model(self.kind).model_validate(self.settings)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The keys beside `kind` as plain JSON types."""
+        """The section without `kind`, as plain JSON types."""
         return dict(self.model_extra or {})
 
     @model_validator(mode="before")

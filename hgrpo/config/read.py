@@ -1,4 +1,4 @@
-"""Reading YAML into config models; every mistake becomes one line naming file and key."""
+"""Read YAML into pydantic models; every mistake becomes one line that names file and key."""
 
 import difflib
 import re
@@ -15,14 +15,15 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class SectionError(ValueError):
-    """Mistakes in a section whose own keys decide which model it has.
+    """Mistakes in a section where a key, such as `kind`, decides which pydantic model checks it.
 
-    A validator may raise it; `validate` renders each of its mistakes as a line.
+    A validator raises this error, and `validate` renders each mistake as one line.
 
     Args:
-        model: the section's model.
-        error: the error that building the model raised.
-        also: keys of the section that the model does not have.
+        model: the model that checked the section.
+        error: the error that the model raised.
+        also: valid keys that are not fields of the model, such as `kind`. A message about an
+            unknown key suggests these too.
     """
 
     def __init__(self, model: type[BaseModel], error: ValidationError, also: Iterable[str] = ()):
@@ -30,7 +31,7 @@ class SectionError(ValueError):
         super().__init__("; ".join(self.lines(())))
 
     def lines(self, place: tuple) -> list[str]:
-        """One line per mistake; `place` is where the section stands."""
+        """One line per mistake; `place` holds the keys that lead to the section."""
         return [_render(self.model, details, place, self.also) for details in self.mistakes]
 
 
@@ -100,7 +101,7 @@ def validate(model: type[Model], data: Mapping[str, object], source: str) -> Mod
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A clause with the nearest known words, or the list of them; "" when none is known."""
+    """A clause that suggests the known word most like `word`, or lists all; "" if none is known."""
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     if near:
@@ -129,7 +130,7 @@ def _lines(model: type[BaseModel], details: Mapping) -> list[str]:
 def _render(
     model: type[BaseModel], details: Mapping, place: tuple = (), also: Iterable[str] = ()
 ) -> str:
-    """The line for one mistake in a section at `place`; `also` are keys that its model lacks."""
+    """The line for one mistake in a section at `place`; `also` is as in `SectionError`."""
     location = details["loc"]
     key = ".".join(map(str, (*place, *location)))
     if details["type"] == "extra_forbidden":
@@ -143,7 +144,7 @@ def _render(
     value = details["input"]
     shown = not model.model_config.get("hide_input_in_errors")
     given = f", not {value!r}" if shown and not isinstance(value, Mapping | BaseModel) else ""
-    # A check of the whole file names its keys itself.
+    # Without a key, a check of the whole file failed, and its message names the keys.
     return f"{key}: {message}{given}" if key else f"{message}{given}"
 
 

@@ -25,17 +25,17 @@ class Strict(BaseModel):
 
 
 def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = "") -> None:
-    """Refuse knobs that were turned although nothing reads them.
+    """Refuse settings that differ from their defaults although nothing reads them.
 
-    A knob at its default passes, because a resolved config spells out every key.
+    A setting at its default passes, because a resolved config spells out every key.
 
     Args:
-        section: holds the knobs.
-        knobs: for each knob its name, whether it is read, and what would read it.
-        prefix: stands before the names in the message, for a section inside the checked one.
+        section: the section with the settings.
+        knobs: for each setting its name, whether it is read, and what would read it.
+        prefix: text before each name in the message, for a section inside the checked one.
 
     Raises:
-        ValueError: a knob that nothing reads was turned. The message names knob, value and reader.
+        ValueError: there is such a setting. The message gives name, value and reader.
     """
     for name, read, reader in knobs:
         value = getattr(section, name)

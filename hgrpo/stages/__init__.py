@@ -2,19 +2,21 @@
 
 A stage's module says everything about the stage:
 
-    FOLDER       folder of a job's files below results/<study>, with its wildcards
+    FOLDER       folder below results/<study> with a job's files; may contain Snakemake wildcards
     JOB          the options of the stage's command that name the job: method, seed, round
-    OUTPUTS      name -> file in that folder; a function `outputs` if they depend on the study
+    OUTPUTS      name -> file in that folder
+    outputs      present if the files depend on the study: a function that returns all of them
     RESOURCES    what a job asks of the machine, unless the study says otherwise; or the name of
                  another stage whose resources this stage shares
     ENV_USES, ENGINE_USES    capabilities of environment and engine that the stage uses
-    LOADS_CREDIT  given if the stage loads the credit assigners that its settings name
+    LOADS_CREDIT present if the stage loads the credit assigners that its settings name
     Settings     the settings that the stage receives as --config
     Paths        the files and folders that the stage's command takes
     from_study   a function that takes the stage's settings from a study
-    from_whole_study    given if the stage's command also accepts another form of --config
+    from_whole_study    present if the command accepts other forms of --config, such as a whole
+                 resolved study: a function that takes the stage's settings from them
     inputs       the files that a job reads
     run          a function that does the stage's work
 
-Snakemake reads the rest to plan, so only `run` may import torch.
+Planning imports these modules, so they import torch only inside `run` and its helpers.
 """

@@ -1,7 +1,7 @@
-"""Make or collect the tasks of the study's environment and write its panels.
+"""Make or collect the tasks of the study's environment, and write the panels.
 
-The environment checks each task before it lets it in. It fetches data files first if its settings
-say so.
+The environment checks each task before it adds the task to a panel. If the settings say so, the
+environment first downloads data files.
 
 Example:
   python -m hgrpo.cli.assets --config results/bakeoff/config.yaml --seed 0 \\
@@ -47,7 +47,7 @@ ENV_USES = ("make_tasks", "task_files", "task_data_files")
 
 
 class Settings(Strict):
-    """The environment, and how many tasks evaluation wants of panels without a fixed size."""
+    """The environment, and how many tasks evaluation needs of each panel without a fixed size."""
 
     env: Env
     study: str | None = None
@@ -62,7 +62,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The environment without its expert, and the sizes of panels without a fixed size."""
+    """The environment without `expert`, and the least size of each panel without a fixed size."""
     wanted = {
         f"{panel}_games": size
         for panel, size in study.config.evaluation.panel_sizes.items()
@@ -73,17 +73,17 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Accept a file of configs/envs as well."""
+    """Accept also the content of a file in configs/envs, which has no key `env`."""
     return dict(given) if "env" in given else {"env": given}
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The stage reads no files of the study."""
+    """No files: the stage reads no output of another stage."""
     return {}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Write the tasks, their panels and a manifest, and pack what play reads of the tasks."""
+    """Make the tasks; write the panels, an archive of the files that play reads, and a manifest."""
     began = time.perf_counter()
     environment = load(settings.env.name)
     skipped: Counter[str] = Counter()

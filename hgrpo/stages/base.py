@@ -48,7 +48,7 @@ class EnvName(Strict):
 
 
 class Settings(Strict):
-    """The model, with the environment of a tiny model or the engine of a pretrained model."""
+    """The model; for a tiny model also the environment, for a pretrained model also the engine."""
 
     model: ModelConfig
     env: EnvName | None = None
@@ -64,7 +64,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The model, with its environment if it is tiny, or its engine if it is pretrained."""
+    """The model; for a tiny model also the environment, for a pretrained model also the engine."""
     model = study.model.model_dump(mode="json")
     if study.model.tiny is not None:
         return {"model": model, "env": study.env.model_dump(mode="json", include={"name"})}
@@ -72,18 +72,18 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Take the settings from a resolved study; only the name of its environment is read."""
+    """Accept also a resolved study; of its section `env`, only `name` is read."""
     env = given.get("env")
     return {**given, "env": {"name": env.get("name")}} if isinstance(env, Mapping) else dict(given)
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The text that a tiny model is built on."""
+    """The expert's trajectories, whose text a tiny model learns; a pretrained model needs none."""
     return {"trajectories": "expert/trajectories.parquet" if study.model.tiny else []}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Write the weights, the archive of their companions, and a summary."""
+    """Write the weights, an archive of the config and tokenizer files, and a summary."""
     from hgrpo.base_model.make import obtain
 
     began = time.perf_counter()

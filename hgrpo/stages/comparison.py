@@ -1,4 +1,4 @@
-"""The part of a study that figures and report read: its arms, and how to compare them."""
+"""The part of a study that the figures and the report read: the arms, and how to compare them."""
 
 from typing import TYPE_CHECKING
 
@@ -7,13 +7,13 @@ from hgrpo.evaluation.settings import STATISTICS
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
 
-# Keys of the training that may be factors of a study.
+# Keys of the section `training` that a study may vary between arms as factors.
 _FACTORS = {"lr", "rollouts_per_task"}
 
 
 def comparison(study: "Study") -> dict:
-    """Statistics, the reference, and the arms in the order in which they are shown."""
-    # A key that one arm changes is shown for all arms, so that they can be told apart.
+    """Settings of the statistics, the reference arm, and all arms in the order of the study."""
+    # If one arm changes a training key, list the key for all arms, so that readers can compare.
     shown = _FACTORS.union(*(method.training for method in study.methods.values()))
     return {
         **study.config.evaluation.model_dump(mode="json", include=STATISTICS),

@@ -1,8 +1,8 @@
-"""Let every credit assigner of a study credit the same rollouts, and measure their agreement.
+"""Let every credit assigner of a study credit the same rollouts, and measure how far they agree.
 
-The rollouts are from round 2 of the reference method's first seed, because every learnt assigner
-has been fitted on round 1 of its own arm by then. In a study of one round there is no fit, and a
-learnt assigner gives equal shares instead.
+The rollouts come from the reference method, the study's first seed and round 2, because by then
+every learnt assigner has been fitted on round 1 of its own arm. A study of one round has no fits.
+There the rollouts come from round 1, and a learnt assigner gives every turn an equal share.
 
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage credit_agreement \\
@@ -75,7 +75,7 @@ LOADS_CREDIT = True
 
 
 class Arm(Strict):
-    """An arm's credit and its label."""
+    """An arm's name, label and credit settings."""
 
     name: str
     label: str = ""
@@ -108,7 +108,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The reference's rollouts, and the credit of every trained arm in the study's order."""
+    """How the reference plays, and the credit of every trained arm in the study's order."""
     reference = study.config.reference
     return {
         **playing(study),
@@ -125,7 +125,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The rollouts, the policy that played them, and every arm's fit."""
+    """Tasks, base, the rollouts, the policy that their round started from, and every arm's fit."""
     reference, seed = study.config.reference, study.config.seeds[0]
     round = min(2, study.config.rounds)
     rollouts = round_folder("rl", reference, seed, round)
@@ -145,14 +145,14 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Read the round, let every method credit it, compare the credits and draw figures."""
+    """Read the rollouts, let every method credit them, compare the credits and draw figures."""
     from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute, groups_for
     from hgrpo.report.credit_tables import write
     from hgrpo.trajectories.played_groups import read_groups
     from hgrpo.trajectories.replay import add_fingerprints
 
     began = time.perf_counter()
-    # The reference comes first; the others follow in the study's order.
+    # Put the reference first. The other arms keep the study's order.
     arms = sorted(settings.methods, key=lambda arm: arm.name != settings.reference)
     labels = {arm.name: arm.label or arm.name for arm in arms}
     plan = computations({arm.name: arm.credit for arm in arms}, _fitted(paths.fitted, labels))
@@ -202,7 +202,7 @@ def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, 
 def _context(
     settings: Settings, paths: Paths, make_env: "Callable[[], TextEnv]", needs_policy: bool
 ) -> "Context":
-    """Everything that assigners may use in addition to the trajectories."""
+    """What assigners may use in addition to the trajectories; `compute` adds each one's fit."""
     from hgrpo.credit.base import Context
 
     env = settings.env

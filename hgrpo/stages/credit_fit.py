@@ -55,7 +55,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Turns and sequences of all rounds so far, and the previous fit, which this fit continues."""
+    """Turns and sequences of all rounds so far, and the previous fit if this fit continues it."""
     rounds = range(1, job.round + 1)
     folders = [round_folder("rl", job.method, job.seed, number) for number in rounds]
     files = {
@@ -67,7 +67,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Fit the assigner, and write its weights, card and log."""
+    """Fit the assigner, and write its weights, model.json and log."""
     credit = settings.credit
     if not credit.declared.fits:
         raise UserError(f"--config: credit.kind {credit.kind!r}: nothing is fitted for its credit")

@@ -1,4 +1,4 @@
-"""Evaluate a policy on the validation and test panels; one row per episode.
+"""Evaluate a policy on the validation and test panels, and write one row per episode.
 
 Example:
   python -m hgrpo.cli.evaluate --config results/bakeoff/config.yaml --method flatGRPO \\
@@ -50,7 +50,7 @@ ENGINE_USES = ("make", "plays_saved_weights")
 
 
 class Settings(Playing):
-    """The player, the panels it plays, and whether the arm was trained."""
+    """How the policy plays and is evaluated, and whether the arm was trained."""
 
     evaluation: EvaluationConfig
     train: bool
@@ -67,7 +67,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """Panels, temperatures and player; only an untrained arm has the SFT temperatures."""
+    """How the policy plays and is evaluated; only an untrained arm gets `sft_temperatures`."""
     train = study.methods[method].train
     unread = STATISTICS | ({"sft_temperatures"} if train else set())
     return {
@@ -78,10 +78,10 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Take the settings from a resolved study; `methods` there says if an arm was trained.
+    """Accept also a resolved study, whose `methods` say whether the arm was trained.
 
     Raises:
-        UserError: neither `train` nor `methods` says whether the arm was trained.
+        UserError: `train` is missing, and `methods` is missing or lacks the arm.
     """
     if "train" in given:
         return dict(given)
@@ -102,7 +102,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Play both panels at every temperature and write the episodes."""
+    """Play both panels at every temperature, and write the episodes and a summary."""
     from hgrpo.base_model.digest import any_digest
     from hgrpo.policy.compatible import weights_digest
     from hgrpo.policy.load import load_player, load_policy
@@ -120,9 +120,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         for panel, size in evaluation.panel_sizes.items()
         for temperature in temperatures
     ]
-    # Check the folder first, because a failed write at the end would lose the evaluation.
+    # Create the output folder first. If that failed at the end, the evaluation would be lost.
     with atomic_folder(paths.out) as out:
-        # An engine that plays saved weights needs no trainer. Others are checked against one.
+        # An engine that does not play saved weights is checked against a trainable policy.
         load_weights = load_player if settings.engine.engine.plays_saved_weights else load_policy
         policy = load_weights(settings.model, open_base(paths.base), paths.policy)
         capacity = min(evaluation.in_flight, max(len(tasks) for _, tasks, _ in plan))
@@ -156,7 +156,7 @@ def _play(
     paths: Paths,
     plan: "Sequence[tuple[str, Sequence[Task], float]]",
 ) -> "pd.DataFrame":
-    """Play one episode per task of each (panel, tasks, temperature) in `plan`; a row for each."""
+    """For each (panel, tasks, temperature) in `plan`, play each task once; one row per episode."""
     import pandas as pd
 
     from hgrpo.rollout.collector import Collector
@@ -178,7 +178,7 @@ def _play(
 
 
 def _episode(trajectory: "Trajectory") -> dict:
-    """The columns of episodes.parquet that describe an episode."""
+    """A row of episodes.parquet, without the columns that name the job, panel and temperature."""
     return {
         "task_id": trajectory.task.task_id,
         "content_hash": trajectory.task.content_hash,

@@ -1,4 +1,4 @@
-"""Collect demonstrations on the training panel, from a scripted expert or recorded people.
+"""Collect demonstrations on the training panel, from a scripted expert or recordings of people.
 
 Example:
   python -m hgrpo.cli.expert --config results/bakeoff/config.yaml --seed 0 \\
@@ -42,7 +42,7 @@ OUTPUTS = {
 }
 RESOURCES: dict[str, int] = {}
 ENV_USES = ("factory", "demonstrate", "demonstration_data_files", "ceiling", "informed")
-# The ceiling plays the panel on which the arms are tested, so that both can be compared.
+# `Environment.ceiling` plays tasks of the test panel, so that arms can be compared with it.
 _CEILING_PANEL, _CEILING_TASKS = "test", 1000
 
 
@@ -61,12 +61,12 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The environment."""
+    """The environment with its expert."""
     return {"env": study.env.model_dump(mode="json")}
 
 
 def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Accept a file of configs/envs as well."""
+    """Accept also the content of a file in configs/envs, which has no key `env`."""
     return dict(given) if "env" in given else {"env": given}
 
 
@@ -76,7 +76,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Play the tasks, and write the trajectories and a summary of their success."""
+    """Collect the demonstrations, and write them and a summary of their success."""
     from hgrpo.evaluation.potential_and_reward import progress_and_reward
 
     began = time.perf_counter()
@@ -148,7 +148,7 @@ def _write(rows: list[dict], path: Path) -> None:
 
 
 def success(rows: list[dict], turn_cap: int) -> dict[str, dict]:
-    """Success within `turn_cap` turns and at the end, by task type and over all.
+    """Success rates within `turn_cap` turns and over whole trajectories, by task type and for all.
 
     `score` is the mean of the trajectories' summed rewards.
     """

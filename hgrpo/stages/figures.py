@@ -1,4 +1,4 @@
-"""Draw every figure of a study from cached results, as SVG with a CSV file of its numbers.
+"""Draw every figure of a study from cached results, as SVG and as CSV with the numbers shown.
 
 Example:
   cd results/bakeoff
@@ -53,7 +53,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Episodes and logs; for the credit pictures also the turns of the first rounds."""
+    """Episodes and logs; for figures of credit also turns and sequences of each run's round 1."""
     first = range(1, 2)
     return {
         "episodes": "report/episodes.parquet",
@@ -65,7 +65,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def outputs(study: "Study") -> dict:
-    """`OUTPUTS`, and every figure of the study and of its runs as SVG and CSV."""
+    """`OUTPUTS`, and the SVG and CSV files of all figures, of the study and of single runs."""
     return {"figures": [f"{name}.{kind}" for name in names(study) for kind in ("svg", "csv")]} | (
         OUTPUTS
     )
@@ -90,7 +90,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
     given = settings.model_extra or {}
     inputs = read_inputs(given, paths.episodes, paths.train_logs, paths.fits)
-    # Logs of other fits have different columns, and no figure shows them.
+    # Read only the fits that the figure `turnrd` shows. Other fits log different columns.
     learnt = inputs.arms.with_figure("turnrd")
     fits = read_fits([path for path in paths.fits if run_of(path)[0] in learnt])
     turns = read_first_turns(paths.turns)

@@ -15,7 +15,7 @@ SFT_ADAPTER = "sft/adapter"
 
 
 def round_folder(stage: str, method: str, seed: int, round: int) -> str:
-    """Folder of an arm's job; `stage` is rl, eval or credit_fit."""
+    """Folder of an arm's job; `stage` is the folder name rl, eval or credit_fit."""
     return f"{stage}/{method}/seed_{seed}/round_{round}"
 
 
@@ -71,7 +71,7 @@ def trained_rounds(study: "Study") -> list[tuple[str, int, int]]:
 
 
 def round_files(study: "Study", name: str, rounds: range | None = None) -> list[str]:
-    """One file of every trained round, or of the given rounds of every trained run."""
+    """Paths of the file `name` in all trained rounds, or only in the given `rounds` of each run."""
     return [
         f"{round_folder('rl', method, seed, round)}/{name}"
         for method, seed, round in trained_rounds(study)
@@ -89,7 +89,7 @@ def fit_logs(study: "Study") -> list[str]:
 
 
 def episodes(study: "Study", methods: list[str] | None = None) -> list[str]:
-    """Episodes of every evaluation, or of those of some methods."""
+    """Episode files of all evaluations, or only of those of `methods`."""
     return [
         f"{round_folder('eval', method, seed, round)}/episodes.parquet"
         for method, seed, round in runs(study)

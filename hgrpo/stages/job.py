@@ -9,9 +9,9 @@ class Job:
 
     Attributes:
         method: name of the arm; "" if the job belongs to all arms.
-        seed: the run's seed, or the seed of the environment's draws in stages before the runs.
+        seed: the run's seed; in stages before the runs, the seed of the random draws.
         round: number of the round, from 1; round 0 is the SFT policy.
-        code: hash of the code that the job runs, for its records and its checkpoints.
+        code: hash of the code that the job runs, stored with its results and checkpoints.
     """
 
     method: str = ""

@@ -1,8 +1,8 @@
 """Merge the episodes of every evaluation into one checked table.
 
-The stage refuses missing arms, episodes evaluated twice, evaluations on different panels, and arms
-that started from different policies or were trained with other settings than the study's. It names
-the files.
+The stage stops with an error if an arm is missing, an episode was evaluated twice, evaluations
+played different panels, arms started from different policies, or an arm was trained with other
+settings than the study's.
 
 Example:
   python -m hgrpo.cli.merge --config '{"methods": ["SFTOnly", "flatGRPO"]}' \\
@@ -48,8 +48,8 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """Names of the arms, and a digest of the settings with which each one is trained."""
-    # Imported here, because the code of a round is no part of this stage's code.
+    """Names of all arms, and for each trained arm a digest of its training settings."""
+    # An import at the top would put the code of `rl_round` into this stage's code hash.
     from hgrpo.stages import rl_round
 
     training = {}
@@ -62,11 +62,11 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Take the arms' names from a resolved study, which maps them to the arms' settings."""
+    """Accept also a resolved study, whose `methods` map each arm's name to its settings."""
     methods = given.get("methods")
     if not isinstance(methods, Mapping):
         return dict(given)
-    # A resolved study has a section `training` too, which holds no digests.
+    # Drop `training`: in a resolved study it holds settings and not digests.
     return {"methods": list(methods)}
 
 

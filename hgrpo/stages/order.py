@@ -31,7 +31,7 @@ def load(stage: str) -> ModuleType:
 
 
 def belongs_to_an_arm(stage: str) -> bool:
-    """Whether each job of a stage belongs to one method, and not to all of them."""
+    """Whether each job of a stage belongs to one method."""
     return "{method}" in load(stage).FOLDER
 
 
@@ -42,5 +42,5 @@ def resources_key(stage: str) -> str:
 
 
 def runs_a_model(stage: str) -> bool:
-    """Whether a stage runs or stores a model; if so, its cost depends on the model."""
+    """Whether a stage runs or stores a language model, so that its cost depends on the model."""
     return STAGES.index("base") <= STAGES.index(stage) <= STAGES.index("evaluate")

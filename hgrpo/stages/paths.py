@@ -1,7 +1,7 @@
-"""The files and folders that a stage's command takes, declared as fields of its `Paths`.
+"""The files and folders that a stage's command takes; the stage's `Paths` declares them as fields.
 
-The rule and the command read the same declaration. The rule fills the options with its inputs and
-outputs, and the command parses the options.
+A stage's Snakemake rule and its command read the same declaration. The rule fills the options with
+its inputs and outputs, and the command parses the options.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def folder(of: str, description: str, optional: bool = False, many: bool = False) -> Any:
-    """A field that holds the folder of a file, or the folders of several.
+    """A field that holds the folder of a file or, with `many`, the folders of several files.
 
     Args:
         of: name of the rule's input or output file that lies in the folder.
@@ -25,12 +25,12 @@ def folder(of: str, description: str, optional: bool = False, many: bool = False
 def file(
     of: str, description: str, optional: bool = False, many: bool = False, positional: bool = False
 ) -> Any:
-    """A field that holds a file, or several; `positional` files stand after all options."""
+    """A field that holds a file or, with `many`, several; `positional` files follow all options."""
     return _field(of, description, optional, many, positional=positional)
 
 
 def place(description: str) -> Any:
-    """A field that holds a folder which is neither input nor output; it may be left out."""
+    """An optional field that holds a folder that is neither input nor output of the rule."""
     return _field("", description, optional=True, many=False)
 
 
@@ -53,7 +53,7 @@ def option(declared: Field) -> str:
 
 
 def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
-    """A command's options for these files, in the order of the fields, positional ones last.
+    """A command's words for `files`: options in the order of the fields, then positional files.
 
     Args:
         paths: a stage's `Paths`.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Playing(Strict):
-    """Where a policy plays, and with which model and engine."""
+    """The environment, model and engine with which a policy plays."""
 
     env: Env
     model: ModelConfig

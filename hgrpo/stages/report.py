@@ -62,13 +62,13 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The comparison, and the study's name and description."""
+    """The arms and how to compare them, and the study's name and description."""
     about = {"study": study.config.name, "description": study.config.description}
     return comparison(study) | about
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The files with everything that the page shows."""
+    """The files whose contents the page shows."""
     from hgrpo.stages import figures
 
     figures_made = figures.outputs(study)["figures"]
@@ -94,7 +94,7 @@ def outputs(study: "Study") -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Read the results, compare the arms, and write page and tables."""
+    """Read the results, compare the arms, and write the page, the tables and the JSON summary."""
     from hgrpo.report.export_comparison import methods_comparison
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.page import Page, render
@@ -132,7 +132,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def left_out(stages: Mapping[str, Mapping]) -> Sequence[tuple[str, str, int]]:
-    """(stage, reason, count) of games and trajectories that were left out or carry a note."""
+    """(stage, reason, count) of tasks and trajectories that a stage left out or only noted."""
     rows = [
         (name, reason, count)
         for name, stage in stages.items()

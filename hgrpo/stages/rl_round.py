@@ -1,6 +1,6 @@
-"""Play one round of reinforcement learning: collect, credit, update, for a number of steps.
+"""Run one round of reinforcement learning; in each step, collect rollouts, credit them and update.
 
-A killed round goes on after its last finished step.
+If a round is killed and started again, it continues after its last finished step.
 
 Example:
   python -m hgrpo.cli.rl_round --config results/bakeoff/rl/flatGRPO/seed_11/round_1/config.yaml \\
@@ -62,7 +62,7 @@ LOADS_CREDIT = True
 
 
 class Settings(Playing):
-    """Settings of the player, of credit and of the policy's training."""
+    """How the policy plays, how its turns are credited, and how it is trained."""
 
     training: TrainingConfig
     method: MethodConfig
@@ -84,7 +84,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The method and its training, without the label, which changes no number."""
+    """How to play and train, and the method without its label, which changes no result."""
     return {
         **playing(study),
         "training": study.training[method].model_dump(mode="json"),
@@ -93,7 +93,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Tasks, base, SFT policy, the previous round's policy and optimiser state, and the fit."""
+    """Tasks, base, SFT policy, the policy to start from, its optimiser state if any, and a fit."""
     carries = study.training[job.method].carry_policy and job.round > 1
     before = policy_folder(study, job.method, job.seed, job.round - 1 if carries else 0)
     return {
@@ -108,15 +108,16 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def outputs(study: "Study") -> dict:
-    """`OUTPUTS`, and the policy, whose files follow from `adapt`."""
+    """`OUTPUTS`, and the policy's files, whose names depend on the model's `adapt`."""
     return {**policy_files(study, "adapter", "adapter"), **OUTPUTS}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Play the round from its first unfinished step on, and write its results.
+    """Run the round from its first unfinished step on, and write its results.
 
     Raises:
-        UserError: a file is damaged, or training cannot go on; the finished steps are kept.
+        UserError: an option is out of range, a file is damaged, or training cannot go on. The
+            last finished step is kept.
     """
     from hgrpo.learning.checkpoints import Checkpoints
     from hgrpo.learning.ranks import become_ranks, joined_ranks
@@ -143,7 +144,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
     key = resume_key(identity, inputs.base, inputs.files())
     root = paths.scratch or paths.out.with_name(f"{paths.out.name}-scratch")
-    # One process locks the round for all processes, and each reads the checkpoints.
+    # The first process locks the scratch folder for all. Every process reads the checkpoints.
     with locked_scratch(root, key) if ranks.first else nullcontext(root / key) as scratch:
         ranks.wait()
         checkpoints = Checkpoints(scratch)

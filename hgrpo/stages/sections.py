@@ -1,4 +1,4 @@
-"""Sections of a stage's settings in which a name decides which pydantic model checks them."""
+"""The section `env` of a stage's settings; `env.name` decides which pydantic model checks it."""
 
 from typing import Annotated
 

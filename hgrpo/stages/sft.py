@@ -1,4 +1,4 @@
-"""Fine-tune the base on expert trajectories, one sequence each, with loss on action tokens.
+"""Fine-tune the base model on expert trajectories, one sequence each, with loss on actions only.
 
 Example:
   python -m hgrpo.cli.sft --config results/bakeoff/config.yaml --base results/bakeoff/base \\
@@ -36,7 +36,7 @@ FOLDER = "sft"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"log": "train_log.json", "summary": "summary.json", "timing": TIMING}
 RESOURCES = {"mem_mb": 2500}
-# A checkpoint takes as long as some steps of a tiny model, so not every step is kept.
+# Saving a checkpoint takes as long as several steps of a tiny model. So save only some steps.
 _SAVE_EVERY_S = 30.0
 
 
@@ -71,7 +71,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def outputs(study: "Study") -> dict[str, str]:
-    """`OUTPUTS`, and the SFT policy, whose files follow from `adapt`."""
+    """`OUTPUTS`, and the SFT policy's files, whose names depend on the model's `adapt`."""
     return {**policy_files(study, "adapter", "adapter"), **OUTPUTS}
 
 
@@ -149,16 +149,17 @@ class _Data:
 
 
 def _examples(settings: Settings, paths: Paths, policy: "Policy") -> _Data:
-    """The demonstrations as examples; the trajectories of some tasks are held out.
+    """The demonstrations as examples; all trajectories of some tasks are held out for validation.
 
     Raises:
-        UserError: too many trajectories are too long for the model, or there are too few.
+        UserError: at least half of the trajectories are too long for the model, or the training
+            or validation set is empty.
     """
     from hgrpo.learning.demonstrations import examples, read_demonstrations
 
     sft = settings.sft
     demonstrations = read_demonstrations(paths.expert)
-    # Whole tasks are held out: the same game under two random streams is not a held-out game.
+    # Hold out whole tasks. Otherwise a held-out game could also be trained on.
     held_out = {
         row["task_id"]
         for row in demonstrations

@@ -1,4 +1,4 @@
-"""Write the study to which the results belong, the package versions and the machine."""
+"""Write the resolved study that the results belong to, the package versions and the machine."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Writes the seconds of stages whose results Snakemake may take from its cache.
+"""Write the seconds of stages whose results Snakemake may take from its cache.
 
 Snakemake refuses a rule with both `benchmark` and `cache`, so these stages time themselves.
 """

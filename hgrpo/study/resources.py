@@ -9,7 +9,7 @@ from hgrpo.stages.order import STAGES, load, resources_key
 
 
 class StageResources(Strict):
-    """What one job of a stage asks of the machine; never part of what is computed."""
+    """What one job of a stage asks of the machine; a change reruns no finished job."""
 
     threads: int = Field(1, gt=0)
     mem_mb: int = Field(1000, gt=0, description="MiB")

@@ -31,7 +31,7 @@ Name = Annotated[str, Field(pattern=NAME)]
 
 
 class Variant(BaseModel):
-    """A method given as changes to another; it may change every key of a method but `name`."""
+    """A method given as changes to the method `of`; every key of a method but `name` may change."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -39,7 +39,7 @@ class Variant(BaseModel):
 
 
 class StudyConfig(Strict):
-    """A study as its file states it: environment, model and methods by name."""
+    """A study as its file states it; it gives environment, model and methods by name."""
 
     name: Name
     description: str = ""
@@ -284,7 +284,7 @@ def _cross_check(study: Study, path: Path) -> None:
 
 
 def _check_cut(study: Study) -> None:
-    """Refuse a tiny model with a tokenizer that is made for another environment's text."""
+    """Refuse a tiny model whose tokenizer cuts text in another way than the environment needs."""
     asked, own = study.model.tiny and study.model.tiny.cut, load(study.env.name).cut.name
     if asked not in (None, own):
         raise UserError(

@@ -1,4 +1,4 @@
-"""Which study a snakemake command is about."""
+"""Find the study that a snakemake command is about."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,11 +21,12 @@ def chosen_study(
         folder: the folder of study files.
         configured: the value of `--config study=`; None if it was not given.
         arguments: words of the command. A target chooses a study if it is the study's name or a
-            file among its results.
-        environment: environment variables, which name the study for a job on another machine.
+            file below results/<study>.
+        environment: environment variables. If the command names no study, HGRPO_STUDY names it, as
+            for a job on another machine; without that variable it is the default study.
 
     Raises:
-        UserError: the command asks for two studies.
+        UserError: the command asks for more than one study.
     """
     known = {path.stem for path in Path(folder).glob("*.yaml")}
     asked = {

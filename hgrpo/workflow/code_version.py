@@ -1,14 +1,14 @@
 """The hash of the code that a job runs.
 
 Snakemake sees only a stage's shell command, so it cannot notice an edit in a Python module. This
-hash covers the stage's module, the environment, engine and credit assigners that the study names,
+hash covers the stage's module, the environment, engine and credit assigners that the job uses,
 every hgrpo module that these import (also inside functions), and the data files in their packages.
 
-It leaves out what cannot change a result: comments, docstrings, formatting, imports for type
+The hash leaves out what cannot change a result: comments, docstrings, formatting, imports for type
 checking, descriptions of settings, texts of errors and of progress, functions and modules that only
 plan a stage or record where it ran, the command lines in `hgrpo.cli`, and capabilities of a plug-in
 that the stage does not use. It also leaves out the defaults in modules whose name ends in
-`settings`: every value reaches the job in its settings, and Snakemake compares the settings itself.
+`settings`: `--config` gives the job every value, and Snakemake reruns a job if `--config` changes.
 """
 
 import ast
@@ -21,7 +21,7 @@ from hgrpo.credit import kinds as credit_kinds
 from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
-# Names in a stage's module that only plan. They affect a job only by its params and inputs.
+# Names in a stage's module that only planning uses. Jobs see their effect in params and inputs.
 _PLANS = {"from_study", "from_whole_study", "inputs", "outputs", "Paths"} | {
     "RESOURCES",
     "ENV_USES",
@@ -30,18 +30,18 @@ _PLANS = {"from_study", "from_whole_study", "inputs", "outputs", "Paths"} | {
 }
 _PLANNING_MODULES = ("stages.comparison", "stages.files", "stages.order", "stages.paths")
 _RECORDING_MODULES = ("provenance", "envs.user_files")
-# Calls whose text only the user reads. Code reads the text of other errors.
+# Calls whose texts only people read. The texts of other errors count, because code reads them.
 _SPEAK = (
     {"print", "tqdm"} | {"UserError", "TrainingError", "ValueError", "TypeError"} | {"RuntimeError"}
 )
-# Base classes of plug-ins: their public methods and attributes are capabilities.
+# Base classes of plug-ins. A subclass's public methods and attributes are its capabilities.
 _PLUGINS = {"Environment", "EngineKind"}
 
 
 def code_version(
     stage: str, env: str | None = None, engine: str | None = None, credit: Iterable[str] = ()
 ) -> str:
-    """Hash (16 hex digits) of what a job of a stage runs.
+    """Hash (16 hex digits) of the code that a job of a stage runs.
 
     Args:
         stage: one of `hgrpo.stages.order.STAGES`.
@@ -53,7 +53,7 @@ def code_version(
 
 
 def code_of(stage: str, settings: Mapping) -> str:
-    """`code_version` for a stage's settings, in the form in which --config holds them.
+    """`code_version` of a job whose --config holds `settings`.
 
     The section `env` names the environment, and `engine` names the engine. If the stage loads
     credit assigners, every section `credit` names one.
@@ -101,12 +101,12 @@ def plug_ins(
 def contents(
     roots: Iterable[str], uses: frozenset[str] = frozenset(), package: Path = PACKAGE
 ) -> dict[str, bytes]:
-    """Map each module or data file (relative to the package's parent) to its hashed content.
+    """Map each module's name and each data file's path to the bytes that the hash covers.
 
     Args:
         roots: dotted names of the modules that a job starts from.
         uses: capabilities of plug-ins that the stage uses; the hash leaves out all others.
-        package: folder of the package.
+        package: folder of the package. Paths of data files are relative to its parent.
     """
     modules = imported_modules(roots, uses, package)
     found = {name: _content(name, _read_uses(name, uses, package), package) for name in modules}
@@ -131,7 +131,7 @@ def imported_modules(
         lazy: whether to follow imports inside functions too.
 
     Raises:
-        FileNotFoundError: a module does not exist.
+        FileNotFoundError: a module of `roots` does not exist.
     """
     skipped = {f"{package.name}.{name}" for name in (*_PLANNING_MODULES, *_RECORDING_MODULES)}
     found: set[str] = set()
@@ -160,16 +160,16 @@ def _may_hold_plug_in(module: str, package: Path) -> bool:
 
 
 def _read_uses(module: str, uses: frozenset[str], package: Path) -> frozenset[str]:
-    """Return `uses` if the module may hold a plug-in, otherwise no capabilities.
+    """Return `uses` if the module may hold a plug-in, otherwise an empty set.
 
-    A module without a plug-in has the same content for all stages, so it is parsed once.
+    A module without a plug-in then has one cache entry for all stages, and is parsed once.
     """
     return uses if _may_hold_plug_in(module, package) else frozenset()
 
 
 @functools.cache
 def _tree(module: str, uses: frozenset[str], package: Path) -> ast.Module:
-    """A module's syntax tree, without what cannot change a result."""
+    """A module's syntax tree, without the parts that cannot change a result."""
     source = _source(module, package)
     tree = ast.parse(source.read_bytes(), filename=str(source))
     is_stage = module.startswith(f"{package.name}.stages.")
@@ -183,7 +183,7 @@ def _content(module: str, uses: frozenset[str], package: Path) -> bytes:
 
 
 class _Counted(ast.NodeTransformer):
-    """Removes from a syntax tree what cannot change a result."""
+    """Remove from a syntax tree the parts that cannot change a result."""
 
     def __init__(self, uses: frozenset[str], plans: set[str], holds_settings: bool):
         self._uses, self._plans, self._holds_settings = uses, plans, holds_settings
@@ -216,7 +216,7 @@ class _Counted(ast.NodeTransformer):
         return _WithoutText().visit(node) if called in _SPEAK else self.generic_visit(node)
 
     def _counts(self, item: ast.stmt) -> bool:
-        """Whether a statement in a plug-in's class is private or a capability in use."""
+        """Whether a statement in a plug-in's class stays: a used capability, or nothing public."""
         public = {name for name in _names(item) if not name.startswith("_")}
         return not public or bool(public & self._uses)
 
@@ -244,7 +244,7 @@ def _called(call: ast.Call) -> str:
 
 
 class _WithoutText(ast.NodeTransformer):
-    """Empties every text in a statement."""
+    """Replace every string in a syntax tree by an empty string."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         return ast.Constant("") if isinstance(node.value, str) else node
@@ -295,7 +295,7 @@ def _statements(tree: ast.AST, lazy: bool):
 
 @functools.cache
 def _data_files(folder: Path) -> list[Path]:
-    """Files of a package, without Python files, subpackages, and what editors leave."""
+    """Files of a package except Python files, subpackages, hidden files and editors' backups."""
     found = []
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.name.endswith("~"):
@@ -310,7 +310,7 @@ def _data_files(folder: Path) -> list[Path]:
 def _meaning(node: object) -> str:
     """A syntax tree as text, without positions and empty fields.
 
-    The text of `ast.dump` differs between Python versions, and an upgrade should not rerun a study.
+    `ast.dump` gives other text in other Python versions, and an upgrade should not rerun a study.
     """
     if isinstance(node, list):
         return "[" + ",".join(map(_meaning, node)) + "]"

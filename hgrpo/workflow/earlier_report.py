@@ -1,4 +1,4 @@
-"""Keeps a study's report before a smaller run replaces it."""
+"""Keep a copy of a study's report before a smaller run replaces it."""
 
 import datetime
 import shutil
@@ -15,7 +15,7 @@ FOLDER = "earlier_reports"
 def keep_report(root: Path, study: Mapping) -> str:
     """Copy the report if it holds rounds, seeds or arms that the next report will lack.
 
-    A run of more rounds, seeds or arms needs no copy, because its report holds all of them.
+    A run that only adds rounds, seeds or arms needs no copy: its report holds the old ones too.
 
     Args:
         root: the study's results folder.

@@ -2,7 +2,8 @@
 
 Snakemake reads the project when it plans, and a job may start hours later. If somebody edits the
 code or a config file in between, the job would run the edited version, and Snakemake would record
-the planned one. So each job is given the hashes of its plan and refuses to run with others.
+the planned one. So each job gets the planned hashes as an option, and refuses to run if the hashes
+of its own settings and code differ.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import UserError
 
-# Holds stage -> arm -> hashes as JSON, for jobs on other machines, which read the project again.
+# This environment variable hands `StudyRules.plans` to jobs, which read the project again.
 PLANNED_VARIABLE = "HGRPO_PLANNED"
 
 

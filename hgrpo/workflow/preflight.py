@@ -24,7 +24,7 @@ def check_jobs(
     Args:
         study: the study to run.
         jobs: (stage, method or None) of each job to run.
-        environment: variables of the process.
+        environment: environment variables.
         elsewhere: whether jobs run on other machines; if so, files and packages are not checked.
         executor: name of Snakemake's executor.
 
@@ -48,7 +48,7 @@ def check_jobs(
 
 
 def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> dict[str, str]:
-    """Unset variable that a method's credit needs -> the message about it."""
+    """Map each unset environment variable that a method's credit needs to the message about it."""
     if not method.train:
         return {}
     needed = method.credit.declared.environment_variables
@@ -56,7 +56,7 @@ def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> d
 
 
 def check_variables(methods: Iterable[MethodConfig], environment: Mapping[str, str]) -> None:
-    """Refuse to start if credit needs a variable that is not set, such as a judge's key.
+    """Refuse to start if credit needs an unset environment variable, such as a judge's API key.
 
     Raises:
         UserError: a variable is not set. The message names method and variable.
@@ -74,7 +74,8 @@ class _UserPath:
         stage: the stage that reads the path.
         key: name of the setting with the path.
         path: the setting's value.
-        made: whether the stage makes a missing file; if so, only the path's variables are checked.
+        made: whether the stage makes the file if it is missing; if so, only the environment
+            variables in the path are checked.
         holds: a file that the folder must hold; "" to check only the path itself.
         hint: what the message adds if the path does not exist.
     """
@@ -91,8 +92,8 @@ def check_user_files(study: Study, stages: Collection[str]) -> None:
     """Refuse to start if a stage would not find the user's own files.
 
     Raises:
-        UserError: a path does not exist, or a variable in it is not set. The message names
-            config, key and path.
+        UserError: a path does not exist, or an environment variable in it is not set. The
+            message names config, key and path.
     """
     for file in _user_paths(study):
         if file.stage in stages:
@@ -103,14 +104,14 @@ def check_user_files(study: Study, stages: Collection[str]) -> None:
 
 
 def _user_paths(study: Study) -> list[_UserPath]:
-    """The user's files that the study names."""
+    """The paths in the study that lead to the user's own files."""
     files = environments.load(study.env.name).user_files(study.env)
     env = f"env {study.config.env}"
     paths = [_UserPath(file.stage, f"{env}: {file.key}", file.path, file.made) for file in files]
     model, name = study.model, f"model {study.config.model}"
     if model.path is not None:
         hint = "the folder of a Hugging Face model was expected, not a name on the hub"
-        # Without this check, an empty folder would only fail after the old base is deleted.
+        # Without this check, the base stage would fail only after Snakemake deleted the old base.
         paths.append(_UserPath("base", f"{name}: path", model.path, holds="config.json", hint=hint))
     if model.package is not None and model.package.wheel is not None:
         paths.append(_UserPath("base", f"{name}: wheel", model.package.wheel))
@@ -120,8 +121,8 @@ def _user_paths(study: Study) -> list[_UserPath]:
 def check_shareable(study: Study) -> None:
     """Refuse Snakemake's cache for a study that reads the user's own files.
 
-    Snakemake finds a cached result by its command, params and inputs, so it would not notice that
-    the user's files changed.
+    Snakemake finds a cached result by its command, params and inputs. These do not cover what the
+    user's files contain, so Snakemake could reuse a result of other files.
 
     Raises:
         UserError: the study reads such files. The message names the setting.

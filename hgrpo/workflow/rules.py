@@ -1,4 +1,4 @@
-"""Gives the rules a study's settings, code hashes, files and resources."""
+"""A study's settings, code hashes, files and resources, as the Snakemake rules need them."""
 
 import contextlib
 import functools
@@ -28,8 +28,8 @@ class StudyRules:
     Args:
         study: the study.
         root: the study's results folder, with which all paths start.
-        planned: `plans` of the process that planned the run, if this process runs one of its jobs
-            on another machine.
+        planned: what `plans` returned in the process that planned the run, if this is another
+            process that runs a job of that run; otherwise None.
     """
 
     def __init__(self, study: Study, root: str, planned: str | None = None):
@@ -53,7 +53,7 @@ class StudyRules:
         return known or plan_hash(json.loads(self.cfg(stage, arm)), self.code(stage, arm))
 
     def _cfg(self, stage: str, method: str | None = None) -> str:
-        """A stage's settings as JSON: the part of the study that it depends on."""
+        """A stage's settings as JSON: the part of the study that the stage depends on."""
         return as_json(load(stage).from_study(self.study, method))
 
     def _code(self, stage: str, method: str | None = None) -> str:
@@ -61,7 +61,7 @@ class StudyRules:
         return code_of(stage, load(stage).from_study(self.study, method))
 
     def inputs(self, stage: str) -> Callable[[Mapping[str, str]], dict]:
-        """A function for a rule's `input`: it maps wildcards to name -> file or files."""
+        """A function for a rule's `input`: takes wildcards and returns name -> file or files."""
 
         def named(wildcards: Mapping[str, str]) -> dict:
             return self._below_root(load(stage).inputs(self.study, _job(wildcards)))
@@ -75,7 +75,7 @@ class StudyRules:
         return self._below_root(files, f"{module.FOLDER}/" if module.FOLDER else "")
 
     def options(self, stage: str) -> Callable[..., list[str]]:
-        """A function for `params`: a job's plan, inputs and outputs as options of its command."""
+        """A function for a rule's `params`: returns a job's plan, inputs and outputs as options."""
         kind = load(stage).Paths
 
         def given(wildcards: Mapping[str, str], input: Mapping, output: Mapping) -> list[str]:
@@ -86,10 +86,10 @@ class StudyRules:
         return given
 
     def everything(self) -> list[str]:
-        """Files of a finished study that its target asks for, from every stage.
+        """Files that the target of a whole study asks for, from every stage that it runs.
 
-        Snakemake deletes the outputs of a failed job. With the report as the only target, Snakemake
-        would not notice the deleted files if the report is newer than that job.
+        Snakemake deletes the outputs of a failed job. If the target asked only for the report, and
+        an older report existed, Snakemake would not make the deleted files again.
         """
         study = self.study
         once = [name for name in STAGES if "{" not in load(name).FOLDER and name not in _ASKED_FOR]
@@ -98,9 +98,9 @@ class StudyRules:
         return files + [f"{self.root}/{path}" for path in arms]
 
     def model_folder_digest(self) -> str | None:
-        """Digest of the user's model folder, so that a change of the model reruns the base stage.
+        """Digest of config and tokenizer in the user's model folder; if it changes, `base` reruns.
 
-        None if the study builds its model or takes it from a package.
+        The digest does not cover the weights. It is None for a built model or one from a package.
         """
         path = self.study.model.path
         if path is None:
@@ -113,8 +113,8 @@ class StudyRules:
     def user_files_digest(self, stage: str) -> str | None:
         """Digest of the user's own games, products or recordings; None if the study has none.
 
-        If they are gone, it is the digest that the stage recorded: somebody else's results can
-        still be read.
+        If these files are gone, return the digest that the stage recorded, if there is one. Results
+        that somebody else made are then not made again.
         """
         name = {"assets": "assets/manifest.json", "expert": "expert/summary.json"}[stage]
         try:
@@ -136,10 +136,10 @@ class StudyRules:
         return f"{stage}/{job_name(stage)}"
 
     def scratch(self, stage: str) -> Callable[[Mapping[str, str]], str]:
-        """A function for `params`: gives the folder for an unfinished job's checkpoints.
+        """A function for a rule's `params`: returns the folder of an unfinished job's checkpoints.
 
-        The folder is no output, because Snakemake would delete it when the job fails. The job keeps
-        its checkpoints there under a `resume_key`, so an edited job does not resume from old ones.
+        The folder is not an output, because Snakemake deletes outputs of failed jobs. The job keeps
+        its checkpoints under a `resume_key`, so a job with new code or settings starts afresh.
         """
         folder = load(stage).FOLDER.removeprefix("rl/")
 
@@ -169,7 +169,7 @@ def _flat(files: Mapping[str, str | list[str]]) -> list[str]:
 
 
 def job_name(stage: str) -> str:
-    """Name of a job's log and benchmark. For an arm's job the name contains wildcards."""
+    """Name of a job's log and benchmark files; for an arm's job it contains wildcards."""
     folder = load(stage).FOLDER
     return ".".join(folder.split("/")[1:]) if "{" in folder else stage
 

@@ -1,19 +1,19 @@
-"""Checks the names of targets and rules that a command or a profile gives."""
+"""Check the names of targets and rules that a command or a profile gives."""
 
 from collections.abc import Collection, Iterable
 
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
 
-# Old names of rules and of their folders below results/<study>.
+# Old name -> new name, of rules and of their folders below results/<study>.
 _RULES = {"turnrd_fit": "credit_fit"}
 _FOLDERS = {"turnrd": "credit_fit"}
-# Targets of these forms are unknown; other rules make all other targets.
+# A target of this form is unknown, unless it is the name or an output of another rule.
 UNKNOWN = rf"[A-Za-z_]\w*|results/[^/]+/({'|'.join(_FOLDERS)})/.+"
 
 
 def unknown_target(target: str, known: Collection[str]) -> str:
-    """One line about a target that matches `UNKNOWN`; `known` are the names of all targets."""
+    """One line about an unknown target, which matches `UNKNOWN`; `known` holds all valid names."""
     if "/" in target:
         results, study, folder, rest = target.split("/", 3)
         return f"{target}: this is now {results}/{study}/{_FOLDERS[folder]}/{rest}"

@@ -1,1 +1,1 @@
-"""Plans what a run would do and cost, and later checks how accurate the plan was."""
+"""Plan what a run will do and cost, and check afterwards how accurate the plan was."""

@@ -15,12 +15,12 @@ PLAN = "plan.json"
 
 
 def save_plan(folder: Path, expected: Iterable[Forecast], asked: Mapping[str, object]) -> None:
-    """Write what is expected of each job to run into a study's folder.
+    """Write the expected seconds and bytes of each job to run into a study's folder.
 
     Args:
         folder: results/<study>.
-        expected: forecasts of the jobs; finished jobs are left out.
-        asked: the command's arguments, as JSON types. `study` holds the settings that
+        expected: forecasts of the jobs; jobs that will not run are left out.
+        asked: the command's arguments, as JSON types. The entry `study` holds the settings that
             `check_lines` will compare.
     """
     jobs = [
@@ -39,10 +39,10 @@ def save_plan(folder: Path, expected: Iterable[Forecast], asked: Mapping[str, ob
 
 
 def check_lines(folder: Path, settings: Mapping[str, object], by_stage: bool = True) -> list[str]:
-    """The seconds that a study's last plan expected and that its jobs took since then, as text.
+    """Lines that compare the seconds a study's last plan expected with those its jobs took since.
 
-    A plan for other settings names other jobs, so one line says that it is not compared. For a
-    retried job, the benchmark file holds the seconds of the last attempt.
+    A plan that was made for other settings is not compared, and one line says so. For a retried
+    job, the benchmark file holds the seconds of the last attempt.
 
     Args:
         folder: results/<study>.
@@ -88,7 +88,7 @@ def check_lines(folder: Path, settings: Mapping[str, object], by_stage: bool = T
 def _ran(
     folder: Path, jobs: Iterable[tuple[str, str, float | None]], since: int
 ) -> Iterator[tuple[str, float | None, float]]:
-    """(stage, planned seconds, seconds taken) of each job that ran after a time in nanoseconds."""
+    """(stage, planned seconds, seconds taken) of each job that ran after `since` (nanoseconds)."""
     for stage, name, planned in jobs:
         benchmark = benchmark_of(folder, stage, name)
         if benchmark.is_file() and benchmark.stat().st_mtime_ns > since:

@@ -33,11 +33,12 @@ class Row:
 
     Attributes:
         label: name of the stage or arm, or "all".
-        jobs, to_run, lost: numbers of jobs. A lost job will not run although a file of it is gone.
+        jobs, to_run, lost: numbers of jobs. A lost job will not run although one of its output
+            files is missing.
         seconds_each: mean over the jobs to run that have an estimate; None if none has.
         core_hours, gpu_hours, money, bytes: sums over the jobs to run that have an estimate; None
-            if none has. GPU-hours and money are also None if no job with a GPU has an estimate.
-            Money is None without prices.
+            if there are jobs to run but no estimates. GPU-hours and money are also None if there
+            are GPU jobs to run but none has an estimate. Money is None without prices.
         source: source of the least certain estimate in the sums.
     """
 
@@ -96,13 +97,13 @@ def rows(
 
 
 def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Row:
-    """The sum over jobs."""
+    """Sum the forecasts `expected` into one row."""
     to_run = [one for one in expected if one.job.to_run]
     timed = [(one.seconds.value, one.needs) for one in to_run if one.seconds]
     weighed = [one.bytes.value for one in to_run if one.bytes]
     estimates = [found for one in to_run for found in (one.seconds, one.bytes) if found]
     known = timed or not to_run
-    # Without an estimate for any GPU job, a sum over the CPU jobs would look like the whole cost.
+    # If no GPU job has an estimate, a sum over the CPU jobs would look like the whole cost.
     gpus = [one.seconds for one in to_run if one.needs.gpu]
     gpus_known = known and (any(gpus) or not gpus)
     return Row(
@@ -120,10 +121,11 @@ def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Ro
 
 
 def least_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) -> float:
-    """A lower bound on the minutes that the jobs to run take, if each takes its estimate.
+    """A lower bound on the minutes that the jobs to run take, if every estimate is right.
 
-    The bound is the larger of two: all work spread evenly over the cores or job slots, and the
-    longest chain of jobs that wait for each other. A job without an estimate counts as 0.
+    The bound is the larger of two times: that of all work, spread evenly over the cores or job
+    slots, and that of the longest chain of jobs that wait for each other. A job without an estimate
+    counts as 0.
     """
     timed = [(one, one.seconds.value) for one in expected if one.job.to_run and one.seconds]
     if profile.cores:
@@ -138,7 +140,8 @@ def least_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) 
 def _longest_chain(timed: Iterable[tuple[Forecast, float]], study: Study) -> float:
     """Seconds of the longest chain: shared stages, one run's rounds and fits, one evaluation.
 
-    Each shared stage waits for the one before it in `STAGES`, from the games to the report.
+    The shared stages add up, because each waits for earlier ones. If a run's rounds do not wait for
+    each other, only the longest round counts.
     """
     shared, ends = 0.0, defaultdict(float)
     chains: dict[tuple[str, str], float] = defaultdict(float)

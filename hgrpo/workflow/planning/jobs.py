@@ -10,7 +10,7 @@ from pathlib import Path
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
 
-# The arm of a job that serves all arms.
+# Stands for the arm of a job that serves all arms.
 SHARED = "shared"
 
 # Python draws an exception group with these characters at the beginning of a line.
@@ -24,8 +24,8 @@ class Job:
     """One job.
 
     Attributes:
-        stage: name of its rule.
-        folder: its folder, such as results/bakeoff/rl/flatGRPO/seed_11/round_2.
+        stage: name of the stage, which is also the name of the job's rule.
+        folder: folder of its outputs, such as results/bakeoff/rl/flatGRPO/seed_11/round_2.
         to_run: whether the job will run.
         lost: a missing file of a job that will not run; "" if no file is missing.
     """
@@ -72,8 +72,8 @@ def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
 def telling_line(text: str) -> str:
     """The line of a failed program's output that best explains the failure.
 
-    This is the last line with an exception or error and its message. Without one it is the last
-    line, or "" if there are no lines.
+    This is the last line that names an exception or error with its message. If there is none, it is
+    the last line that is not a separator; if there are no lines, "".
     """
     lines = [line.lstrip(_BOX).rstrip() for line in text.splitlines()]
     # Drop separators such as "1 ----------------".
@@ -85,7 +85,7 @@ def telling_line(text: str) -> str:
 def read_jobs(summary: str) -> list[Job]:
     """The jobs in the table of `snakemake --summary`, in its order.
 
-    Rows of rules that are no stage, such as targets, are skipped.
+    Rows of rules that are not stages, such as targets, are skipped.
     """
     found: dict[tuple[str, str], Job] = {}
     for line in summary.splitlines():
@@ -105,6 +105,6 @@ def read_jobs(summary: str) -> list[Job]:
 def _job_folder(path: str, stage: str) -> str:
     """Folder of the job that writes a file: results/<study>/ and the stage's folder."""
     parts = path.split("/")
-    # In a bucket, other names stand before `results`.
+    # The path of a file in a bucket has other folders before `results`.
     depth = parts.index("results") + 2 + len(list(filter(None, load(stage).FOLDER.split("/"))))
     return "/".join(parts[:depth])

@@ -16,10 +16,10 @@ from hgrpo.stages.order import STAGES, belongs_to_an_arm, load, runs_a_model
 from hgrpo.stages.timing import TIMING
 from hgrpo.workflow.planning.jobs import SHARED
 
-# Sources of an estimate: the same arm of this study, its other arms, other studies.
+# Sources of an estimate: the same arm of this study, other arms of this study, other studies.
 OWN, OTHER_ARMS, OTHER_STUDIES = range(3)
 
-# Most folders per stage and arm that are measured; more would hardly change the mean.
+# At most this many folders are measured per stage and arm. More would hardly change the mean.
 _WEIGHED = 20
 
 _ByArm = Mapping[str, list[float]]
@@ -28,7 +28,7 @@ _Measure = Callable[[Path, str], _ByArm]
 
 @dataclass(frozen=True)
 class Player:
-    """The model that plays in a study, and how it is run.
+    """The language model that plays in a study, and the engine that runs it.
 
     Attributes:
         model: name of the model.
@@ -55,9 +55,9 @@ class Estimate:
 class PastJobs:
     """Means over past jobs of a stage and arm, from the most similar jobs that exist.
 
-    In order of preference: the same arm of this study, its other arms, the same arm in other
-    studies, any arm there. For stages that run a model, another study counts only if it has the
-    same player.
+    In order of preference: the same arm of this study, other arms of this study, the same arm of
+    other studies, any arm of other studies. For stages that run a language model, another study
+    counts only if it has the same player.
 
     Args:
         results: folder of all studies.
@@ -87,7 +87,7 @@ class PastJobs:
         return _mean(others, arm, OTHER_STUDIES, OTHER_STUDIES) if others else None
 
     def _read_others(self, measure: _Measure, stage: str) -> _ByArm:
-        """arm -> values of its past jobs, from all other studies that count."""
+        """arm -> values of the arm's past jobs in all other studies that count."""
         found = defaultdict(list)
         for path in sorted(self._results.iterdir()) if self._results.is_dir() else ():
             if path.is_dir() and path.name != self._study and self._counts(path, stage):
@@ -100,7 +100,7 @@ class PastJobs:
 
 
 def player_of(folder: Path) -> Player | None:
-    """The player of a study that has run, from its folder; None if the folder does not say."""
+    """The player that config.yaml in a study's results names; None if the file does not say."""
     try:
         config = read_yaml(folder / "config.yaml")
         return Player(config["model"]["name"], config["engine"]["kind"])
@@ -128,7 +128,7 @@ def seconds_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:
 
 
 def benchmark_of(folder: Path, stage: str, name: str) -> Path:
-    """The file with a job's seconds: Snakemake's benchmark, or the stage's own file."""
+    """The file with a job's seconds: Snakemake's benchmark, or the stage's own timing.json."""
     if TIMING in load(stage).OUTPUTS.values():
         return folder / load(stage).FOLDER / TIMING
     return folder / "benchmarks" / stage / f"{name}.jsonl"
@@ -152,7 +152,7 @@ def benchmark_seconds(path: Path) -> float | None:
 
 
 def bytes_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:
-    """arm -> bytes of finished jobs of a stage (a sample of them), in a study's folder."""
+    """arm -> bytes of each finished job of a stage (or of a sample), in a study's folder."""
     written = [[str(path) for path in sorted(folder.glob(part))] for part in _written(stage)]
     if not belongs_to_an_arm(stage):
         parts = [path for paths in written for path in paths]

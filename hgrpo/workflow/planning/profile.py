@@ -35,8 +35,8 @@ class Profile:
     Attributes:
         path: the profile's folder.
         cores: cores of this machine that run jobs; None on a cluster.
-        jobs: largest number of jobs at a time on the cluster; None if jobs run here, or without
-            limit.
+        jobs: largest number of jobs at a time on the cluster; None if jobs run on this machine, or
+            if there is no limit.
         prices: the cluster's prices; None if the profile has none.
     """
 
@@ -54,7 +54,7 @@ def read_profile(path: Path, cores: int | None = None) -> Profile:
         cores: overrides the profile's number of cores.
 
     Raises:
-        UserError: there is no such profile, or its prices are invalid.
+        UserError: there is no such profile, or its config.yaml or its prices are invalid.
     """
     if not (path / "config.yaml").is_file():
         known = did_you_mean(

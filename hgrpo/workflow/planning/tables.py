@@ -40,7 +40,7 @@ def table(what: str, rows: Sequence[Row], currency: str | None, each: bool = Fal
     for label, *numbers in cells:
         line = f"{label:<{width}}{numbers[0]:>7}{numbers[1]:>8}{numbers[2]:>8}"
         line += "".join(f"{number:>10}" for number in numbers[3:-1])
-        # A mark stands after the column, so that the numbers stay aligned.
+        # Put the mark after the column, so that the numbers stay aligned.
         mark = numbers[-1][-1] if numbers[-1][-1] in "+*" else ""
         lines.append(f"{line}{numbers[-1].removesuffix(mark):>10}{mark}")
     return lines
@@ -75,7 +75,7 @@ def wall_line(everything: Row, minutes: float, profile: Profile, unknown: Sequen
 
 
 def lost_lines(jobs: Iterable[Job]) -> list[str]:
-    """Missing files of finished jobs that a run will not make again unless you request them."""
+    """Lines about missing files of finished jobs; a run makes such files only on request."""
     lost = [job.lost for job in jobs if job.lost]
     if not lost:
         return []
@@ -93,7 +93,7 @@ def price_lines(everything: Row, profile: Profile, judges: bool) -> list[str]:
     Args:
         everything: the sum over all jobs.
         profile: the profile, with or without prices.
-        judges: whether an arm to run also pays a judge.
+        judges: whether an arm to run calls an outside service, such as a judge.
     """
     prices, path = profile.prices, profile.path / PRICES
     if prices is None:
