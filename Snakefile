@@ -32,8 +32,18 @@ include: "rules/credit_agreement.smk"
 
 onstart:
     if not workflow.executor_plugin.common_settings.touch_exec:
+        hold_lock()
         check_needs()
         keep_earlier_report()
+
+
+onsuccess:
+    if any(job.rule.name == "report" for job in workflow.dag.jobs):
+        say_last([finding(Path(R))])
+
+
+onerror:
+    say_last(failure_lines(Path(log[0]).read_text()))
 
 
 rule all:

@@ -1,5 +1,6 @@
 """The chosen study, and what the rules ask of it: paths, settings, code hashes, resources."""
 
+import atexit
 import os
 import shlex
 import sys
@@ -10,9 +11,11 @@ from hgrpo.stages.files import episodes
 from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.earlier_report import keep_report
+from hgrpo.workflow.ending import failure_lines, finding
 from hgrpo.workflow.planned import PLANNED_VARIABLE
 from hgrpo.workflow.preflight import check_jobs, check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder
+from hgrpo.workflow.study_lock import hold_study
 from hgrpo.workflow.targets import UNKNOWN, check_rules, unknown_target
 
 # Checkouts share the stages up to SFT if snakemake is given --cache and SNAKEMAKE_OUTPUT_CACHE.
@@ -78,6 +81,25 @@ def check_rule_names():
         check_rules("--set-resources", resources.overwrite_resources, known)
     except UserError as error:
         sys.exit(f"error: {error}")
+
+
+# The open file that holds the study's lock.
+HELD = []
+
+
+def hold_lock():
+    """End snakemake with one line if another one is running this study."""
+    if workflow.execution_settings.lock:
+        try:
+            HELD.append(hold_study(Path(R)))
+        except UserError as error:
+            sys.exit(f"error: {error}")
+
+
+def say_last(lines):
+    """Print lines when everything else is printed: snakemake ends with some lines of its own."""
+    for line in reversed(list(filter(None, lines))):
+        atexit.register(print, line, file=sys.stderr)
 
 
 def keep_earlier_report():
