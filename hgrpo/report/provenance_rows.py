@@ -1,4 +1,4 @@
-"""Tells where the results come from, by the snapshot that every stage writes."""
+"""Summarises the provenance of the results from the snapshots that the stages write."""
 
 import json
 from collections.abc import Mapping, Sequence
