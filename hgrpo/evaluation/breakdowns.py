@@ -1,4 +1,4 @@
-"""Success and return by round, temperature and task type; these tables have no verdicts."""
+"""Makes tables of success and return by round, temperature and task type, without verdicts."""
 
 from collections.abc import Sequence
 

@@ -4,9 +4,9 @@ The endpoint is greedy success on the test panel at the last round, over seeds. 
 two questions. A family of paired comparisons (same seeds, same tasks) answers each question, with
 Holm's correction inside the family:
 
-1. Does an arm differ from the reference arm (flatGRPO)?
-2. Does a trained arm beat the supervised policy at the supervised policy's best temperature? This
-   temperature has the highest success on validation; the lowest one wins a tie. A lower temperature
+1. Does a trained arm differ from the reference arm (flatGRPO)?
+2. Does a trained arm beat the supervised policy at the supervised policy's best temperature? It is
+   the temperature with the highest success on validation; on a tie, the lowest. A lower temperature
    alone can raise a policy's success, so only a larger gain shows learning.
 
 Returns are compared too, with intervals but without verdicts.
@@ -87,7 +87,7 @@ class Comparison:
 
 
 def pays_in_part(methods: pd.DataFrame) -> bool:
-    """Whether some arm's mean return exceeds its success rate, so that failed episodes paid too.
+    """Whether some arm's mean return exceeds its success rate, as when failed episodes pay in part.
 
     `methods` is `Comparison.methods`.
     """

@@ -85,7 +85,7 @@ def check_row(credit: np.ndarray, expected: np.ndarray | None, lengths: np.ndarr
         - nonzero_share: share of these turns with credit other than 0
         - mean_abs_credit: mean absolute credit over these turns
         - largest_sum_error: largest |sum - expected| over these trajectories
-        The last three are NaN if nothing got credit, the last also if `expected` is None.
+        The last three are NaN if no turn got credit. The last is also NaN if `expected` is None.
     """
     owner = np.repeat(np.arange(len(lengths)), lengths)
     known = np.isfinite(credit)

@@ -60,9 +60,10 @@ class Factorial:
 def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
     """Trained arm -> alpha, ascending, if the trained arms form a sweep; otherwise empty.
 
-    In a sweep, three or more arms have distinct values of alpha and the same other settings, apart
-    from names and labels. An arm with alpha 1 (flat GRPO) may also differ in credit assigner and
-    turn norm. `methods` (arm -> its settings) is from `hgrpo.stages.comparison.comparison`.
+    A sweep has at least three arms. Their values of alpha are all different, and their other
+    settings are equal, apart from names and labels. An arm with alpha 1 (flat GRPO) may also differ
+    in `credit` and `turn_norm`. `methods` (arm -> its settings) is from
+    `hgrpo.stages.comparison.comparison`.
     """
     arms = trained(methods)
     alphas = {name: float(arm["alpha"]) for name, arm in arms.items()}
@@ -77,10 +78,10 @@ def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
 def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | None:
     """The factorial that the trained arms form, or None.
 
-    The arms must have two or more of `FACTORS` with two levels each, and every combination of
-    levels exactly once. Every other setting that differs must have a single value at each level of
-    one factor: for example, alpha may depend on the credit assigner, or tasks per step on the group
-    size. The levels of the arm `reference` are the baseline.
+    At least two of `FACTORS` must vary, each with two levels, and every combination of levels must
+    occur in exactly one arm. Every other setting that varies must have a single value at each level
+    of one factor: for example, alpha may depend on the credit assigner, or tasks per step on the
+    group size. The levels of the arm `reference` are the baseline.
     """
     arms = trained(methods)
     if reference not in arms:

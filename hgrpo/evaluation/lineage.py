@@ -1,4 +1,4 @@
-"""Checks, by the summaries of rounds and evaluations, that a report's arms have the same origin.
+"""Reads the summaries of rounds and evaluations to check that a report's arms belong together.
 
 A user can put results of several machines or studies into one folder. Episodes alone do not show
 whether an arm started from another supervised policy or was trained with other settings.

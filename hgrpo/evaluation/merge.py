@@ -24,7 +24,7 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
 
     Raises:
         UserError: no file is given; a file is missing, unreadable, empty or lacks a column; an arm
-            is missing; an episode appears twice; or two evaluations of a panel played other tasks.
+            is missing; an episode appears twice; or evaluations of a panel played different tasks.
     """
     if not paths:
         raise UserError("no episodes: give at least one episodes.parquet")

@@ -9,7 +9,7 @@ STATISTICS = {"bootstrap", "confidence"}
 
 
 class EvaluationConfig(Strict):
-    """Evaluation of every round on the validation and test panels."""
+    """Settings of the evaluation of every round on the validation and test panels."""
 
     test_games: int = Field(500, gt=0)
     validation_games: int = Field(200, gt=0)

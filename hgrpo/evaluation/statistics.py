@@ -3,8 +3,8 @@
 All seeds play the same panel, so outcomes form a crossed table [seeds, tasks]. Chance enters
 through the choice of seeds and through the choice of tasks. The usual method is a two-level
 bootstrap, which resamples seeds and tasks. With one to five seeds its percentiles are too narrow,
-because resampling S seeds shrinks the variance of their mean by (S - 1) / S. The intervals here
-keep the two levels but use unbiased variances and a t quantile:
+because resampling S seeds shrinks the variance of their mean by the factor (S - 1) / S. The
+intervals here keep the two levels but use unbiased variances and a t quantile:
 
     se^2 = s^2(seed means) / S + s^2(task means) / n,
     df   = se^4 / (v_seeds^2 / (S - 1) + v_tasks^2 / (n - 1)),
@@ -56,13 +56,13 @@ class Estimate:
         return float(2 * stats.t.sf(t_value, self.degrees_of_freedom))
 
     def columns(self, mean: str, prefix: str = "") -> dict[str, float]:
-        """Column -> value: the mean in the column `mean`; `prefix` starts the bounds' columns."""
+        """Table columns: `mean` names the mean's column, `prefix` precedes `lower` and `upper`."""
         return {mean: self.mean, f"{prefix}lower": self.lower, f"{prefix}upper": self.upper}
 
 
 @dataclass(frozen=True)
 class McNemar:
-    """For one seed: how many tasks only one of two arms solved, and the exact two-sided p-value."""
+    """One seed's counts of tasks that only one of two arms solved, and the two-sided p-value."""
 
     only_method: int
     only_baseline: int
@@ -101,7 +101,7 @@ def difference_interval(method: np.ndarray, baseline: np.ndarray, level: float =
             same order.
 
     Raises:
-        ValueError: the tables differ in shape, or have less than one seed or two tasks.
+        ValueError: the tables differ in shape, or have no seed or fewer than two tasks.
     """
     method, baseline = _table(method), _table(baseline)
     if method.shape != baseline.shape:
@@ -196,7 +196,7 @@ def mcnemar(method: np.ndarray, baseline: np.ndarray) -> McNemar:
     Proportions or Percentages" (https://doi.org/10.1007/BF02295996).
 
     Raises:
-        ValueError: the vectors differ in shape, or are not vectors.
+        ValueError: the arguments differ in shape, or are not one-dimensional.
     """
     method, baseline = np.asarray(method, dtype=bool), np.asarray(baseline, dtype=bool)
     if method.shape != baseline.shape or method.ndim != 1:

@@ -1,4 +1,4 @@
-"""How the report shows a study's arms: order, label, colour, marker and line."""
+"""Decides how the report shows a study's arms: order, label, colour, marker and line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

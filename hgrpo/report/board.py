@@ -44,7 +44,7 @@ def tensorboard_run(folder: Path) -> Writer:
 
 
 def wandb_run(project: str, study: str, plan: RunPlan, identity: str) -> Writer:
-    """Open a W&B run; continue the earlier one with the same identity, method and seed, if any."""
+    """Open a W&B run; if a run with this identity, method and seed exists, continue that run."""
     try:
         import wandb
     except ImportError:

@@ -8,8 +8,8 @@ import pandas as pd
 def write_csv(table: pd.DataFrame, path: Path, float_format: str | None = None) -> None:
     r"""Write a table without its index.
 
-    A policy may sample a carriage return. It is written as the two characters \r, because Python's
-    module csv does not quote a carriage return before Python 3.13, and readers would end the line.
+    A policy may sample a carriage return. Write it as the two characters \r: before Python 3.13,
+    Python's csv module does not quote a carriage return, and readers would end the line there.
     """
     returns = {
         name: column.map(lambda cell: str(cell).replace("\r", r"\r"), na_action="ignore")

@@ -18,7 +18,7 @@ OPTIONAL = (
     *("inadmissible", "overlong", "empty", "truncated", "context_overflow"),
     *("observed_kl", "kl_coef", "grad_norm", "entropy", "clip_fraction", "ess", "mismatch_max"),
     *("mean_abs_turn_adv", "mean_abs_token_adv", "collect_s", "credit_s", "update_s"),
-    # Columns from credit assigners: TurnRD's weights, played continuations, calls to a judge.
+    # Credit assigners log these: TurnRD's weights, counterfactual branches, calls to a judge.
     *("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "cls_query_norm"),
     *("cf_branches", "cf_replies", "cf_tokens"),
     *("judge_calls", "judge_cache_hits", "judge_fallbacks"),
@@ -92,7 +92,7 @@ def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
-    """Turns of each method's first batch in the first round, for the lowest seed of all methods.
+    """Turns of each method's first batch in the first round, for the lowest seed they all have.
 
     All arms start from the same policy. Arms with the same random streams play the same turns here
     and differ only in credit and advantage. `paths` are turns.parquet of the rounds; the

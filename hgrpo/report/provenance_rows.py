@@ -28,8 +28,8 @@ def read_mapping(path: Path) -> dict:
 def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
     """One row per stage, with its name and every distinct value of each fact.
 
-    Several values mean that the stage ran on several machines or versions. `snapshots` maps stages
-    to their snapshots, with facts at the top level or under "provenance".
+    Several values mean that the stage ran on several machines or with several versions. `snapshots`
+    maps stages to their snapshots, which hold the facts at the top level or under "provenance".
     """
     rows = []
     for stage, found in snapshots.items():

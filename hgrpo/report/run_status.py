@@ -13,7 +13,7 @@ from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.learning.scratch import rows_file, step_folders
 
-# Only these columns of a log row are checked and shown. They hold numbers. `_ELAPSED` is required.
+# This module checks only these columns of a log row. They hold numbers; only `_ELAPSED` must exist.
 _ELAPSED = "elapsed_s"
 _SHOWN = ("mean_reward", "success_rate", "observed_kl", "dead_groups", "n_groups")
 
@@ -159,7 +159,8 @@ def _status(results: Path, plan: RunPlan) -> RunStatus:
 def _rows(path: Path, finished: bool = True) -> list[dict]:
     """The rows of a log, after a check of the columns to show; empty if the file is missing.
 
-    The log of a finished round is a mapping with the key `rows`; otherwise the log is the rows.
+    The log of a finished round is a mapping with the key `rows`. The log of an unfinished round is
+    the list of rows itself.
     """
     try:
         rows = json.loads(path.read_text())

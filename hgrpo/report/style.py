@@ -79,7 +79,7 @@ def canvas(
 
     Args:
         height: the figure's height in inches.
-        grid: the axis with grid lines, "x" or "y"; "" draws none.
+        grid: the axis whose ticks get grid lines, "x" or "y"; "" draws none.
     """
     sns.set_theme(style="ticks", rc=RC)
     figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, **options)
@@ -204,7 +204,7 @@ def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 3) ->
     """
     labels = [handle.get_label() for handle in handles]
     size = RC["legend.fontsize"] if len(labels) <= MANY else 8
-    between, around = 1.2 * size, 3.2 * size  # points between columns; points beside a label
+    between, around = 1.2 * size, 3.2 * size  # points: gap of columns; handle and margins
     wanted = max(text_width(label, size) for label in labels) + around
     room = WIDTH * 72 - 8
     columns = max(1, min(columns, len(labels), int((room + between) / (wanted + between))))

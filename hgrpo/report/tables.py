@@ -1,4 +1,4 @@
-"""Makes the report's tables, on comparisons, counts, costs and scripted players, and writes CSV."""
+"""Makes the report's tables and writes them as CSV files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,8 +32,8 @@ IMITATED = "the expert that was imitated"
 def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
     """Count events, per arm, that are not errors but that a reader should know about.
 
-    Columns `train_` are sums over seeds and rounds, NaN if no log has the column. Columns `test_`
-    are from greedy play of the test panel after the last round.
+    Columns that start with `train_` are sums over seeds and rounds, or NaN if nothing was logged.
+    Columns that start with `test_` are from greedy play of the test panel after the last round.
     """
     rows = []
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")

@@ -1,4 +1,4 @@
-"""Play a trajectory's actions again and check that the environment answers as it did."""
+"""Plays a trajectory's actions again and checks that the environment gives the same answers."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -12,7 +12,7 @@ class ReplayError(UserError, RuntimeError):
 
 
 def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Observation]:
-    """Reset the environment to the trajectory's task, and repeat its first `turns` actions.
+    """Reset the environment, and repeat the trajectory's first `turns` actions in it.
 
     Yields:
         The observation before each of these turns, and the observation after the last of them:
@@ -44,7 +44,7 @@ def add_fingerprints(trajectories: Iterable[Trajectory], make_env: Callable[[], 
     fingerprints, stays as it is. `make_env` is called once, when the first trajectory needs it.
 
     Raises:
-        ReplayError: as `play_again`.
+        ReplayError: raised by `play_again`.
     """
     env, played = None, 0
     for trajectory in trajectories:

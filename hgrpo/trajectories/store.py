@@ -131,7 +131,7 @@ def read_turns(
 def read_sequences(
     path: Path, columns: Sequence[str] = SEQUENCES.names, step: int | None = None
 ) -> pa.Table:
-    """The given columns of a sequences.parquet; arguments and errors as of `read_turns`."""
+    """The given columns of a sequences.parquet; arguments and errors as in `read_turns`."""
     return _read(path, SEQUENCES, columns, step)
 
 
@@ -167,7 +167,7 @@ def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
 
 
 def _packed(vectors: Sequence[np.ndarray | None]) -> bytes | None:
-    """Vectors one after another as little-endian float16; None if any is None, or without any."""
+    """Vectors one after another as little-endian float16; None if one is None or none is given."""
     if not vectors or any(vector is None for vector in vectors):
         return None
     return np.stack(vectors).astype("<f2").tobytes()

@@ -20,8 +20,8 @@ class Turn:
         commands: fingerprint of the commands that were admissible before the turn. Empty if
             `state` is empty.
         embedding: float [D], the policy's embedding of the turn; None if none was computed.
-        target: verdict of counterfactual play on the turn, a target for TurnRD; None if there is
-            no verdict.
+        target: verdict of counterfactual episodes on the turn, which TurnRD learns from; None if
+            there is no verdict.
         credit, advantage: None until `learning.batch.group_advantages` sets them.
     """
 

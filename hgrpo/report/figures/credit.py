@@ -17,7 +17,7 @@ _TITLE = 130  # longest title, in characters; a longer goal is cut
 POSITIVE, NEGATIVE = "#3a86c8", "#e07b00"
 LONGEST = 16  # largest number of turns for which a picture stays legible
 COLOURS = LinearSegmentedColormap.from_list("credit", [NEGATIVE, PAPER, POSITIVE])
-# Up to this many columns there is room for numbers in the cells, and for horizontal names.
+# The most columns with room for numbers in cells, and the most with room for horizontal names.
 MOST_NUMBERED, MOST_ABREAST = 6, 4
 # Cells stay light in the dark theme, so their text must stay dark. The page changes INK and MUTED
 # with the theme, but not these colours.
@@ -29,10 +29,10 @@ def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
     """One or two trajectories of a group with every arm's credit, one row per turn and arm.
 
     A fixed rule chooses the trajectories among the reference arm's rollouts of at most `LONGEST`
-    turns, or among all of its rollouts if none is that short. In the first group with different
-    returns, by task id, it takes the first rollout with the highest return and the first with the
-    lowest. If no group has different returns, it takes the first rollout of the first group. An arm
-    whose actions differ from the reference arm's is left out.
+    turns, or among all of its rollouts if none is that short. Sort the groups by task id. From the
+    first group with different returns, take the first rollout with the highest return and the first
+    with the lowest. If there is no such group, take the first rollout of the first group. Leave out
+    an arm whose actions differ from the reference arm's.
 
     Args:
         turns: arm -> turns of the first batch of the first round (`logs.read_first_turns`).
@@ -137,13 +137,13 @@ def write_in_cell(ax: Axes, place: tuple[int, int], text: str, **look: object) -
 
 
 def shades(table: pd.DataFrame, column: str = "credit") -> pd.Series:
-    """The column divided, for each method, by the method's largest absolute value; 0 stays 0."""
+    """Divide the column, for each method, by the method's largest absolute value; 0 stays 0."""
     largest = table[column].abs().groupby(table["method"]).transform("max")
     return table[column] / largest.where(largest > 0, 1.0)
 
 
 def best_and_worst(rollouts: pd.DataFrame, group: str) -> list:
-    """Indices of the rows with the highest and lowest return in the first group that has both.
+    """Indices of the rows with the highest and lowest return in the first group that varies.
 
     Empty if every group has a single return. `rollouts` has one row per rollout, with the return in
     the column `paid` and the group in the column or index level that `group` names.

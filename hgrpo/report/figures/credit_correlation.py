@@ -69,9 +69,9 @@ def pick(
 
     Best and worst are the first trajectories with the highest and the lowest return in the first
     group with different returns, among trajectories of at most `LONGEST` turns. The longest is the
-    first trajectory with the most turns, up to `LONGEST_SHOWN`. Trajectories that every method
-    credited come before all others. The list leaves out what does not exist, and the longest if it
-    is the best or the worst.
+    first trajectory with the most turns, up to `LONGEST_SHOWN`. Each choice is made among the
+    trajectories that every method credited, if possible. The list leaves out what does not exist,
+    and the longest trajectory if it is also the best or the worst.
 
     Args:
         lengths, returns, groups: number of turns, return and group of each trajectory.

@@ -126,7 +126,7 @@ def _draw_arm(
     shift: float,
     markersize: float,
 ) -> pd.Series:
-    """Draw an arm by round and its seeds as thin lines; return the row of its last round.
+    """Draw an arm's line over the rounds, and a thin line per seed; return the last round's row.
 
     The last round's interval is drawn `shift` rounds to the right of the dot.
     """
@@ -197,7 +197,7 @@ def _with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
 
 
 def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measure) -> list:
-    """Draw a line at the SFT policy's result at its best temperature; return its `ends` entry."""
+    """Draw a line at the SFT policy's best-temperature result; return its `label_ends` entries."""
     level = untrained_level(comparison, arms, measure.column)
     if level is None:
         return []
@@ -207,7 +207,7 @@ def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measu
 
 
 def untrained_level(comparison: Comparison, arms: Arms, column: str = "success") -> float | None:
-    """Test success (or `column`) of the SFT policy at its best temperature; None if it is no arm."""
+    """SFT policy's test success (or `column`) at its best temperature; None without an SFT arm."""
     rows = comparison.methods
     rows = rows[
         (rows["method"] == arms.untrained) & (rows["temperature"] == comparison.best_temperature)

@@ -116,7 +116,7 @@ def kept(fits: pd.DataFrame) -> pd.DataFrame:
 
 
 def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
-    """Average over the rows of each run and epoch, then over seeds; skip values not logged."""
+    """Average over the rows of each seed, round and epoch, then over seeds; skip missing values."""
     keys = ["method", "measure", "round", "epoch"]
     long = rows.melt(
         ["method", "seed", "round", "epoch"], list(measures), "measure", "value"
