@@ -1,4 +1,4 @@
-"""Success and return by round, temperature and task type; these tables have no verdicts."""
+"""Makes tables of success and return by round, temperature and task type, without verdicts."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from hgrpo.evaluation.outcomes import GREEDY, TEST, outcomes, select
 def temperature_table(
     episodes: pd.DataFrame, method: str, round_index: int, level: float
 ) -> pd.DataFrame:
-    """Success of one arm on each panel at each evaluated temperature."""
+    """One arm's success, return and inadmissible share in one round, by panel and temperature."""
     mine = episodes[(episodes["method"] == method) & (episodes["round"] == round_index)]
     rows = []
     for (panel, temperature), group in mine.groupby(["panel", "temperature"], sort=True):
@@ -31,7 +31,7 @@ def temperature_table(
 
 
 def rounds_by_seed(episodes: pd.DataFrame) -> pd.DataFrame:
-    """Greedy success of every run after every round, on each panel."""
+    """Greedy success, return and number of turns of each run, by round and panel."""
     greedy = episodes[episodes["temperature"] == GREEDY]
     keys = ["method", "seed", "round", "panel"]
     return greedy.groupby(keys, as_index=False).agg(
@@ -42,7 +42,7 @@ def rounds_by_seed(episodes: pd.DataFrame) -> pd.DataFrame:
 
 
 def rounds(episodes: pd.DataFrame, order: Sequence[str], level: float) -> pd.DataFrame:
-    """Greedy success of every arm over its seeds, after every round, on each panel."""
+    """Greedy success and return of each arm over its seeds, by round and panel, with intervals."""
     greedy = episodes[episodes["temperature"] == GREEDY]
     rows = []
     for method in order:
@@ -66,7 +66,7 @@ def rounds(episodes: pd.DataFrame, order: Sequence[str], level: float) -> pd.Dat
 
 
 def best_rounds(rounds: pd.DataFrame, order: Sequence[str], last: dict[str, int]) -> pd.DataFrame:
-    """Each arm's best and last test round. No verdict uses the best: it is chosen on test."""
+    """Each arm's best and last test round; no verdict uses the best, as test results select it."""
     rows = []
     for method in order:
         mine = rounds[(rounds["method"] == method) & (rounds["panel"] == TEST)]
@@ -96,7 +96,7 @@ def task_types(
         for task_type, group in chosen.groupby("task_type", sort=True):
             success = outcomes(group).success
             tasks = success.shape[1]
-            # A type may have a single task, which has no variance between tasks.
+            # A single task has no variance between tasks, so use Wilson's interval for one trial.
             if tasks < 2:
                 lower, upper = statistics.wilson_interval(success.mean(), 1, 1 - level)
             else:

@@ -1,15 +1,15 @@
 """The comparison protocol: which episodes are compared, and which verdicts follow.
 
 The endpoint is greedy success on the test panel at the last round, over seeds. The protocol asks
-two questions. Each is a family of paired comparisons (same seeds, same tasks) with Holm's
-correction inside it:
+two questions. A family of paired comparisons (same seeds, same tasks) answers each question, with
+Holm's correction inside the family:
 
-1. Does an arm differ from the reference arm (flatGRPO)?
-2. Does an arm beat the supervised policy at its best sampling temperature? That temperature has the
-   highest success on validation; of equals, the lower one counts. A lower temperature alone raises
-   a policy's success, so only a larger gain shows learning.
+1. Does a trained arm differ from the reference arm (flatGRPO)?
+2. Does a trained arm beat the supervised policy at the supervised policy's best temperature? It is
+   the temperature with the highest success on validation; on a tie, the lowest. A lower temperature
+   alone can raise a policy's success, so only a larger gain shows learning.
 
-If episodes can pay in part, returns are compared too, with intervals but without verdicts.
+Returns are compared too, with intervals but without verdicts.
 """
 
 from collections.abc import Sequence
@@ -24,16 +24,18 @@ from hgrpo.evaluation import breakdowns, statistics
 from hgrpo.evaluation.merge import check_episodes
 from hgrpo.evaluation.outcomes import GREEDY, TEST, VALIDATION, Outcomes, outcomes, select
 
-# Smaller than any real difference of means.
+# A smaller difference of two means is a floating-point error.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """The arms to compare, in display order, and the settings of the statistics.
+    """The arms to compare, and the settings of the statistics.
 
     Attributes:
-        untrained: the supervised policy's arm, evaluated at several temperatures, or None.
+        reference: name of the arm that the other trained arms are compared with.
+        untrained: name of the supervised policy's arm, evaluated at several temperatures, or None.
+        methods: arms in display order. Arms with episodes that are not in this list come after it.
         level: confidence level of the intervals.
         replicates: number of draws of the two-level bootstrap.
     """
@@ -50,13 +52,15 @@ class Comparison:
     """The tables of a study. Rates and differences are fractions.
 
     Attributes:
-        methods: one row per arm (the untrained one also at its best temperature).
+        methods: one row per arm, for greedy play at the last round. If the untrained arm's best
+            temperature is not 0, the arm has a second row, at this temperature.
         against_reference, against_untrained: one row per paired comparison.
         mcnemar: one row per paired comparison and seed.
-        temperatures: the untrained arm, one row per panel and temperature.
-        rounds: greedy success per arm, round and panel; `rounds_by_seed` has it per seed.
-        best_rounds: the best round of each arm beside its last.
-        best_temperature: best temperature of the untrained arm on validation; None without the arm.
+        temperatures: results of the untrained arm, one row per panel and temperature.
+        rounds: greedy success per arm, round and panel; `rounds_by_seed` has one row per seed.
+        best_rounds: one row per arm, with its best and its last round on the test panel.
+        best_temperature: best temperature of the untrained arm on validation; None if there is no
+            untrained arm.
         n_test: number of tasks on the test panel.
     """
 
@@ -78,12 +82,15 @@ class Comparison:
 
     @property
     def partial(self) -> bool:
-        """Whether an episode can pay without being a success."""
+        """Whether some arm's mean return exceeds its success rate, see `pays_in_part`."""
         return pays_in_part(self.methods)
 
 
 def pays_in_part(methods: pd.DataFrame) -> bool:
-    """Whether arms earned more than their successes pay; `methods` is `Comparison.methods`."""
+    """Whether some arm's mean return exceeds its success rate, as when failed episodes pay in part.
+
+    `methods` is `Comparison.methods`.
+    """
     return bool((methods["mean_return"] - methods["success"] > _ROUNDING).any())
 
 
@@ -91,9 +98,10 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
     """Carry out the protocol on merged episodes.
 
     Raises:
-        UserError: panels differ or are incomplete, the reference arm is missing, an arm has no
-            greedy test evaluation, runs end at different rounds, or two arms of a pair have
-            different seeds.
+        UserError: an episode appears twice, panels differ or are incomplete, the reference arm is
+            missing, runs end at different rounds, an arm has no test episodes at a compared
+            temperature, the untrained arm has no validation episodes, or the two arms of a pair
+            have different seeds.
     """
     check_episodes(episodes)
     level = protocol.level
@@ -106,7 +114,7 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
         temperatures = breakdowns.temperature_table(episodes, untrained, last[untrained], level)
         best_temperature = _best_temperature(temperatures)
 
-    # The main table, and the outcomes of every arm at the temperatures that are compared.
+    # Make the main table, and keep every arm's outcomes at the temperatures to compare.
     rows, seeds, paired = [], [], {}
     for method in order:
         others = {best_temperature} - {GREEDY} if method == untrained else ()
@@ -122,7 +130,7 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
             means = runs.agg(success=("success", "mean"), mean_return=("env_return", "mean"))
             seeds += [head | run for run in means.to_dict("records")]
 
-    # The two families of comparisons.
+    # Make the two families of comparisons.
     against_reference, against_untrained, mcnemar_rows = pd.DataFrame(), pd.DataFrame(), []
     rivals = [name for name in trained if name != protocol.reference]
     if rivals:
@@ -207,7 +215,7 @@ def _played(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
 
 
 def paid_share(episodes: pd.DataFrame) -> float:
-    """Share of episodes with a return above 0, which H-GRPO calls success."""
+    """Share of episodes with a return above 0; H-GRPO calls these episodes successes."""
     return float((episodes["env_return"] > 0).mean())
 
 
@@ -218,7 +226,7 @@ def _family(
     protocol: Protocol,
     mcnemar_rows: list[dict],
 ) -> pd.DataFrame:
-    """Paired comparisons of greedy `methods` with one baseline; appends to `mcnemar_rows`."""
+    """Compare each method's greedy play with one baseline; append tests to `mcnemar_rows`."""
     theirs, rows = paired[baseline], []
     for method in methods:
         mine = paired[method, GREEDY]
@@ -258,7 +266,7 @@ def _family(
 
 
 def _check_pairs(method: str, mine: Outcomes, baseline: str, theirs: Outcomes) -> None:
-    """Check that both arms have the same seeds; `check_episodes` has checked the tasks."""
+    """Raise a `UserError` unless both arms have the same seeds; `check_episodes` checks tasks."""
     missing = [f"{baseline} seed {seed}" for seed in mine.seeds if seed not in theirs.seeds]
     missing += [f"{method} seed {seed}" for seed in theirs.seeds if seed not in mine.seeds]
     if missing:
@@ -268,7 +276,7 @@ def _check_pairs(method: str, mine: Outcomes, baseline: str, theirs: Outcomes) -
 
 
 def _best_temperature(temperatures: pd.DataFrame) -> float:
-    """The temperature with the highest validation success; of equals, the lowest."""
+    """The temperature with the highest validation success; on a tie, the lowest of them."""
     validation = temperatures[temperatures["panel"] == VALIDATION]
     if validation.empty:
         raise UserError(

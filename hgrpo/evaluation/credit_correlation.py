@@ -1,8 +1,8 @@
-"""How similar the credit of several methods is, and whether a method's credit adds up.
+"""Measures how similar several methods' credit is, and checks the sums of each method's credit.
 
 The credit of a method is one float64 array over the turns of all trajectories, one trajectory after
-another. NaN marks trajectories that the method was not asked about. `lengths`, int [N], are the
-numbers of turns of the N trajectories.
+another. It is NaN at all turns of a trajectory that the method did not credit. `lengths`, int [N],
+are the numbers of turns of the N trajectories.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,20 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata, spearmanr
 
-# Credits tie if they differ by less than this share of the largest, because of rounding.
+# Credit is rounded to multiples of this share of the largest credit, so that credits tie if only
+# floating-point errors make them differ.
 _TIE = 1e-9
 
 
 def correlations(credits: Mapping[str, np.ndarray], lengths: np.ndarray) -> pd.DataFrame:
-    """Spearman's rank correlation of every two methods, over turns that both credited.
+    """Spearman's rank correlation of every pair of methods, over turns that both credited.
 
     Returns:
         One row per pair, in the order of `credits`:
-        - pooled: correlation over all turns; `turns` is their number
-        - within: mean of the correlations inside single trajectories, over those in which both
-          methods' credit varies; `trajectories` is their number
-        NaN where a correlation is not defined.
+        - pooled: correlation over all these turns; `turns` is how many there are
+        - within: mean, over trajectories in which both methods' credit varies, of the correlation
+          inside the trajectory; `trajectories` is how many there are
+        A correlation that is not defined is NaN.
     """
     tied = {name: _with_ties(credit) for name, credit in credits.items()}
     scores = {name: rank_scores(credit, lengths) for name, credit in tied.items()}
@@ -47,10 +48,10 @@ def correlations(credits: Mapping[str, np.ndarray], lengths: np.ndarray) -> pd.D
 
 
 def rank_scores(credit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Ranks of the turns inside their trajectory, centred and scaled to unit length, [turns].
+    """Ranks of turns inside each trajectory, centred, and scaled to a vector of length 1, [turns].
 
-    The products of two methods' scores in a trajectory sum to Spearman's correlation there. Scores
-    are 0 in a trajectory whose credit does not vary, and NaN where credit is not known.
+    In each trajectory, the products of two methods' scores sum to Spearman's correlation. All
+    scores of a trajectory are 0 if its credit does not vary, and NaN if any of its credit is NaN.
     """
     if not len(credit):
         return np.zeros(0)
@@ -59,9 +60,10 @@ def rank_scores(credit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def within(first: np.ndarray, second: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Spearman's correlation inside each trajectory in which both vary, from `rank_scores`.
+    """Spearman's correlation inside each trajectory in which both methods' credit varies.
 
-    The sums of products are fast; scipy's function would have to be called a million times.
+    `first` and `second` come from `rank_scores`. Sums of their products are much faster than one
+    call of scipy's function per trajectory.
     """
     lengths = lengths[lengths > 0]
     if not len(lengths):
@@ -72,7 +74,7 @@ def within(first: np.ndarray, second: np.ndarray, lengths: np.ndarray) -> np.nda
 
 
 def check_row(credit: np.ndarray, expected: np.ndarray | None, lengths: np.ndarray) -> dict:
-    """Count a method's credit, and compare its sum in each trajectory with the expected sum.
+    """Summarise a method's credit, and compare each trajectory's sum with the expected sum.
 
     Args:
         expected: float64 [N], what each trajectory's credit should sum to; None if nothing is
@@ -82,7 +84,8 @@ def check_row(credit: np.ndarray, expected: np.ndarray | None, lengths: np.ndarr
         - trajectories, turns: numbers of trajectories and of turns that got credit
         - nonzero_share: share of these turns with credit other than 0
         - mean_abs_credit: mean absolute credit over these turns
-        - largest_sum_error: largest |sum - expected| over trajectories; NaN without `expected`
+        - largest_sum_error: largest |sum - expected| over these trajectories
+        The last three are NaN if no turn got credit. The last is also NaN if `expected` is None.
     """
     owner = np.repeat(np.arange(len(lengths)), lengths)
     known = np.isfinite(credit)

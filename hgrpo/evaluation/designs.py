@@ -1,7 +1,7 @@
 """The design of a study: whether its arms form a sweep of alpha, or a factorial.
 
-The design follows from the settings, so the workflow knows the figures and tables before it runs
-anything.
+The design follows from the settings, so the workflow knows which figures and tables it will write
+before it runs anything.
 """
 
 import json
@@ -12,9 +12,9 @@ from math import prod
 
 from hgrpo.credit.section import CreditConfig
 
-# These keys change neither play nor learning.
+# These settings of an arm change neither play nor learning.
 WORDS = {"name", "label"}
-# At alpha 1 the turn's advantage has no weight, so these keys have no effect.
+# At alpha 1 the turn's advantage has no weight, so these settings of an arm have no effect.
 OF_THE_TURN = {"credit", "turn_norm"}
 CREDIT = "credit"
 
@@ -51,17 +51,18 @@ class Factorial:
 
     @property
     def contrasts(self) -> list[tuple[str, ...]]:
-        """All main effects, then all two-factor interactions with the credit assigner."""
+        """All main effects, then the two-factor interactions with the credit assigner, if any."""
         main = [(name,) for name in self.factors]
         others = [name for name in self.factors if name != CREDIT]
         return main + [(CREDIT, name) for name in others if CREDIT in self.factors]
 
 
 def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
-    """Trained arm -> alpha, ascending, if the arms differ only in alpha; otherwise empty.
+    """Trained arm -> alpha, ascending, if the trained arms form a sweep; otherwise empty.
 
-    A sweep has at least three values, each once. An arm with alpha 1 is flat GRPO, so it belongs to
-    the sweep with any credit assigner. `methods` (arm -> its settings) is from
+    A sweep has at least three arms. Their values of alpha are all different, and their other
+    settings are equal, apart from names and labels. An arm with alpha 1 (flat GRPO) may also differ
+    in `credit` and `turn_norm`. `methods` (arm -> its settings) is from
     `hgrpo.stages.comparison.comparison`.
     """
     arms = trained(methods)
@@ -77,10 +78,10 @@ def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
 def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | None:
     """The factorial that the trained arms form, or None.
 
-    The arms must have two or more of `FACTORS` with two levels each, and every combination of
-    levels exactly once. Every other setting that differs must follow one of the factors, as alpha
-    follows the credit assigner, or tasks per step follows the group size. The levels of the arm
-    `reference` are the baseline.
+    At least two of `FACTORS` must vary, each with two levels, and every combination of levels must
+    occur in exactly one arm. Every other setting that varies must have a single value at each level
+    of one factor: for example, alpha may depend on the credit assigner, or tasks per step on the
+    group size. The levels of the arm `reference` are the baseline.
     """
     arms = trained(methods)
     if reference not in arms:
@@ -110,7 +111,7 @@ def with_figure(methods: Mapping[str, Mapping], figure: str) -> list[str]:
 
 
 def trained(methods: Mapping[str, Mapping]) -> dict[str, Mapping]:
-    """The arms with reinforcement learning."""
+    """The arms that are trained by reinforcement learning."""
     return {name: arm for name, arm in methods.items() if arm["train"]}
 
 

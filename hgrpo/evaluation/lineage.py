@@ -1,7 +1,7 @@
-"""Checks that the arms of a report descend from the same policy, as their summaries record it.
+"""Reads the summaries of rounds and evaluations to check that a report's arms belong together.
 
-Results of several machines or studies can be put into one folder. Episodes alone do not show if one
-arm started from another supervised policy or was trained with other settings.
+A user can put results of several machines or studies into one folder. Episodes alone do not show
+whether an arm started from another supervised policy or was trained with other settings.
 """
 
 import json
@@ -14,17 +14,18 @@ from hgrpo.errors import UserError
 def check_lineage(
     rounds: Sequence[Path], evaluations: Sequence[Path], settings: Mapping[str, str]
 ) -> None:
-    """Refuse rounds and evaluations that do not belong into one report.
+    """Refuse rounds and evaluations that do not belong in one report.
 
     Args:
         rounds: summary.json of every trained round.
         evaluations: summary.json of every evaluation.
-        settings: arm -> `settings_digest` of the settings with which the study trains it.
+        settings: arm -> `settings_digest` of the settings with which the study trains the arm.
 
     Raises:
-        UserError: a summary is unreadable or records no parents; two arms differ in base model,
+        UserError: a summary is unreadable or lacks a key; two summaries differ in base model,
             supervised policy or number format; a round was trained with other settings than the
-            study's; an arm's rounds ran different code; or an evaluated policy is not the one that
+            study's, or started neither from the policy of the round before nor from the supervised
+            policy; an arm's rounds ran different code; or an evaluation played another policy than
             its round wrote. The message names the files.
     """
     played = _read(rounds, ("parents", "policy", "settings", "code", "train_dtype"))
@@ -61,7 +62,7 @@ def _job(found: Mapping) -> tuple[str, int, int]:
 
 
 def _read(paths: Iterable[Path], keys: Iterable[str]) -> list[tuple[Path, dict]]:
-    """(path, summary) of each file, after a check that it has the keys."""
+    """Read (path, summary) of each file; UserError if a summary is unreadable or lacks a key."""
     found = []
     for path in paths:
         try:

@@ -14,17 +14,17 @@ COLUMNS = (
     *("success", "env_return", "final_progress"),
     *("n_turns", "n_inadmissible", "n_overlong", "n_empty", "truncated", "n_action_tokens"),
 )
-NAMED = 3  # an error message names at most this many missing tasks
+NAMED = 3  # an error message names at most this many tasks
 
 
 def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read all episodes into one checked table, whose order does not depend on `paths`.
+    """Read all episodes into one checked table; its order does not depend on the order of `paths`.
 
     `methods` are the arms that must be present; None accepts any.
 
     Raises:
-        UserError: a file is unreadable or lacks a column, an arm is missing, an episode appears
-            twice, or two evaluations played different panels.
+        UserError: no file is given; a file is missing, unreadable, empty or lacks a column; an arm
+            is missing; an episode appears twice; or evaluations of a panel played different tasks.
     """
     if not paths:
         raise UserError("no episodes: give at least one episodes.parquet")
@@ -53,7 +53,7 @@ def _read_episodes(path: Path) -> pd.DataFrame:
 
 
 def check_episodes(frame: pd.DataFrame) -> None:
-    """Raise a `UserError` unless every evaluation of a panel played the same tasks, each once."""
+    """Raise a `UserError` unless all evaluations of a panel played the same tasks, each once."""
     twice = frame[frame.duplicated([*EVALUATION, "task_id"])]
     if len(twice):
         *key, task = twice[[*EVALUATION, "task_id"]].iloc[0]
@@ -63,7 +63,7 @@ def check_episodes(frame: pd.DataFrame) -> None:
 
 
 def _check_panel(panel: str, episodes: pd.DataFrame) -> None:
-    """Compare every evaluation of one panel with the largest one."""
+    """Raise a `UserError` unless all evaluations of a panel have the tasks of the largest one."""
     hashes = {
         key: group.set_index("task_id")["content_hash"].sort_index()
         for key, group in episodes.groupby(EVALUATION, sort=True)

@@ -1,4 +1,4 @@
-"""How well progress predicts the reward, over played episodes."""
+"""Measures how well the progress of scripted episodes predicts their reward."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,12 +10,12 @@ def progress_and_reward(rows: Sequence[Mapping]) -> dict | None:
     """Correlate the progress of whole episodes with their rewards.
 
     Args:
-        rows: demonstrations with `score`, the sum of rewards, and `progress`, the sum of the
-            turns' progress. Rows without progress are ignored.
+        rows: one mapping per episode, with `score`, the sum of its rewards, and `progress`, the sum
+            of its turns' progress. Rows without progress are ignored.
 
     Returns:
-        Number of rows, both means, and Pearson's correlation (None if progress or reward does not
-        vary). None if no row has progress.
+        The number of rows with progress, both means, and Pearson's correlation, which is None if
+        progress or reward does not vary. If no row has progress, the whole result is None.
     """
     played = [row for row in rows if row.get("progress") is not None]
     if not played:

@@ -4,12 +4,12 @@ from pydantic import Field, field_validator
 
 from hgrpo.config.strict import Strict
 
-# Keys that only the statistics read: they change no episode.
+# Only the statistics read these settings, so a change of them changes no episode.
 STATISTICS = {"bootstrap", "confidence"}
 
 
 class EvaluationConfig(Strict):
-    """Evaluation of every round on the validation and test panels."""
+    """Settings of the evaluation of every round on the validation and test panels."""
 
     test_games: int = Field(500, gt=0)
     validation_games: int = Field(200, gt=0)
@@ -31,7 +31,7 @@ class EvaluationConfig(Strict):
 
     @property
     def panel_sizes(self) -> dict[str, int]:
-        """Games that evaluation plays of each panel, in the order in which they are played."""
+        """Panel -> the number of its games that evaluation plays; panels in the order of play."""
         return {"validation": self.validation_games, "test": self.test_games}
 
 

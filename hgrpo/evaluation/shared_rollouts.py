@@ -1,7 +1,7 @@
 """The credit that every method of a study gives to the same stored rollouts.
 
-Methods whose credit cannot differ share one computation. A method that must play to compute credit
-credits only the first groups.
+Methods with the same assigner settings and fitted model share one computation. An assigner that
+plays episodes to compute credit credits only the first groups.
 """
 
 import json
@@ -24,16 +24,17 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass
 class Computation:
-    """One computation of credit, shared by all methods whose credit it gives.
+    """One run of an assigner on the rollouts, for all methods with its settings and fitted model.
 
     Attributes:
-        methods: names of these methods, in the study's order.
+        methods: names of the methods that get this credit, in the order given to `computations`.
+        credit: the assigner and its settings for stored rollouts.
         sums_to: the quantity to which a trajectory's credit sums, see `CreditSettings`.
         fitted: folder of a fitted model; None if there is none.
         stand_in: whether all credit is a stand-in, because there is no fitted model.
-        note: a remark for readers of the table.
-        values: float64 [turns of all trajectories]; NaN where the method was not asked. None if the
-            computation could not run.
+        note: a remark for readers of checks.csv and of the figure's caption.
+        values: float64 [turns of all trajectories], NaN for turns of groups that were not credited.
+            None before `compute`, and if `compute` left the methods out.
         fallbacks: number of trajectories whose credit is a stand-in.
     """
 
@@ -56,13 +57,14 @@ class Computation:
 
 @dataclass(frozen=True)
 class SharedRollouts:
-    """The groups that all methods credit, and their trajectories in one list.
+    """The stored groups of one round that the methods credit.
 
     Attributes:
-        seed: seed of the run that played them.
-        own_stream: the `stream` of that run's method.
-        add_states: function that adds the fingerprints of states to trajectories without them;
-            called only for an assigner that reads fingerprints.
+        stored: the groups in the order of play.
+        seed: seed of the run that played the groups.
+        own_stream: the setting `stream` of the method that played the groups.
+        add_states: function that adds missing state fingerprints to trajectories in place; called
+            only for an assigner that reads fingerprints.
     """
 
     stored: list[PlayedGroup]
@@ -72,7 +74,7 @@ class SharedRollouts:
 
     @cached_property
     def named(self) -> list[Group]:
-        """The groups, each with the name of its random stream in the run that played it."""
+        """The groups as assigners take them, each with the name of its random stream in the run."""
         named = []
         for group in self.stored:
             step = training_step(self.seed, group.round, group.step, self.own_stream)
@@ -92,7 +94,7 @@ class SharedRollouts:
 
     @cached_property
     def groups(self) -> list[int]:
-        """Index of each trajectory's group."""
+        """Index in `stored` of each trajectory's group."""
         return [index for index, group in enumerate(self.stored) for _ in group.trajectories]
 
     @cached_property
@@ -100,7 +102,7 @@ class SharedRollouts:
         return [self.stored[group].step for group in self.groups]
 
     def sums(self, name: SumsTo) -> np.ndarray:
-        """The required sum of each trajectory's credit: its return or progress, float64 [N]."""
+        """What each trajectory's credit must sum to, float64 [N]: its return or its progress."""
         if name == "return":
             return np.array([trajectory.env_return for trajectory in self.trajectories])
         return np.array([sum(turn.progress for turn in t.turns) for t in self.trajectories])
@@ -109,7 +111,7 @@ class SharedRollouts:
 def computations(
     credit: Mapping[str, CreditConfig], fitted: Mapping[str, Path]
 ) -> list[Computation]:
-    """The computations that all methods need; `fitted` has the folders of their fitted models."""
+    """The computations for all methods of `credit`; `fitted` is method -> fitted model's folder."""
     found: dict[str, Computation] = {}
     for name, config in credit.items():
         model = fitted.get(name)
@@ -122,7 +124,7 @@ def computations(
 
 
 def groups_for(computation: Computation, rollouts: SharedRollouts, played: int) -> list[Group]:
-    """The groups to credit: all, or only the first `played` if the assigner has to play."""
+    """The groups to credit: all, or only the first `played` if the assigner plays episodes."""
     return rollouts.named[:played] if computation.declared.plays else rollouts.named
 
 
@@ -135,16 +137,18 @@ def compute(
 ) -> None:
     """Fill in the credit of one computation.
 
-    If the assigner's service cannot be reached, only the note is filled in.
+    Only the note is filled in if an assigner that plays episodes gets no groups, or if an assigner
+    that declares `may_be_unreachable` stops with a `UserError`.
 
     Args:
         groups: what `groups_for` returned, the first groups of `rollouts`.
         context: what assigners may use beside trajectories, such as the policy.
-        on_done: called after each part of the work, with the number of trajectories done.
+        on_done: called after each call of the assigner, with the number of trajectories in it.
 
     Raises:
-        UserError: a fitted model is missing or corrupted, or an assigner gave credit that is not
-            finite or does not match the turns.
+        UserError: a fitted model is missing or corrupted, the rollouts cannot be replayed, or the
+            credit is not finite or does not match the turns. Not raised if the assigner declares
+            `may_be_unreachable`.
     """
     declared = computation.declared
     if declared.plays:
@@ -163,7 +167,7 @@ def compute(
             rows += [row for group in assign_all(assigner, part) for row in group]
             on_done(sum(len(group.trajectories) for group in part))
     except UserError as error:
-        # If the service cannot be reached, the other methods can still be compared.
+        # A method whose service cannot be reached must not stop the comparison of the others.
         if not declared.may_be_unreachable:
             raise
         computation.note = f"left out: {error}"

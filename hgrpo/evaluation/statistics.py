@@ -3,8 +3,8 @@
 All seeds play the same panel, so outcomes form a crossed table [seeds, tasks]. Chance enters
 through the choice of seeds and through the choice of tasks. The usual method is a two-level
 bootstrap, which resamples seeds and tasks. With one to five seeds its percentiles are too narrow,
-because a resample of three seeds never shows more spread than those three have. The intervals here
-keep the two levels but use unbiased variances and a t quantile:
+because resampling S seeds shrinks the variance of their mean by the factor (S - 1) / S. The
+intervals here keep the two levels but use unbiased variances and a t quantile:
 
     se^2 = s^2(seed means) / S + s^2(task means) / n,
     df   = se^4 / (v_seeds^2 / (S - 1) + v_tasks^2 / (n - 1)),
@@ -13,10 +13,9 @@ where v_seeds and v_tasks are the two terms of se^2. The degrees of freedom are 
 1946, "An Approximate Distribution of Estimates of Variance Components"
 (https://doi.org/10.2307/3002019). Both terms contain the residual noise, so se^2 is biased upwards.
 `bootstrap_interval` gives the plain two-level percentiles for comparison.
-tests/unit/evaluation/test_statistics.py measures the coverage of both.
+tests/unit/evaluation/test_statistics.py measures the coverage of both kinds of interval.
 
-With one seed only tasks vary. The interval then describes this one run and says nothing about
-another seed.
+With one seed only tasks vary. The interval then describes this one run, not another seed.
 """
 
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ DECIDED = ("better", "worse")
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its interval: a success rate, or a paired difference of success rates.
+    """A mean of success rates, of returns or of paired differences, with its interval.
 
     `mean`, `lower`, `upper` and `standard_error` are fractions, not per cent.
     """
@@ -57,13 +56,13 @@ class Estimate:
         return float(2 * stats.t.sf(t_value, self.degrees_of_freedom))
 
     def columns(self, mean: str, prefix: str = "") -> dict[str, float]:
-        """Columns of a table: the mean as `mean`, and bounds whose names begin with `prefix`."""
+        """Table columns: `mean` names the mean's column, `prefix` precedes `lower` and `upper`."""
         return {mean: self.mean, f"{prefix}lower": self.lower, f"{prefix}upper": self.upper}
 
 
 @dataclass(frozen=True)
 class McNemar:
-    """Discordant tasks of one seed, and the exact two-sided p-value."""
+    """One seed's counts of tasks that only one of two arms solved, and the two-sided p-value."""
 
     only_method: int
     only_baseline: int
@@ -91,18 +90,18 @@ def two_level_variance(values: np.ndarray) -> tuple[float, float]:
 def difference_interval(method: np.ndarray, baseline: np.ndarray, level: float = LEVEL) -> Estimate:
     """Paired difference of success rates, method - baseline, over seeds and tasks.
 
-    The standard error includes two pseudo-tasks. In every seed only the method solves the first,
-    and only the baseline solves the second. It is therefore never zero, and a few discordant pairs
-    never look certain. The mean does not include them. Source: Bonett and Price 2012, "Adjusted
-    Wald Confidence Interval for a Difference of Binomial Proportions Based on Paired Data"
-    (https://doi.org/10.3102/1076998611411915).
+    The standard error includes two pseudo-tasks: in every seed, only the method solves one of them,
+    and only the baseline solves the other. The standard error is therefore never zero, and a few
+    discordant pairs never look certain. The mean is over the real tasks only. Source: Bonett and
+    Price 2012, "Adjusted Wald Confidence Interval for a Difference of Binomial Proportions Based on
+    Paired Data" (https://doi.org/10.3102/1076998611411915).
 
     Args:
         method, baseline: success tables [seeds, tasks] with the same seeds and tasks in the
             same order.
 
     Raises:
-        ValueError: the tables differ in shape.
+        ValueError: the tables differ in shape, or have no seed or fewer than two tasks.
     """
     method, baseline = _table(method), _table(baseline)
     if method.shape != baseline.shape:
@@ -122,10 +121,10 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
 
     With one seed it is Wilson's interval over the tasks. With more it is Wilson's interval at the
     effective sample size p (1 - p) / se^2, with a t quantile instead of the normal one, as for
-    clustered survey samples. `se` includes one solved and one failed pseudo-task, so the interval
-    has a width even at a rate of 0 or 1. Source: Korn and Graubard 1998, "Confidence Intervals for
-    Proportions with Small Expected Number of Positive Counts Estimated from Survey Data", Survey
-    Methodology 24.
+    clustered survey samples. In this size, p and se include one solved and one failed pseudo-task,
+    so the interval has a width even at a rate of 0 or 1. Source: Korn and Graubard 1998,
+    "Confidence Intervals for Proportions with Small Expected Number of Positive Counts Estimated
+    from Survey Data", Survey Methodology 24.
     """
     success = _table(success)
     seeds, tasks = success.shape
@@ -138,8 +137,8 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
         shrunk = (success.mean(axis=0).sum() + 1) / (tasks + 2)
         effective = shrunk * (1 - shrunk) / error**2
         quantile = stats.t.ppf((1 + level) / 2, freedom)
-        # Pass the tails, not the level. With two seeds the tails may be 1e-37, and 1 - 1e-37 is 1
-        # in floating point. At high levels the tails would underflow to 0.
+        # Pass the tail probability, not the level: with two seeds it may be 1e-37, and 1 - 1e-37
+        # is 1 in floating point. At levels close to 1 it would underflow to 0 without `max`.
         tails = max(2 * stats.norm.sf(quantile), 1e-300)
         lower, upper = wilson_interval(mean * effective, effective, tails)
     return Estimate(mean, min(lower, mean), max(upper, mean), error, freedom, seeds, tasks)
@@ -148,8 +147,8 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
 def mean_interval(values: np.ndarray, level: float = LEVEL) -> Estimate:
     """Mean of a crossed table [seeds, tasks] of any numbers, and its t interval.
 
-    Use it for returns and their paired differences. They are not counts, so the interval has no
-    pseudo-tasks and no bounds.
+    Use it for returns and their paired differences. Returns are not counts, so the interval
+    includes no pseudo-tasks and is not clipped.
     """
     values = _table(values)
     error, freedom = two_level_variance(values)
@@ -191,27 +190,27 @@ def bootstrap_interval(
 
 
 def mcnemar(method: np.ndarray, baseline: np.ndarray) -> McNemar:
-    """Exact McNemar test of one seed, of success [tasks] on the same tasks in the same order.
+    """Exact McNemar test of one seed; both arguments are success [tasks] on the same ordered tasks.
 
     Source: McNemar 1947, "Note on the Sampling Error of the Difference Between Correlated
     Proportions or Percentages" (https://doi.org/10.1007/BF02295996).
 
     Raises:
-        ValueError: the vectors differ in shape.
+        ValueError: the arguments differ in shape, or are not one-dimensional.
     """
     method, baseline = np.asarray(method, dtype=bool), np.asarray(baseline, dtype=bool)
     if method.shape != baseline.shape or method.ndim != 1:
         raise ValueError(f"two equal vectors expected: {method.shape} and {baseline.shape}")
     only_method = int(np.sum(method & ~baseline))
     only_baseline = int(np.sum(~method & baseline))
-    # The test reads no count of tasks on which both arms have the same result.
+    # The test uses only the discordant counts, so the diagonal may stay 0.
     table = [[0, only_method], [only_baseline, 0]]
     p_value = float(statsmodels_mcnemar(table, exact=True).pvalue)
     return McNemar(only_method, only_baseline, min(1.0, p_value))
 
 
 def holm(p_values: list[float]) -> list[float]:
-    """Step-down adjusted p-values, in the given order.
+    """Holm's step-down adjusted p-values, in the order of `p_values`.
 
     Source: Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure"
     (https://www.jstor.org/stable/4615733).
@@ -225,9 +224,10 @@ def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> floa
     """Share of pairs (method's run, baseline's run) in which the method's run is higher.
 
     Both are success tables [seeds, tasks]. This is Mann and Whitney's statistic over the success
-    rates of runs; a tie counts half. It is None if each has a single run, because it could only be
-    0, 1/2 or 1. Source: Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the
-    Statistical Precipice" (https://arxiv.org/abs/2108.13264), with the whole panel as the score.
+    rates of runs; a tie counts half. It is None if each arm has a single run, because the share
+    could only be 0, 1/2 or 1. Source: Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge
+    of the Statistical Precipice" (https://arxiv.org/abs/2108.13264). Here a run's score is its
+    success rate on the whole panel.
     """
     method, baseline = _table(method), _table(baseline)
     pairs = method.shape[0] * baseline.shape[0]
@@ -239,12 +239,12 @@ def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> floa
 
 
 def minimum_detectable_effect(estimate: Estimate, family: int = 1, level: float = LEVEL) -> float:
-    """Smallest true difference, as a fraction, that a repeat would detect with power `POWER`.
+    """Smallest true difference, a fraction, that a repeated study detects with power `POWER`.
 
-    It is (t_{1 - alpha/(2m)} + t_{POWER}) * se, with the observed discordance between the two
-    methods and the observed spread between seeds. alpha / m is the first step of Holm's correction
-    over the m comparisons of the family; if only one arm of it differs, it must pass this step.
-    Source: Bloom 1995, "Minimum Detectable Effects" (https://doi.org/10.1177/0193841X9501900504).
+    It is (t_{1 - alpha/(2m)} + t_{POWER}) * se. The observed se stands for that of the repeated
+    study. alpha / m is the first step of Holm's correction over the m = `family` comparisons. If
+    only one arm of the family truly differs, its comparison must pass this step. Source: Bloom
+    1995, "Minimum Detectable Effects" (https://doi.org/10.1177/0193841X9501900504).
     """
     freedom = estimate.degrees_of_freedom
     tail = (1 - level) / 2 / family
@@ -255,8 +255,8 @@ def minimum_detectable_effect(estimate: Estimate, family: int = 1, level: float 
 def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) -> str:
     """`better`, `worse` or `inconclusive`, from the Holm-adjusted p-value of a difference.
 
-    With a single seed the verdict is `one seed`: its p-value says nothing about another seed, and
-    the report compares methods, not runs.
+    With a single seed the verdict is `one seed`, because the p-value then says nothing about
+    another seed, and the report compares methods, not runs.
     """
     if n_seeds == 1:
         return "one seed"

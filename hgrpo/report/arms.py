@@ -1,4 +1,4 @@
-"""How the report shows a study's arms: order, label, colour, marker and line."""
+"""Decides how the report shows a study's arms: order, label, colour, marker and line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,14 +10,15 @@ from hgrpo.credit.settings import CreditSettings
 from hgrpo.errors import UserError
 from hgrpo.evaluation.designs import alpha_sweep
 
-# Based on Okabe and Ito. Colour-blind readers can tell them apart, on light and dark.
+# Colours after Okabe and Ito. Colour-blind readers can tell them apart on light and dark pages.
 UNTRAINED_COLOUR = "#80868f"
 REFERENCE_COLOUR = "#3a86c8"
 COLOURS = ("#e07b00", "#009e73", "#c864a0", "#b8a000", "#d5482f", "#4fb3e8", "#8c6bd1", "#8a6a4f")
 MARKERS = ("s", "^", "D", "v", "P", "X", "*", "<")
-# Colours repeat after eight arms; line and marker then tell arms apart.
+# After eight arms the colours repeat, and line and marker tell the arms apart.
 LINES = ("-", "--", "-.")
-# In a sweep the colour shows the value of alpha. All colours are visible on light and dark.
+# In a sweep of alpha, an arm's colour shows its alpha. All these colours are visible on light and
+# dark pages.
 BLEND = LinearSegmentedColormap.from_list(
     "alpha", ["#8a5cc9", "#3a86c8", "#17a08a", "#7f9f1f", "#c98f00"]
 )
@@ -43,7 +44,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Arms:
-    """All arms by name in display order, and the name of the reference."""
+    """All arms by name in display order, and the name of the reference arm."""
 
     by_name: Mapping[str, Arm]
     reference: str
@@ -74,9 +75,9 @@ class Arms:
 
 
 def read_arms(config: Mapping) -> Arms:
-    """Read the arms from the settings of `hgrpo.stages.comparison.comparison`.
+    """Read the arms from what `hgrpo.stages.comparison.comparison` returned.
 
-    UserError if a key is missing, or more than one arm is untrained.
+    UserError if `methods` or `reference` is missing, or more than one arm is untrained.
     """
     for key in ("methods", "reference"):
         if key not in config:
@@ -105,7 +106,7 @@ def read_arms(config: Mapping) -> Arms:
 
 
 def _look(index: int) -> tuple[str, str, str]:
-    """Colour, marker and line of the index-th arm after the reference."""
+    """Colour, marker and line of the arm `index`, counted from 0 after the reference arm."""
     turn, place = divmod(index, len(COLOURS))
     return COLOURS[place], MARKERS[(place + turn) % len(MARKERS)], LINES[turn % len(LINES)]
 

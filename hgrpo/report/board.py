@@ -1,7 +1,7 @@
 """Sends training logs to dashboards: TensorBoard event files or Weights & Biases runs.
 
-Rounds only write logs, and this module reads the logs. Therefore an unreachable dashboard cannot
-stop a run, and the logs of a finished study can still be sent.
+The training jobs only write logs, and this module reads them. Therefore an unreachable dashboard
+cannot stop a run, and a user can still send the logs of a finished study.
 """
 
 import hashlib
@@ -12,14 +12,15 @@ from typing import NamedTuple
 from hgrpo.errors import UserError, one_line
 from hgrpo.report.run_status import RunPlan, run_log, trained_runs
 
-# These columns say which step a row belongs to. All others are measurements.
+# These columns say which step a log row belongs to. All other columns are measurements.
 _PLACES = ("step", "round")
 
 
 class Writer(NamedTuple):
-    """Sends one run: `write(scalars, step)`, and `close()`, which sends what is still buffered.
+    """Two functions that send the log of one run.
 
-    Steps are counted on from round to round.
+    `write(scalars, step)` sends one row. `close()` sends what is still buffered. Step numbers go on
+    from round to round.
     """
 
     write: Callable[[dict[str, float], int], object]
@@ -27,7 +28,7 @@ class Writer(NamedTuple):
 
 
 def tensorboard_run(folder: Path) -> Writer:
-    """Write a TensorBoard event folder, and replace the events of an earlier call."""
+    """Open a TensorBoard event folder for one run; new events replace those of an earlier call."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -43,7 +44,7 @@ def tensorboard_run(folder: Path) -> Writer:
 
 
 def wandb_run(project: str, study: str, plan: RunPlan, identity: str) -> Writer:
-    """Write a W&B run; sending the same run of the same study again continues it."""
+    """Open a W&B run; if a run with this identity, method and seed exists, continue that run."""
     try:
         import wandb
     except ImportError:
@@ -96,7 +97,7 @@ class Board:
         return sum(self._written.values())
 
     def _of(self, plan: RunPlan) -> list[Writer]:
-        """The run's writers, which are made when its first row arrives."""
+        """The run's writers; make them at the first call."""
         if plan.home not in self._writers:
             study = self._results.resolve().name
             made = self._writers[plan.home] = []

@@ -27,7 +27,7 @@ def write(
 ) -> None:
     """Write the tables and figures into `folder`; equal credit gives equal bytes.
 
-    `plan` holds the finished computations. Methods appear in the order of `labels`.
+    `plan` holds the finished computations. `labels` is method -> label, in display order.
     """
     by_method = {name: c.values for c in plan for name in c.methods if c.values is not None}
     ordered = {name: by_method[name] for name in labels if name in by_method}
@@ -42,7 +42,7 @@ def write(
 
 
 def credit_table(credits: Mapping[str, np.ndarray], rollouts: SharedRollouts) -> pa.Table:
-    """One row per method and turn that it credited, with the columns of `CREDITS`."""
+    """One row per method and credited turn, with the columns of `CREDITS`."""
     lengths, trajectories = rollouts.lengths, rollouts.trajectories
     turns = {
         "step": np.repeat(rollouts.steps, lengths),
@@ -60,7 +60,7 @@ def credit_table(credits: Mapping[str, np.ndarray], rollouts: SharedRollouts) ->
 def check_table(
     plan: Sequence[Computation], rollouts: SharedRollouts, labels: Mapping[str, str]
 ) -> pd.DataFrame:
-    """One row per method: how much the method credited, the sums of its credit, and notes."""
+    """One row per method: the results of `check_row` on its credit, its fallbacks and its note."""
     rows = {}
     nothing = np.full(rollouts.lengths.sum(), np.nan)
     for computed in plan:
@@ -104,7 +104,7 @@ def _heat_map(
 def _gallery(
     credits: Mapping[str, np.ndarray], rollouts: SharedRollouts, labels: Mapping[str, str]
 ) -> Drawing:
-    # Without a method, every trajectory counts as credited by all.
+    # The zeros count every trajectory as complete if no method gave credit.
     known = np.isfinite([np.zeros(rollouts.lengths.sum()), *credits.values()]).all(axis=0)
     complete = [bool(part.all()) for part in np.split(known, np.cumsum(rollouts.lengths)[:-1])]
     returns = rollouts.sums("return")

@@ -1,4 +1,4 @@
-"""CSV files that every reader splits into the same cells."""
+"""Writes CSV files that every reader splits into the same cells."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ import pandas as pd
 def write_csv(table: pd.DataFrame, path: Path, float_format: str | None = None) -> None:
     r"""Write a table without its index.
 
-    A carriage return, which a policy may sample, is written as the two characters \r. Otherwise
-    readers would end the line there, because csv in Python before 3.13 does not quote it.
+    A policy may sample a carriage return. Write it as the two characters \r: before Python 3.13,
+    Python's csv module does not quote a carriage return, and readers would end the line there.
     """
     returns = {
         name: column.map(lambda cell: str(cell).replace("\r", r"\r"), na_action="ignore")

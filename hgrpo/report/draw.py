@@ -1,4 +1,4 @@
-"""Draw every figure of a study, write each with its CSV, and list all figures in an index."""
+"""Draws the figures of a study, writes each with its CSV, and lists all figures in an index."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ INDEX = "index.json"
 def drawings(
     inputs: Inputs, turns: Mapping[str, pd.DataFrame], fits: pd.DataFrame
 ) -> Iterator[Drawing]:
-    """Draw the figures one after another, so that only one is open; skip those without data."""
+    """Draw the figures one at a time, so that only one is open; skip figures without data."""
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
     makers = [
         lambda: outcome.forest(comparison, arms),
@@ -51,7 +51,7 @@ def draw_all(
 
 
 def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
-    """Write each drawing, then an index of titles, captions and texts; return the index."""
+    """Write each drawing, then an index of their names and texts; return the index."""
     index = []
     for drawing in drawn:
         save(drawing, folder)

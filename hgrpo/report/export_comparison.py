@@ -1,19 +1,20 @@
-"""methods_comparison.json: a study in the form of H-GRPO's file of that name.
+"""Makes methods_comparison.json: a study's results in the form of H-GRPO's file of that name.
 
-Plotting scripts of the H-GRPO code base read this file. Its fields, for each arm, from greedy
-evaluations on the test panel; episodes of all seeds count together:
+Plotting scripts of the H-GRPO code base read this file. Each arm has the fields below. They come
+from greedy evaluations on the test panel, with the episodes of all seeds taken together:
 
   n_rounds                        number of evaluated rounds
-  best_, last_, mean_eval_return  mean return of the best round, last round and all rounds
+  best_, last_, mean_eval_return  mean return in the best round, in the last, and over all rounds
   best_, last_, mean_pct_success  the same for the share of successes (a fraction, not a percentage)
   total_eval_episodes             episodes of all rounds
   _per_round_eval                 for each round: round, avg_R (mean return), pct_success, n_ok
-                                  (episodes) and pct_paid
+                                  (number of episodes) and pct_paid
   _label                          the arm's label in the report
   _notes                          only for the supervised policy
 
-The best round has the highest (avg_R, pct_success). One definition differs: H-GRPO calls a return
-above 0 a success. Here `pct_success` is the environment's own success, and `pct_paid` is H-GRPO's.
+The best round has the highest avg_R; on a tie, the highest pct_success decides. One definition
+differs: H-GRPO calls an episode with a return above 0 a success. Here `pct_success` is the share of
+successes by the environment's own definition, and `pct_paid` is the share by H-GRPO's definition.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The inputs of figures and page: arms, episodes, logs and their comparison."""
+"""The inputs of the figures and the page: arms, episodes, logs and the comparison of the arms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Inputs:
     """What the figures and the page show.
 
     Attributes:
-        sweep: arm -> alpha, if the arms differ only in alpha (`designs.alpha_sweep`); else empty.
+        sweep: arm -> alpha, if the arms form a sweep of alpha (`designs.alpha_sweep`); else empty.
         design: the factorial that the arms form; None if they form none.
         effects: main effects and interactions (`effects.effects`); empty without a factorial.
     """
@@ -43,7 +43,7 @@ def read_inputs(
         train_logs, fits: train_log.json of every round of every run, and of every fit.
 
     Raises:
-        UserError: as `read_arms`, `merge_episodes`, `read_logs` and `compare`.
+        UserError: raised by `read_arms`, `merge_episodes`, `read_logs` or `compare`.
     """
     arms = read_arms(config)
     merged = merge_episodes([episodes], arms.names)

@@ -1,4 +1,4 @@
-"""Training logs and turns as tables; a file's path says which run it belongs to."""
+"""Reads training logs and turns as tables; the path of each file says which run it belongs to."""
 
 import json
 import re
@@ -11,27 +11,27 @@ from hgrpo.errors import UserError
 from hgrpo.trajectories import store
 
 RUN = re.compile(r"(?P<method>[^/]+)/seed_(?P<seed>\d+)/round_(?P<round>\d+)/[^/]+$")
-# A log must have these columns; any other is optional and shows as missing.
+# Every log must have the required columns. An optional column that a log lacks is NaN.
 REQUIRED = ("step", "mean_reward", "std_reward", "n_trajectories", "elapsed_s")
 OPTIONAL = (
     *("success_rate", "n_groups", "dead_groups", "n_turns", "n_forward_tokens", "n_action_tokens"),
     *("inadmissible", "overlong", "empty", "truncated", "context_overflow"),
     *("observed_kl", "kl_coef", "grad_norm", "entropy", "clip_fraction", "ess", "mismatch_max"),
     *("mean_abs_turn_adv", "mean_abs_token_adv", "collect_s", "credit_s", "update_s"),
-    # Columns from credit assigners: TurnRD's weights, played continuations, calls to a judge.
+    # Credit assigners log these: TurnRD's weights, counterfactual branches, calls to a judge.
     *("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "cls_query_norm"),
     *("cf_branches", "cf_replies", "cf_tokens"),
     *("judge_calls", "judge_cache_hits", "judge_fallbacks"),
     *("judge_input_tokens", "judge_output_tokens", "judge_dollars", "judge_dollars_unconfirmed"),
 )
-# Running sums over a run: name -> the columns that are added up. `read_logs` adds `fit_s`.
+# Running sums over a run: name -> the columns that are added up. `read_logs` computes `fit_s`.
 SUMS = {
     "trajectories": ("n_trajectories", "cf_branches"),
     "replies": ("n_turns", "cf_replies"),
     "tokens": ("n_forward_tokens", "cf_tokens"),
     "seconds": ("elapsed_s", "fit_s"),
 }
-# Columns that identify a trajectory in a step, and columns that credit pictures show.
+# `TRAJECTORY` identifies a trajectory inside a step. Credit pictures show `TURN_COLUMNS`.
 TRAJECTORY = ["task_id", "rollout"]
 TURN_COLUMNS = [
     *TRAJECTORY,
@@ -42,7 +42,7 @@ FIT_OPTIONAL = ("return_corr", "alpha_cf_corr", "supervised_share")
 
 
 def run_of(path: Path) -> tuple[str, int, int]:
-    """(method, seed, round) of a file in <method>/seed_<s>/round_<r>/; UserError elsewhere."""
+    """(method, seed, round) of a file in <method>/seed_<s>/round_<r>/; UserError if not in one."""
     match = RUN.search(Path(path).as_posix())
     if not match:
         raise UserError(f"{path}: expected a file in <method>/seed_<s>/round_<r>/")
@@ -52,14 +52,15 @@ def run_of(path: Path) -> tuple[str, int, int]:
 def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
     """All training logs as one table, one row per optimiser batch of every run.
 
-    Adds `batch` (number of the batch in its run, over all rounds, from 1), `fit_s` (seconds of the
-    fit before a round, at the round's first batch) and the run's sums so far: `trajectories`,
-    `replies`, `tokens` and `seconds`. A counterfactual branch counts as a trajectory with its own
-    replies and tokens. `paths` are train_log.json of every round, `fits` those of the fits.
+    Adds `batch` (number of the batch in its run, counted from 1 over all rounds), `fit_s` (seconds
+    of the fit before a round, only in the row of the round's first batch) and the run's sums so
+    far: `trajectories`, `replies`, `tokens` and `seconds`. A counterfactual branch counts as a
+    trajectory with its own replies and tokens. `paths` are train_log.json of every round, `fits`
+    those of the fits.
 
     Raises:
-        UserError: a log is missing, is not a log, lacks a column or is given twice; or the log of
-            an earlier round of the run is missing.
+        UserError: a log is missing, is not a log, lacks a column, is given twice or lies in another
+            folder than `run_of` expects; or the log of an earlier round of the run is missing.
     """
     runs = {run_of(path) for path in paths}
     for method, seed, number in sorted(runs):
@@ -82,20 +83,24 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
 
 
 def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
-    """Logs of the fits, with a row for each fit's start and each epoch; errors as `read_logs`."""
+    """Logs of the fits, with one row for each initial model and one for each epoch.
+
+    UserError if a log is missing, is not a log, lacks a column or is given twice.
+    """
     table = _read_all(paths, FIT_REQUIRED, FIT_OPTIONAL)
     return table.sort_values(["method", "seed", "round", "epoch"], ignore_index=True)
 
 
 def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
-    """Turns of each method's first batch of round 1, for the lowest seed that all methods have.
+    """Turns of each method's first batch in the first round, for the lowest seed they all have.
 
-    All arms start from the same policy and draw from the same named streams, so these turns are
-    the same in every arm, and only their credit differs. `paths` are turns.parquet of the rounds;
-    the sequences.parquet beside each is read too. Columns: `TURN_COLUMNS`, and `goal`.
+    All arms start from the same policy. Arms with the same random streams play the same turns here
+    and differ only in credit and advantage. `paths` are turns.parquet of the rounds; the
+    sequences.parquet beside each is read too. Columns: `TURN_COLUMNS`, and `goal`.
 
     Raises:
-        UserError: a file is unreadable, or no seed has the first round of every method.
+        UserError: a file is unreadable, the two files of a round disagree, or no seed has the first
+            round of every method.
     """
     runs = {run_of(path): path for path in paths}
     if not runs:
@@ -142,7 +147,7 @@ def _read_all(
 
 
 def _entry(path: Path, key: str, kind: type[list] | type[float]) -> list | float:
-    """The entry `key` of a train log, which must be of type `kind`."""
+    """The entry `key` of a train log, converted to `kind`; UserError if there is none."""
     try:
         return kind(json.loads(Path(path).read_text())[key])
     except FileNotFoundError:

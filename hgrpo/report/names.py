@@ -1,4 +1,4 @@
-"""The names of a study's figures and tables, known from the study's settings."""
+"""Derives the names of a study's figures and tables from the study's settings."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,7 +13,7 @@ RUNS = "runs"
 
 
 def figure_names(config: Mapping, rounds: int) -> list[str]:
-    """Names of the study's figures, in drawing order; `rounds` is how many an arm is trained for.
+    """Names of the study's figures, in drawing order; `rounds` is the number of training rounds.
 
     `config` is what `hgrpo.stages.comparison.comparison` returned.
     """
@@ -30,7 +30,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
         "credit": learns,
         "protocol_comparison": learns,
         "alpha_diagnostics": sweep,
-        # There is a fit after every round but the last.
+        # A fit follows every round but the last, so a study of one round has no fit to draw.
         "turnrd": rounds > 1 and with_figure(methods, "turnrd"),
         "health": learns,
     }
@@ -38,7 +38,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
 
 
 def run_figure(method: str, seed: int) -> str:
-    """Name of a run's figure. Runs have their own folder: a large study has hundreds."""
+    """Name of a run's figure, in a folder of its own because a large study has hundreds of runs."""
     return f"{RUNS}/{method}_seed_{seed}"
 
 

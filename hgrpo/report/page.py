@@ -29,7 +29,7 @@ class Page:
 
     Attributes:
         figures: the folder that `draw_all` wrote.
-        study_config: the resolved study, printed in full.
+        study_config: the resolved study; the page prints all of it but its provenance.
         left_out: (stage, reason, count) of games and trajectories left out or kept with a note.
     """
 
@@ -72,7 +72,7 @@ def render(page: Page) -> str:
         families=_families(comparison, arms),
         figures=_figures(page.figures),
         credit=_credit_pictures(page.figures, arms),
-        # Each remark of an assigner once, although several arms may have the assigner.
+        # Show each remark once, although several arms may use the assigner.
         credit_remarks=list(dict.fromkeys(filter(None, remarks))),
         counts=counts(comparison, logs, arms).to_dict("records"),
         cost=spent.to_dict("records"),
@@ -89,7 +89,7 @@ def render(page: Page) -> str:
 
 
 def _results(comparison: Comparison, arms: Arms) -> list[dict]:
-    """Rows of the first table: every arm with its two comparisons."""
+    """Rows of the first table: each row of `Comparison.methods`, with the arm's comparisons."""
     against = {"reference": comparison.against_reference, "untrained": comparison.against_untrained}
     limit = _limit([table for table in against.values() if len(table)])
     compared = {
@@ -112,7 +112,7 @@ def _results(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def _families(comparison: Comparison, arms: Arms) -> list[dict]:
-    """The full tables of paired comparisons, with McNemar's test per seed."""
+    """The full tables of paired comparisons, one per family, with McNemar's test per seed."""
     families = []
     for table in (comparison.against_reference, comparison.against_untrained):
         if not len(table):
@@ -136,7 +136,7 @@ def _compared(row, arms: Arms, limit: float) -> dict:
 
 
 def _limit(tables: Sequence[pd.DataFrame]) -> float:
-    """Half-width of the scale that all interval marks share."""
+    """Half-width of the scale that the interval marks of these tables share."""
     ends = [table[["lower", "upper"]].abs().to_numpy().max() for table in tables]
     return max([*ends, 0.01])
 
@@ -189,7 +189,7 @@ def _credit_pictures(folder: Path, arms: Arms) -> list[dict]:
 
 
 def _cells(picture: pd.DataFrame, kind: str, methods: list[str]) -> list[list[dict]]:
-    """The cells of each turn, in the order of the methods."""
+    """For each turn its cells of `kind`, credit or advantage, in the order of the methods."""
     scaled = picture.assign(shade=0.6 * shades(picture, kind).abs()).set_index("method")
     return [
         [
@@ -201,7 +201,7 @@ def _cells(picture: pd.DataFrame, kind: str, methods: list[str]) -> list[list[di
 
 
 def _signed(value: float) -> str:
-    """The value with two decimals and a sign; no sign if it rounds to zero, "0" if it is zero."""
+    """The value with a sign and two decimals; "0.00" if it rounds to zero, "0" if it is zero."""
     text = f"{value:+.2f}".replace("-", words.MINUS)
     return "0" if value == 0 else text[1:] if text[1:] == "0.00" else text
 

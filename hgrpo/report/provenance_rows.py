@@ -1,4 +1,4 @@
-"""Tells where the results come from, by the snapshot that every stage writes."""
+"""Summarises the provenance of the results from the snapshots that the stages write."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -28,8 +28,8 @@ def read_mapping(path: Path) -> dict:
 def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
     """One row per stage, with its name and every distinct value of each fact.
 
-    Several values mean that the stage ran on several machines or versions. `snapshots` maps stages
-    to their snapshots, with facts at the top level or under "provenance".
+    Several values mean that the stage ran on several machines or with several versions. `snapshots`
+    maps stages to their snapshots, which hold the facts at the top level or under "provenance".
     """
     rows = []
     for stage, found in snapshots.items():

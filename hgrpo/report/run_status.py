@@ -13,7 +13,7 @@ from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.learning.scratch import rows_file, step_folders
 
-# Columns read from a log row. All hold numbers, and only the first is required.
+# This module checks only these columns of a log row. They hold numbers; only `_ELAPSED` must exist.
 _ELAPSED = "elapsed_s"
 _SHOWN = ("mean_reward", "success_rate", "observed_kl", "dead_groups", "n_groups")
 
@@ -38,10 +38,10 @@ class RunLog(RunPlan):
     """What a run has logged so far.
 
     Attributes:
-        rows: the rows of all steps so far, including those of the unfinished round.
+        rows: the rows of all steps saved so far, including those of the unfinished round.
         finished: number of finished rounds.
-        step: finished steps of the current round; None if it has not begun.
-        newest: the log file written last; None before the first step.
+        step: number of saved steps of the unfinished round; None if that round has not begun.
+        newest: the log file written last; None if no step has been saved.
     """
 
     rows: list[dict]
@@ -55,7 +55,7 @@ class RunLog(RunPlan):
 
     @property
     def row(self) -> dict:
-        """The newest log row; empty before the first."""
+        """The newest log row; empty if there is none."""
         return self.rows[-1] if self.rows else {}
 
 
@@ -64,9 +64,10 @@ class RunStatus(RunLog):
     """The progress of a run.
 
     Attributes:
-        heard_s: seconds since the newest log row was written; None before the first.
-        seconds: mean duration of a step so far; None before the first.
-        test_success: greedy success on the test panel after the last evaluated round, if any.
+        heard_s: seconds since the newest log file was written; None if there is none.
+        seconds: mean seconds per step, of this run or else of the study's other runs; None if no
+            step of the study has been timed.
+        test_success: greedy test success after the last evaluated round; None if there is none.
     """
 
     heard_s: float | None
@@ -75,7 +76,7 @@ class RunStatus(RunLog):
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that the remaining steps will take; None if no step has been timed."""
+        """Estimate of the seconds that the remaining steps take; None if no step has been timed."""
         if self.done:
             return 0.0
         left = (self.rounds - self.finished) * self.steps - (self.step or 0)
@@ -85,7 +86,7 @@ class RunStatus(RunLog):
 def trained_runs(results: Path) -> list[RunPlan]:
     """Every trained run of a study, the reference arm first; `results` is the study's folder.
 
-    UserError if the study's file is missing or not a study, or one of its numbers is invalid.
+    UserError if config.yaml is missing, is not a study, or holds an invalid number.
     """
     path = results / "config.yaml"
     try:
@@ -107,8 +108,8 @@ def trained_runs(results: Path) -> list[RunPlan]:
 def study_status(results: Path) -> list[RunStatus]:
     """The progress of every trained run of a study; `results` is the study's folder.
 
-    A run without a timed step gets the mean duration of the other runs' steps. UserError if the
-    study's config.yaml, a log or an episodes file is missing or damaged.
+    A run without a timed step gets the mean of the other runs' seconds per step. UserError if the
+    study's config.yaml is missing, or config.yaml, a log or an episodes file is damaged.
     """
     runs = [_status(results, plan) for plan in trained_runs(results)]
     known = [run.seconds for run in runs if run.seconds is not None]
@@ -132,7 +133,7 @@ def _whole(value: object, least: int, where: str) -> int:
 
 
 def run_log(results: Path, plan: RunPlan) -> RunLog:
-    """Read what a run has logged; UserError if a log is damaged or a row lacks its seconds."""
+    """Read what a run has logged; UserError if a log is damaged or a row lacks `elapsed_s`."""
     folder = results / "rl" / plan.home
     logs = [folder / f"round_{number}" / "train_log.json" for number in range(1, plan.rounds + 1)]
     written = [path for path in logs if path.exists()]
@@ -156,14 +157,15 @@ def _status(results: Path, plan: RunPlan) -> RunStatus:
 
 
 def _rows(path: Path, finished: bool = True) -> list[dict]:
-    """The rows of a log, after a check that every column to be read is a number.
+    """The rows of a log, after a check of the columns to show; empty if the file is missing.
 
-    The log of a finished round holds more than the rows.
+    The log of a finished round is a mapping with the key `rows`. The log of an unfinished round is
+    the list of rows itself.
     """
     try:
         rows = json.loads(path.read_text())
     except FileNotFoundError:
-        # The round has just been restarted, or has moved on to its next step.
+        # The training job has just removed the file: it saved a later step, or started again.
         return []
     except ValueError as error:
         raise UserError(f"{path}: not JSON ({error}); the file is damaged") from None

@@ -1,4 +1,4 @@
-"""The style of every figure; writes figures as SVG, with the same bytes every time."""
+"""Sets the style of every figure, and writes figures as SVG with the same bytes every time."""
 
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -24,10 +24,10 @@ from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report.arms import Arm
 from hgrpo.report.csv_file import write_csv
 
-# The page replaces these four by the colours of the reader's light or dark theme.
+# The page replaces these four colours by those of the reader's light or dark theme.
 INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
-WIDTH = 4.7  # inches: legible on an upright phone; two fit side by side on a desktop
-# With more trained arms, one set of axes has no room for names, seeds and intervals.
+WIDTH = 4.7  # inches: legible on an upright phone; two figures fit side by side on a desktop
+# With more trained arms than this, one set of axes has no room for names, seeds and intervals.
 MANY = 8
 
 RC = {
@@ -79,7 +79,7 @@ def canvas(
 
     Args:
         height: the figure's height in inches.
-        grid: the axis with grid lines, "x" or "y"; "" draws none.
+        grid: the axis whose ticks get grid lines, "x" or "y"; "" draws none.
     """
     sns.set_theme(style="ticks", rc=RC)
     figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, **options)
@@ -101,7 +101,7 @@ def save(drawing: Drawing, folder: Path) -> None:
 
 
 def percent_axis(axis: matplotlib.axis.Axis, symbol: str = " %") -> None:
-    """Show fractions as percent without decimals; symbol "" shows them as points."""
+    """Label the ticks with 100 times their value, without decimals, followed by `symbol`."""
     axis.set_major_locator(matplotlib.ticker.MaxNLocator("auto", steps=[1, 2, 5, 10]))
     axis.set_major_formatter(matplotlib.ticker.PercentFormatter(1, decimals=0, symbol=symbol))
 
@@ -115,7 +115,7 @@ def log_axis(axis: matplotlib.axis.YAxis) -> None:
 
 
 def whole_numbers(ax: Axes, label: str, **look: object) -> None:
-    """Label the horizontal axis, and put ticks only at whole numbers: there is no batch 1.5."""
+    """Label the horizontal axis, and put ticks only at whole numbers, as there is no batch 1.5."""
     ax.set_xlabel(label, **look)
     ax.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
 
@@ -128,10 +128,10 @@ def interval_dots(
     across: bool = False,
     **look: object,
 ) -> None:
-    """Draw an arm's success as dots with intervals; `places` is where they stand.
+    """Draw an arm's success as dots with intervals, one dot per row of `table`.
 
-    The table has the columns success, lower and upper. Success runs upwards, or to the right if
-    `across` is true.
+    The table has the columns success, lower and upper. Success is on the vertical axis, or on the
+    horizontal axis if `across` is true. `places` are the dots' positions on the other axis.
     """
     success = table["success"].to_numpy()
     ends = np.abs(table[["lower", "upper"]].to_numpy().T - success)
@@ -151,7 +151,8 @@ def difference_intervals(
 ) -> None:
     """Draw a horizontal interval per row of a table, the first row on top, and a line at zero.
 
-    A decided verdict gives a filled point and bold text, any other a hollow point and grey text.
+    A row whose verdict is better or worse gets a filled point and bold text. Other rows get a
+    hollow point and grey text.
 
     Args:
         table: table with difference, lower, upper (fractions, drawn as points) and verdict.
@@ -174,7 +175,7 @@ def difference_intervals(
 
 
 def cell_rows(ax: Axes, labels: Sequence[str], fontsize: float) -> None:
-    """Prepare axes without ticks or frame for a row of unit cells per label, the first on top."""
+    """Prepare axes for unit cells, one row per label from the top; hide tick marks and frame."""
     ax.set_yticks(np.arange(len(labels)) + 0.5, labels, fontsize=fontsize)
     ax.set_ylim(len(labels), 0)
     ax.tick_params(length=0)
@@ -197,13 +198,13 @@ def text_width(text: str, size: float) -> float:
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 3) -> None:
-    """Draw a legend under the figure, in as many columns as fit.
+    """Draw a legend under the figure, in at most `columns` columns, or fewer if they do not fit.
 
     The figure grows by one line per legend row beyond the second, so the axes keep their size.
     """
     labels = [handle.get_label() for handle in handles]
     size = RC["legend.fontsize"] if len(labels) <= MANY else 8
-    between, around = 1.2 * size, 3.2 * size  # column gap; handle with margins
+    between, around = 1.2 * size, 3.2 * size  # points: gap of columns; handle and margins
     wanted = max(text_width(label, size) for label in labels) + around
     room = WIDTH * 72 - 8
     columns = max(1, min(columns, len(labels), int((room + between) / (wanted + between))))
@@ -227,10 +228,11 @@ def crowded(texts: Sequence[str], gap: float = 0.075) -> bool:
 def label_ends(
     ax: Axes, ends: Sequence[tuple[str, float, float, str]], gap: float = 0.075, offset: float = 5
 ) -> None:
-    """Write each line's name at its right end, and move names apart that would overlap.
+    """Write each line's name at the right edge of the axes, and move apart names that overlap.
 
     Args:
-        ends: (text, x, y, colour) per line, in data coordinates.
+        ends: (text, x, y, colour) per line. y is the height of the line's end, in data coordinates;
+            x is not used.
         gap: height of one line of text, as a share of the axis height.
         offset: distance of the names from the axis, in points.
     """
@@ -267,6 +269,6 @@ def _beside(
 
 
 def _spread(heights: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Move sorted heights as little as possible so that boxes of these sizes do not overlap."""
+    """Move sorted heights as little as possible so that boxes of the given sizes do not overlap."""
     stacked = np.cumsum(sizes) - sizes / 2
     return isotonic_regression(heights - stacked, weights=sizes).x + stacked

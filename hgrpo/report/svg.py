@@ -1,4 +1,4 @@
-"""SVG for the page: figures in the page's theme, and small interval marks for tables."""
+"""Makes SVG for the page: figures in the page's theme, and small interval marks for tables."""
 
 import html
 import re
@@ -10,7 +10,7 @@ from hgrpo.report.style import GRID, INK, MUTED, PAPER
 _THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"}
 _PROLOGUE = re.compile(r"\A.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
-# This rule of each figure would apply to the whole page, so only the page has it, once.
+# A figure's style rule would apply to the whole page. `inline` removes it; report.css has the rule.
 _STYLE = re.compile(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>\s*", re.DOTALL)
 _ID = re.compile(r'(\bid="|href="#|url\(#)')
 _FONT = re.compile(r"'DejaVu Sans'(?:, [^;\"]*)?")
@@ -21,7 +21,7 @@ _VIEW = re.compile(r'viewBox="([^"]+)"')
 def inline(svg: str, name: str, alt: str) -> Markup:
     """Prepare a figure's SVG for HTML, with theme colours and the alternative text `alt`.
 
-    `name` is the prefix of every id; no other figure of the page has this name.
+    `name` becomes the prefix of every id, so each figure of the page needs another name.
     """
     body = _STYLE.sub("", _METADATA.sub("", _PROLOGUE.sub("", svg)))
     body = _ID.sub(lambda match: f"{match.group(1)}{name}-", body)
@@ -42,7 +42,7 @@ def whisker(
 ) -> Markup:
     """SVG of a mark for a difference and its interval, on a scale from -limit to +limit.
 
-    Screen readers skip it, because the numbers stand beside it.
+    Screen readers skip the mark, because the numbers stand beside it.
     """
     width, height, edge = 120, 18, 6
 

@@ -1,4 +1,4 @@
-"""The report's tables as CSV: comparisons, counts, costs, and the scripted players for scale."""
+"""Makes the report's tables and writes them as CSV files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from hgrpo.report.inputs import Inputs
 
 COUNTS = ["n_trajectories", "n_groups", "dead_groups"]
 COUNTS += ["inadmissible", "overlong", "empty", "truncated", "context_overflow"]
-# Additional costs of some assigners: turns that they play, and calls of a judge.
+# Column -> title of the costs that only some assigners have: turns that they play, judge calls.
 EXTRAS = {
     "cf_branches": "counterfactual branches",
     "cf_replies": "replies in them",
@@ -30,10 +30,10 @@ IMITATED = "the expert that was imitated"
 
 
 def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
-    """Count, per arm, events that are no errors but that a reader should know.
+    """Count events, per arm, that are not errors but that a reader should know about.
 
-    Training columns are sums over seeds and rounds, or NaN if the log lacks the column. Evaluation
-    columns are from greedy play of the test panel after the last round.
+    Columns that start with `train_` are sums over seeds and rounds, or NaN if nothing was logged.
+    Columns that start with `test_` are from greedy play of the test panel after the last round.
     """
     rows = []
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
@@ -82,17 +82,17 @@ def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
 
 
 def logged_extras(table: pd.DataFrame) -> dict[str, str]:
-    """Column -> heading, for those `EXTRAS` that at least one arm of a cost table has."""
+    """Column -> title, for the columns of `EXTRAS` that at least one arm of a cost table logged."""
     return {
         name: title for name, title in EXTRAS.items() if len(table) and table[name].notna().any()
     }
 
 
 def scripted_players(expert: Mapping) -> pd.DataFrame:
-    """One row per scripted player that the expert stage recorded, with `SCRIPTED`.
+    """One row per scripted player that the expert stage recorded, with the columns `SCRIPTED`.
 
-    Success counts only if it comes within the policies' turn cap. Score is the mean reward of whole
-    trajectories. `expert` is summary.json of the expert stage.
+    Success counts only if it comes within the policies' turn cap. Score is the mean return of
+    trajectories, without this cap. `expert` is summary.json of the expert stage.
     """
     ceiling = expert.get("informed_is", ""), expert.get("informed_panel", "")
     rows = [
@@ -104,7 +104,7 @@ def scripted_players(expert: Mapping) -> pd.DataFrame:
 
 
 def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Name -> table, with the names of `names.table_names`."""
+    """Name -> table, for the names that `names.table_names` returns."""
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
     tables = {
         "methods": comparison.methods,
@@ -127,13 +127,13 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
 
 
 def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
-    """Write each table as <name>.csv. The file of an empty table is one empty line."""
+    """Write each table as <name>.csv; the file of a table without columns is one empty line."""
     for name, table in tables.items():
         write_csv(table, folder / f"{name}.csv")
 
 
 def _labelled(table: pd.DataFrame, arms: Arms) -> pd.DataFrame:
-    """Add each arm's label beside its name, because a label may contain a caution."""
+    """Add each arm's label beside its name, because a label may contain a remark for readers."""
     if "method" not in table.columns or "label" in table.columns:
         return table
     table = table.copy()

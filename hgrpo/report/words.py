@@ -35,7 +35,7 @@ def points(difference: float, digits: int = 1) -> str:
 
 
 def p_value(value: float) -> str:
-    """A p-value rounded to two places, or an upper bound of it."""
+    """A p-value with three decimals, or `< 0.001`."""
     if pd.isna(value):
         return DASH
     return "< 0.001" if value < 0.001 else f"{value:.3f}"

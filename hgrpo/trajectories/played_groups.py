@@ -1,7 +1,7 @@
-"""The groups of a finished round, rebuilt from its two tables.
+"""Rebuilds the groups of a finished round from turns.parquet and sequences.parquet.
 
-Everything that a credit assigner reads comes back as it was played; embeddings come back in
-float16, as they were stored. `overlong` and `context_overflow` are not stored and are False here.
+Everything that a credit assigner reads comes back as it was played, except that embeddings are
+float16. `overlong` and `context_overflow` are not stored and are False here.
 """
 
 from collections import defaultdict
@@ -32,8 +32,9 @@ def read_groups(folder: Path, tasks: Sequence[Task]) -> list[PlayedGroup]:
         tasks: the panel that the round was played on.
 
     Raises:
-        UserError: a file is missing, cut off or not a round's; the two files disagree; a task is
-            not in the panel, or its content has changed since. The message names the file.
+        UserError: a file is missing, damaged, empty or not a table of a round; the two files
+            disagree; a trajectory has two rows; a task is not in the panel, or its content has
+            changed since. The message names the file.
     """
     turns_path, path = Path(folder) / store.TURNS_FILE, Path(folder) / store.SEQUENCES_FILE
     panel = {task.task_id: task for task in tasks}

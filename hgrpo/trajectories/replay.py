@@ -1,4 +1,4 @@
-"""Play a trajectory's actions again and check that the environment answers as it did."""
+"""Plays a trajectory's actions again and checks that the environment gives the same answers."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -8,18 +8,19 @@ from hgrpo.trajectories.trajectory import FinalState, Trajectory
 
 
 class ReplayError(UserError, RuntimeError):
-    """The environment answered a replayed action differently: the game or the engine changed."""
+    """The environment answered a replayed reset or action differently than in the trajectory."""
 
 
 def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Observation]:
-    """Give the trajectory's first `turns` actions again.
+    """Reset the environment, and repeat the trajectory's first `turns` actions in it.
 
     Yields:
-        The observation before each of these turns and the one after them: turns + 1 in all. When
-        an observation is yielded, the environment is in the state that the observation shows.
+        The observation before each of these turns, and the observation after the last of them:
+        turns + 1 in all. When an observation is yielded, the environment is in the state that the
+        observation shows.
 
     Raises:
-        ReplayError: an observation differs from the one the trajectory recorded.
+        ReplayError: an observation differs from the observation of the same turn in `trajectory`.
     """
     seen = env.reset(trajectory.task)
     given = "the reset"
@@ -37,13 +38,13 @@ def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Obs
 
 
 def add_fingerprints(trajectories: Iterable[Trajectory], make_env: Callable[[], TextEnv]) -> int:
-    """Fill in missing fingerprints of states by playing; return the number of turns played again.
+    """Fill in missing state fingerprints by replay; return the number of turns played again.
 
-    Trajectories are filled in place, final states too; those that have fingerprints, or no turn,
-    are left alone. `make_env` is called once, when the first trajectory needs it.
+    Trajectories and their final states are filled in place. A trajectory without turns, or with all
+    fingerprints, stays as it is. `make_env` is called once, when the first trajectory needs it.
 
     Raises:
-        ReplayError: the environment answers an action differently than it did.
+        ReplayError: raised by `play_again`.
     """
     env, played = None, 0
     for trajectory in trajectories:

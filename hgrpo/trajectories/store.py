@@ -1,8 +1,8 @@
 """The store of trajectories: the only module that writes and reads a round's two tables.
 
 turns.parquet has one row per turn, sequences.parquet one row per trajectory. docs/artefacts.md
-explains the columns. Three facts about a trajectory are not stored: whether a reply was cut at the
-token limit, whether the trajectory ran out of context, and the digits of embeddings beyond float16.
+explains the columns. The tables do not say whether a reply was cut at the token limit or whether
+a trajectory ran out of context. They hold embeddings as float16.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from hgrpo.errors import UserError, one_line
 from hgrpo.trajectories.trajectory import Trajectory
 
 TURNS_FILE, SEQUENCES_FILE = "turns.parquet", "sequences.parquet"
-# The columns that name a trajectory.
+# These columns together identify a trajectory.
 KEY = ("round", "step", "task_id", "rollout")
 _TASK = [("round", "int32"), ("step", "int32"), ("task_id", "string"), ("content_hash", "string")]
 _TURN = [
@@ -27,7 +27,8 @@ _TURN = [
     *(("state", "string"), ("commands", "string")),
 ]
 TURNS = pa.schema([*_TASK, ("rollout", "int32"), ("turn", "int32"), *_TURN])
-# Columns that are attributes of `Turn`, of `FinalState` (there without `final_`), of `Trajectory`.
+# Attributes of `Turn`, `FinalState` and `Trajectory` that are columns of the same name. A column
+# for an attribute of `FinalState` has the prefix `final_`.
 OF_TURN = tuple(name for name, _ in _TURN)
 OF_FINAL_STATE = ("observation", "state", "commands")
 OF_TRAJECTORY = ("rollout", "goal", "token_ids", "behaviour_logprobs", "success", "truncated")
@@ -57,7 +58,7 @@ def turn_table(trajectories: Sequence[Trajectory], round_index: int, step: int) 
 
 
 def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: int) -> pa.Table:
-    """One row per trajectory, with the columns of `SEQUENCES`: the sampled tokens and log-probs."""
+    """One row per trajectory, in the given order, with the columns of `SEQUENCES`."""
     rows = [
         _place(trajectory, round_index, step)
         | {name: vars(trajectory)[name] for name in OF_TRAJECTORY}
@@ -93,7 +94,7 @@ def write_step(
 
 
 def join_steps(folder: Path, steps: int, out: Path) -> None:
-    """Join the parts that `write_step` wrote into turns.parquet and sequences.parquet in `out`."""
+    """Write turns.parquet and sequences.parquet into `out`, from the parts in `folder`."""
     for name in (TURNS_FILE, SEQUENCES_FILE):
         concatenate([_part(folder, name, step) for step in range(steps)], out / name)
 
@@ -104,7 +105,7 @@ def _part(folder: Path, name: str, step: int) -> Path:
 
 
 def concatenate(parts: Sequence[Path], target: Path) -> None:
-    """Write the tables of `parts`, in order, as one file; one part is in memory at a time."""
+    """Write the tables in `parts`, in order, as one file; hold one part in memory at a time."""
     writer = None
     try:
         for part in parts:
@@ -122,7 +123,7 @@ def read_turns(
     """The given columns of a turns.parquet; only the rows of one step if `step` is given.
 
     Raises:
-        UserError: the file is missing, cut off or not a table of turns.
+        UserError: the file is missing or damaged, or a column is missing or has another type.
     """
     return _read(path, TURNS, columns, step)
 
@@ -130,7 +131,7 @@ def read_turns(
 def read_sequences(
     path: Path, columns: Sequence[str] = SEQUENCES.names, step: int | None = None
 ) -> pa.Table:
-    """The given columns of a sequences.parquet; arguments and errors as of `read_turns`."""
+    """The given columns of a sequences.parquet; arguments and errors as in `read_turns`."""
     return _read(path, SEQUENCES, columns, step)
 
 
@@ -166,7 +167,7 @@ def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
 
 
 def _packed(vectors: Sequence[np.ndarray | None]) -> bytes | None:
-    """Vectors one after another as little-endian float16; None if one is missing."""
+    """Vectors one after another as little-endian float16; None if one is None or none is given."""
     if not vectors or any(vector is None for vector in vectors):
         return None
     return np.stack(vectors).astype("<f2").tobytes()

@@ -1,4 +1,4 @@
-"""What one episode leaves behind: its turns, the exact tokens and their behaviour log-probs."""
+"""The record of one episode: its turns, its exact tokens, and their behaviour log-probs."""
 
 from dataclasses import dataclass, field
 
@@ -13,16 +13,16 @@ class Turn:
 
     Attributes:
         span: [start, end) of the sampled reply in the trajectory's `token_ids`.
-        progress: how far the turn moved the environment's dense measure of the task.
+        progress: change of the environment's potential in the turn, see `envs.base.Step`.
         overlong: whether the reply was cut at the token limit.
-        state: fingerprint of what the agent could know before the turn: where it is, what it
-            holds, what it has changed. Empty unless the collector was asked for fingerprints.
-        commands: fingerprint of the commands that were admissible before the turn. Empty when
-            `state` is.
-        embedding: float [D], the engine's vector of the turn; None unless it was asked for one.
-        target: what a counterfactual said of the turn, which TurnRD learns from; None if no
-            counterfactual was played.
-        credit, advantage: None until an assigner and the trainer have seen the trajectory.
+        state: fingerprint of what the agent could know before the turn, for example where it is
+            and what it holds. Empty until the collector or `add_fingerprints` computes it.
+        commands: fingerprint of the commands that were admissible before the turn. Empty if
+            `state` is empty.
+        embedding: float [D], the policy's embedding of the turn; None if none was computed.
+        target: verdict of counterfactual episodes on the turn, which TurnRD learns from; None if
+            there is no verdict.
+        credit, advantage: None until `learning.batch.group_advantages` sets them.
     """
 
     observation: str
@@ -42,7 +42,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class FinalState:
-    """What the agent saw after its last turn, with the fingerprints a further turn would have."""
+    """The observation after the last turn, with the fingerprints that a further turn would have."""
 
     observation: str
     state: str
@@ -54,13 +54,14 @@ class Trajectory:
     """One rollout of a task as one token sequence.
 
     Attributes:
-        token_ids: the whole conversation, from the opening to the last reply.
-        behaviour_logprobs: log-probability of each sampled token at the sampling temperature;
-            those of the first turn's span, then the second's, and so on.
+        token_ids: the whole conversation, from the opening to the last reply. After a context
+            overflow the observation that follows the last reply is included.
+        behaviour_logprobs: log-probability of each sampled token at the sampling temperature, turn
+            by turn and, in each turn, token by token.
         truncated: whether the turn cap or the context length ended the episode.
         context_overflow: whether the episode ended because no further reply fitted the context.
-        final: the state after the last turn; None unless the collector was asked for
-            fingerprints.
+        final: the state after the last turn; None until the collector or `add_fingerprints`
+            computes fingerprints.
     """
 
     task: Task

@@ -30,7 +30,7 @@ def alpha(
 ) -> Drawing | None:
     """Draw success, dead groups and advantage size against alpha, and success by round.
 
-    None if `sweep`, from `designs.alpha_sweep`, is empty.
+    None if `logs` or `sweep` (from `designs.alpha_sweep`) is empty.
     """
     if not sweep or logs.empty:
         return None
@@ -77,7 +77,7 @@ def alpha(
 
 
 def alpha_diagnostics(logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]) -> Drawing | None:
-    """Draw dead groups, advantage size, KL and reward by batch, one line per alpha."""
+    """Draw dead groups, advantage size, KL and reward by batch, one line per alpha, or None."""
     if not sweep or logs.empty:
         return None
     means = mean_over_seeds(logs, arms)
@@ -112,10 +112,10 @@ def alpha_diagnostics(logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]
 def alpha_table(
     comparison: Comparison, runs: Mapping[str, pd.DataFrame], sweep: Mapping[str, float]
 ) -> pd.DataFrame:
-    """One row per alpha, ascending: the endpoint with its interval, and means over training.
+    """One row per alpha, ascending: success with its interval, and means over training.
 
-    `dead_share` is the share of dead groups of a run, `mean_abs_token_adv` the mean over the run's
-    batches. Both are averaged over seeds.
+    `dead_share` is the share of a run's groups that are dead, `mean_abs_token_adv` the mean over
+    the run's batches. Both are averaged over seeds. `runs` is arm -> the result of `_by_run`.
     """
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
     rows = [
@@ -131,7 +131,7 @@ def alpha_table(
 
 
 def _by_run(comparison: Comparison, logs: pd.DataFrame, method: str) -> pd.DataFrame:
-    """One row per seed of an arm: what the panels show against alpha."""
+    """One row per seed of an arm, with the three quantities that are drawn against alpha."""
     runs = _of(logs, method).groupby("seed")
     found = runs[["mean_abs_token_adv"]].mean()
     found["dead_share"] = runs["dead_groups"].sum() / runs["n_groups"].sum()
@@ -146,7 +146,7 @@ def _of(table: pd.DataFrame, method: str) -> pd.DataFrame:
 def _draw_values(
     ax: Axes, table: pd.DataFrame, column: str, runs: Mapping[str, pd.DataFrame], arms: Arms
 ) -> None:
-    """Draw a dot per alpha, joined by a line, and a tick for each of several seeds."""
+    """Draw a dot per alpha, join the dots by a line, and mark the seeds if there are several."""
     ax.plot(table["alpha"], table[column], color=MUTED, linewidth=1, zorder=1)
     for name, value, alpha in zip(table["method"], table[column], table["alpha"], strict=True):
         arm, seeds = arms[name], runs[name][column]
@@ -159,7 +159,7 @@ def _draw_values(
 
 
 def _finish(figure: Figure, axes: np.ndarray, arms: Arms, sweep: Mapping[str, float]) -> None:
-    """Set small ticks, and add a legend with the values of alpha."""
+    """Make the tick labels small, and add a legend with the values of alpha."""
     for ax in axes.flat:
         ax.tick_params(labelsize=8, labelcolor=INK)
     handles = [

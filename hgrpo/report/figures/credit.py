@@ -15,11 +15,12 @@ from hgrpo.report.style import PAPER, Drawing, canvas, cell_rows, wrap
 
 _TITLE = 130  # longest title, in characters; a longer goal is cut
 POSITIVE, NEGATIVE = "#3a86c8", "#e07b00"
-LONGEST = 16  # largest number of turns that fits a picture
+LONGEST = 16  # largest number of turns for which a picture stays legible
 COLOURS = LinearSegmentedColormap.from_list("credit", [NEGATIVE, PAPER, POSITIVE])
-# With more columns there is no room for numbers in cells or for names side by side.
+# The most columns with room for numbers in cells, and the most with room for horizontal names.
 MOST_NUMBERED, MOST_ABREAST = 6, 4
-# Cells stay light in the dark theme, so their text must stay dark. INK and MUTED change.
+# Cells stay light in the dark theme, so their text must stay dark. The page changes INK and MUTED
+# with the theme, but not these colours.
 CELL_INK, CELL_MUTED = "#23272e", "#6b727c"
 GAP = "\u00a0" * 3  # no-break spaces, because browsers collapse plain blanks
 
@@ -27,10 +28,11 @@ GAP = "\u00a0" * 3  # no-break spaces, because browsers collapse plain blanks
 def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
     """One or two trajectories of a group with every arm's credit, one row per turn and arm.
 
-    A fixed rule chooses the trajectories. Only rollouts of at most `LONGEST` turns count, if there
-    are any. Take the first group, in task order, with two different returns, and show its first
-    best-paid and first worst-paid rollout. If no group has two returns, take the first rollout of
-    the first group. An arm that played other actions is left out.
+    A fixed rule chooses the trajectories among the reference arm's rollouts of at most `LONGEST`
+    turns, or among all of its rollouts if none is that short. Sort the groups by task id. From the
+    first group with different returns, take the first rollout with the highest return and the first
+    with the lowest. If there is no such group, take the first rollout of the first group. Leave out
+    an arm whose actions differ from the reference arm's.
 
     Args:
         turns: arm -> turns of the first batch of the first round (`logs.read_first_turns`).
@@ -52,7 +54,7 @@ def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
 
 
 def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw one strip per arm and trajectory, with the turns coloured by credit."""
+    """Draw a picture per trajectory with a column per arm, and colour the turns by credit."""
     if table.empty:
         return None
     arms_shown = [name for name in arms.trained if name in set(table["method"])]
@@ -80,8 +82,8 @@ def strips(
     """Draw one picture per trajectory, with a row per turn and a column per method.
 
     Args:
-        pictures: one trajectory each, with columns turn, action, method, credit (written into the
-            cells if there are few methods) and shade (-1 to 1; NaN leaves a cell blank).
+        pictures: one table per trajectory, with columns turn, action, method, credit (written into
+            the cells if there are few methods) and shade (-1 to 1; NaN leaves a cell blank).
         titles: the title of each picture.
         labels: method -> its label, in the order of the columns.
     """
@@ -135,16 +137,16 @@ def write_in_cell(ax: Axes, place: tuple[int, int], text: str, **look: object) -
 
 
 def shades(table: pd.DataFrame, column: str = "credit") -> pd.Series:
-    """A column divided by its method's largest absolute value; 0 stays 0."""
+    """Divide the column, for each method, by the method's largest absolute value; 0 stays 0."""
     largest = table[column].abs().groupby(table["method"]).transform("max")
     return table[column] / largest.where(largest > 0, 1.0)
 
 
 def best_and_worst(rollouts: pd.DataFrame, group: str) -> list:
-    """Index of the best-paid and the worst-paid row of the first group with different returns.
+    """Indices of the rows with the highest and lowest return in the first group that varies.
 
-    Empty if there is no such group. `rollouts` has one row per rollout, with its return in the
-    column `paid`, and its group in the column or index level `group`.
+    Empty if every group has a single return. `rollouts` has one row per rollout, with the return in
+    the column `paid` and the group in the column or index level that `group` names.
     """
     for _, members in rollouts.groupby(group):
         if members["paid"].nunique() > 1:
@@ -153,7 +155,7 @@ def best_and_worst(rollouts: pd.DataFrame, group: str) -> list:
 
 
 def _pick(turns: pd.DataFrame) -> list[tuple[str, int]]:
-    """(task, rollout) of the trajectories to show, the best paid before the worst."""
+    """(task, rollout) of the trajectories to show, the one with the higher return first."""
     rollouts = turns.groupby(TRAJECTORY).agg(paid=("env_reward", "sum"), length=("turn", "size"))
     short = rollouts[rollouts["length"] <= LONGEST]
     rollouts = short if len(short) else rollouts

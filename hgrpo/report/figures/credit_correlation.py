@@ -1,4 +1,4 @@
-"""How far assigners agree: a heat map of correlations, and a gallery of trajectories."""
+"""Figures of agreement between assigners: a heat map of correlations, a gallery of trajectories."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from hgrpo.report.figures.credit import GAP, LONGEST, best_and_worst
 from hgrpo.report.style import MUTED, Drawing, canvas, cell_rows, wrap
 from hgrpo.trajectories.trajectory import Trajectory
 
-LONGEST_SHOWN = 30  # most turns of a trajectory that is drawn
+LONGEST_SHOWN = 30  # the gallery shows no trajectory with more turns
 _SECTION = "credit"
 
 
@@ -22,7 +22,7 @@ def heat_map(
     Args:
         correlations: what `evaluation.credit_correlation.correlations` returned.
         labels: method -> label, in order, for the methods to show.
-        left_out: sentences about the methods that are not shown.
+        left_out: sentences for the end of the caption: methods that are not shown, and notes.
     """
     names = list(labels)
     place = {name: index for index, name in enumerate(names)}
@@ -67,14 +67,15 @@ def pick(
 ) -> list[tuple[str, int]]:
     """Choose the best, worst and longest trajectory for the gallery, as (title, index).
 
-    The first group with two different returns among trajectories of at most `LONGEST` turns gives
-    its first best and its first worst trajectory. Without such a group only the longest is chosen:
-    the first trajectory with the most turns, up to `LONGEST_SHOWN`. Trajectories that every method
-    credited are preferred.
+    Best and worst are the first trajectories with the highest and the lowest return in the first
+    group with different returns, among trajectories of at most `LONGEST` turns. The longest is the
+    first trajectory with the most turns, up to `LONGEST_SHOWN`. Each choice is made among the
+    trajectories that every method credited, if possible. The list leaves out what does not exist,
+    and the longest trajectory if it is also the best or the worst.
 
     Args:
         lengths, returns, groups: number of turns, return and group of each trajectory.
-        complete: whether every method credited it.
+        complete: for each trajectory, whether every method credited it.
     """
     table = pd.DataFrame(
         {"length": lengths, "paid": returns, "group": groups, "complete": complete}
@@ -165,7 +166,7 @@ def _draw_matrix(ax, matrix: np.ndarray, labels: Sequence[str]) -> None:
 
 
 def _extremes(shown: pd.DataFrame, labels: Mapping[str, str]) -> str:
-    """Name the pairs that agree most and least within a trajectory."""
+    """Name the pairs of methods that agree most and least within a trajectory."""
     known = shown.dropna(subset="within")
     if known.empty:
         return ""

@@ -1,4 +1,4 @@
-"""Draws each factor's effect, and how the factor changes the credit assigner's effect."""
+"""Draws each factor's effect, and how the other factors change the credit assigner's effect."""
 
 from collections.abc import Hashable
 

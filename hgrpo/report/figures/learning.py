@@ -1,4 +1,4 @@
-"""Greedy test success and score by round, and success by cost."""
+"""Figures of learning: greedy test success and score by round, and success by cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ BUDGETS = {
 
 @dataclass(frozen=True)
 class Measure:
-    """A quantity that a learning curve shows, with its columns in the table of rounds."""
+    """A quantity that a learning curve shows, with its columns in `Comparison.rounds`."""
 
     column: str
     lower: str
@@ -38,10 +38,10 @@ SCORE = Measure("mean_return", "return_lower", "return_upper", "score", "")
 
 
 def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
-    """Draw greedy test success by round; draw the score too if an episode can pay in part.
+    """Draw greedy test success by round; draw the score too if `comparison.partial`.
 
-    Thin lines are seeds; bars are intervals of the last round. If there are many arms, each has its
-    own panel, which shows success only.
+    Thin lines are seeds; bars are intervals of the last round. With more than `MANY` trained arms,
+    each arm has its own panel, and no panel shows the score.
     """
     table = _with_start(comparison, arms)
     measures, apart = [SUCCESS], ""
@@ -68,7 +68,7 @@ def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
 def _together(
     table: pd.DataFrame, comparison: Comparison, arms: Arms, measures: Sequence[Measure]
 ) -> Figure:
-    """Draw all arms on the same axes. Names stand at the line ends, or below if crowded."""
+    """Draw all arms on the same axes, with names at the line ends, or below if crowded."""
     figure, axes = style.canvas(len(measures), height=3.6 * len(measures), sharex=True)
     shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.05 + 0.2
     tight = False
@@ -92,7 +92,7 @@ def _together(
 
 
 def _panel_each(table: pd.DataFrame, comparison: Comparison, arms: Arms) -> Figure:
-    """Draw a small panel for every arm; each also shows the reference and the SFT policy."""
+    """Draw a small panel for every arm; each panel also shows the reference and the SFT policy."""
     rows = -(-len(arms.trained) // 2)
     titles = [style.wrap(arms.label(name), 34) for name in arms.trained]
     lines = max(title.count("\n") + 1 for title in titles)
@@ -126,9 +126,9 @@ def _draw_arm(
     shift: float,
     markersize: float,
 ) -> pd.Series:
-    """Draw an arm by round and its seeds as thin lines; return the row of its last round.
+    """Draw an arm's line over the rounds, and a thin line per seed; return the last round's row.
 
-    The last round's interval stands `shift` rounds beside the dot.
+    The last round's interval is drawn `shift` rounds to the right of the dot.
     """
     mine = table[table["method"] == arm.name]
     runs = comparison.rounds_by_seed
@@ -146,7 +146,7 @@ def _draw_arm(
 
 
 def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw test success against trajectories, tokens and training time."""
+    """Draw test success against trajectories, tokens and training time; None without logs."""
     if logs.empty:
         return None
     spent = logs.groupby(["method", "seed", "round"])[list(BUDGETS)].last()
@@ -184,7 +184,7 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
 
 
 def _with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
-    """Test rows of the trained arms, each preceded by the SFT policy's row as round 0."""
+    """Test rows of the trained arms; the SFT policy's row comes first in each arm, as round 0."""
     table = comparison.rounds[comparison.rounds["panel"] == TEST]
     start = table[table["method"] == arms.untrained]
     parts = []
@@ -197,7 +197,7 @@ def _with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
 
 
 def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measure) -> list:
-    """Draw a level line for the SFT policy at its best temperature; return its `label_ends`."""
+    """Draw a line at the SFT policy's best-temperature result; return its `label_ends` entries."""
     level = untrained_level(comparison, arms, measure.column)
     if level is None:
         return []
@@ -207,7 +207,7 @@ def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measu
 
 
 def untrained_level(comparison: Comparison, arms: Arms, column: str = "success") -> float | None:
-    """Test success (or `column`) of the SFT policy at its best temperature; None without one."""
+    """SFT policy's test success (or `column`) at its best temperature; None without an SFT arm."""
     rows = comparison.methods
     rows = rows[
         (rows["method"] == arms.untrained) & (rows["temperature"] == comparison.best_temperature)

@@ -60,7 +60,7 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
 
 
 def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
-    """Draw the supervised policy's success against sampling temperature, on both panels."""
+    """Draw the supervised policy's success by temperature on both panels, beside trained arms."""
     table = comparison.temperatures
     if table.empty:
         return None
@@ -157,7 +157,7 @@ def _success_dots(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
 
 
 def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms: Arms) -> Figure:
-    """Draw a cell per arm and type, for studies with too many dots to tell apart."""
+    """Draw a cell per arm and type, for studies with too many arms to tell dots apart."""
     success = table.pivot(index="method", columns="task_type", values="success")
     success = success.reindex(index=names, columns=kinds).to_numpy()
     figure, axes = style.canvas(height=1.5 + 0.3 * len(names), grid="")
@@ -165,7 +165,7 @@ def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
     for (row, column), share in np.ndenumerate(success):
         if np.isnan(share):
             continue
-        # A transparent colour keeps the text readable on the light and on the dark page.
+        # A transparent colour keeps the text readable in the light and in the dark theme.
         look = {"color": REFERENCE_COLOUR, "alpha": 0.08 + 0.5 * share, "linewidth": 0}
         ax.add_patch(Rectangle((column, row), 1, 1, **look))
         write_in_cell(ax, (row, column), f"{100 * share:.0f}", fontsize=9)
@@ -178,6 +178,6 @@ def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
 
 
 def _kind(kind: str, table: pd.DataFrame) -> str:
-    """The name of a task type, with the type's number of tasks."""
+    """The name of a task type, above its number of tasks."""
     count = table.loc[table["task_type"] == kind, "n_tasks"].iloc[0]
     return f"{kind.replace('_', ' ')}\n{count} tasks"

@@ -24,7 +24,7 @@ HEALTH = {
 
 
 def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawing:
-    """Draw one run: reward with spread and moving average on top, KL and gradients below."""
+    """Draw one run: reward with spread and moving average on top, KL and gradient norm below."""
     arm = arms[method]
     figure, axes = style.canvas(2, height=4.6, sharex=True)
     top, bottom = axes[:, 0]
@@ -70,7 +70,7 @@ def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawi
 
 
 def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw all arms in four panels: reward, evaluation, dead groups, turn advantage size."""
+    """Draw all arms in four panels: reward, test success, dead groups, size of turn advantages."""
     if logs.empty:
         return None
     figure, axes = style.canvas(4, height=8.6)
@@ -111,7 +111,7 @@ def draw_lines(
 ) -> None:
     """Draw a moving average over batches for every arm, with labels for a legend.
 
-    If there are many arms, the reference is drawn thicker.
+    With more than `MANY` trained arms, the reference is drawn thicker.
     """
     many = len(arms.trained) > MANY
     for name in arms.trained:
@@ -127,7 +127,7 @@ def draw_lines(
 
 
 def _draw_evaluations(ax: Axes, comparison: Comparison, arms: Arms) -> None:
-    """Draw success after every round, with intervals if there is room for them."""
+    """Draw test success after every round, with intervals for at most `MANY` trained arms."""
     rounds = comparison.rounds[comparison.rounds["panel"] == TEST]
     shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.1
     ends = []
@@ -147,7 +147,7 @@ def _draw_evaluations(ax: Axes, comparison: Comparison, arms: Arms) -> None:
 
 
 def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw six numbers that show whether the updates can be trusted."""
+    """Draw six quantities that show whether the updates can be trusted; None without logs."""
     if logs.empty:
         return None
     figure, axes = style.canvas(3, 2, height=6.2, sharex=True)

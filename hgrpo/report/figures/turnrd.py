@@ -1,4 +1,4 @@
-"""Figure of TurnRD: its weights over the turns by round, and its fits by epoch."""
+"""Figure of TurnRD: its weights over the turns, by round, and the quality of its fits, by epoch."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,7 +25,10 @@ ALWAYS = ("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "validation
 
 
 def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw weights per round above fits per epoch, with a panel for each logged measure."""
+    """Draw weights by round above fits by epoch, with a panel per measure; None without values.
+
+    A measure that was not logged has a panel only if it is in `ALWAYS`.
+    """
     methods = arms.with_figure("turnrd")
     table = turnrd_table(logs, fits, methods)
     if table.empty:
@@ -75,8 +78,8 @@ def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None
 def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     """Long table of means over seeds: method, measure, round, epoch, value, n_seeds.
 
-    The row of a round has epoch 0 and the mean of the round's batches. The row of a fit has the
-    round that the fit follows, and describes the best model up to that epoch (see `kept`). There,
+    The row of a round has epoch 0 and the mean of the round's batches. A row of a fit has the round
+    that the fit follows, and describes the best model up to the row's epoch (see `kept`). In fits,
     epoch 0 is the initial model, and training epochs count from 1.
     """
     parts = [
@@ -95,9 +98,9 @@ def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str])
 def kept(fits: pd.DataFrame) -> pd.DataFrame:
     """Replace every epoch's row by the row with the lowest validation loss up to that epoch.
 
-    If a fit stopped early, its last row is repeated for the epochs that the longest fit of the same
-    method and round has. Then means over seeds include all seeds. Epochs count from 0, the initial
-    model.
+    If a fit stopped early, its best row also fills the epochs up to the end of the longest fit of
+    the same method and round, so that means over seeds include all seeds. Epochs are numbered anew
+    from 0, the initial model.
     """
     if fits.empty:
         return fits
@@ -113,7 +116,7 @@ def kept(fits: pd.DataFrame) -> pd.DataFrame:
 
 
 def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
-    """Average over each run's rows, then over seeds; a measure that was not logged has no row."""
+    """Average over the rows of each seed, round and epoch, then over seeds; skip missing values."""
     keys = ["method", "measure", "round", "epoch"]
     long = rows.melt(
         ["method", "seed", "round", "epoch"], list(measures), "measure", "value"
@@ -123,7 +126,7 @@ def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
-    """Draw one line over the rounds, or for fits one line each that ends at the next round."""
+    """Draw one line over the rounds, or one line per fit, from the fit's round to the next."""
     look = arm.look | {"markersize": 3.5, "linewidth": 1.2}
     if rows["measure"].isin(list(ROUNDS)).all():
         ax.plot(rows["round"], rows["value"], **look)
