@@ -32,9 +32,8 @@ include: "rules/credit_agreement.smk"
 
 onstart:
     if not workflow.executor_plugin.common_settings.touch_exec:
-        hold_lock()
-        check_needs()
-        keep_earlier_report()
+        with one_line_errors():
+            before_jobs(workflow, study, Path(R))
 
 
 onsuccess:
@@ -74,4 +73,5 @@ rule unknown_target:
     localrule: True
 
 
-check_rule_names()
+with one_line_errors():
+    check_rule_names(workflow)

@@ -18,8 +18,9 @@ def failure_lines(snakemake_log: str) -> list[str]:
     """
     failed = {}
     starts = [*_FAILED.finditer(snakemake_log)]
-    ends = [match.start() for match in starts[1:]] + [len(snakemake_log)]
-    for match, end in zip(starts, ends, strict=True):
+    for index, match in enumerate(starts):
+        following = starts[index + 1 : index + 2]
+        end = following[0].start() if following else len(snakemake_log)
         named = _LOG.search(snakemake_log, match.end(), end)
         path = Path(named.group(1)) if named else None
         text = path.read_text(errors="replace") if path and path.is_file() else ""
