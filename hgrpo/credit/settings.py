@@ -42,7 +42,7 @@ class CreditSettings(Strict):
         continues_fit: its fit starts from the model of the previous round's fit.
         sums_to: what a trajectory's credit sums to: its return or its progress; "" if neither.
         demands: maps keys of the method's config to (the only value allowed, the reason).
-        label_remark: text that every label of the arm must add, such as the judge's name.
+        label_remark: text that every label of the arm must add, such as "(offline rubric)".
         first_round_remark: what a reader of the first round's credit must know, as a sentence.
         is_control: the arm is a control. A method that gains from turn credit must beat it.
         figures: names of the report's figures that are drawn only for this assigner's arms.
