@@ -39,7 +39,7 @@ def _without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
-    """Return a folder with an archive's files; the first caller unpacks them, others wait for it.
+    """Return a folder with an archive's files; the first caller unpacks them, the others wait.
 
     Args:
         archive: an archive that `pack` wrote.
@@ -67,7 +67,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
 
 
 def _private_folder(archive: Path) -> Path:
-    """A temporary folder for all archives beside this one; other studies have equal file names."""
+    """A temporary folder for the archives of one folder; other studies use the same file names."""
     place = hashlib.sha256(os.fsencode(archive.parent.resolve())).hexdigest()[:16]
     return Path(tempfile.gettempdir(), f"hgrpo-{os.getuid()}", place)
 

@@ -17,8 +17,8 @@ def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
     `target` stays as it was. Scratch folders of killed processes are removed first.
 
     Args:
-        sync_each: whether to sync each file to the disk by itself, which notices a full disk. For
-            ten thousand small files it is faster to sync all at once.
+        sync_each: whether to sync each file to the disk by itself, so that a full disk is noticed.
+            For ten thousand small files it is faster to sync all at once.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)

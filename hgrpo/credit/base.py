@@ -96,7 +96,7 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
         For each group, K finite float64 arrays [T_k].
 
     Raises:
-        UserError: the assigner's credit has another length or shape, or is not finite.
+        UserError: the assigner's credit has another type, length or shape, or is not finite.
     """
     given = assigner.assign_many(groups)
     name = f"{type(assigner).__module__}.{type(assigner).__qualname__}"

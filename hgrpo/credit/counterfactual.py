@@ -60,7 +60,9 @@ class CounterfactualCredit(CreditAssigner):
         return [np.nan_to_num(row) for row in self.verdicts(group)]
 
     def verdicts(self, group: Group) -> list[np.ndarray]:
-        """Play counterfactuals; credit of the chosen turns, NaN for others; K float64 arrays [T_k].
+        """Play the alternatives and return the credit of the chosen turns, K float64 arrays [T_k].
+
+        Turns that were not chosen have NaN.
 
         Raises:
             ReplayError: the environment answered differently when a turn was played again.

@@ -9,7 +9,7 @@ and may have
                 order; `previous` is the folder of an earlier fit, or None; `show` is a `Progress`.
                 `fit` writes model.safetensors, model.json and train_log.json ({"rows",
                 "elapsed_s"}) into the folder `out`, and returns one line about the result.
-Reading a study imports the module, so the module must not import torch at its top.
+Reading a study imports the module. Importing it must therefore not import torch.
 """
 
 import importlib

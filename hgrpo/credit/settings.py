@@ -30,8 +30,8 @@ class CreditSettings(Strict):
     """The assigner's keys beside `kind`, as fields, and the assigner's declarations.
 
     A subclass overrides a declaration with a class attribute, or with a property if the declaration
-    depends on the settings. Reading a study imports the subclass's module, so that module must not
-    import torch at its top.
+    depends on the settings. Reading a study imports the subclass's module. Importing it must
+    therefore not import torch.
 
     Attributes:
         reads_situations: the assigner needs fingerprints of the states that turns were taken in.

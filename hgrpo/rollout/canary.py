@@ -13,7 +13,7 @@ from hgrpo.streams import generator
 # If both sides compute in float32, their log-probs differ only by the order of sums.
 _TOLERANCE = 1e-3
 _PROBES, _PROBE_TOKENS = 4, 24
-# An engine this many times nearer to the untrained policy than to the trainer lacks new weights.
+# An engine this many times nearer to the untrained policy than to the trainer has old weights.
 _NEARER = 2.0
 
 
@@ -54,7 +54,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     if base is None:
         return {"sync_max": difference, "sync_base_max": None}
     near, away = (trainer - sampled).abs().mean(), (base - sampled).abs().mean()
-    # If training has hardly changed the policy, both distances are rounding errors of equal size.
+    # If the policy has hardly changed, both distances are rounding errors of about equal size.
     if near > _NEARER * away:
         raise TrainingError(
             f"sync canary: the engine's log-probabilities are {float(away):.2e} from those of the "

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class EngineKind(ABC):
     """One kind of rollout engine: a folder of hgrpo/rollout whose `ENGINE` is an instance.
 
-    Reading a study imports the folder's `__init__.py`, which must therefore not import torch at its
-    top. A method imports what it needs in its own body.
+    Reading a study imports the folder's `__init__.py`. Importing it must therefore not import
+    torch. A method imports what it needs in its own body.
 
     Attributes:
         Settings: pydantic class of the keys beside `kind` in the study's section `engine`; by

@@ -1,7 +1,7 @@
 """Credit from the graph of states that a group's rollouts share, by one configurable assigner.
 
-Rollouts of a task often reach the same state. The actions that they took there, and their outcomes,
-tell what each action was worth. The settings can express these methods:
+Rollouts of a task often reach the same state. The actions that the rollouts took there, and how the
+rollouts ended, tell what each action was worth. The settings can express these methods:
 - GiGPO, "Group-in-Group Policy Optimization for LLM Agent Training",
   https://arxiv.org/abs/2505.10978
 - HGPO, "Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",

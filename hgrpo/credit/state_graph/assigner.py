@@ -52,7 +52,7 @@ class StateGraphCredit(CreditAssigner):
         if not terms:
             return np.zeros(len(turns))
         graph_of = graphs(trajectories, turns, self.settings)
-        # The diagnostics describe one graph: that of the first term that reads a graph, if any.
+        # The diagnostics describe one graph: of the first term that reads one, else of the first.
         main = graph_of(next((term.key for term in terms if term.reads_graph), terms[0].key))
         parts = [
             self._part(term, graph_of(term.key) if term.reads_graph else main, turns, rollout)
@@ -96,8 +96,8 @@ def mixed(parts: Sequence[Normalised], settings: Settings, turns: Turns) -> np.n
     Mixture `sum` gives sum_j w_j c_j. `renormalise_present` gives the weighted mean of HGPO,
     sum_j w_j c_j / sum_j w_j, over the terms that are present at a turn ("Hierarchy-of-Groups
     Policy Optimization for Long-Horizon Agentic Tasks", https://arxiv.org/abs/2602.22817). A term
-    is present at a turn that has at least `key.history` earlier turns, if `Normalised.present`
-    holds there. With `drop_zero` a term whose credit is exactly 0 counts as absent, as in HGPO's
+    is present at a turn if `Normalised.present` holds there and the turn has at least `key.history`
+    earlier turns. With `drop_zero` a term whose credit is exactly 0 counts as absent, as in HGPO's
     code. A turn at which no term is present gets 0.
     """
     total = np.zeros(len(turns))

@@ -1,4 +1,4 @@
-"""The log's numbers about step credit: how many turns got any, how large, how much like GiGPO's."""
+"""Computes the log's numbers about the step advantage, such as its correlation with GiGPO's."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ class Tally:
         - `step_nonzero_share`: share of turns with a step advantage other than 0
         - `state_single_share`: share of turns in a state that was visited once
         - `state_one_rollout_share`: share of turns in a state that only one rollout visited
-        - `step_floored_share`: share of turns at which some term divided by its floor
+        - `step_floored_share`: share of turns at which some term's floor replaced the deviation
         - `action_stochastic_share`: share of (state, action) pairs with several successors
         - `step_to_trajectory`: mean |step advantage| divided by mean |trajectory term|
         - `step_corr_gigpo`: Pearson correlation of step advantage and GiGPO's on the same graph

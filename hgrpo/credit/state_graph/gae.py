@@ -13,11 +13,11 @@ def extended(td: np.ndarray, graph: Graph, turns: Turns, mode: str, decay: float
     `path` adds the later errors of the turn's own rollout ("High-Dimensional Continuous Control
     Using Generalized Advantage Estimation", https://arxiv.org/abs/1506.02438). The other modes are
     GRAFT's Graph-GAE (2026): for each k from 1 to the number of turns that follow in the rollout,
-    they add decay^k times a mean error. This is the mean over all transitions that leave the states
-    that paths of exactly k transitions, the turn's own first, lead to. `instances` averages over
-    turns. It adds 0 if the errors of each state average to 0, as they do with Bellman values with
-    depth inf, agg 1, mu count and no clamped state. `distinct` averages over different (state,
-    action, successor) triples.
+    they add decay^k times the mean error of the transitions that leave a state k transitions ahead.
+    These are the states that a path of k transitions leads to, if it begins with the turn's own.
+    `instances` averages over turns. It adds 0 if the errors of each state average to 0, as with
+    Bellman values with depth inf, agg 1, mu count and no clamped state. `distinct` averages over
+    different (state, action, successor) triples.
 
     A turn that is not counted gets nan and adds nothing to other turns.
     """

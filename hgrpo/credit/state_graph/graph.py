@@ -52,7 +52,7 @@ class Graph:
 
     @cached_property
     def transition(self) -> np.ndarray:
-        """Int [N]: a number that two turns share if state, action and successor are equal."""
+        """Int [N]: a number for each (state, action, successor) triple; equal triples share it."""
         return self.pair * (self.n_states + 3) + self.successor + 1
 
     @cached_property
@@ -68,7 +68,7 @@ class Graph:
         return np.bincount(state_of[state_of != UNKNOWN], minlength=self.n_states)
 
     def shares(self, mu: str) -> np.ndarray:
-        """Weight mu(a|s) P(x|s,a) / N(s,a,x) of each turn, [N]; they sum to 1 in a counted state.
+        """Weight mu(a|s) P(x|s,a) / N(s,a,x) of each turn, [N]; the weights of a state sum to 1.
 
         With mu `count`, mu(a|s) is the action's share of the state's counted turns. With `uniform`
         it is equal for all actions that these turns took. A turn that is not counted weighs 0.
@@ -96,7 +96,7 @@ def means(
 
 
 def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
-    """Indices of the last turns that lead into the state seen after them, not a sink, int [E]."""
+    """Indices, int [E], of last turns that lead into the state seen after them, not into a sink."""
     rollout = turns.rollout[turns.last]
     stopped, lost = turns.truncated[rollout], ~turns.success[rollout]
     seen = np.where(stopped, timeout in ("observed", "clamp"), failure == "observed")

@@ -10,7 +10,7 @@ from hgrpo.credit.state_graph.settings import Term
 EPS = 1e-6
 # Rounding makes equal values differ. A standard deviation below this therefore counts as 0.
 ZERO = 1e-12
-# With `gate: sign` an |credit| below this counts as 0, so that rounding errors do not become +-1.
+# `gate: sign` takes an absolute credit below this as 0, so that no rounding error becomes +-1.
 ZERO_SIGN = 1e-9
 
 
@@ -35,9 +35,9 @@ def normalise(raw: np.ndarray, graph: Graph, term: Term) -> Normalised:
 
     Raw credits are [N], nan for a turn without credit, which gets 0. Scope `none` changes nothing
     else. The other scopes compare the turns of a state or of the whole group, with statistics over
-    counted turns. All of these turns get exactly 0 if their credits are equal, or if the gate
-    excludes their state. There are two exceptions: `std: mu_pop` does not centre, so equal credits
-    do not become 0, and `gate: sign` gives a state's single turn the sign of its credit.
+    counted turns. Turns that are compared get exactly 0 if their credits are all equal, or if the
+    gate excludes their state. There are two exceptions: `std: mu_pop` does not centre, so equal
+    credits do not become 0, and `gate: sign` gives a state's single turn the sign of its credit.
     """
     defined = ~np.isnan(raw)
     raw = np.where(defined, raw, 0.0)

@@ -71,7 +71,7 @@ def bellman(
     A clamped state is worth 0 in every backup.
 
     Raises:
-        RuntimeError: no fixed point is unique, because gamma is 1 and a loop has no exit.
+        RuntimeError: the fixed point is not unique, because gamma is 1 and a loop has no exit.
     """
     if agg == "max":
         steps = distances(graph)

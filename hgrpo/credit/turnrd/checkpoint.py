@@ -24,7 +24,7 @@ def save_model(
 
 
 def load_model(folder: Path, settings: Settings) -> TurnRD:
-    """The model in `folder`, in evaluation mode.
+    """Load the model in `folder`, in evaluation mode.
 
     Raises:
         UserError: a file is missing, corrupted or does not match its checksum, a weight is not

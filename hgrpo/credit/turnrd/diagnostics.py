@@ -53,8 +53,9 @@ def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | 
 def pooled_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
     """Pearson correlation over the turns of all pairs, each side centred within its pair.
 
-    Unlike `mean_correlation` this suits pairs of two turns: the correlation within such a pair is
-    always 1 or -1. None for fewer than two pairs, or if a side is constant in every pair.
+    Unlike `mean_correlation` this suits pairs of two turns, because the correlation within such a
+    pair is always 1 or -1. The result is None for fewer than two pairs, or if a side is constant in
+    every pair.
     """
     if len(pairs) < 2:
         return None

@@ -59,7 +59,7 @@ def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
 
 
 def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature: float) -> Tensor:
-    """InfoNCE whose positives are turns of successes, trajectories with a return above 0.
+    """InfoNCE whose positives are turns of successes: trajectories whose return is above 0.
 
     "Representation Learning with Contrastive Predictive Coding", https://arxiv.org/abs/1807.03748.
     Every turn of a success is an anchor, and all other turns of successes are its positives. The

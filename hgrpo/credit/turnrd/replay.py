@@ -16,7 +16,7 @@ class ReplayRow:
 
     Attributes:
         embeddings: float16 [T, D], embedding of each turn.
-        goal: float16 [D], embedding of the goal; None if the round stored none.
+        goal: float16 [D], embedding of the goal; None if the round did not store it.
         env_return: sum of the environment's rewards.
         progress: float64 [T], progress of each turn.
         targets: float64 [T], counterfactual verdict on each turn, NaN for a turn without a verdict;

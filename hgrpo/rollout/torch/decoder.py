@@ -29,7 +29,7 @@ def check_supported(config: "PretrainedConfig") -> None:
     """Check that the decoder runs LLMs with this config.
 
     Raises:
-        UserError: the decoder does not. The message names the key of the config.
+        UserError: the decoder does not run them. The message names the key of the config.
     """
     if config.model_type not in _SUPPORTED:
         raise UserError(
@@ -87,7 +87,7 @@ class Decoder:
             ) from None
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Take new weights; their names are those of the base model.
+        """Take new weights, under the names that they have in the base model.
 
         Raises:
             UserError: the decoder has no use for one of the tensors.
@@ -206,7 +206,7 @@ class Decoder:
         return F.linear(x[ends - 1], w["head"]), total.cpu()
 
     def _places(self, slots: Tensor, positions: Tensor) -> Tensor:
-        """Where the tokens' KV heads lie in a layer's cache viewed as [.., head dim]: indices."""
+        """Indices of the tokens' KV heads in a layer's cache that is viewed as [.., head dim]."""
         heads = slots[:, None] * self.kv_heads + torch.arange(self.kv_heads)
         return (heads * self._keys.shape[3] + positions[:, None]).flatten()
 

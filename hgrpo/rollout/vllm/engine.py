@@ -148,7 +148,7 @@ class VllmEngine:
 
 
 def _untied(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Yield all weights; if there is no output projection, yield the embedding as one, too."""
+    """Yield all weights; if the output projection is missing, yield the embedding in its place."""
     yield from weights.items()
     if _HEAD not in weights:
         yield _HEAD, weights[_EMBEDDING]
@@ -196,7 +196,7 @@ def _start(
             max_num_seqs=capacity,
             enable_prefix_caching=True,
             # If vLLM reads a prompt in parts, it rewinds the reply's random generator. That
-            # changes the draws, and vLLM's CPU build cannot do it.
+            # changes the draws, and a generator on the CPU cannot be rewound.
             enable_chunked_prefill=False,
             block_size=_CPU_BLOCK if on_cpu else None,
             gpu_memory_utilization=settings.gpu_memory_utilization,
