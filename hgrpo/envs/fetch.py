@@ -101,7 +101,7 @@ class _Part:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def validator(self, source: Source) -> str | None:
-        """The noted ETag or date of the server's file; None if the note is missing or of another address."""
+        """The noted ETag or date of the file; None if unknown or noted for another address."""
         try:
             note = json.loads(self._note.read_text())
             return note["validator"] if note["url"] == source.url else None
