@@ -196,7 +196,7 @@ class Searcher:
 
 
 def informed(config: SearcherSettings) -> SearcherSettings:
-    """Copy the settings with all probabilities of detours and idle commands set to 0."""
+    """Copy the settings, with the probability of each bad habit set to 0."""
     return config.model_copy(
         update={"random_pick": 0.0, "dawdle": 0.0, "revisit": 0.0, "close_after_open": 0.0}
     )

@@ -36,7 +36,7 @@ class Facts:
     """`sets[predicate]` holds the facts; `index[pattern]` maps known arguments to sorted facts.
 
     Copies share the facts that no action changes, and the tuples of all indexes. If `possible`
-    has an entry for a predicate p, deleting a fact of p adds `not_p` only if the entry holds it.
+    has an entry for a predicate p, deleting p(x) adds `not_p(x)` only if the entry holds x.
     """
 
     __slots__ = ("fluent", "fluent_patterns", "index", "possible", "sets", "watchers")

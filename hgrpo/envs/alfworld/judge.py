@@ -139,7 +139,7 @@ class _Household:
         return self._asked(thing) and self.wished <= done
 
     def _finds(self, place: str, result: str) -> bool:
-        """Whether `result` shows a goal object not seen at `place` before; remember what it shows."""
+        """Whether `result` shows a goal object not seen at `place` before; remember the objects."""
         shown = {(t, place) for t in _shown(result) if self._asked(t) and t not in self.home}
         new = not shown <= self.seen
         self.seen |= shown
