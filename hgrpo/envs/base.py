@@ -67,7 +67,7 @@ class TextEnv(Protocol):
     def step(self, action: str) -> Step: ...
 
     def admissible_commands(self) -> list[str]:
-        """List the commands that the state admits, without free text such as search queries."""
+        """List the commands that the state admits; free text, such as searches, is left out."""
         ...
 
     def situation(self) -> tuple[str, str]:

@@ -103,7 +103,7 @@ class Environment(ABC):
 
     @abstractmethod
     def factory(self, settings: EnvSettings, tasks: Path) -> Callable[[], TextEnv]:
-        """A function that makes one TextEnv; `Task.path` is relative to the folder `tasks`."""
+        """Return a function that makes one TextEnv; `Task.path` is relative to `tasks`."""
 
     @abstractmethod
     def make_tasks(

@@ -58,7 +58,7 @@ class Action:
             self.watches = tuple(pattern(number(name), ()) for name in sorted(self._reads))
 
     def applicable(self, facts: Facts, frame: Frame) -> set[Arguments]:
-        """Argument tuples that meet the precondition and do not leave every fact as it is."""
+        """Argument tuples that meet the precondition and for which the action is not idle."""
         frame[self._found] = found = set()
         for step in self._steps:
             step(facts, frame)
@@ -86,7 +86,7 @@ def _unless(idle: Step, then: Step) -> Step:
 def _named(
     template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int], fluent: set[str]
 ) -> tuple[int, ...] | None:
-    """Positions of the arguments that the text depends on; None if the text may need more."""
+    """Positions of the arguments that the text depends on; None if it may depend on more."""
     variables = {name: slot for (name, _), slot in placeholders.items()}
     named: set[int] = set()
     for symbol in template:

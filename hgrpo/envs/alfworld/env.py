@@ -46,7 +46,7 @@ class AlfworldEnv(PickledByReplay):
         """Start the task from the beginning.
 
         Raises:
-            UserError: the game's files are malformed, or have changed since the task was made.
+            UserError: the game's files are missing, malformed, or changed since the task was made.
         """
         game = load_compiled(self.assets / task.path)
         task.check_content(game.content_hash, f"{game.folder}: the game")
@@ -104,10 +104,10 @@ class AlfworldEnv(PickledByReplay):
 
 
 def changed(view: View, start: View) -> list[tuple]:
-    """The agent's place and the facts of `_CHANGES` that hold in `view`, not in `start`; sorted.
+    """List the agent's place and the `_CHANGES` facts that `view` has and `start` lacks, sorted.
 
-    Other predicates do not count. The list therefore ignores which receptacles are open and which
-    things were only looked at. An open receptacle at the agent's place shows in the admissible
+    No other predicate counts. The list therefore ignores which things were only looked at, and
+    which receptacles are open. One that is open at the agent's place shows in the admissible
     commands. The list also ignores whether a lamp is on: goals ask whether it has been used.
     """
     facts = [("atlocation", fact) for fact in view("atlocation")]

@@ -3,7 +3,7 @@
 It reads only what an agent reads: the opening text with the goal, then one observation per
 command. It does not know where things usually lie. It dawdles, returns to places it has searched,
 and closes what it opened, as often as its settings say. Given `favourites`, it does know where
-things usually lie. The success of that player is the ceiling of a study.
+things usually lie. The success rate of that player is the ceiling of a study.
 """
 
 import re
@@ -74,11 +74,11 @@ class Searcher:
         self._commands = self._play()
 
     def act(self, observation: str | None = None) -> str:
-        """The next command, given the answer to the last one (None at the start)."""
+        """The next command, given the answer to the last command (None at the start)."""
         return self._commands.send(observation)
 
     def _play(self) -> Play:
-        """Play the episode. Like the generators below, yield commands and receive observations."""
+        """Play the whole episode. All generators here yield commands and receive observations."""
         spec = KINDS[self.goal.task_type]
         while True:
             place, item = yield from self._find(self.goal.target, self._may_fetch)
@@ -114,7 +114,7 @@ class Searcher:
         return one or self.searched_all or kind_of(place) != self.goal.receptacle
 
     def _goal_place(self) -> str:
-        """The goal receptacle that already holds a target, else the first one listed."""
+        """A receptacle of the goal's type that holds a target, else the first of that type."""
         for place, items in self.seen.items():
             if kind_of(place) == self.goal.receptacle and self.goal.target in map(kind_of, items):
                 return place

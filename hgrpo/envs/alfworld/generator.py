@@ -33,7 +33,7 @@ def generate(
 
     A pair of house and goal occurs at most once. The core of a game is the room with its
     receptacles, the goal, and the places of the things that the goal needs. No two splits share a
-    core, since an agent could solve games that differ only in their distractors from memory.
+    core: an agent could recall the solution of a game that differs only in its distractors.
 
     Game i of a split has task type i modulo the number of types, so that every prefix of a panel
     is stratified. A game depends on (seed, split, i). It depends on earlier games only if they rule

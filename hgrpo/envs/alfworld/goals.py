@@ -10,8 +10,8 @@ from hgrpo.envs.alfworld.vocabulary import ABILITIES
 class TaskKind:
     """What a task type asks for. Templates may hold {obj}, {recep} and {toggle}."""
 
-    sentences: tuple[str, ...]  # templates of ALFWorld's goal sentences; names are in lower case
-    condition: str  # template of the PDDL goal; names are names of types
+    sentences: tuple[str, ...]  # templates of ALFWorld's goal sentences, for names in lower case
+    condition: str  # template of the PDDL goal, for names of types
     change: str = ""  # change that the object needs: a key of `vocabulary.TOOLS`, or "" for none
     copies: int = 1  # how many objects of the target's type the task needs
 

@@ -27,7 +27,7 @@ class Attribute:
     attribute: str
 
 
-# Parts of alternatives, as in `a + b or c`. The first alternative whose text is not empty counts.
+# The alternatives of `a + b or c`, as lists of parts. The first one that is not empty counts.
 Expression = tuple[tuple[Attribute | str, ...], ...]
 
 
@@ -82,7 +82,7 @@ class ActionText:
 
 @dataclass
 class Grammar:
-    """`rules` maps a rule to its alternatives, `actions` a lower-case action name to its texts."""
+    """`rules` maps a rule to its alternatives in order, `actions` a lower-case name to texts."""
 
     rules: dict[str, list[Alternative]] = field(default_factory=dict)
     actions: dict[str, ActionText] = field(default_factory=dict)

@@ -75,10 +75,10 @@ class Household:
         return sorted(places[i] for i in rng.permutation(len(places))[: habits.favourites])
 
     def usual(self, listed: set[str], kind: str) -> set[str]:
-        """Favourite receptacle types of the object type `kind`; all names are those players see.
+        """Favourite receptacle types of the object type `kind`; all types as players see them.
 
         Args:
-            listed: receptacle types that are in the room, which tell rooms apart.
+            listed: types of the room's receptacles, which show what room it is.
         """
         found = [(r, o) for r in self.objects for o in self.objects[r] if o.lower() == kind]
         if not found:

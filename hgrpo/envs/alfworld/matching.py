@@ -228,7 +228,7 @@ class FormulaCompiler:
     ) -> list["Clause"]:
         """Conjunctions that together have the assignments of `formula`.
 
-        An `or` becomes several conjunctions only if other relations leave one of its variables free.
+        An `or` becomes several conjunctions only if it has a variable that no other relation binds.
         """
         found = self._expand(formula, scope, kinds)
         for clause in found:
@@ -285,7 +285,7 @@ class FormulaCompiler:
         ]
 
     def _plan(self, clause: "Clause", filled: set[int]) -> list[Relation]:
-        """Order relations greedily: filled slots only first, then the fewest expected matches."""
+        """Order relations greedily: first those without free slots, then the most selective."""
         left, known, order = list(clause.relations), set(filled), []
 
         def cost(entry: tuple[Relation, str]) -> float:
@@ -303,7 +303,7 @@ class FormulaCompiler:
 
 @dataclass
 class Clause:
-    """A conjunction of `relations` and `filters`; `extra` has the slots and types of `exists`."""
+    """A conjunction of `relations` and `filters`; `extra`: (slot, type) per `exists` variable."""
 
     scope: dict[str, int]
     kinds: dict[str, str]

@@ -1,4 +1,4 @@
-"""The native engine, which compiles a game file once and then plays a command in microseconds.
+"""The native engine, which compiles a game file once and plays each command in microseconds.
 
 Its answers equal those of TextWorld 1.7 with alfworld's name wrapper, byte for byte: the reset
 text, the feedback, the admissible commands and whether the game is won.

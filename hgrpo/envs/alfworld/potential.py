@@ -8,8 +8,8 @@ points that any such object has, divided by the points of a won game:
   earns 3 points, out of 3, when it is changed and in a goal receptacle. An unchanged object in the
   receptacle earns nothing, since it must be taken again.
 - "put two" adds the points of the best two objects for one receptacle, out of 4.
-- "look at in light" gives 1 point if an object is held, 1 if a lamp has been used, and 1 if an object
-  is held next to that lamp, out of 3.
+- "look at in light" gives 1 point if such an object is held, 1 if a lamp has been used, and 1 if
+  such an object is held next to that lamp, out of 3.
 
 The potential is 1 exactly when the game is won. A goal of another shape counts 1 when won and
 0 before.

@@ -8,7 +8,7 @@ from hgrpo.envs.alfworld.goals import KINDS, Goal
 from hgrpo.envs.alfworld.house import House
 from hgrpo.envs.alfworld.vocabulary import ABILITIES, OBJECTS, PUT, RECEPTACLES, TOOLS
 
-# (our text, text of the older language, which alfworld before 0.4 and the published games speak).
+# Pairs: our text, and the text in the older language (alfworld before 0.4, published games).
 _PUT_TEXT = (
     ("You arrive at {r.name}.", "You arrive at {lend.name}."),
     ('"move {o} to {r}"', '"put {o} in/on {r}"'),

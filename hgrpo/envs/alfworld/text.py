@@ -52,7 +52,7 @@ class TextCompiler:
         """A closure that writes `symbols`, one after the other.
 
         Raises:
-            UserError: a rule or variable is unknown, a rule calls itself, or a query has a wrong type.
+            UserError: a rule or variable is unknown, a rule calls itself, or a query is ill-typed.
         """
         return _concatenate(self._symbol(symbol, scope) for symbol in symbols)
 
