@@ -11,7 +11,7 @@ SPLITS = ("train", "validation", "test")
 
 
 def write_panels(path: Path, panels: dict[str, list[Task]]) -> None:
-    """Write the panels file. Raise UserError where `check_disjoint` does."""
+    """Write the panels file. Raise UserError as `check_disjoint` does."""
     check_disjoint(panels)
     rows = {split: [task.__dict__ for task in tasks] for split, tasks in panels.items()}
     path.write_text(json.dumps(rows, indent=1) + "\n")

@@ -24,8 +24,8 @@ class Action:
         conditions: number of predicates in the precondition that actions change.
         named: function that picks the arguments that the command's text depends on; None if the
             text may depend on more than the arguments.
-        watches: indexes (in `Facts.index`) of all facts that decide which commands apply; None if
-            these facts are too many for a cache key, or if `named` is None.
+        watches: indexes (in `Facts.index`) of all changing facts that decide which commands apply;
+            None if these facts are too many for a cache key, or if `named` is None.
     """
 
     def __init__(

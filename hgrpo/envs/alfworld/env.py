@@ -96,7 +96,7 @@ class AlfworldEnv(PickledByReplay):
         return self._game.potential(self._view(), self._play.won)
 
     def _view(self) -> View:
-        """The facts that hold now, over the native engine's indices of entities."""
+        """The facts that hold now; entities are the native engine's integers."""
         compiled = self._game.compiled
         if self.engine == "native":
             return compiled.view(self._play.facts)

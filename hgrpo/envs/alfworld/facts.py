@@ -18,7 +18,7 @@ def key_getter(positions: tuple[int, ...]) -> Callable:
 
 
 class Vocabulary:
-    """Numbers predicates and access patterns (a predicate with its known argument positions)."""
+    """Gives numbers to predicates and to access patterns (a predicate with known positions)."""
 
     def __init__(self) -> None:
         self.predicates: dict[str, int] = {}

@@ -141,7 +141,7 @@ def load_compiled(folder: Path) -> Game:
 
 
 def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
-    """The potential of a game, for facts whose entities are the native engine's indices."""
+    """The potential of a game, for facts whose entities are the native engine's integers."""
     names = {n: name for name, n in game.program.vocabulary.predicates.items()}
     fluent = {names[number] for number in game.program.fluent}
     start = game.view(game.start)

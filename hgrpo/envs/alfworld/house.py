@@ -13,7 +13,7 @@ from hgrpo.errors import UserError
 
 T = TypeVar("T")
 
-# Copies of one distractor type. More would only add numbered names for the LLM to learn.
+# Most copies of a distractor type. More would only add numbered names for the LLM to learn.
 _MOST_OF_A_KIND = 2
 
 
