@@ -55,7 +55,7 @@ class Account:
         )
 
     def begin(self, prompt: Prompt, retry: bool) -> float:
-        """Count a call before it starts; return the dollars set aside. CallError as `set_aside`."""
+        """Count a call before it starts; return the dollars set aside. Raises as `set_aside`."""
         size = sum(len(message["content"].encode()) for message in prompt.messages)
         longest = Usage(size // _BYTES_PER_TOKEN, output_limit(prompt, self._settings))
         aside = self._cost(longest)
@@ -86,7 +86,7 @@ class Account:
         return counts
 
     def set_aside(self, dollars: float) -> None:
-        """Count a call and the estimate `dollars` of its cost; CallError if a cap forbids the call."""
+        """Count a call and `dollars`, its estimated cost; CallError if this would exceed a cap."""
         caps = {"max_calls": self._settings.max_calls, "max_dollars": self._settings.max_dollars}
         if self._database.execute(_SET_ASIDE, {"aside": dollars} | self._judge | caps):
             return

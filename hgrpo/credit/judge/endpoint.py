@@ -181,7 +181,7 @@ def _retry_after(error: openai.APIStatusError) -> float:
         return 0.0
 
 
-# The client does not validate answers. It returns a string if neither header nor body says JSON.
+# The client does not validate answers. If header and body are not JSON, it returns a string.
 def _content_and_model(completion: object) -> tuple[str, str]:
     try:
         content, model = completion.choices[0].message.content, completion.model

@@ -89,7 +89,7 @@ class Settings(CreditSettings):
 
     @property
     def label_remark(self) -> str:
-        """Names the offline rubric if it judged. Rubric and judge server accept only its model name."""
+        """Names the offline rubric if it judged; the rubric serves no other model name."""
         return "(offline rubric)" if self.model == RUBRIC else ""
 
     @property
