@@ -18,7 +18,7 @@ __all__ = ["Settings", "make"]
 def make(settings: Settings, context: Context) -> "JudgeCredit":
     """Make the assigner, which keeps answers in `judge.sqlite` in the context's `cache_dir`.
 
-    Imports of packages that only judges use are inside, so a study can be read without them.
+    The function imports the packages that only judges use, so reading a study needs none of them.
     UserError if such a package, the API key, the environment's judge text, the offline rubric (if
     asked for) or `cache_dir` is missing, or if the database cannot be opened.
     """

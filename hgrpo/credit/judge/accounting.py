@@ -14,7 +14,7 @@ _COUNTS = (
     *(f"fallback_{reason}" for reason in FALLBACKS),
 )
 
-# These estimate tokens high: English text has more than 4 bytes per token, and an entry of the
+# These overestimate tokens: English text has more than 4 bytes per token, and an entry of the
 # answer has about 12 tokens.
 _BYTES_PER_TOKEN = 3
 _TOKENS_PER_ENTRY = 32

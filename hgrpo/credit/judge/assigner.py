@@ -38,7 +38,7 @@ class JudgeCredit(CreditAssigner):
         self._reported: dict[str, float] = {}
         self._version = PROMPT_VERSION + self.text.primer_version
         if self.settings.model == RUBRIC:
-            # The rubric is code. After a change of its rules, scores in the cache are outdated.
+            # If the rubric's rules change, the cache must not return scores of the old rules.
             self._version += f"+rubric-{self.text.rubric_version}"
 
     def assign(self, group: Group) -> list[np.ndarray]:

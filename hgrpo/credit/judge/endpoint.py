@@ -42,7 +42,7 @@ class EndpointJudge:
         self._judge = f"judge: model {settings.model!r} at {settings.base_url}"
         self._stop = threading.Event()
         self._warned: set[str] = set()
-        # Ignore proxies from environment variables: they cannot reach this machine's loopback.
+        # For a loopback address, ignore the proxies of the environment: no proxy can reach it.
         local = _is_loopback(settings.base_url)
         transport = openai.DefaultHttpxClient(trust_env=False) if local else None
         self._client = openai.OpenAI(

@@ -6,12 +6,12 @@ from typing import Protocol
 
 from hgrpo.credit.judge.prompts import Prompt
 
-# Why a call failed. `rejected`: the server refused the request itself, as for too long a prompt.
+# Why a call failed. `rejected`: the server refused the request itself (too long, for example).
 CALL_FAILURES = (
     *("rate_limit", "quota", "timeout", "connection", "server", "rejected"),
     *("malformed", "wrong_length", "out_of_range"),
 )
-# Why a trajectory got uniform credit: the last attempt of its call failed, or a cap allowed none.
+# Why a trajectory got uniform credit: the last attempt of its call failed, or a cap forbade it.
 FALLBACKS = (*CALL_FAILURES, "call_cap", "dollar_cap")
 
 Scores = list[list[float]]

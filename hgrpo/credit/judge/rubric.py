@@ -69,7 +69,7 @@ class Record:
 
 
 def read(message: str) -> tuple[str, str, list[Record]]:
-    """Environment, goal and trajectories in a user message; UserError if no judge sends it."""
+    """Environment, goal and trajectories in a judge's user message; UserError for other text."""
     try:
         lines = [json.loads(line) for line in message.split("\n") if line.startswith("{")]
         environment, goal = lines[0]["environment"], lines[0]["goal"]

@@ -33,7 +33,7 @@ class Settings(CreditSettings):
 
     uses = ("judge_text",)
     may_be_unreachable = True
-    # The judge gets the prompts of this many groups together.
+    # The judge gets the prompts of up to this many groups together.
     groups_at_once = 16
     fallback_column = "judge_fallbacks"
 
@@ -89,7 +89,7 @@ class Settings(CreditSettings):
 
     @property
     def label_remark(self) -> str:
-        """Names the offline rubric if it judged; the rubric serves no other model name."""
+        """Names the offline rubric if it is the judge; only the rubric has this model name."""
         return "(offline rubric)" if self.model == RUBRIC else ""
 
     @property

@@ -53,7 +53,7 @@ _WORD = regex.compile(
     rf"|[#*]{_MARK}*?\u20E3{_MARK}*+"
     rf"|(?:\p{{LB=SA}}{_MARK}*+)++"
     rf"|[\p{{Script=Han}}\p{{Script=Hiragana}}]{_MARK}*+)"
-    # Joiners alone are not a word. This branch keeps a long run of them from quadratic time.
+    # Joiners alone are not a word. Without this branch, long runs take quadratic time.
     rf"|{_run(_JOINER)}",
     regex.VERSION1,
 )

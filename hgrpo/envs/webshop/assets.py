@@ -70,7 +70,7 @@ def _folder(config: WebshopSettings) -> Path:
 def _items(
     products: Iterable[Product], nouns_file: Path, config: WebshopSettings, seed: int
 ) -> Iterator[Item]:
-    """Yield each product with its price and nouns. A generated shop has its nouns in a file."""
+    """Yield products with price and nouns; `nouns_file` holds the nouns of a generated shop."""
     if config.products.generate is None:
         found = title_nouns(products)
     else:

@@ -27,12 +27,12 @@ _PATH = " \u203a "
 SYLLABLES = tuple(consonant + vowel for consonant in "BDFGHJKLMNPRSTVWZ" for vowel in "AEIOU")
 # Products are shuffled in blocks of this many, and one block is held in memory.
 _BLOCK = 4096
-# Probabilities that a near-duplicate draws these anew, not as in its family's first product.
+# Probabilities that a near-duplicate draws these anew, and does not copy the first product's.
 _NEW_ATTRIBUTES = 0.8
 _NEW_OPTIONS = 0.5
 _NEW_BRAND = 0.5
 # A near-duplicate's price is the first product's price times exp(u), with u uniform in
-# [-spread, spread], clipped to the prices of the product type.
+# [-spread, spread], clipped to the price range of the product type.
 _PRICE_SPREAD = 0.3
 # After this many draws, a near-duplicate may repeat another. An instruction's attributes are the
 # best of this many draws.
@@ -105,7 +105,8 @@ def asins(products: int, seed: int) -> Iterator[str]:
 
     `SYLLABLES` has S entries. The first syllable of identifier i is entry i mod S of a shuffled
     list, so any S consecutive identifiers begin differently. The other n syllables are the base-S
-    digits of (a (i div S) + b + c (i mod S)) mod S^n. They are distinct, as a is coprime to S.
+    digits of (a (i div S) + b + c (i mod S)) mod S^n. All identifiers differ, since a is
+    coprime to S.
     """
     size = len(SYLLABLES)
     tail = next(n for n in count(1) if size ** (n + 1) >= products)

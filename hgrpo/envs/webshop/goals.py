@@ -28,7 +28,7 @@ def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator
 
 
 def human_goal(item: Item, instruction: Instruction, seed: int, number: int) -> Goal:
-    """Make a person's goal; `number` is the index among the product's human instructions."""
+    """The goal of a person's instruction; `number` is its index among those for the product."""
     limit = price_limit(item.price, seed, item.product.asin, number)
     text = instruction.text.strip(".") + limit_text(limit)
     return Goal(item.row, text, instruction.attributes, instruction.options or (), limit)

@@ -258,7 +258,7 @@ def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
 
 
 def _listed(keywords: str) -> object:
-    """The list that a text such as "['red', 'mug']" spells; any other text in a list of its own."""
+    """The list that a text such as "['red', 'mug']" spells; for other text, a list of that text."""
     if keywords.startswith("["):
         try:
             return ast.literal_eval(keywords)

@@ -17,8 +17,8 @@ score  turn
 3 to 8   another purchase: 3 + 5 x match of the product's page
     2    any other action
     1  the same action was taken on the same page before
-2 to 8 a search: 2 + 6 x the best match of a piece of the page of results
-1 to 9 opening a product: 2 + 6 x match of its page, minus 1 if above the price limit, else plus 1
+2 to 8 a search: 2 + 6 x the best match of a text on the page of results
+1 to 9 opening a product: 2 + 6 x match of its page, - 1 if its price is above the limit, else + 1
  9, 2  a click on an option of a page with marked buttons: 9 if the instruction names it, else 2
     3  the next page of results; a product's description, features, reviews or attributes
     2  everything else that has an effect
@@ -101,7 +101,7 @@ def _names(goal: str, value: str) -> bool:
 
 
 def _match(wanted: set[str], text: str, goal: str) -> float:
-    """Share of the wanted words that occur in a text, outside the instruction that it repeats."""
+    """Share of the wanted words that occur in a text outside its copy of the instruction."""
     seen = set(words(text.lower().replace(goal, " ")))
     return len(wanted & seen) / len(wanted) if wanted else 0.0
 

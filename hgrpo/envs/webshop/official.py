@@ -106,7 +106,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
 
 
 def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction:
-    """The synthetic instruction in an entry of `attributes`; UserError without attributes."""
+    """The synthetic instruction in an entry of `attributes`; UserError if it names no attribute."""
     wanted = entry.get("instruction_attributes")
     if not wanted:
         raise UserError(f"{asin}: instruction_attributes: an instruction needs at least one")

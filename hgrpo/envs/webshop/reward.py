@@ -57,7 +57,7 @@ def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) ->
 
 
 def title_score(bought: Sequence[str], wanted: Sequence[str]) -> float:
-    """Share of the wanted title's nouns that the bought title has; 0.2 without wanted nouns.
+    """Share of the wanted title's nouns that the bought title has; 0.2 if no nouns are wanted.
 
     If the wanted title repeats a noun, the numerator counts the noun once, and the denominator
     counts every repetition.
