@@ -1,9 +1,9 @@
-"""A group's advantages (trajectory, turn and blended), and the rule for dead groups.
+"""The advantages of a group (trajectory, turn and blended), and the rule for dead groups.
 
 A group is K trajectories of one task. Returns are float [K]; credit is K arrays, the k-th of shape
 [T_k] with one number per turn. The trajectory's advantage is that of GRPO (Shao et al. 2024,
 "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
-https://arxiv.org/abs/2402.03300); the turn's advantage and the blend are those of H-GRPO, the
+https://arxiv.org/abs/2402.03300). The turn's advantage and the blend are those of H-GRPO, the
 reference system.
 """
 
@@ -20,7 +20,7 @@ DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
 def standardise(values: np.ndarray, floor: float) -> np.ndarray:
     """(x - mean) / max(population deviation, floor), in the shape of `values`.
 
-    An empty array stays empty. Equal values give exact zeros, even if their mean is rounded.
+    An empty array stays empty. Equal values give exact zeros, even if the mean is rounded.
     """
     if values.size == 0 or np.all(values == values.flat[0]):
         return np.zeros_like(values, dtype=np.float64)
@@ -44,8 +44,9 @@ def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) 
     """A_turn, K arrays of shape [T_k], from the turns' credit in the same shapes.
 
     `position` is H-GRPO's rule: it z-scores each turn over the trajectories that reached the same
-    turn number. If only one did, its turn gets 0. `group` z-scores over all turns of the group.
-    `none` leaves the credit as it is. `floor` bounds the deviation from below.
+    turn number. If only one trajectory reached a turn number, that turn gets 0. `group` z-scores
+    over all turns of the group. `none` leaves the credit as it is. `floor` is the lower bound of
+    the deviation.
     """
     rows = [np.asarray(row, dtype=np.float64) for row in credit]
     if norm == "none":
@@ -82,10 +83,10 @@ def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> 
 
 
 def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGroups) -> bool:
-    """Whether a group teaches nothing because every final advantage is zero.
+    """Whether a group gives no policy gradient, because every blended advantage is zero.
 
     Under `skip_equal_returns` a group is also dead if all its returns [K] are equal, as in H-GRPO.
-    That discards the turns' credit of such a group.
+    The turns' credit of such a group is then not used.
     """
     if rule == "skip_equal_returns" and np.ptp(returns) == 0:
         return True
