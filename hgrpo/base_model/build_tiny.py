@@ -8,13 +8,13 @@ from hgrpo.agent.tokenizer import ACT, END, PAD, START
 from hgrpo.base_model.settings import TinyModel
 from hgrpo.streams import key
 
-# Standard deviation of initial matrices. At a width near 128, the usual 0.02 leaves the residual
-# branches too quiet to train fast.
+# Standard deviation of initial matrices. At a width near 128, the usual 0.02 makes the outputs of
+# the residual branches so small that training is slow.
 _MATRIX_STD = 0.04
 
 
 def build_tiny(config: TinyModel, tokenizer: Tokenizer, seed: int) -> Qwen2ForCausalLM:
-    """A model for `tokenizer`, with weights drawn from the stream ("tiny-init", seed)."""
+    """Build a model for `tokenizer`; the stream ("tiny-init", seed) draws the weights."""
     model_config = Qwen2Config(
         vocab_size=tokenizer.get_vocab_size(),
         hidden_size=config.hidden_size,
@@ -46,7 +46,7 @@ def build_tiny(config: TinyModel, tokenizer: Tokenizer, seed: int) -> Qwen2ForCa
 
 
 def hugging_face_tokenizer(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
-    """The same tokenizer, as the class that transformers saves and loads."""
+    """Wrap the tokenizer in the class that transformers saves and loads."""
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token=START,

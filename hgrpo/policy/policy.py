@@ -69,7 +69,7 @@ class Policy:
         try:
             yield self.causal_lm
         finally:
-            # set_adapter also moves requires_grad to its adapter; this moves it back.
+            # The call above made the reference trainable and froze the trained adapter. Undo that.
             self.model.set_adapter(_TRAINED)
 
     @contextmanager
@@ -140,7 +140,7 @@ class Policy:
 
 
 class _Merged(Mapping[str, Tensor]):
-    """Merges each tensor when it is read; merging all at once would take far more memory."""
+    """Merges each tensor when it is read: merging all at once would copy every adapted weight."""
 
     def __init__(self, model: "PreTrainedModel"):
         from peft.tuners.lora import LoraLayer
