@@ -58,7 +58,7 @@ class ChatConversation(Replies):
         self._check(whole, self._pieces.tail[closing.end() :])
 
     def opening(self, text: str) -> list[int]:
-        """Tokens from the start of the conversation to the first reply; `text` is the reset text."""
+        """Tokens from the conversation's start to the first reply; `text` is the reset text."""
         return self._tokens(*self._pieces.head, text, self._pieces.ask)
 
     def observation(self, text: str) -> list[int]:

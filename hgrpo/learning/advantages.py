@@ -96,7 +96,7 @@ def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGro
 def takes_part(dead: bool, rule: DeadGroups, penalised: bool) -> bool:
     """Whether the update uses a group; `dead` comes from `is_dead`.
 
-    A KL penalty acts on dead groups too. If the update has one (`penalised`), `skip` leaves no
-    group out. `skip_equal_returns` still leaves dead groups out, as in H-GRPO.
+    A KL penalty acts on dead groups too. Under such a penalty (`penalised`), `skip` therefore
+    leaves no group out. `skip_equal_returns` still leaves dead groups out, as in H-GRPO.
     """
     return not dead or rule == "keep" or (rule == "skip" and penalised)

@@ -27,7 +27,7 @@ _DAMAGE = (*BROKEN_ZIP, OSError, ValueError, LookupError, TypeError, struct.erro
 
 
 class Trained(Protocol):
-    """What a checkpoint saves and restores; `STATE` lists the keys of the mapping from `state`."""
+    """An object that checkpoints save and restore; `STATE` lists the keys that `state` returns."""
 
     STATE: tuple[str, ...]
 
@@ -42,7 +42,7 @@ class Checkpoints:
     """Saves and restores the newest step of a run, in a folder from `locked_scratch`.
 
     Args:
-        folder: the folder. It may also hold other files, such as the trajectories of a round.
+        folder: where steps are saved. It may also hold other files, such as trajectories.
         every_s: least time between two saved steps, in seconds. It does not change the outcome,
             because a resumed run repeats the steps since the last saved step.
     """

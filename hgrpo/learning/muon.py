@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 _MOMENTUM = 0.95
-# Coefficients of the quintic. Five iterations map singular values in [0.002, 1] to 0.7 to 1.2.
+# Quintic coefficients. Five iterations map singular values in [0.002, 1] to about 0.7 to 1.2.
 _QUINTIC = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5
 _SMALLEST_NORM = 1e-7

@@ -2,7 +2,7 @@
 
 Every process holds the whole batch and the whole policy. Each process differentiates a part of the
 micro-batches. The gradients are then summed, and all processes take the same optimiser step. A
-round in a single process is rank 0 of 1.
+single process is rank 0 of 1.
 """
 
 import logging

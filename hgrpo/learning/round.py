@@ -25,7 +25,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class RoundId:
-    """A round's method, seed and number; the number `index` counts from 1."""
+    """A round's method, seed and number; the number is `index` and counts from 1."""
 
     method: MethodConfig
     seed: int

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from hgrpo.config.strict import Strict
 
-# The keys of `TrainingConfig` that configure rollouts. The others configure the update.
+# The keys of `TrainingConfig` that are needed to play turns without training on them.
 PLAY = {"temperature", "max_action_tokens", "in_flight"}
 Beta = Annotated[float, Field(ge=0, lt=1)]
 

@@ -84,8 +84,8 @@ class Learner:
 
         Returns:
             Diagnostics for the log; those of `_STEP_DIAGNOSTICS` are None if `order` is empty.
-            `observed_kl` is the KL of the policy that played to the reference. It is the mean over
-            the whole batch or, without a penalty, over every `_WATCHED`-th trajectory.
+            `observed_kl` is KL(policy that played || reference) per token: the mean over the whole
+            batch or, without a KL penalty, over every `_WATCHED`-th trajectory.
 
         Raises:
             TrainingError: a loss, gradient or weight is not finite, or the engine's log-probs are

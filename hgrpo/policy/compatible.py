@@ -1,7 +1,7 @@
 """Checks that a saved policy fits its base and its study, before any weights are loaded.
 
 Only weights have a checksum. If somebody edits a config, the weights beside it mean another model.
-The configs are therefore compared with the base's and the study's.
+Therefore, the config is compared with the base's config and the study's settings.
 """
 
 import hashlib
@@ -44,8 +44,9 @@ def check_adapter(folder: Path, lora: bool) -> None:
     The weights must match their checksum if they have one (`check_checksum` says which do).
 
     Raises:
-        UserError: a file is missing, as in a folder of the other kind, or damaged; the weights do
-            not match their checksum; or as `config_without_code`. The message names the file.
+        UserError: a file is missing or damaged, the folder holds the other kind of policy, the
+            weights do not match their checksum, or as `config_without_code`. The message names the
+            file.
     """
     config_name, weights_name = policy_files(lora)
     for name in (config_name, weights_name):

@@ -25,7 +25,7 @@ _PROBE_LENGTH, _TOLERANCE, _ROUNDINGS = 8, 1e-3, 4
 
 
 class Head:
-    """Maps last hidden states to logits as the model's `forward` does, but in float32."""
+    """Maps last hidden states to logits in float32, as `forward` does after the decoder."""
 
     def __init__(self, model: "PreTrainedModel", outputs: type["ModelOutput"]):
         self._model, self._outputs = model, outputs
@@ -44,7 +44,8 @@ class Head:
 def decode(model: "PreTrainedModel", token_ids: Tensor) -> tuple[Tensor, Head]:
     """Last hidden states [B, L, hidden size] of tokens [B, L], and the `Head` for their logits.
 
-    `model` is a transformers causal language model. The `Head` reads its weights at each call.
+    `model` is a transformers causal language model. The `Head` reads the model's weights at each
+    call.
     """
     outputs = model.base_model(input_ids=token_ids, use_cache=False)
     return outputs.last_hidden_state, Head(model, type(outputs))

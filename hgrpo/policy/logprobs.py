@@ -1,7 +1,7 @@
 """Log-probabilities of the sampled tokens of trajectories, which are padded into micro-batches.
 
 Logits are computed only at positions that predict sampled tokens, in chunks. The backward pass
-recomputes each chunk, so the logits of a whole micro-batch are never in memory at once.
+recomputes each chunk, so the logits of only one chunk are in memory at a time.
 """
 
 from collections.abc import Sequence
@@ -122,7 +122,7 @@ def micro_batches(lengths: Sequence[int], token_budget: int) -> list[list[int]]:
 
 
 def _states(model: "PreTrainedModel", batch: SequenceBatch) -> tuple[Tensor, Head]:
-    """Last hidden states, float32 [N, hidden size], that predict the sampled tokens; and `Head`."""
+    """Last hidden states, float32 [N, hidden size], that predict sampled tokens; and the `Head`."""
     hidden, head = decode(model, batch.token_ids)
     return hidden[batch.rows, batch.columns - 1].float(), head
 
@@ -141,5 +141,5 @@ def _of_tokens(scaled: Tensor, chosen: Tensor) -> Tensor:
 
 
 def _rounded(length: int) -> int:
-    """`length` rounded up to a `_MULTIPLE`: with few shapes, torch reuses kernels and memory."""
+    """`length` rounded up to a multiple: torch can reuse memory and kernels if shapes are few."""
     return -(-length // _MULTIPLE) * _MULTIPLE

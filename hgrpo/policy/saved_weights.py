@@ -1,4 +1,4 @@
-"""Reads the weights of a saved policy; tensors must be finite, and must fit the model if built."""
+"""Reads the weights of a saved policy, either as checked tensors or as a whole model."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
