@@ -1,4 +1,4 @@
-"""The conversation of a chat model as tokens: it follows the model's template and only grows."""
+"""A chat model's conversation as tokens: it follows the model's own template and only grows."""
 
 import re
 

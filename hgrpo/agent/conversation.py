@@ -41,7 +41,7 @@ class Replies(ABC):
 
     @abstractmethod
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
-        """Tokens of a text; none of them is a special token."""
+        """Tokens of a text, none of them special."""
 
     def _decode_uncached(self, ids: tuple[int, ...]) -> str:
         return self.tokenizer.decode(list(ids))

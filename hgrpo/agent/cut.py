@@ -1,4 +1,4 @@
-"""How the tiny model's tokenizer cuts the text of an environment into pieces."""
+"""How the tiny model's tokenizer cuts an environment's text into pieces."""
 
 from dataclasses import dataclass
 

@@ -169,7 +169,7 @@ class ChatTemplate:
 
 
 def together(pieces: Pieces, asked: Sequence[str], replied: Sequence[str]) -> str:
-    """A conversation as text: the fixed texts and the messages put together."""
+    """A conversation as text: fixed texts and messages put together."""
     text = "".join(pieces.head)
     for index, shown in enumerate(asked):
         text += (pieces.answer if index else "") + shown + pieces.ask

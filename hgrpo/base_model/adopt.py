@@ -71,8 +71,7 @@ def _link(source: Path, target: Path) -> None:
     # In the hub's cache, files are symbolic links. Link to the real file.
     source = source.resolve()
     with suppress(OSError):
-        # Snakemake touches the outputs of a job. Through a hard link, it would touch another user's
-        # file.
+        # Snakemake touches a job's outputs; by a hard link, it would touch another user's file.
         if source.stat().st_uid == os.getuid():
             os.link(source, target)
             return

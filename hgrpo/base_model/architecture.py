@@ -11,8 +11,7 @@ from hgrpo.errors import UserError, one_line
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-# Config keys that make a library run code: transformers runs classes that come with the model, and
-# PEFT imports a module by name.
+# Config keys that make transformers run a model's own classes, or PEFT import a module by name.
 _CODE = ("auto_map", "auto_mapping", "custom_pipelines", "megatron_config")
 
 
@@ -47,7 +46,7 @@ def architecture(folder: Path) -> "PretrainedConfig":
         UserError: transformers cannot load config.json. The message names the file.
     """
     try:
-        # By default, transformers would ask on the terminal whether to run a model's own code.
+        # By default, transformers asks on the terminal whether to run a model's own code.
         return AutoConfig.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False
         )

@@ -14,7 +14,7 @@ _MATRIX_STD = 0.04
 
 
 def build_tiny(config: TinyModel, tokenizer: Tokenizer, seed: int) -> Qwen2ForCausalLM:
-    """Build a model for `tokenizer`; the stream ("tiny-init", seed) draws the weights."""
+    """A model for `tokenizer`, with weights drawn from the stream ("tiny-init", seed)."""
     model_config = Qwen2Config(
         vocab_size=tokenizer.get_vocab_size(),
         hidden_size=config.hidden_size,

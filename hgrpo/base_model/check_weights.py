@@ -30,10 +30,9 @@ def check_base_weights(folder: Path, parts: list[Path]) -> None:
     tensors transformers renames on loading.
 
     Raises:
-        UserError: a tensor is missing, has another shape, holds no floats, is not in the model, has
-            values that are not finite, or differs from the tensor that it is tied to; the config
-            describes no causal language model; a token has no embedding; or a file is damaged. The
-            message says which.
+        UserError: a tensor is missing, has another shape, holds no floats, is not in the model, is
+            not finite, or differs from the tensor that it is tied to; the config describes no
+            causal language model; a token has no embedding; or a file is damaged.
     """
     from transformers.conversion_mapping import get_model_conversion_mapping
 

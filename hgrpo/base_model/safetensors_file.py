@@ -60,15 +60,15 @@ def _read(path: Path) -> tuple[dict[str, dict], int]:
 
 
 def parameters(header: dict[str, dict]) -> int:
-    """The total number of values in the tensors that a header lists."""
+    """Number of values in the tensors of a header."""
     return sum(math.prod(entry["shape"]) for entry in header.values())
 
 
 def write_with_checksum(content: bytes, path: Path) -> None:
     """Write the safetensors file `content` to `path`, with a checksum in the header's metadata.
 
-    Copies of the file keep the checksum, and other programs ignore it. Equal content gives equal
-    bytes.
+    The checksum stays with the file wherever it is copied, and other readers ignore it. Equal
+    content gives equal bytes.
     """
     (length,) = struct.unpack("<Q", content[:8])
     header, data = json.loads(content[8 : 8 + length]), memoryview(content)[8 + length :]
@@ -149,8 +149,7 @@ def shards(folder: Path) -> list[Path]:
 def join(parts: list[Path], target: Path) -> None:
     """Write the tensors of several files as one file.
 
-    The library maps the files into memory and copies from there, so large files need no more memory
-    than small ones.
+    The library maps the files into memory and copies from there: tensors take no other memory.
 
     Raises:
         UserError: a file is damaged, or two files hold a tensor of the same name.

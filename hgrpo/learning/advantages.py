@@ -1,4 +1,4 @@
-"""The advantages of a group (trajectory, turn and blended), and the rule for dead groups.
+"""A group's advantages (trajectory, turn and blended), and the rule for dead groups.
 
 A group is K trajectories of one task. Returns are float [K]; credit is K arrays, the k-th of shape
 [T_k] with one number per turn. The trajectory's advantage is that of GRPO (Shao et al. 2024,
@@ -20,7 +20,7 @@ DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
 def standardise(values: np.ndarray, floor: float) -> np.ndarray:
     """(x - mean) / max(population deviation, floor), in the shape of `values`.
 
-    An empty array stays empty. Equal values give exact zeros, even if the mean is rounded.
+    An empty array stays empty. Equal values give exact zeros, even if their mean is rounded.
     """
     if values.size == 0 or np.all(values == values.flat[0]):
         return np.zeros_like(values, dtype=np.float64)

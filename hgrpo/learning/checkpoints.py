@@ -22,7 +22,7 @@ from hgrpo.learning.scratch import rows_file, step_folder, step_folders
 from hgrpo.zip_errors import BROKEN_ZIP
 
 _STATE = "learner.pt"
-# What zipfile and torch raise if an archive is damaged.
+# What zipfile and torch raise when an archive is damaged.
 _DAMAGE = (*BROKEN_ZIP, OSError, ValueError, LookupError, TypeError, struct.error, UnpicklingError)
 
 

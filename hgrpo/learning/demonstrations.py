@@ -1,4 +1,4 @@
-"""Makes training examples of expert trajectories."""
+"""Expert trajectories as training examples."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ def read_demonstrations(expert: Path) -> list[dict]:
 
 
 def texts(demonstrations: list[dict]) -> Iterator[str]:
-    """Yield every observation and every action, as texts."""
+    """Every observation and every action."""
     for row in demonstrations:
         yield from row["observations"]
         yield from row["actions"]

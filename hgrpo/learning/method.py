@@ -1,4 +1,4 @@
-"""The settings of a method, which is one arm of a study."""
+"""A method: one arm of a study."""
 
 from typing import Literal, Self
 

@@ -17,8 +17,7 @@ import torch
 import torch.distributed as dist
 
 Item = TypeVar("Item")
-# torch's launcher sets this variable in the processes that it starts. WORLD_SIZE does not identify
-# them, because other programs set it too.
+# torch's launcher sets this variable in its processes. WORLD_SIZE is also set by other programs.
 _STARTED = "TORCHELASTIC_RUN_ID"
 
 
@@ -35,7 +34,7 @@ class Ranks:
         return self.index == 0
 
     def wait(self) -> None:
-        """Block until all processes have called this method."""
+        """Return when all processes have called this."""
         if self.size > 1:
             dist.barrier()
 
@@ -111,11 +110,11 @@ def become_ranks(processes: int) -> None:
 
 def joined_ranks() -> Ranks:
     """The `Ranks` of this process, or `ALONE` if `become_ranks` did not start it."""
-    # Importing accelerate takes a second, and a single process does not need it.
+    # Importing accelerate takes a second, and a process on its own does not need it.
     if _STARTED not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
         return ALONE
     from accelerate import PartialState
 
-    # The other ranks wait long if the first rank asks a judge or writes to a slow disk.
+    # The other ranks may wait long while the first asks a judge or writes to a slow disk.
     state = PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(hours=2))
     return Ranks(state.process_index, state.num_processes)

@@ -89,8 +89,7 @@ class Learner:
 
         Raises:
             TrainingError: a loss, gradient or weight is not finite, or the engine's log-probs are
-                further from the trainer's than `mismatch_limit`. Steps already taken are not
-                undone.
+                further from the trainer's than `mismatch_limit`. Earlier steps are not undone.
         """
         observed = self._measure_kl(sequences)
         kl_row = {"observed_kl": observed, "kl_coef": self.kl.coefficient}
@@ -102,10 +101,7 @@ class Learner:
         return _over_steps(steps) | mismatch | importance | kl_row
 
     def _measure_kl(self, sequences: Sequence[TrainingSequence]) -> float:
-        """Store the reference's log-probs; return the mean KL per token, estimated with k3.
-
-        It is KL(policy that played || reference), computed from the engine's log-probs.
-        """
+        """Store the reference's log-probs; return the mean k3 of KL(policy || reference)."""
         watched = sequences if self.kl.coefficient else sequences[::_WATCHED]
         with self.policy.reference() as model:
             for sequence, values in zip(watched, self._score(watched, model), strict=True):
@@ -146,8 +142,8 @@ class Learner:
             for part in np.array_split(order, min(len(order), self.training.minibatches)):
                 step, log_ratio = self._differentiate([sequences[i] for i in part])
                 if not steps:
-                    # Before the first step, engine and trainer hold the same weights, so any
-                    # difference comes from numerical error.
+                    # Before the first step engine and trainer hold the same weights, so any
+                    # difference is numerical.
                     mismatch = _mismatch(log_ratio)
                     self._check_mismatch((mismatch | importance)["mismatch_mean"])
                 steps.append(step | {"grad_norm": self._descend()})

@@ -44,9 +44,8 @@ def check_adapter(folder: Path, lora: bool) -> None:
     The weights must match their checksum if they have one (`check_checksum` says which do).
 
     Raises:
-        UserError: a file is missing or damaged, the folder holds the other kind of policy, the
-            weights do not match their checksum, or as `config_without_code`. The message names the
-            file.
+        UserError: a file is missing or damaged, the folder holds the other kind of policy, or the
+            weights do not match their checksum; or as `config_without_code`.
     """
     config_name, weights_name = policy_files(lora)
     for name in (config_name, weights_name):
@@ -58,7 +57,7 @@ def check_adapter(folder: Path, lora: bool) -> None:
 
 
 def policy_files(lora: bool) -> tuple[str, str]:
-    """The file names of a saved policy's config and weights."""
+    """File names of a saved policy's config and of its weights."""
     return ("adapter_config.json", LORA_WEIGHTS) if lora else ("config.json", WEIGHTS)
 
 

@@ -44,8 +44,8 @@ class Head:
 def decode(model: "PreTrainedModel", token_ids: Tensor) -> tuple[Tensor, Head]:
     """Last hidden states [B, L, hidden size] of tokens [B, L], and the `Head` for their logits.
 
-    `model` is a transformers causal language model. The `Head` reads the model's weights at each
-    call.
+    `model` is a transformers causal language model. A call of the `Head` uses
+    the weights that the model has at that time.
     """
     outputs = model.base_model(input_ids=token_ids, use_cache=False)
     return outputs.last_hidden_state, Head(model, type(outputs))
@@ -100,7 +100,7 @@ class _Stand:
 
 
 class _Float32Linear:
-    """A linear layer in float32; rounding in a coarser type would distort importance ratios."""
+    """A linear layer that multiplies in float32; coarser types would distort importance ratios."""
 
     def __init__(self, layer: nn.Linear):
         self.weight = layer.weight.float()

@@ -68,11 +68,10 @@ def sampled_logprobs(
 
     Returns:
         Log-probabilities [N] under softmax(logits / temperature). With `entropies`, also the
-        entropy [N] of this distribution at each sampled token, in nats, without gradient; else
-        None. Both are float32.
+        entropies [N] of this distribution, in nats, without gradient; else None. Both are float32.
     """
     states, head = _states(model, batch)
-    # Compute in float32, even under autocast: rounding would distort importance ratios.
+    # All of this is float32, even under autocast: rounding would distort importance ratios.
     with torch.autocast(states.device.type, enabled=False):
         chosen = batch.token_ids[batch.rows, batch.columns]
         size = max(1, _LOGITS // head.vocabulary)

@@ -7,7 +7,7 @@ from hgrpo.policy.settings import ModelConfig
 
 
 def base_dtype(config: ModelConfig) -> torch.dtype:
-    """The type in which the weights of the base are stored."""
+    """The type that the base's weights are kept in."""
     return getattr(torch, config.base_dtype)
 
 
@@ -26,7 +26,7 @@ def autocast_dtype(config: ModelConfig, device: torch.device) -> torch.dtype | N
 def has_bfloat16(device: torch.device) -> bool:
     """Whether a device has instructions for products in bfloat16.
 
-    Torch emulates missing instructions. On a CPU with only AVX2, the emulation is 30 to 60 times
+    Torch emulates them where they are missing. On a CPU with only AVX2 that is 30 to 60 times
     slower than float32.
     """
     if device.type == "cuda":

@@ -76,7 +76,7 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
 
 @contextmanager
 def _without_report() -> Iterator[None]:
-    """Prevent transformers from printing a table of the tensors that do not fit."""
+    """Keep transformers from printing a table of tensors that do not fit."""
     level = logging.get_verbosity()
     logging.set_verbosity_error()
     try:

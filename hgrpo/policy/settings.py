@@ -22,7 +22,7 @@ class LoraConfig(Strict):
     @field_validator("targets")
     @classmethod
     def _without_head(cls, targets: list[str]) -> list[str]:
-        # `Head` multiplies by the head's own matrix and would ignore an adapter on the head.
+        # Training multiplies by the head's own matrix and would ignore an adapter on the head.
         if any(target.rpartition(".")[2] == "lm_head" for target in targets):
             raise ValueError("'lm_head': the head has no adapter; `adapt: full` trains it")
         return targets
