@@ -69,7 +69,7 @@ class CreditAssigner(ABC):
         return [self.assign(group) for group in groups]
 
     def report(self) -> dict[str, float]:
-        """Numbers for the log, about the groups since the last report."""
+        """Numbers for the log about the groups credited since the last report."""
         return {}
 
 

@@ -15,7 +15,7 @@ CALL_FAILURES = (
 FALLBACKS = (*CALL_FAILURES, "call_cap", "dollar_cap")
 
 Scores = list[list[float]]
-"""Raw scores in 0..10: one list per trajectory in the call, one number per turn."""
+"""Raw scores from 0 to 10: one list per trajectory in the call, one number per turn."""
 
 
 class CallError(Exception):

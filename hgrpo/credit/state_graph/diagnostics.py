@@ -34,7 +34,7 @@ class Correlation:
 
 
 class Tally:
-    """Collects the log's numbers about the groups since the last report."""
+    """Collects the log's numbers about the groups credited since the last report."""
 
     def __init__(self, settings: Settings) -> None:
         self._weight = settings.trajectory.weight
