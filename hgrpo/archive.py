@@ -1,6 +1,7 @@
-"""Several files of a stage as one archive, so that a rule names each file that it hands on.
+"""Packs files of a stage into one archive, so that a rule names every file that it hands on.
 
-Whoever reads an archive unpacks it once into a folder beside it and reads that folder from then on.
+The first reader unpacks the archive into a folder beside it, or in TMPDIR if it cannot write there.
+Later readers share that folder.
 """
 
 import errno
@@ -38,15 +39,15 @@ def _without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
-    """The folder with an archive's files; the first caller unpacks it, others wait and share it.
+    """Return a folder with an archive's files; the first caller unpacks them, the others wait.
 
     Args:
         archive: an archive that `pack` wrote.
         beside: names of files next to the archive; the folder gets a link to each.
 
     Raises:
-        UserError: the archive is missing, damaged or holds a path outside the folder; or a file of
-            `beside` is missing.
+        UserError: the archive is missing, damaged or holds a path outside the folder, a file of
+            `beside` is missing, or no folder can be written.
     """
     archive = Path(archive)
     try:
@@ -58,7 +59,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
         try:
             return _unpacked(archive, home / f".{archive.stem}" / name, tuple(beside))
         except PermissionError:
-            continue  # the results belong to somebody else
+            continue  # The folder belongs to another user.
         except OSError as error:
             if error.errno != errno.EROFS:
                 raise
@@ -66,7 +67,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
 
 
 def _private_folder(archive: Path) -> Path:
-    """A temporary folder for this archive alone: other studies have archives of the same name."""
+    """A temporary folder for the archives of one folder; other studies use the same file names."""
     place = hashlib.sha256(os.fsencode(archive.parent.resolve())).hexdigest()[:16]
     return Path(tempfile.gettempdir(), f"hgrpo-{os.getuid()}", place)
 
@@ -87,7 +88,7 @@ def _unpacked(archive: Path, folder: Path, beside: tuple[str, ...]) -> Path:
                     source = archive.with_name(name)
                     if not source.is_file():
                         raise UserError(f"{source}: missing; it belongs to {archive.name}")
-                    # A relative link, so that results can be moved.
+                    # The link is relative, so that results can be moved.
                     (scratch / name).symlink_to(os.path.relpath(source, folder.resolve()))
     return folder
 
@@ -96,7 +97,7 @@ def _extract(archive: Path, folder: Path) -> None:
     try:
         with tarfile.open(archive, "r:") as opened:
             opened.extractall(folder, filter="data")
-            # The library mistakes a damaged or cut header for the end, which is two empty blocks.
+            # tarfile also stops at a damaged or cut header. The true end is two empty blocks.
             opened.fileobj.seek(opened.offset)
             if opened.fileobj.read(len(_END)) != _END:
                 raise tarfile.ReadError("it is cut off, or one of its headers is damaged")

@@ -1,4 +1,4 @@
-"""Outputs that appear whole or not at all."""
+"""Writes outputs that appear whole or not at all."""
 
 import fcntl
 import glob
@@ -13,12 +13,12 @@ from pathlib import Path
 def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
     """Yield a scratch folder that becomes `target` when the block ends without an error.
 
-    An existing `target` is replaced. On an error the scratch folder is removed and `target`
-    stays as it was. Scratch folders of killed processes are removed first.
+    The new folder replaces an existing `target`. On an error the scratch folder is removed and
+    `target` stays as it was. Scratch folders of killed processes are removed first.
 
     Args:
-        sync_each: whether each file is written through to the disk by itself, so that a full disk
-            is noticed. Ten thousand small files are synced faster all at once.
+        sync_each: whether to sync each file to the disk by itself, so that a full disk is noticed.
+            For ten thousand small files it is faster to sync all at once.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -46,9 +46,9 @@ def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
 
 
 def _remove_left_over(target: Path) -> None:
-    """Remove scratch folders that no living process holds: a lock ends with its process.
+    """Remove scratch folders that no living process has locked.
 
-    Where folders cannot be locked, as over NFS, the scratch folders stay.
+    On file systems that cannot lock folders, such as NFS, the scratch folders stay.
     """
     for folder in target.parent.glob(f".{glob.escape(target.name)}.tmp-*"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""How a command ends: errors of one line, exit codes, signals."""
+"""Runs a command: prints errors on one line, sets exit codes and handles signals."""
 
 import errno
 import gc
@@ -14,8 +14,9 @@ INTERRUPTED = 130
 
 
 def run(main: Callable[[], None]) -> None:
-    """Call `main`; turn a UserError or Ctrl-C into one line on stderr and a non-zero exit."""
-    # Handle SIGTERM too, because a shell starts background jobs with SIGINT ignored.
+    """Call `main`; on a UserError, OSError, SIGINT or SIGTERM print one line and exit non-zero."""
+    # A shell starts background jobs with SIGINT ignored, so set its handler again. Handle SIGTERM
+    # too, which also stops jobs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # A stage makes millions of small objects and few reference cycles. At the default threshold,

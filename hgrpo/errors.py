@@ -6,9 +6,9 @@ class UserError(Exception):
 
 
 class TrainingError(UserError):
-    """Training that cannot go on, such as a loss that is not finite; finished steps are kept."""
+    """Training cannot go on, for example because a loss is not finite; finished steps are kept."""
 
 
 def one_line(error: Exception) -> str:
-    """The text of a library's error on one line, as part of a message."""
+    """The text of a library's error on one line, to be part of a message."""
     return " ".join(str(error).split())

@@ -25,11 +25,11 @@ _PACKAGES = (
 
 
 def provenance(code: str, env: str | None = None) -> dict:
-    """Package versions, the hash of the code that ran, Python, processor and threads.
+    """Record versions of packages and Python, the code's hash and git revision, and the hardware.
 
     Args:
-        code: hash of the code.
-        env: the environment whose packages count too; None if none was used.
+        code: hash of the code that ran.
+        env: name of the game environment whose packages are recorded too; None if none was used.
     """
     packages = {}
     for name in (*_PACKAGES, *(load(env).packages if env else ())):
@@ -63,7 +63,7 @@ def processor() -> str:
 
 @functools.cache
 def _revision() -> str | None:
-    """The checkout's git revision, marked if files differ from it; None outside a checkout."""
+    """The checkout's git revision, with "-dirty" if files differ from it; None if git has none."""
     if not (_PROJECT / ".git").exists():
         return None
     command = ["git", "-C", str(_PROJECT), "describe", "--always", "--dirty", "--abbrev=12"]

@@ -1,4 +1,4 @@
-"""Named random streams: every draw is keyed by what it is for, never by when it happens.
+"""Named random streams: a draw depends on what it is for, never on when it happens.
 
 A stream is named by parts such as ("rollout", seed, round, step, task_id, rollout). Two runs that
 differ in batch size, worker count or evaluation cadence draw the same numbers for the same names.
@@ -16,7 +16,7 @@ _MIX2 = np.uint64(0x94D049BB133111EB)
 def key(*parts: object) -> int:
     """A 64-bit key of the stream named by `parts` (strings, integers, floats, booleans).
 
-    Types count: 1 and "1" name two streams.
+    The parts' types belong to the name: 1 and "1" name two streams.
     """
     name = "\x1f".join(f"{type(part).__name__}:{part}" for part in parts)
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
@@ -46,12 +46,12 @@ def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
 
 
 def training_step(seed: int, round_index: int, step: int, own: int) -> tuple:
-    """Name of the stream that the rollouts of a training step draw from.
+    """First parts of the names of the streams that the rollouts of a training step draw from.
 
     Args:
         seed: the run's seed.
         round_index: counts from 1.
         step: index of the step in its round.
-        own: the method's key `stream`; 0 shares the stream with every other arm.
+        own: the method's key `stream`; all arms whose key is equal draw from the same streams.
     """
     return ("train", seed, round_index, step, *((own,) if own else ()))

@@ -1,7 +1,7 @@
-"""What zipfile raises if an archive is damaged, cut off, or of a kind it does not know."""
+"""The errors that zipfile raises for an archive that is damaged, cut off or not supported."""
 
 import zipfile
 import zlib
 
-# RuntimeError: it is encrypted. NotImplementedError: its compression is not built in.
+# RuntimeError: the archive is encrypted. NotImplementedError: zipfile lacks its compression.
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)

@@ -8,7 +8,7 @@ from hgrpo.agent.conversation import Replies
 from hgrpo.agent.template import ChatTemplate, Pieces, first_difference, together
 from hgrpo.errors import UserError
 
-# A trial conversation. Its tokens as a whole must equal its tokens turn by turn.
+# A trial conversation. Tokenised as a whole and turn by turn, it must give the same tokens.
 _TRIAL = (
     ("\n a hall ", "a door 12\n\n", "  the coin's"),
     ("go to door 1", "open door 12", "think: it's there"),
@@ -18,15 +18,15 @@ _TRIAL = (
 class ChatConversation(Replies):
     """A `Conversation` for chat models: the environment is the user, the policy the assistant.
 
-    The template's special tokens are inserted by id. Text is tokenised together with the template's
-    plain text next to it. Whatever the template puts after the token that closes a reply belongs to
-    the next observation. The tokenizer is changed to treat special tokens in text as text. Without
-    `system`, the template chooses the system message.
+    The special tokens of the template are inserted by id. Text is tokenised together with the plain
+    text of the template next to it. What the template puts after the token that closes a reply
+    belongs to the next observation. The constructor changes `tokenizer`: special tokens in text are
+    then encoded as plain text. If `system` is None, the template chooses the system message.
 
     Raises:
-        UserError: the template does more than append, does not close replies with a special token,
-            or tokenises a whole conversation differently than turn by turn. The message names the
-            file.
+        UserError: the template does more than append, or does not close replies with a special
+            token; a trial conversation has other tokens as a whole than turn by turn; plain text
+            encodes to a special token; or `system` contains one. The message names the file.
     """
 
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate, system: str | None = None):
@@ -37,7 +37,7 @@ class ChatConversation(Replies):
         for token in self._controls:
             if token in (system or ""):
                 raise UserError(f"system: {token} is a special token of {self._file}")
-        # Longest first: one special token may begin with another.
+        # Match the longest first, because one special token may be the beginning of another.
         names = sorted(self._controls, key=len, reverse=True)
         self._control = re.compile(f"({'|'.join(map(re.escape, names))})" if names else "(?!)()")
         closing = self._control.match(self._pieces.answer)
@@ -49,7 +49,7 @@ class ChatConversation(Replies):
             )
         super().__init__(tokenizer, self._controls[closing[0]])
         self._after = self._pieces.answer[closing.end() :]
-        # Some files still hold the truncation and padding of the model's own training.
+        # Some tokenizer files still contain the truncation and padding settings of pretraining.
         tokenizer.no_truncation()
         tokenizer.no_padding()
         whole = tokenizer.encode(together(self._pieces, *_TRIAL), add_special_tokens=False).ids
@@ -58,15 +58,15 @@ class ChatConversation(Replies):
         self._check(whole, self._pieces.tail[closing.end() :])
 
     def opening(self, text: str) -> list[int]:
-        """Tokens from the start of the conversation, through the reset text, to the first reply."""
+        """Tokens from the conversation's start to the first reply; `text` is the reset text."""
         return self._tokens(*self._pieces.head, text, self._pieces.ask)
 
     def observation(self, text: str) -> list[int]:
-        """Tokens from the end of a reply, through the observation, to the next reply."""
+        """Tokens between the closing token of a reply and the next reply, observation included."""
         return self._tokens(self._after, text, self._pieces.ask)
 
     def _tokens(self, *parts: str) -> list[int]:
-        """Tokens of `parts`, in which pieces of the template and texts alternate."""
+        """Tokens of `parts`, in which fixed texts of the template and messages alternate."""
         ids: list[int] = []
         plain = ""
         for index, part in enumerate(parts):
@@ -91,7 +91,10 @@ class ChatConversation(Replies):
         return ids
 
     def _check(self, whole: list[int], rest: str) -> None:
-        """UserError unless the trial has the same tokens turn by turn as it has as a whole."""
+        """Raise UserError unless `_TRIAL`, tokenised turn by turn, has the tokens `whole`.
+
+        Also raise it if the text of a special token encodes to a special token.
+        """
         for token in self._controls:
             self._encode_uncached(token)
         asked, replied = _TRIAL
@@ -112,9 +115,9 @@ class ChatConversation(Replies):
 
 
 def _controls(tokenizer: Tokenizer, template: ChatTemplate, pieces: Pieces) -> dict[str, int]:
-    """Tokens that text must not contain: special tokens, and added tokens that the template writes.
+    """{content: id} of the special tokens, and of other added tokens that the template writes.
 
-    Added tokens made of spaces or line ends alone are ordinary text.
+    No text may encode to these tokens. Added tokens of white space alone count as ordinary text.
     """
     written = [*template.literals, *pieces.head[::2], pieces.ask, pieces.answer, pieces.tail]
     found = {}

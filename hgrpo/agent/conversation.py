@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Replies(ABC):
-    """What every kind of conversation does with the policy's replies.
+    """Base class of conversations: encodes and decodes the replies of the policy.
 
-    The policy samples each reply with the one token that closes it, `end_id`. Text that looks like
-    a special token stays text, so that no page and no game can close a turn. Instances hold no
-    state of an episode and can be shared.
+    The policy samples each reply together with `end_id`, the token that closes a reply. Text that
+    looks like a special token is encoded as plain text, so that no web page and no game can close a
+    turn. Instances hold no state of an episode and can be shared.
     """
 
     def __init__(self, tokenizer: Tokenizer, end_id: int):
@@ -31,11 +31,11 @@ class Replies(ABC):
         self._decode = lru_cache(maxsize=200_000)(self._decode_uncached)
 
     def reply(self, action: str) -> list[int]:
-        """Tokens of an expert's reply, with the closing token."""
+        """Tokens of a reply that is given as text, such as an expert's, with the closing token."""
         return [*self._encode(action), self.end_id]
 
     def command(self, reply: list[int]) -> str:
-        """The command in sampled reply tokens: the text before the closing token, stripped."""
+        """The command in a sampled reply: the text before the closing token, stripped."""
         end = reply.index(self.end_id) if self.end_id in reply else len(reply)
         return self._decode(tuple(reply[:end])).strip()
 
@@ -48,7 +48,7 @@ class Replies(ABC):
 
 
 class Conversation(Replies):
-    """Turns observations into tokens and sampled tokens into commands, in the plain format.
+    """A conversation in the plain format, which tiny models use.
 
     Format: `<start>` reset text `<act>` reply `</act>` observation `<act>` reply `</act>` ...
     """
@@ -69,21 +69,21 @@ class Conversation(Replies):
         self._looks_special = re.compile("|".join(map(re.escape, names)))
 
     def opening(self, text: str) -> list[int]:
-        """Tokens from `<start>`, through the reset text, to the first reply."""
+        """Tokens of `<start>`, the reset text and `<act>`; the first reply follows."""
         return [self.start_id, *self._encode(text), self.act_id]
 
     def observation(self, text: str) -> list[int]:
-        """Tokens of an observation, up to the next reply."""
+        """Tokens of an observation and `<act>`; the next reply follows."""
         return [*self._encode(text), self.act_id]
 
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
         ids = self.tokenizer.encode(text, add_special_tokens=False).ids
-        # The tokenizer's own `encode_special_tokens` is not enough: the tiny vocabulary also holds
-        # its special tokens as pieces, and encodes a piece of over 1000 characters as padding.
+        # The tokenizer's option `encode_special_tokens` is not enough. The tiny vocabulary holds
+        # the special tokens as pieces, too, and a piece of over 1000 characters becomes `<pad>`.
         return tuple(ids) if self._special.isdisjoint(ids) else self._encode_in_parts(text)
 
     def _encode_in_parts(self, text: str) -> tuple[int, ...]:
-        """Cut a text until no part encodes to a special token; it decodes to the same text."""
+        """Cut a text until no part encodes to a special token; the tokens decode to the text."""
         cuts = [found.start() + 1 for found in self._looks_special.finditer(text)]
         cuts = [0, *(cuts or [len(text) // 2]), len(text)]
         parts = [text[start:end] for start, end in pairwise(cuts) if start < end]
@@ -96,15 +96,17 @@ class Conversation(Replies):
 
 
 def conversation_for(base: Path, system: str | None = None) -> "Conversation | ChatConversation":
-    """The plain format if the tokenizer has its special tokens; otherwise the chat template.
+    """Make the conversation for a base: plain if the tokenizer has the plain format's tokens.
 
-    None as `system` leaves the system message to the template. UserError if there is no tokenizer
-    or chat template, the template does more than append, or a system text is given and the plain
-    format has no place for it. The message names the file.
+    Otherwise it follows the chat template, which chooses the system message if `system` is None.
+
+    Raises:
+        UserError: there is no readable tokenizer or chat template; `system` is given with the plain
+            format, which has no place for it; or as `ChatConversation`. The message says which.
     """
     tokenizer = load_tokenizer(base)
     if any(tokenizer.token_to_id(token) is None for token in (START, ACT, END)):
-        # Importing the template engine takes time, and the plain format does not need it.
+        # Importing jinja2 takes time, and the plain format does not need it.
         from hgrpo.agent.chat import ChatConversation
         from hgrpo.agent.template import ChatTemplate
 

@@ -8,13 +8,13 @@ class Cut:
     """Patterns whose matches are the candidates for the tokenizer's vocabulary.
 
     Attributes:
-        name: what a model's `tiny.cut` calls it.
-        pieces: regular expression; every character of a text must be in a match.
-        lowercase: whether text is lowered first, in training and in use.
-        goal_mark: the text behind which an opening states its goal; "" where goals are cut like
-            all other text.
-        goal_pieces: regular expression for the text behind `goal_mark`. Where `pieces` match whole
-            sentences, every goal would otherwise take a token of its own.
+        name: the name of this cut in the setting `tiny.cut`.
+        pieces: regular expression. Every character of a text must be in a match.
+        lowercase: whether text is lowercased first, in training and in use.
+        goal_mark: the text after which an opening states the goal; "" if goals are cut like all
+            other text.
+        goal_pieces: regular expression that cuts the text after `goal_mark` when the vocabulary is
+            made. If `pieces` matches whole sentences, each goal would otherwise get its own token.
     """
 
     name: str
@@ -24,5 +24,5 @@ class Cut:
     goal_pieces: str = ""
 
 
-# Words, whole numbers and single marks; a word or number takes the blank before it.
+# Words, whole numbers and single characters. A word or a number includes the space before it.
 PLAIN = Cut("plain", r" ?[A-Za-z']+| ?[0-9]+|.|\n")

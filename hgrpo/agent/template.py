@@ -1,7 +1,7 @@
-"""A chat template, taken apart into the fixed texts between messages.
+"""Takes a chat template apart into the fixed texts between messages.
 
 Sampled tokens are never rendered again, so a template must only append. Trials check this: a
-conversation rendered as a whole must equal the fixed texts and messages put together.
+conversation that the template renders must equal the fixed texts and messages put together.
 """
 
 import json
@@ -18,13 +18,13 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from hgrpo.errors import UserError, one_line
 
 _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
-# Texts that no template contains: they mark where a template puts the messages.
+# Messages that no template contains. They mark where a template puts the messages.
 _SYSTEM, _ASKED, _REPLIED = (
     "the-system-says",
     ("first-seen", "then-seen"),
     ("first-done", "then-done"),
 )
-# Messages of the trials, under the name of what each trial varies.
+# The trials: what each varies, and the observations and the replies that it renders.
 _TRIALS = {
     "plain messages": (("a hall", "a door", "a coin"), ("go", "open door 1", "take coin")),
     "spaces and line ends around the messages": (
@@ -48,14 +48,16 @@ _TRIALS = {
 
 @dataclass(frozen=True)
 class Pieces:
-    """The fixed texts of a conversation: head, observation, ask, reply, answer, observation, ...
+    """The fixed texts of a conversation.
+
+    A whole conversation is head, observation, ask, reply, answer, observation, ..., reply, tail.
 
     Attributes:
-        head: before the first observation; with a system text, the parts before it, the text
-            itself, and the part after it.
-        ask: between an observation and the reply, also when the reply is still to come.
-        answer: between a reply and the next observation.
-        tail: after the last reply of a finished conversation.
+        head: one text. With a system text there are three: the text before it, the system text, and
+            the text after it.
+        ask: stands between an observation and the reply, even if the reply is still to come.
+        answer: stands between a reply and the next observation.
+        tail: stands after the last reply of a finished conversation.
     """
 
     head: tuple[str, ...]
@@ -64,8 +66,8 @@ class Pieces:
     tail: str
 
 
-# Errors of parsing and rendering a template: its own mistakes, recursion too deep, text too large,
-# and access that the sandbox refuses.
+# Errors that parsing or rendering a template can raise, because of a mistake in the template, deep
+# recursion, too much text, or an access that the sandbox refuses.
 _MISTAKES = (
     *(TemplateError, ArithmeticError, AttributeError, LookupError),
     *(MemoryError, RecursionError, TypeError, ValueError),
@@ -73,10 +75,10 @@ _MISTAKES = (
 
 
 class ChatTemplate:
-    """The chat template of a model's folder; UserError if there is none.
+    """The chat template in a model's folder; UserError if there is none or it cannot be parsed.
 
-    It renders as transformers does (`apply_chat_template`), but without the clock: a system prompt
-    with today's date would differ tomorrow. That is why transformers' own renderer is not used.
+    It renders like `apply_chat_template` of transformers, but does not let templates read the
+    clock: a system prompt with today's date would differ tomorrow.
     """
 
     def __init__(self, folder: Path):
@@ -84,7 +86,7 @@ class ChatTemplate:
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
         )
-        # jinja2's own filter would escape characters for HTML.
+        # The `tojson` of jinja2 would escape characters for HTML.
         environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
         environment.globals["raise_exception"] = _refuse
         try:
@@ -99,9 +101,9 @@ class ChatTemplate:
     def render(
         self, asked: Sequence[str], replied: Sequence[str], system: str | None = None
     ) -> str:
-        """A conversation as text; UserError if the template refuses it.
+        """Render a conversation as text; UserError if the template fails or refuses it.
 
-        With one reply fewer than observations, the text ends before the reply.
+        With one reply fewer than observations, the text ends where the next reply begins.
         """
         messages = [] if system is None else [{"role": "system", "content": system}]
         for index, text in enumerate(asked):
@@ -122,10 +124,10 @@ class ChatTemplate:
             ) from None
 
     def pieces(self, system: str | None = None) -> Pieces:
-        """The fixed texts around the messages; None leaves the system message to the template.
+        """Find the fixed texts; if `system` is None, the template chooses the system message.
 
-        UserError if the template does more than put messages between fixed texts. Some trim them,
-        remove thoughts from earlier replies, or move a system prompt.
+        Raises UserError if the template does more than put messages between fixed texts. Some
+        templates trim messages, remove thoughts from earlier replies, or move a system prompt.
         """
         text = self.render(_ASKED, _REPLIED, None if system is None else _SYSTEM)
         marks = [] if system is None else [_SYSTEM]
@@ -176,7 +178,7 @@ def together(pieces: Pieces, asked: Sequence[str], replied: Sequence[str]) -> st
 
 
 class _Generation(Extension):
-    """Ignores `{% generation %}`, which marks replies for loss masks."""
+    """Ignores the tags of `{% generation %}` blocks, which mark replies for loss masks."""
 
     tags = {"generation"}
 
@@ -186,7 +188,7 @@ class _Generation(Extension):
 
 
 def _read(folder: Path) -> tuple[Path, str, dict[str, str]]:
-    """The template's file, its source, and the tokens that it may refer to by name."""
+    """The file of the template, the source, and the tokens that the source may refer to by name."""
     path, config = folder / "chat_template.jinja", folder / "tokenizer_config.json"
     settings = _json(folder / "special_tokens_map.json") | _json(config)
     if path.is_file():

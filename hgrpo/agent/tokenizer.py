@@ -1,9 +1,11 @@
 """The tiny model's own tokenizer: text is cut into pieces, and frequent pieces become tokens.
 
-It matches the longest piece of its vocabulary first (the WordPiece model of `tokenizers`). It
-learns no byte pair merges: each intermediate merge of a long phrase would take a row of the
-embedding that no text uses. Text outside the vocabulary falls back to shorter pieces and at last to
-single bytes, so decoding gives back every text, except for capitals where the cut lowers them.
+The tokenizer encodes a piece by the longest tokens that match, from left to right (the WordPiece
+model of `tokenizers`). It learns no byte pair merges: each intermediate merge of a long phrase
+would take a row of the embedding that no text uses. A piece that is no token is encoded by shorter
+tokens or single bytes. So decoding gives back every text, with three exceptions: capitals under a
+cut with `lowercase`, special tokens in text, and pieces of over `_MAX_PIECE_CHARS` characters.
+`Conversation` avoids the last two.
 """
 
 from collections import Counter
@@ -27,8 +29,11 @@ def train_tokenizer(
     """Build the tokenizer from observations and actions, in any order.
 
     Args:
-        max_vocab: upper bound of the vocabulary; UserError without room beyond specials and bytes.
-        min_count: a piece seen less often than this is spelt in smaller pieces.
+        max_vocab: upper bound of the vocabulary.
+        min_count: a piece that occurs less often than this gets no token of its own.
+
+    Raises:
+        UserError: `max_vocab` leaves no room beyond the special tokens and the single bytes.
     """
     splitter = _splitter(cut.pieces)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -57,7 +62,7 @@ def _splitter(pieces: str) -> pre_tokenizers.PreTokenizer:
 
 
 def _count(texts: Counter[str], cut: Cut, splitter: pre_tokenizers.PreTokenizer) -> Counter[str]:
-    """Piece -> how often it occurs; `texts` maps each text to how often it was seen."""
+    """Count the pieces of `texts`, which maps each text to how often it occurs."""
     goal_splitter = _splitter(cut.goal_pieces) if cut.goal_mark else splitter
     counts: Counter[str] = Counter()
     for text, times in texts.items():
@@ -75,5 +80,5 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     path = Path(folder) / "tokenizer.json"
     try:
         return Tokenizer.from_file(str(path))
-    except Exception as error:  # tokenizers raises nothing narrower
+    except Exception as error:  # tokenizers raises no narrower class
         raise UserError(f"{path}: not a tokenizer ({error})") from None

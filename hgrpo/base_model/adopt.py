@@ -1,4 +1,4 @@
-"""Adopting an existing base model: its files are checked, then linked, copied or joined."""
+"""Adopts an existing base model: checks the files, then links, copies or joins them."""
 
 import os
 import shutil
@@ -17,19 +17,19 @@ _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
 def adopt(source: Path, out: Path, system: str | None, check: Callable[[Path], None]) -> None:
-    """Put the Hugging Face model in the folder `source` into `out`, all weights in one file.
+    """Put the Hugging Face model in the folder `source` into `out`, with all weights in one file.
 
-    Weights in one file become a hard link if the file system allows it and the user owns the file,
-    and a copy otherwise. Weights in several files are joined. Only safetensors are read, and the
-    model's own code is never run.
+    If the weights are one file, `out` gets a hard link, or a copy if the file system allows no link
+    or another user owns the file. Weights in several files are joined. Only safetensors files are
+    read, and the model's own code is never run.
 
-    `system` is the system text of the conversations. `check` is called with `source` between
-    reading its config and its weights; it may raise.
+    `system` is the system text of the conversations. `check(source)` is called after the config is
+    read and before the weights are. It may raise.
 
     Raises:
         UserError: a file is missing or damaged; weights are pickled or quantised; the model brings
-            its own code; its weights do not fit its config or its tokenizer (`check_base_weights`);
-            or no conversation can be made for it (`conversation_for`).
+            its own code; the weights do not fit the config or the tokenizer (`check_base_weights`);
+            or no conversation can be made for the model (`conversation_for`).
     """
     for name in ("config.json", "tokenizer.json"):
         if not (source / name).is_file():
@@ -68,10 +68,10 @@ def _weights(source: Path) -> list[Path]:
 
 
 def _link(source: Path, target: Path) -> None:
-    # In the hub's cache, files are links themselves.
+    # In the hub's cache, files are symbolic links. Link to the real file.
     source = source.resolve()
     with suppress(OSError):
-        # Snakemake touches the outputs of a job. A hard link would touch another user's file.
+        # Snakemake touches a job's outputs; by a hard link, it would touch another user's file.
         if source.stat().st_uid == os.getuid():
             os.link(source, target)
             return

@@ -1,4 +1,4 @@
-"""The config of a model or an adapter. Code that a config asks for is never run."""
+"""Reads the config of a model or an adapter. Code that a config asks for is never run."""
 
 import json
 from pathlib import Path
@@ -11,16 +11,16 @@ from hgrpo.errors import UserError, one_line
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-# Keys that make a library run code: transformers a model's own classes, PEFT a module by name.
+# Config keys that make transformers run a model's own classes, or PEFT import a module by name.
 _CODE = ("auto_map", "auto_mapping", "custom_pipelines", "megatron_config")
 
 
 def config_without_code(path: Path, name: str) -> dict:
-    """The mapping in the config of a model or an adapter; `name` is what errors call the file.
+    """Read the config of a model or an adapter; error messages call the file `name`.
 
     Raises:
-        UserError: the config is no mapping, asks for code of its own, or belongs to an adapter that
-            is not LoRA, which may name other folders to load.
+        UserError: the file holds no JSON or no mapping, the config asks to run code of its own, or
+            the adapter is not LoRA. (Configs of other adapters may name more folders to load.)
     """
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -40,24 +40,24 @@ def config_without_code(path: Path, name: str) -> dict:
 
 
 def architecture(folder: Path) -> "PretrainedConfig":
-    """The transformers config in `folder`.
+    """Load the transformers config in `folder`.
 
     Raises:
-        UserError: transformers cannot make a config of config.json. The message names the file.
+        UserError: transformers cannot load config.json. The message names the file.
     """
     try:
         # By default, transformers asks on the terminal whether to run a model's own code.
         return AutoConfig.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False
         )
-    except Exception as error:  # each model's config raises what it likes
+    except Exception as error:  # a config class may raise anything
         raise UserError(
             f"{folder / 'config.json'}: not a model's config ({one_line(error)})"
         ) from None
 
 
 def capped_architecture(folder: Path, max_length: int | None) -> "PretrainedConfig":
-    """The config that models are loaded with: no dropout, conversations of at most `max_length`.
+    """The config to load a model with: `attention_dropout` 0, and at most `max_length` positions.
 
     Raises:
         UserError: as `architecture`.

@@ -8,8 +8,8 @@ from hgrpo.agent.tokenizer import ACT, END, PAD, START
 from hgrpo.base_model.settings import TinyModel
 from hgrpo.streams import key
 
-# Standard deviation of initial matrices. At a width near 128, the usual 0.02 leaves the residual
-# branches too quiet to train fast.
+# Standard deviation of initial matrices. At a width near 128, the usual 0.02 makes the outputs of
+# the residual branches so small that training is slow.
 _MATRIX_STD = 0.04
 
 
@@ -46,7 +46,7 @@ def build_tiny(config: TinyModel, tokenizer: Tokenizer, seed: int) -> Qwen2ForCa
 
 
 def hugging_face_tokenizer(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
-    """The same tokenizer, as the class that transformers saves and loads."""
+    """Wrap the tokenizer in the class that transformers saves and loads."""
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token=START,

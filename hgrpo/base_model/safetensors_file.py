@@ -1,9 +1,10 @@
-"""Weights as safetensors files: reading headers, keeping checksums, joining several files into one.
+"""Safetensors files: reads headers, writes and checks checksums, joins several files into one.
 
 The safetensors library checks the format and copies tensors. A checksum also needs metadata in a
-fixed order and the place where data begin. The library offers neither, so this module does. The
-format (github.com/huggingface/safetensors) is: eight bytes with the length of the header; the
-header, JSON of {name: {dtype, shape, data_offsets}} and `__metadata__`; the data.
+fixed order, and the position at which the data begin. The library offers neither, so this module
+does. A file (format: github.com/huggingface/safetensors) has three parts: eight bytes with the
+length of the header, the header, and the data. The header is JSON: `__metadata__` and, for each
+tensor, {name: {dtype, shape, data_offsets}}.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
-# The file may be part of a downloaded model or of results; nothing here knows which.
+# This text covers two cases, because a damaged file may be a downloaded model or a result.
 _MEND = (
     "put a whole copy in its place; a file of results can also be deleted and made again: ask "
     "snakemake for that path, see README.md"
@@ -33,10 +34,10 @@ _METADATA, _CHECKSUM = "__metadata__", "hgrpo.sha256"
 
 
 def read_header(path: Path) -> dict[str, dict]:
-    """Name -> {dtype, shape, data_offsets} of a file's tensors, without reading the tensors.
+    """Read {name: {dtype, shape, data_offsets}} of the tensors in a file, but not the tensors.
 
     Raises:
-        UserError: the file is no complete safetensors file.
+        UserError: the file is not a complete safetensors file.
     """
     header, _ = _read(path)
     header.pop(_METADATA, None)
@@ -44,10 +45,10 @@ def read_header(path: Path) -> dict[str, dict]:
 
 
 def _read(path: Path) -> tuple[dict[str, dict], int]:
-    """The header with its metadata, and the position in the file where data begin."""
+    """Read the header with the metadata, and the position in the file at which the data begin."""
     try:
         with safe_open(path, "np"):
-            pass  # opening checks the header, and that the file ends where the header says
+            pass  # opening checks the header and the length of the file
     except SafetensorError as error:
         raise UserError(
             f"{path}: not a whole safetensors file ({error}): damaged, cut off, or a pointer of "
@@ -75,7 +76,7 @@ def write_with_checksum(content: bytes, path: Path) -> None:
     digest.update(data)
     metadata = dict(sorted(header.pop(_METADATA, {}).items())) | {_CHECKSUM: digest.hexdigest()}
     text = json.dumps({_METADATA: metadata} | header, separators=(",", ":")).encode()
-    # The format wants data to begin at a multiple of eight.
+    # The format requires that the data begin at a multiple of eight bytes.
     text += b" " * (-len(text) % 8)
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
@@ -91,7 +92,7 @@ def write_tensors(tensors: Mapping[str, "Tensor"], path: Path) -> None:
 
 
 def write_model(model: "PreTrainedModel", folder: Path) -> None:
-    """Write config.json and model.safetensors, with a checksum; tied tensors are written once."""
+    """Write config.json, and model.safetensors with a checksum; tied tensors are written once."""
     model.config.save_pretrained(str(folder))
     tied = model.all_tied_weights_keys
     own = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
@@ -101,11 +102,11 @@ def write_model(model: "PreTrainedModel", folder: Path) -> None:
 def check_checksum(path: Path) -> None:
     """Check that a file is as `write_with_checksum` wrote it.
 
-    A file without a checksum passes, and its data are not read. It is an adapter made with other
-    tools, or a pretrained base, whose gigabytes are hashed once, when it is adopted.
+    A file without a checksum passes, and its tensors are not read. Such a file is an adapter made
+    with other tools, or a pretrained base, which the base stage has hashed once.
 
     Raises:
-        UserError: the file does not match its checksum, or is no complete safetensors file.
+        UserError: the file does not match its checksum, or is not a complete safetensors file.
     """
     header, start = _read(path)
     expected = (header.get(_METADATA) or {}).get(_CHECKSUM)
@@ -123,7 +124,7 @@ def check_checksum(path: Path) -> None:
 
 
 def _digest(header: dict[str, dict]) -> "hashlib._Hash":
-    """A SHA-256 begun with the header's tensors in the order of their names, metadata left out."""
+    """Start a SHA-256 with the header's entries, sorted by name and without the metadata."""
     tensors = {name: entry for name, entry in header.items() if name != _METADATA}
     return hashlib.sha256(json.dumps(tensors, sort_keys=True, separators=(",", ":")).encode())
 
@@ -148,7 +149,7 @@ def shards(folder: Path) -> list[Path]:
 def join(parts: list[Path], target: Path) -> None:
     """Write the tensors of several files as one file.
 
-    The library maps the files into memory and copies from there, so no tensor is held.
+    The library maps the files into memory and copies from there: tensors take no other memory.
 
     Raises:
         UserError: a file is damaged, or two files hold a tensor of the same name.
@@ -165,5 +166,5 @@ def join(parts: list[Path], target: Path) -> None:
     try:
         save_file(joined, target, metadata={"format": "pt"})
     except SafetensorError as error:
-        # The library reports a full disk as an error of its own.
+        # The library reports a full disk as a SafetensorError.
         raise OSError(f"{target}: {error}") from None

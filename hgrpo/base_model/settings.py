@@ -1,4 +1,4 @@
-"""Settings of the base model, which is built (tiny) or unpacked from a Python package."""
+"""Settings of a base model that is built (tiny) or unpacked from a Python package."""
 
 from pydantic import Field
 
@@ -32,7 +32,7 @@ class TinyModel(Strict):
 
 
 class PackagedModel(Strict):
-    """A pretrained model in a Python package: a GGUF file in its wheel."""
+    """A pretrained model that is a GGUF file in the wheel of a Python package."""
 
     name: str = Field(description="of the package", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     version: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+!_-]*$")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 
-# A fit calls this with its number of steps and the name of one step's unit. It gets a function
-# back, and calls that after every step with a short text about the step.
+# A fit calls this with its number of steps and the unit of a step, such as "epoch". It gets a
+# function back. After every step it calls that function with a short text about the step.
 Progress = Callable[[int, str], Callable[[str], object]]
 
 
@@ -42,10 +42,10 @@ class Context:
 
     Attributes:
         environment: name of the environment's folder in hgrpo/envs.
-        policy: the policy that played, for hidden states.
+        policy: the policy that played, for its hidden states.
         conversation: converts texts to the policy's tokens.
-        collector: plays episodes, from any turn of an earlier one.
-        cache_dir: folder that all jobs of a study share.
+        collector: plays episodes, from the start or from any turn of an earlier episode.
+        cache_dir: folder that all jobs of a study share, for what an assigner wants to keep.
         fitted: folder that the fit after the previous round wrote; None in the first round.
     """
 
@@ -65,16 +65,16 @@ class CreditAssigner(ABC):
         """Credit of every turn: K float64 arrays [T_k], one number for each turn."""
 
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """`assign` for several groups; override it if seeing them together helps."""
+        """`assign` for several groups; override it if an assigner gains from several at once."""
         return [self.assign(group) for group in groups]
 
     def report(self) -> dict[str, float]:
-        """Numbers for the log, about the groups since the last report."""
+        """Numbers for the log about the groups credited since the last report."""
         return {}
 
 
 def make_assigner(config: "CreditConfig", context: Context) -> CreditAssigner:
-    """The assigner that a method asks for.
+    """Make the assigner that a method asks for.
 
     Raises:
         UserError: what the kind's `make` returned is not a `CreditAssigner`.
@@ -90,13 +90,13 @@ def make_assigner(config: "CreditConfig", context: Context) -> CreditAssigner:
 
 
 def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-    """Credit of several groups, checked.
+    """Compute the credit of several groups and check it.
 
     Returns:
-        For each group K finite float64 arrays [T_k].
+        For each group, K finite float64 arrays [T_k].
 
     Raises:
-        UserError: the assigner gave anything else.
+        UserError: the assigner's credit has another type, length or shape, or is not finite.
     """
     given = assigner.assign_many(groups)
     name = f"{type(assigner).__module__}.{type(assigner).__qualname__}"

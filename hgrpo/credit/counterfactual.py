@@ -1,14 +1,14 @@
 """Counterfactual credit: what return would the policy get if it acted again at a turn?
 
-The episode is played again up to a chosen turn t. From there the policy plays on several times.
-The mean return of these alternatives estimates the policy's value before turn t, and
+The collector plays the episode again up to a chosen turn t. From there the policy plays on several
+times. The mean return of these alternatives estimates the policy's value before turn t, and
 
     credit_t = R - mean return of the alternatives.
 
-This is an advantage already, so it must not be centred or scaled: it is above 0 where the episode
-went better than the policy does on average from there. A turn that was not chosen gets 0, which
-says nothing about it; `verdicts` gives it NaN instead. With the full horizon the estimate is
-unbiased. A shorter horizon counts rewards beyond it as 0.
+This credit is an advantage already, so it must not be centred or scaled: it is above 0 if the
+episode went better than the policy does on average from turn t. A turn that was not chosen gets
+0, which says nothing about the turn; `verdicts` gives NaN instead. With the full horizon the
+estimate is unbiased. A shorter horizon counts rewards beyond the horizon as 0.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ class Settings(CreditSettings):
     )
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Play from every turn: a turn that was not drawn has credit 0, which says nothing."""
+        """Play from every turn, because credit 0 of a turn that was not drawn says nothing."""
         return StoredCredit(self.model_copy(update={"turns_per_trajectory": None}), self.sums_to)
 
 
@@ -56,11 +56,13 @@ class CounterfactualCredit(CreditAssigner):
         self._counts = Counter(dict.fromkeys(_COUNTS, 0))
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """`verdicts`, with 0 at the turns that were not chosen; K float64 arrays [T_k]."""
+        """`verdicts`, but with 0 for the turns that were not chosen; K float64 arrays [T_k]."""
         return [np.nan_to_num(row) for row in self.verdicts(group)]
 
     def verdicts(self, group: Group) -> list[np.ndarray]:
-        """Credit of the chosen turns, NaN for the others; K float64 arrays [T_k].
+        """Play the alternatives and return the credit of the chosen turns, K float64 arrays [T_k].
+
+        Turns that were not chosen have NaN.
 
         Raises:
             ReplayError: the environment answered differently when a turn was played again.
@@ -83,7 +85,7 @@ class CounterfactualCredit(CreditAssigner):
         return found
 
     def report(self) -> dict[str, float]:
-        """Counts of alternatives, of new replies and replayed turns in them, and their tokens."""
+        """Counts of alternatives, and of their new replies, replayed turns and tokens."""
         counts, self._counts = self._counts, Counter(dict.fromkeys(_COUNTS, 0))
         return dict(counts)
 
@@ -104,5 +106,5 @@ class CounterfactualCredit(CreditAssigner):
 
 
 def make(settings: Settings, context: Context) -> CounterfactualCredit:
-    """The assigner; it plays with the context's collector."""
+    """Make the assigner, which plays with the context's collector."""
     return CounterfactualCredit(settings, context.collector)

@@ -13,12 +13,12 @@ class Settings(CreditSettings):
 
 
 class FlatCredit(CreditAssigner):
-    """Gives every turn 0. The trajectory's advantage alone then decides."""
+    """Gives every turn 0, so that only the trajectory's advantage is left."""
 
     def assign(self, group: Group) -> list[np.ndarray]:
         return [np.zeros(len(trajectory.turns)) for trajectory in group.trajectories]
 
 
 def make(settings: Settings, context: Context) -> FlatCredit:
-    """The assigner; it uses neither settings nor context."""
+    """Make the assigner; neither argument is used."""
     return FlatCredit()

@@ -1,15 +1,15 @@
-"""Finds credit assigners by name. Each is one module of this package, named like its file.
+"""Finds credit assigners by name. An assigner's name is that of its file or folder in this package.
 
-A module has
+An assigner's module has
     make(settings, context) -> CreditAssigner
-and, where it needs them,
+and may have
     Settings    a subclass of `CreditSettings`: the assigner's keys and declarations;
     fit(settings, rounds, previous, seed, round, out, show) -> str
                 if `Settings.fits`: learns from the rounds so far. `rounds` are their folders, in
                 order; `previous` is the folder of an earlier fit, or None; `show` is a `Progress`.
-                It writes model.safetensors, model.json and train_log.json ({"rows", "elapsed_s"})
-                into the folder `out`, and returns a line that says how it went.
-Importing a module must not import torch: reading a study imports it.
+                `fit` writes model.safetensors, model.json and train_log.json ({"rows",
+                "elapsed_s"}) into the folder `out`, and returns one line about the result.
+Reading a study imports the module. Importing it must therefore not import torch.
 """
 
 import importlib
@@ -33,7 +33,7 @@ def known() -> list[str]:
 
 
 def module_name(kind: str) -> str:
-    """Dotted name of an assigner's module; a round's code hash covers what it imports."""
+    """Dotted name of an assigner's module; a round's code hash covers what the module imports."""
     return f"hgrpo.credit.{kind}"
 
 
@@ -67,10 +67,11 @@ def _origin(error: Exception) -> str:
 
 
 def settings_of(kind: str) -> type[CreditSettings]:
-    """The model of an assigner's settings.
+    """The pydantic class of an assigner's settings.
 
     Raises:
-        ValueError: no assigner has that name, or its `Settings` is no `CreditSettings`.
+        ValueError: no assigner has that name, or its `Settings` does not derive from
+            `CreditSettings`.
     """
     model = vars(load(kind)).get("Settings", CreditSettings)
     if not issubclass(model, CreditSettings):

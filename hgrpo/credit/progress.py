@@ -1,4 +1,4 @@
-"""Progressive: the environment's dense progress is the credit."""
+"""The progressive method: its credit is the environment's dense progress."""
 
 import numpy as np
 
@@ -13,10 +13,10 @@ class Settings(CreditSettings):
 
 
 class ProgressCredit(CreditAssigner):
-    """A turn's credit is the change of the task's potential that its action caused."""
+    """Gives each turn the change of the task's potential that its action caused."""
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Progress of each turn, K arrays [T_k]; each sums to the final minus first potential."""
+        """Progress of each turn, K arrays [T_k] that sum to the final minus the first potential."""
         return [
             np.array([turn.progress for turn in trajectory.turns], dtype=np.float64)
             for trajectory in group.trajectories
@@ -24,5 +24,5 @@ class ProgressCredit(CreditAssigner):
 
 
 def make(settings: Settings, context: Context) -> ProgressCredit:
-    """The assigner; it uses neither settings nor context."""
+    """Make the assigner; neither argument is used."""
     return ProgressCredit()

@@ -16,10 +16,10 @@ class Settings(CreditSettings):
 
 
 class RandomCredit(CreditAssigner):
-    """Shuffles each trajectory's progress credit over its turns; by chance a turn may keep its own.
+    """Shuffles each trajectory's progress credit over its turns; a turn may keep its own by chance.
 
-    The sum still says how far the trajectory got. A method whose gain comes from turn credit must
-    beat this control.
+    A trajectory's sum of credit stays the same. If a method gains because it credits the right
+    turns, it must beat this control.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:
@@ -32,5 +32,5 @@ class RandomCredit(CreditAssigner):
 
 
 def make(settings: Settings, context: Context) -> RandomCredit:
-    """The assigner; it uses neither settings nor context."""
+    """Make the assigner; neither argument is used."""
     return RandomCredit()

@@ -13,7 +13,7 @@ class CreditConfig(KindSection):
     kind: str = Field("flat", description="name of a file in hgrpo/credit")
 
     def labelled(self, label: str) -> str:
-        """An arm's label with the assigner's remark, such as who judged."""
+        """Add the assigner's remark, such as "(offline rubric)", to an arm's label."""
         return f"{label} {self.declared.label_remark}".strip()
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a credit assigner declares of itself: the base class of every assigner's `Settings`."""
+"""The base class of every assigner's `Settings`, which declare what the assigner needs and does."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ class StoredCredit:
     """How the credit of rollouts from an earlier run is computed.
 
     Attributes:
-        settings: the assigner's settings here; they may differ from the method's.
-        sums_to: what each trajectory's credit sums to here, see `CreditSettings`.
-        note: what a reader of the comparison must know, "" if nothing.
+        settings: settings that the assigner is made with; they may differ from the method's.
+        sums_to: what each trajectory's credit then sums to, see `CreditSettings`.
+        note: what a reader of the comparison must know; "" if nothing.
         stand_in: whether all credit is a stand-in, because there is no fitted model.
     """
 
@@ -27,29 +27,30 @@ class StoredCredit:
 
 
 class CreditSettings(Strict):
-    """The assigner's keys beside `kind`, as fields, and what the assigner declares of itself.
+    """The assigner's keys beside `kind`, as fields, and the assigner's declarations.
 
-    A subclass overrides a declaration with a class attribute, or with a property where it depends
-    on the settings. The module must not import torch: reading a study loads it.
+    A subclass overrides a declaration with a class attribute, or with a property if the declaration
+    depends on the settings. Reading a study imports the subclass's module. Importing it must
+    therefore not import torch.
 
     Attributes:
-        reads_situations: it needs the fingerprints of the states that turns were taken in.
-        reads_embeddings: it needs an embedding of each turn, pooled by the engine if that can.
+        reads_situations: the assigner needs fingerprints of the states that turns were taken in.
+        reads_embeddings: it needs an embedding of each turn. The engine pools it if it can.
         needs_policy: it uses the policy, the conversation or the collector of its `Context`.
         plays: it plays episodes of its own to compute credit.
         fits: it learns between rounds, with its module's `fit` (see `kinds`).
-        continues_fit: a fit starts from the model of the previous round's fit.
-        sums_to: what a trajectory's credit sums to: its return, its progress, or nothing known.
-        demands: keys of the method that must have one value: key -> (value, why).
-        label_remark: what every label of the arm must add, such as who judged.
+        continues_fit: its fit starts from the model of the previous round's fit.
+        sums_to: what a trajectory's credit sums to: its return or its progress; "" if neither.
+        demands: maps keys of the method's config to (the only value allowed, the reason).
+        label_remark: text that every label of the arm must add, such as "(offline rubric)".
         first_round_remark: what a reader of the first round's credit must know, as a sentence.
-        is_control: the arm is a control that a method with a gain from credit must beat.
+        is_control: the arm is a control. A method that gains from turn credit must beat it.
         figures: names of the report's figures that are drawn only for this assigner's arms.
-        uses: capabilities of the environment that it calls, such as "judge_text".
-        environment_variables: name of a variable that must be set -> the message if it is not.
-        may_be_unreachable: it asks a service; a comparison leaves it out if the service fails.
-        groups_at_once: how many groups `assign_many` should get together.
-        fallback_column: key of its report that counts trajectories with stand-in credit.
+        uses: capabilities of the environment that the assigner calls, such as "judge_text".
+        environment_variables: maps each variable that must be set to the message if it is not.
+        may_be_unreachable: it asks a service. If that fails, a comparison leaves the assigner out.
+        groups_at_once: how many groups `assign_many` should get at once.
+        fallback_column: key in the assigner's report that counts trajectories with stand-in credit.
     """
 
     reads_situations: ClassVar[bool] = False
@@ -71,12 +72,12 @@ class CreditSettings(Strict):
     fallback_column: ClassVar[str] = ""
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """Says what crediting so many groups may ask of an outside service; "" if nothing.
+        """Say what the assigner may ask of an outside service; "" if it asks nothing.
 
-        Each group has `rollouts` trajectories.
+        It credits `groups` groups of `rollouts` trajectories each.
         """
         return ""
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """How credit of an earlier run's rollouts is computed, with or without a `fitted` model."""
+        """How to compute credit of an earlier run's rollouts, with or without a `fitted` model."""
         return StoredCredit(self, self.sums_to)

@@ -1,4 +1,4 @@
-"""The protocol of text environments, the records it exchanges with the agent, and two helpers."""
+"""The protocol of text environments, the records that its methods use, and two helpers."""
 
 import hashlib
 from collections.abc import Iterable
@@ -18,10 +18,10 @@ class Task:
     task_type: str  # stratum used by panels and tables
 
     def check_content(self, found: str, what: str) -> None:
-        """Raise UserError unless `found`, the hash of the content on disk, is this task's.
+        """Raise UserError if `found`, the hash of the content on disk, is not `content_hash`.
 
         Args:
-            what: path and kind of the content, such as "/games/x: the game".
+            what: names the content in the message, such as "/games/x: the game".
         """
         if found != self.content_hash:
             raise UserError(
@@ -32,7 +32,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Observation:
-    """What the agent sees. `goal` is the goal sentence; a reset's `text` contains it too."""
+    """What the agent sees. The `text` of a reset contains the goal sentence, `goal`, too."""
 
     goal: str
     text: str
@@ -42,8 +42,8 @@ class Observation:
 class Step:
     """The environment's answer to one action.
 
-    `progress` is the change of a potential in [0, 1]. It may be negative. Over an episode it sums
-    to the final minus the initial potential.
+    `progress` is the change of a potential that lies in [0, 1]. The change may be negative. Its sum
+    over an episode is the final minus the initial potential.
     """
 
     observation: Observation
@@ -55,11 +55,11 @@ class Step:
 
 
 class TextEnv(Protocol):
-    """A picklable environment; many can live in one process.
+    """A picklable environment; one process can hold many.
 
-    `step` before `reset` or after `done` raises RuntimeError. `info["admissible"]` of a step
-    says whether the action was one of the admissible commands. There is no turn cap here: the
-    caller counts turns.
+    `step` raises RuntimeError before the first `reset` and after a step with `done`. The flag
+    `info["admissible"]` of a step says whether the state admitted the action. An environment has
+    no turn cap: the caller counts turns.
     """
 
     def reset(self, task: Task) -> Observation: ...
@@ -67,32 +67,33 @@ class TextEnv(Protocol):
     def step(self, action: str) -> Step: ...
 
     def admissible_commands(self) -> list[str]:
-        """Commands that the current state accepts, in the environment's order."""
+        """List the commands that the state admits; free text, such as searches, is left out."""
         ...
 
     def situation(self) -> tuple[str, str]:
-        """Two fingerprints: of what the agent can know of the state, and of the commands it admits.
+        """Return two fingerprints: of the state as the agent can know it, and of its commands.
 
-        Two moments with equal fingerprints count as the same state.
+        Two moments count as the same situation if both fingerprints are equal.
         """
         ...
 
 
 def fingerprint(parts: Iterable[object]) -> str:
-    """16 hex digits; equal parts in equal order give equal digits."""
+    """Hash `parts` to 16 hex digits; equal parts in the same order give the same digits."""
     text = "\n".join(map(str, parts))
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 class PickledByReplay:
-    """Base class of environments; pickles the arguments, the task and the actions so far.
+    """Base class of environments; a pickle holds the arguments, the task and the actions so far.
 
-    Neither an engine nor its data is pickled. A subclass sets the attributes.
+    Unpickling replays the actions, so a pickle needs no engine and no data of an engine. Subclasses
+    set and update the attributes.
     """
 
-    _arguments: tuple  # of the constructor
-    _task: Task | None  # in play; None before the first reset
-    _played: list[str]  # actions since the reset
+    _arguments: tuple  # the constructor's arguments
+    _task: Task | None  # the task in play; None before the first reset
+    _played: list[str]  # the actions since the last reset
 
     def __reduce__(self) -> tuple:
         return _replay, (type(self), self._arguments, self._task, self._played)

@@ -1,4 +1,4 @@
-"""Demonstrations: episodes of a player, as rows of trajectories.parquet."""
+"""Plays demonstration episodes, and returns them as rows of trajectories.parquet."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from hgrpo.envs.base import Observation, Task, TextEnv
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One episode: its row, the sum of its progress, and how many actions were not admissible."""
+    """An episode as a row, with its total progress and the number of inadmissible actions."""
 
     row: dict
     progress: float
@@ -23,11 +23,12 @@ def play(
     player: Callable[[str | None], str | None],
     turn_cap: int,
 ) -> Played:
-    """Play an episode that `env.reset(task)` has opened; `source` says who plays.
+    """Play one episode after `env.reset(task)`; `source` says who plays.
 
     Args:
-        player: maps the text that answered its last action (None at first) to the next action, or
-            to None to stop.
+        opening: what that reset returned.
+        player: takes the environment's answer to the last action (None before the first action);
+            returns the next action, or None to stop.
     """
     observations, actions = [opening.text], []
     score = progress = 0.0
@@ -59,7 +60,7 @@ def play(
 
 
 def replayed(actions: Iterable[str]) -> Callable[[str | None], str | None]:
-    """A player that plays these actions and ignores the answers."""
+    """Make a player that plays these actions and ignores the environment's answers."""
     left = iter(actions)
     return lambda answer: next(left, None)
 
@@ -67,7 +68,7 @@ def replayed(actions: Iterable[str]) -> Callable[[str | None], str | None]:
 def shared_out(trajectories: int, panel: list[Task]) -> Iterator[tuple[Task, int]]:
     """Yield (task, index of the repetition) in panel order, each task equally often.
 
-    The first tasks are played once more if the panel does not divide `trajectories`.
+    If the panel's size does not divide `trajectories`, the first tasks come once more.
     """
     each, rest = divmod(trajectories, len(panel))
     for index, task in enumerate(panel):

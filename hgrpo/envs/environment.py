@@ -1,7 +1,7 @@
-"""The base class of environments; each has a subclass in `hgrpo/envs/<name>/__init__.py`.
+"""The base class of environments; `hgrpo/envs/<name>/__init__.py` holds each subclass.
 
-Every method imports what it needs inside itself. Reading a study therefore imports no game engine,
-and a stage's code hash covers only the methods that the stage calls.
+Every method imports what it needs in its own body. Reading a study therefore imports no game
+engine, and a stage's code hash covers only the methods that the stage calls.
 """
 
 from abc import ABC, abstractmethod
@@ -20,12 +20,12 @@ from hgrpo.errors import UserError
 
 # (observation, action) of every turn of one trajectory.
 Turns = Sequence[tuple[str, str]]
-# An offline rubric: (goal, turns, whether the task was completed) -> one score in 0..10 a turn.
+# An offline rubric: (goal, turns, whether the task was completed) -> a score in [0, 10] per turn.
 Score = Callable[[str, Turns, bool], list[float]]
 
 
 class PanelSizes(Strict):
-    """How many tasks each panel has; null takes all there are."""
+    """How many tasks each panel has; null takes all available tasks."""
 
     train: int | None = Field(None, gt=0, description="training tasks")
     validation: int | None = Field(None, gt=0, description="validation tasks")
@@ -33,14 +33,14 @@ class PanelSizes(Strict):
 
 
 class ExpertSettings(Strict):
-    """The player whose trajectories are the data of supervised fine-tuning."""
+    """Settings of the expert, whose trajectories are the data of supervised fine-tuning."""
 
     trajectories: int = Field(20_000, gt=0, description="trajectories played on the train panel")
     turn_cap: int = Field(40, gt=0, description="turns after which a trajectory ends")
 
 
 class EnvSettings(Strict):
-    """Settings of every environment; in a subclass, `name` is the environment's folder."""
+    """Settings that every environment has; `name` is the name of the environment's folder."""
 
     name: str = Field(description="which environment")
     turn_cap: int = Field(gt=0, description="turns of an episode in training and evaluation")
@@ -59,8 +59,8 @@ class UserFile:
 
     stage: str  # the stage that reads the path, "assets" or "expert"
     key: str  # the setting, such as "games.folder"
-    path: str  # as the settings give it; it may hold $VARIABLES
-    made: bool = False  # whether the stage fetches or makes what is missing
+    path: str  # the value of the setting; it may hold $VARIABLES
+    made: bool = False  # whether the stage downloads or makes missing files itself
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class JudgeText:
     """What a judge must know about one environment.
 
     Attributes:
-        primer: the prompt's opening: what the game is and which turns count for more.
+        primer: the opening of the prompt, which says what the game is and which turns count more.
         score: the offline rubric; None if only language models can judge this environment.
-        rubric_version: part of the cache's key for the offline rubric. Change it when a score
-            changes, or the cache returns scores of the old rules.
-        primer_version: part of the cache's key for every judge. Change it with the primer.
+        rubric_version: part of the key under which the cache stores the rubric's scores. Change it
+            with the rules; otherwise the cache returns scores of the old rules.
+        primer_version: part of the key of every judge's cached scores. Change it with the primer.
     """
 
     primer: str
@@ -84,35 +84,36 @@ class JudgeText:
 class Environment(ABC):
     """An environment as the stages use it."""
 
-    # Model of the files in configs/envs that name this environment.
+    # The pydantic class that checks the files in configs/envs for this environment.
     Settings: ClassVar[type[EnvSettings]]
     # How the tiny model's tokenizer cuts this environment's text.
     cut: ClassVar[Cut] = PLAIN
     # Python packages whose versions belong in a result's provenance.
     packages: ClassVar[tuple[str, ...]] = ()
-    # Files and folders that `make_tasks` writes and that play reads, relative to `out`. Later jobs
-    # get these and the panels file.
+    # Files and folders below the `out` of `make_tasks` that an episode reads. Later jobs get only
+    # these and the panels file.
     task_files: ClassVar[tuple[str, ...]] = ()
-    # A description of the player of `ceiling`.
+    # Who plays in `ceiling`, as the report describes this player.
     informed: ClassVar[str] = ""
 
     @property
     def name(self) -> str:
-        """The folder's name."""
+        """Name of the environment, which is the name of its folder."""
         return type(self).__module__.rpartition(".")[2]
 
     @abstractmethod
     def factory(self, settings: EnvSettings, tasks: Path) -> Callable[[], TextEnv]:
-        """A function that makes one game; `tasks` is the folder that `Task.path` is relative to."""
+        """Return a function that makes one TextEnv; `Task.path` is relative to `tasks`."""
 
     @abstractmethod
     def make_tasks(
         self, settings: EnvSettings, seed: int, out: Path, skipped: Counter[str]
     ) -> Iterator[tuple[str, Task]]:
-        """Write the tasks below `out`, and yield each with its split, in panel order.
+        """Write the tasks below `out`, and yield (split, task) in panel order.
 
         Args:
-            skipped: reason -> number of tasks left out or kept with a defect; updated here.
+            skipped: reason -> number of tasks left out, or kept in spite of a defect. This method
+                adds to it.
 
         Raises:
             UserError: a user's file is missing or malformed, or there are too few tasks.
@@ -137,15 +138,15 @@ class Environment(ABC):
     def ceiling(
         self, settings: EnvSettings, tasks: Path, panel: list[Task], seed: int
     ) -> list[dict] | None:
-        """Rows of a player who knows more than an agent can; None if there is no such player."""
+        """Rows of a player that knows more than an agent can; None if no such player exists."""
         return None
 
     def task_data_files(self, settings: EnvSettings) -> list[dict]:
-        """Name, size and SHA-256 of each file that `make_tasks` reads; may download the files."""
+        """Name, size and SHA-256 of the data files for `make_tasks`; may download the files."""
         return []
 
     def demonstration_data_files(self, settings: EnvSettings) -> list[dict]:
-        """Name, size and SHA-256 of each file that `demonstrate` reads; may download the files."""
+        """Name, size and SHA-256 of the data files for `demonstrate`; may download the files."""
         return []
 
     def user_files(self, settings: EnvSettings) -> list[UserFile]:
@@ -159,7 +160,7 @@ class Environment(ABC):
         )
 
     def judge_text(self) -> JudgeText:
-        """What a judge is told about this environment, and the rules of the offline rubric.
+        """Return what a judge must know about this environment, with the offline rubric if any.
 
         Raises:
             UserError: the environment has no judge text.

@@ -1,6 +1,6 @@
 """Downloads official data files, resumes interrupted downloads, and checks the result.
 
-A web page that a server sends in place of a file is refused.
+If a server sends a web page in place of a file, `fetch` raises an error.
 """
 
 import hashlib
@@ -17,27 +17,27 @@ from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
 
 ATTEMPTS = 8
-# After this many requests without any answer, the download stops for want of a network.
+# From this many requests on, give up if the last one could not connect and no byte has arrived.
 ATTEMPTS_WITHOUT_NETWORK = 3
-# The pause between requests doubles from the first to the longest, with jitter. A dropped
+# The pause between requests doubles from the first pause to the longest, plus jitter. A dropped
 # connection usually comes back within minutes.
 FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 # How long a server may be silent.
 _TIMEOUT_S = 60.0
-# Bytes; a dropped connection loses at most one chunk.
+# Bytes per write. A dropped connection loses at most one such chunk.
 _CHUNK = 1 << 16
 
 
 def fetch(source: Source, destination: Path) -> dict[str, str | int]:
     """Download a file completely, or leave nothing at `destination`; return its size and sha256.
 
-    A file that exists already is only checked. An unfinished download lies beside the destination,
-    as `.part`. This call and later ones resume it if the server gave an ETag or a date of its
-    version, or if a known checksum will show a mismatch.
+    If `destination` exists, it is only checked. An unfinished download lies beside it, as
+    `<name>.part`. This call and later ones resume the download if the server gave a strong ETag or
+    a date for the file, or if `source.sha256` is known, so that a mix of two versions is detected.
 
     Raises:
         UserError: there is no network, the server refuses or sends a web page, the file differs
-            from what is expected, or it cannot be written.
+            from what is expected, the file cannot be written, or `destination` is a folder.
     """
     if destination.is_dir():
         raise UserError(f"{destination}: a file's path was expected, this is a folder")
@@ -82,7 +82,7 @@ def fetch(source: Source, destination: Path) -> dict[str, str | int]:
 
 
 class _PassingError(Exception):
-    """A request that failed and is worth repeating."""
+    """A request failed but may succeed if repeated; `unreachable` marks connection errors."""
 
     def __init__(self, message: str, unreachable: bool = False):
         super().__init__(message)
@@ -90,7 +90,7 @@ class _PassingError(Exception):
 
 
 class _Part:
-    """An unfinished file, and a note beside it with its address and version."""
+    """An unfinished download, and a JSON note beside it with the file's address and version."""
 
     def __init__(self, destination: Path):
         self.path = destination.with_name(f"{destination.name}.part")
@@ -101,7 +101,7 @@ class _Part:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def validator(self, source: Source) -> str | None:
-        """The server's mark of the version it sent; None if unknown or if the address differs."""
+        """The noted ETag or date of the file; None if unknown or noted for another address."""
         try:
             note = json.loads(self._note.read_text())
             return note["validator"] if note["url"] == source.url else None
@@ -109,7 +109,7 @@ class _Part:
             return None
 
     def fits(self, source: Source) -> bool:
-        """Whether resuming is sure to end with the right file or an error."""
+        """Whether a resumed download cannot silently mix two versions of the file."""
         return self.validator(source) is not None or source.sha256 is not None
 
     def begin(self, source: Source, validator: str | None) -> None:
@@ -125,20 +125,22 @@ def _request(source: Source, part: _Part) -> None:
     """Ask once for the missing bytes, and write those that arrive.
 
     Raises:
-        _PassingError: the server does not answer, reports a temporary error, or sends too little.
+        _PassingError: a repeated request may succeed. The server does not answer, reports a
+            temporary error, sends too few bytes, or does not continue the part.
+        UserError: the address is malformed, or the server refuses or sends another file.
     """
-    # Resuming counts the bytes of the file itself, so they must not arrive compressed.
+    # The offset to resume at counts bytes of the file itself, so ask for uncompressed bytes.
     headers = {"Accept-Encoding": "identity"}
     if part.size and part.fits(source):
         headers["Range"] = f"bytes={part.size}-"
         if part.validator(source) is not None:
-            # If the file has changed, the server then sends all of it, with status 200.
+            # Given If-Range, a server whose file has changed sends the whole file with status 200.
             headers["If-Range"] = part.validator(source)
     try:
         with requests.get(source.url, headers=headers, stream=True, timeout=_TIMEOUT_S) as answer:
             _receive(answer, source, part)
     except requests.exceptions.RequestException as error:
-        if isinstance(error, ValueError):  # raised for malformed addresses
+        if isinstance(error, ValueError):  # requests raises it for malformed addresses
             raise UserError(f"{source.url}: not an address ({error})") from None
         unreachable = isinstance(error, requests.exceptions.ConnectionError)
         raise _PassingError(type(error).__name__, unreachable) from None
@@ -188,7 +190,7 @@ def _receive(response: requests.Response, source: Source, part: _Part) -> None:
 
 
 def _extent(response: requests.Response) -> tuple[int, int | None]:
-    """Offset of the body's first byte, and the size of the whole file if the server gives it."""
+    """Offset of the body's first byte in the file, and the file's size (None if not given)."""
     if response.status_code == 206:
         span = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
         if span is None:
@@ -215,7 +217,7 @@ def _page_title(response: requests.Response, head: bytes) -> str | None:
 
 
 def _receipt(file: Path, destination: Path, source: Source, remedy: str) -> dict[str, str | int]:
-    """Check `file`, which belongs at `destination`: errors name that. Return size and sha256."""
+    """Check `file` against `source`; return its size and sha256. Errors name `destination`."""
     size = file.stat().st_size
     if source.size not in (None, size):
         raise UserError(f"{destination}: {size} bytes, {source.size} were expected; {remedy}")

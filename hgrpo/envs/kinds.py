@@ -16,7 +16,7 @@ def known() -> list[str]:
 
 
 def load(name: str) -> Environment:
-    """The environment in a folder.
+    """Return the environment that the folder `hgrpo/envs/<name>` defines.
 
     Raises:
         UserError: there is no such folder, or it defines no environment.
@@ -32,11 +32,11 @@ def load(name: str) -> Environment:
 
 
 def environment_settings(data: Mapping[str, object], source: str) -> EnvSettings:
-    """The settings in `data`, checked by the environment that `data` names.
+    """Check `data` with the `Settings` of the environment that `data` names, and return them.
 
     Args:
         data: content of a file in configs/envs.
-        source: that file's path, for messages.
+        source: path of that file, for error messages.
 
     Raises:
         UserError: there is no such environment, or a setting is wrong (one line per mistake).

@@ -11,7 +11,7 @@ SPLITS = ("train", "validation", "test")
 
 
 def write_panels(path: Path, panels: dict[str, list[Task]]) -> None:
-    """Write the panels file; raises as `check_disjoint`."""
+    """Write the panels file. Raise UserError as `check_disjoint` does."""
     check_disjoint(panels)
     rows = {split: [task.__dict__ for task in tasks] for split, tasks in panels.items()}
     path.write_text(json.dumps(rows, indent=1) + "\n")
@@ -54,7 +54,8 @@ def check_sizes(panels: Mapping[str, list[Task]], loaded: Mapping) -> None:
 
     Args:
         panels: split -> tasks.
-        loaded: a stage's settings; `evaluation`, if present, says how many tasks are wanted.
+        loaded: a stage's settings. The section `evaluation`, if present, says how many tasks of the
+            validation and test panels the evaluation plays.
     """
     source = f"configs/studies/{loaded['study']}.yaml" if "study" in loaded else "--config"
     for panel in ("validation", "test"):

@@ -16,17 +16,17 @@ class Source:
 
 
 def fetch_for(source: Source, path: Path, key: str) -> dict[str, str | int]:
-    """Fetch a file, or check it if it is there; return its size (bytes) and sha256 (hex).
+    """Download a file, or check it if `path` exists; return its size (bytes) and sha256 (hex).
 
     Args:
         key: the setting that names the file; error messages begin with this key.
 
     Raises:
-        UserError: as `hgrpo.envs.fetch.fetch`, or the packages for downloads are not installed.
+        UserError: `hgrpo.envs.fetch.fetch` raises one, or the packages that it needs are missing.
     """
     place = "" if path.exists() else f" (a copy from elsewhere can be put at {path})"
     try:
-        # Imported here: its packages come with an extra of the install.
+        # Import here, because `fetch` needs packages that only an optional extra installs.
         from hgrpo.envs.fetch import fetch
 
         return fetch(source, path)

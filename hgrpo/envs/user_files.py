@@ -13,8 +13,8 @@ from hgrpo.envs.kinds import load
 def user_files_digest(env: EnvSettings, stage: str) -> str | None:
     """Hash (16 hex digits) of the names and sizes of the user's files that a stage reads.
 
-    Contents are not read: a plan computes this hash, and a folder may hold gigabytes. Files that
-    the project fetches itself have checksums and are left out.
+    The hash ignores contents, because every plan computes it and a folder may hold gigabytes. It
+    also ignores paths whose missing files the stage downloads or makes itself (`UserFile.made`).
 
     Args:
         env: the environment's settings.
@@ -25,7 +25,7 @@ def user_files_digest(env: EnvSettings, stage: str) -> str | None:
 
     Raises:
         UserError: a variable in a path is not set.
-        OSError: a path does not exist or cannot be read.
+        OSError: a path does not exist, or a file's size cannot be read.
     """
     files = [file for file in load(env.name).user_files(env) if file.stage == stage]
     own = [user_path(file.path, file.key) for file in files if not file.made]
@@ -40,7 +40,7 @@ def user_files_digest(env: EnvSettings, stage: str) -> str | None:
 
 
 def _below(root: Path) -> Iterator[Path]:
-    """The root itself if it is a file, otherwise all files below it."""
+    """Yield `root` itself if it is a file, otherwise all files below it."""
     if not root.is_dir():
         yield root
     for folder, _, names in os.walk(root):

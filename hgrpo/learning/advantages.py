@@ -3,7 +3,7 @@
 A group is K trajectories of one task. Returns are float [K]; credit is K arrays, the k-th of shape
 [T_k] with one number per turn. The trajectory's advantage is that of GRPO (Shao et al. 2024,
 "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
-https://arxiv.org/abs/2402.03300); the turn's advantage and the blend are those of H-GRPO, the
+https://arxiv.org/abs/2402.03300). The turn's advantage and the blend are those of H-GRPO, the
 reference system.
 """
 
@@ -44,8 +44,9 @@ def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) 
     """A_turn, K arrays of shape [T_k], from the turns' credit in the same shapes.
 
     `position` is H-GRPO's rule: it z-scores each turn over the trajectories that reached the same
-    turn number. If only one did, its turn gets 0. `group` z-scores over all turns of the group.
-    `none` leaves the credit as it is. `floor` bounds the deviation from below.
+    turn number. If only one trajectory reached a turn number, that turn gets 0. `group` z-scores
+    over all turns of the group. `none` leaves the credit as it is. `floor` is the lower bound of
+    the deviation.
     """
     rows = [np.asarray(row, dtype=np.float64) for row in credit]
     if norm == "none":
@@ -82,10 +83,10 @@ def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> 
 
 
 def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGroups) -> bool:
-    """Whether a group teaches nothing because every final advantage is zero.
+    """Whether a group gives no policy gradient, because every blended advantage is zero.
 
     Under `skip_equal_returns` a group is also dead if all its returns [K] are equal, as in H-GRPO.
-    That discards the turns' credit of such a group.
+    The turns' credit of such a group is then not used.
     """
     if rule == "skip_equal_returns" and np.ptp(returns) == 0:
         return True
@@ -95,7 +96,7 @@ def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGro
 def takes_part(dead: bool, rule: DeadGroups, penalised: bool) -> bool:
     """Whether the update uses a group; `dead` comes from `is_dead`.
 
-    A KL penalty acts on dead groups too. If the update has one (`penalised`), `skip` leaves no
-    group out. `skip_equal_returns` still leaves dead groups out, as in H-GRPO.
+    A KL penalty acts on dead groups too. Under such a penalty (`penalised`), `skip` therefore
+    leaves no group out. `skip_equal_returns` still leaves dead groups out, as in H-GRPO.
     """
     return not dead or rule == "keep" or (rule == "skip" and penalised)

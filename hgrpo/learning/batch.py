@@ -1,4 +1,4 @@
-"""From groups of trajectories to the tensors an update needs."""
+"""Makes the tensors that an update needs out of groups of trajectories."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,15 +16,16 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass
 class TrainingSequence:
-    """One trajectory as the trainer sees it.
+    """One trajectory in the form that the trainer reads; N is its number of sampled tokens.
 
     Attributes:
-        spans: [start, end) of each sampled reply.
+        spans: [start, end) of each sampled reply in `token_ids`.
         behaviour: float32 [N], the engine's log-prob of each sampled token.
         advantages: float32 [N], the advantage of each sampled token.
-        reference: float32 [N], log-probs of the reference policy; filled once per batch.
-        old: float32 [N], the trainer's log-probs before the first optimiser step; filled once per
-            batch if importance is corrected, else None.
+        reference: float32 [N], log-probs of the reference policy. The update fills it for the
+            trajectories on which it measures the KL.
+        old: float32 [N], the trainer's log-probs before the first optimiser step. The update fills
+            it if `importance_cap` is set.
     """
 
     token_ids: list[int]
@@ -37,7 +38,12 @@ class TrainingSequence:
 
 @dataclass(frozen=True)
 class GroupAdvantages:
-    """A group's A_traj, float64 [K], its A_turn before the blend, K arrays [T_k], and `is_dead`."""
+    """Advantages of a group before the blend, and the result of `is_dead`.
+
+    Attributes:
+        trajectory: A_traj, float64 [K].
+        turns: A_turn, K arrays [T_k].
+    """
 
     trajectory: np.ndarray
     turns: list[np.ndarray]
@@ -53,7 +59,7 @@ def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> fl
 def group_advantages(
     group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
-    """Compute advantages from turn credit (K arrays [T_k]); note both on the group's turns."""
+    """Compute advantages from turn credit (K arrays [T_k]); store both in the group's turns."""
     returns = np.array(
         [training_return(t, training.invalid_action_penalty) for t in group.trajectories]
     )
@@ -68,7 +74,7 @@ def group_advantages(
 
 
 def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSequence]:
-    """The trajectories' sequences, with each turn's advantage on all of its sampled tokens.
+    """A sequence for each trajectory; all sampled tokens of a turn get the turn's advantage.
 
     Raises:
         RuntimeError: a trajectory has more or fewer log-probs than sampled tokens.

@@ -1,6 +1,6 @@
 """Step checkpoints: a run that is killed at any point and run again gives the same outputs.
 
-Their state, and that of a finished round's trainer, lies in files that are checked when read.
+`write_state` and `read_state` also serve the trainer state that a finished round hands on.
 """
 
 import io
@@ -27,24 +27,24 @@ _DAMAGE = (*BROKEN_ZIP, OSError, ValueError, LookupError, TypeError, struct.erro
 
 
 class Trained(Protocol):
-    """Something that training moves from step to step; `STATE` names the keys of `state`."""
+    """An object that checkpoints save and restore; `STATE` lists the keys that `state` returns."""
 
     STATE: tuple[str, ...]
 
     def state(self) -> dict[str, object]:
-        """Everything that the next step depends on: tensors and plain values."""
+        """Everything that a step changes and the next step needs: tensors and plain values."""
 
     def load_state(self, state: Mapping[str, object]) -> None:
-        """Put back what `state` returned."""
+        """Restore a mapping that `state` returned."""
 
 
 class Checkpoints:
-    """The newest finished step of a run, kept in a folder that `locked_scratch` holds.
+    """Saves and restores the newest step of a run, in a folder from `locked_scratch`.
 
     Args:
-        folder: also holds other files of the steps, such as a round's trajectories.
+        folder: where steps are saved. It may also hold other files, such as trajectories.
         every_s: least time between two saved steps, in seconds. It does not change the outcome,
-            because a resumed run repeats the steps since the last saved one.
+            because a resumed run repeats the steps since the last saved step.
     """
 
     def __init__(self, folder: Path, every_s: float = 0.0):
@@ -53,7 +53,10 @@ class Checkpoints:
         self._saved_at = monotonic()
 
     def save(self, trained: Trained, rows: Sequence[dict]) -> None:
-        """Keep the state after the last step in `rows`, if `every_s` seconds have passed."""
+        """Replace the saved step by the last step in `rows`, with the state of `trained`.
+
+        Does nothing if the last save, or the start, was less than `every_s` seconds ago.
+        """
         if monotonic() - self._saved_at < self._every_s:
             return
         newest = step_folder(self.folder, len(rows) - 1)
@@ -66,10 +69,10 @@ class Checkpoints:
         self._saved_at = monotonic()
 
     def restore(self, trained: Trained) -> list[dict]:
-        """Bring `trained` to the newest step that was kept; return the log rows up to that step.
+        """Load the newest saved step into `trained`; return the log rows up to that step.
 
         Raises:
-            UserError: a file is damaged. The message names it; no file is removed.
+            UserError: a file is missing or damaged. The message names it. No file is removed.
         """
         if not self.finished:
             return []
@@ -87,7 +90,7 @@ class Checkpoints:
 
     @property
     def finished(self) -> int:
-        """Number of steps that need not be repeated."""
+        """The number of steps that a resumed run need not repeat."""
         return max((int(path.name[-5:]) + 1 for path in step_folders(self.folder)), default=0)
 
 
@@ -104,7 +107,7 @@ def write_state(state: Mapping[str, object], path: Path) -> None:
     """Write a mapping of tensors and plain values.
 
     Raises:
-        OSError: the disk is full.
+        OSError: the file cannot be written, for example because the disk is full.
     """
     # torch.save on a path reports a full disk as a RuntimeError; a plain write does not.
     buffer = io.BytesIO()
@@ -116,7 +119,7 @@ def read_state(path: Path, keys: Collection[str]) -> dict:
     """Read what `write_state` wrote: a mapping with these keys, of tensors and plain values.
 
     Raises:
-        UserError: the file is missing, holds something else, or has a damaged byte that matters.
+        UserError: the file is missing, holds something else, or is damaged.
     """
     try:
         content = path.read_bytes()

@@ -11,7 +11,7 @@ from hgrpo.learning.imitation import Example
 
 
 def read_demonstrations(expert: Path) -> list[dict]:
-    """Rows {task_id, observations [T + 1], actions [T]} of an expert folder.
+    """Read an expert folder: one row {task_id, observations [T + 1], actions [T]} per trajectory.
 
     Raises:
         UserError: the file is missing, or the expert stage did not write it.
@@ -33,7 +33,7 @@ def texts(demonstrations: list[dict]) -> Iterator[str]:
 
 
 def as_example(row: dict, conversation: Conversation, whole_text: bool) -> Example:
-    """A row of `read_demonstrations` as one sequence.
+    """Make one token sequence of a row of `read_demonstrations`.
 
     The loss is computed on the actions or, with `whole_text`, on every token but the first.
     """
@@ -45,14 +45,17 @@ def as_example(row: dict, conversation: Conversation, whole_text: bool) -> Examp
         ids = ids + reply + conversation.observation(answer)
     if whole_text:
         return Example(ids, [(1, len(ids))])
-    # No action follows the last observation, so it is cut off.
+    # No action follows the last observation, so this observation is cut off.
     return Example(ids[: spans[-1][1]], spans)
 
 
 def examples(
     demonstrations: list[dict], conversation: Conversation, max_length: int, whole_text: bool
 ) -> tuple[list[Example], int]:
-    """Examples of at most `max_length` tokens, and the number of longer ones that were left out."""
+    """Examples of at most `max_length` tokens, and the number of longer ones, which are left out.
+
+    Demonstrations without actions are skipped and not counted.
+    """
     made = [
         as_example(row, conversation, whole_text) for row in demonstrations if len(row["actions"])
     ]

@@ -1,4 +1,4 @@
-"""Imitation: cross-entropy on chosen tokens of whole trajectories (SFT and pretraining)."""
+"""Imitation: cross-entropy on spans of whole trajectories (for SFT and pretraining)."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _EVALUATIONS = 5
 
 @dataclass(frozen=True)
 class Example:
-    """A token sequence, and the [start, end) parts on which the loss is computed; start >= 1."""
+    """A token sequence, and the [start, end) spans on which the loss is computed; start >= 1."""
 
     token_ids: list[int]
     spans: list[tuple[int, int]]
@@ -30,7 +30,7 @@ class Example:
 
 @dataclass
 class _Imitator:
-    """The policy and its optimisers, as checkpoints keep them; see `checkpoints.Trained`."""
+    """The policy and its optimisers; implements the protocol `checkpoints.Trained`."""
 
     policy: Policy
     optimisers: Sequence[Optimizer]
@@ -48,7 +48,7 @@ class _Imitator:
             optimiser.load_state_dict(own)
 
     def descend(self, batch: Sequence[Example], lr_factor: float) -> tuple[float, float]:
-        """Take one step of every optimiser; return the loss and the norm before clipping."""
+        """Take one step of every optimiser; return the loss and the unclipped gradient norm."""
         set_lr(self.optimisers, lr_factor)
         tokens = sum(end - start for example in batch for start, end in example.spans)
         total = 0.0
@@ -64,7 +64,7 @@ class _Imitator:
 
     @torch.no_grad()
     def mean_loss(self, examples: Sequence[Example]) -> float:
-        """Mean cross-entropy per chosen token, in nats."""
+        """Mean cross-entropy per token in the spans, in nats."""
         total, tokens = 0.0, 0
         for logprobs in self._logprobs(examples):
             total -= float(logprobs.sum())
@@ -72,7 +72,7 @@ class _Imitator:
         return total / tokens
 
     def _logprobs(self, examples: Sequence[Example]) -> Iterator[torch.Tensor]:
-        """Log-probabilities [N] of the chosen tokens of one micro-batch after another."""
+        """Yield the log-probabilities [N] of the tokens in the spans, for each micro-batch."""
         autocast = autocast_dtype(self.policy.config, self.policy.device)
         lengths = [len(example.token_ids) for example in examples]
         for part in micro_batches(lengths, self.settings.microbatch_tokens):
@@ -93,14 +93,15 @@ def imitate(
     on_step: Callable[[dict], None] = lambda row: None,
     checkpoints: Checkpoints | None = None,
 ) -> list[dict]:
-    """Train on `train`, resuming after the newest step that `checkpoints` kept.
+    """Train on `train`; resume after the newest step in `checkpoints`.
 
-    Losses are means over the chosen tokens, in nats. The order of examples is the stream
-    ("imitation", seed, epoch), so a resumed run takes the same batches.
+    Losses are means over the tokens in the spans, in nats. The stream ("imitation", seed, epoch)
+    draws the order of the examples, so a resumed run takes the same batches.
 
     Args:
-        validation: its loss is measured `_EVALUATIONS` times.
-        on_step: called with every row, including rows of earlier runs of this training.
+        validation: examples whose loss is measured every max(1, total steps // `_EVALUATIONS`)
+            steps and after the last step. May be empty.
+        on_step: called with every row, including the rows read from `checkpoints`.
 
     Returns:
         Rows of {step, loss, lr_factor, grad_norm, validation_loss or None}.
@@ -129,7 +130,7 @@ def imitate(
 
 
 def _batches(size: int, settings: SftConfig) -> Iterator[list[int]]:
-    """Indices of the examples of each step, epoch after epoch without end."""
+    """Yield the indices of each step's examples, epoch after epoch, without end."""
     order: list[int] = []
     epoch = 0
     while True:

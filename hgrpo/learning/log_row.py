@@ -1,4 +1,4 @@
-"""What a step of a round logs about its rollouts and its advantages."""
+"""The entries of a step's log row that describe its rollouts and its advantages."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 
 def rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:
-    """Rewards and counts of a step's trajectories, given group by group."""
+    """Log entries: rewards and counts of a step's trajectories, which are given group by group."""
     flat = [trajectory for group in groups for trajectory in group]
     returns = np.array([trajectory.env_return for trajectory in flat])
     turns = sum(len(trajectory.turns) for trajectory in flat)
@@ -36,10 +36,10 @@ def rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:
 def advantage_row(
     groups: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
 ) -> dict:
-    """Dead groups, and mean absolute advantages by trajectory, by turn and by token.
+    """Log entries: the number of dead groups, and mean absolute advantages.
 
-    The turns of `groups` hold their blended advantages; `advantages` holds the groups' advantages
-    in the same order.
+    `advantages`, in the order of `groups`, gives the advantages per trajectory and per turn. The
+    turns in `groups` hold the blended advantages, which are averaged over tokens.
     """
     turns = [turn for group in groups for trajectory in group for turn in trajectory.turns]
     per_token = np.concatenate([np.full(t.span[1] - t.span[0], t.advantage) for t in turns])

@@ -9,7 +9,7 @@ from hgrpo.credit.section import CreditConfig
 
 
 class MethodConfig(Strict):
-    """One arm of a study. alpha = 1 is flatGRPO whatever the credit assigner says."""
+    """One arm of a study. With alpha = 1 it trains as flatGRPO, whatever the turns' credit is."""
 
     name: str
     label: str = ""
@@ -52,5 +52,5 @@ class MethodConfig(Strict):
 
     @property
     def shown_label(self) -> str:
-        """What people read: the label, else the name, with the remark that the assigner adds."""
+        """The label for readers: `label`, or `name` if that is empty, and the assigner's remark."""
         return self.credit.labelled(self.label or self.name)

@@ -1,9 +1,9 @@
-"""Muon: momentum whose matrices are made orthogonal.
+"""Muon: an optimiser that steps along the orthogonalised momentum of each matrix.
 
 Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks",
-https://kellerjordan.github.io/posts/muon/. torch.optim.Muon makes updates orthogonal in bfloat16
-on every processor. On a processor without bfloat16 instructions this step took nine tenths of the
-time to fine-tune a tiny model, so here the caller chooses the type.
+https://kellerjordan.github.io/posts/muon/. torch.optim.Muon always orthogonalises in bfloat16. On a
+processor without bfloat16 instructions this takes nine tenths of the time to fine-tune a tiny
+model, so here the caller chooses the type.
 """
 
 import math
@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 _MOMENTUM = 0.95
-# Coefficients of the quintic. Five iterations bring singular values in (0, 1] to about 0.7 to 1.2.
+# Quintic coefficients. Five iterations map singular values in [0.002, 1] to about 0.7 to 1.2.
 _QUINTIC = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5
 _SMALLEST_NORM = 1e-7
 
 
 def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
-    """A matrix with the same singular vectors and singular values of about 1 (Newton-Schulz).
+    """Return `matrix` with its singular values moved close to 1, by Newton-Schulz iteration.
 
     `dtype` is the type of the computation and of the result.
     """
@@ -29,7 +29,7 @@ def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
     tall = matrix.size(0) > matrix.size(1)
     if tall:
         wide = wide.T
-    # The Frobenius norm is no less than the largest singular value.
+    # The Frobenius norm is at least the largest singular value, so all of them are now at most 1.
     wide = wide / wide.norm().clamp(min=_SMALLEST_NORM)
     linear, cubic, quintic = _QUINTIC
     for _ in range(_ITERATIONS):
@@ -40,12 +40,12 @@ def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class Muon(Optimizer):
-    """Muon; with `dtype` bfloat16 it equals torch.optim.Muon with its defaults to the bit.
+    """Muon; with `dtype` bfloat16, bit for bit the same as torch.optim.Muon (default options).
 
-    A matrix moves by lr * sqrt(max(1, rows / columns)) times the orthogonal form of its Nesterov
+    A step moves a matrix by lr * sqrt(max(1, rows / columns)) times the orthogonalised Nesterov
     momentum. Weight decay is decoupled: a step multiplies weights by 1 - lr * weight_decay.
 
-    `dtype` is the type in which updates are made orthogonal.
+    `dtype` is the type in which the momentum is orthogonalised.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Objectives: pure functions of per-token tensors.
 
-Unless a docstring says otherwise, tensors are float [N], one entry per sampled token; shapes that
-differ are a ValueError. A function returns per-token terms of a loss, or a diagnostic; the weights
-that average the terms come from `token_weights`.
+Unless a docstring says otherwise, tensors are float [N], one entry per sampled token, and a
+function raises ValueError if their shapes differ. A function returns per-token terms of a loss, or
+a diagnostic. `token_weights` gives the weights with which a loss averages its terms.
 """
 
 from typing import Literal
@@ -32,9 +32,9 @@ def ppo_clip(
 def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     """exp(d) - 1 - d with d = reference - logprobs: the k3 estimate of KL(policy || reference).
 
-    It is in nats and at least 0. It is 0 where the two policies agree, and unbiased if the policy
-    drew the tokens. See Schulman 2020, "Approximating KL Divergence",
-    http://joschu.net/blog/kl-approx.html.
+    Each term is in nats and at least 0. It is 0 where the two policies agree. The estimate is
+    unbiased if the tokens were sampled from the policy. See Schulman 2020, "Approximating KL
+    Divergence", http://joschu.net/blog/kl-approx.html.
     """
     _check_shapes(logprobs, reference)
     d = reference - logprobs
@@ -42,36 +42,36 @@ def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
 
 
 def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
-    """min(exp(old - behaviour), cap): weights that correct for the gap from engine to trainer.
+    """min(exp(old - behaviour), cap): importance weights, truncated at `cap`.
 
-    Ionides 2008, "Truncated Importance Sampling", https://doi.org/10.1198/106186008X320456. Yao et
-    al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
-    https://fengyao.notion.site/off-policy-rl, use it between engine and trainer.
+    See Ionides 2008, "Truncated Importance Sampling", https://doi.org/10.1198/106186008X320456. The
+    weights correct for the difference between engine and trainer, as in Yao et al. 2025, "Your
+    Efficient RL Framework Secretly Brings You Off-Policy RL Training",
+    https://fengyao.notion.site/off-policy-rl.
 
-    `old` holds the trainer's log-probs under the weights that played; `behaviour` holds the
-    engine's. The result carries no gradient.
+    `old` holds the trainer's log-probs before the first optimiser step; `behaviour` holds the
+    engine's log-probs. The result carries no gradient.
     """
     _check_shapes(old, behaviour)
     return torch.exp(old - behaviour).clamp(max=cap).detach()
 
 
 def truncated_share(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
-    """Share of tokens whose importance weight the cap cuts: a scalar."""
+    """Share of tokens whose importance weight exceeds `cap`: a scalar. Shapes are not checked."""
     return (torch.exp(old - behaviour) > cap).float().mean()
 
 
 def token_weights(sequence_lengths: Tensor, reduction: Reduction) -> Tensor:
-    """Weights [N] of the per-token terms, whose weighted sum is the loss; they add up to 1.
+    """Weights [N], which add up to 1, of the per-token terms; the loss is the weighted sum.
 
-    `token` is the token-level loss of DAPO (https://arxiv.org/abs/2503.14476), `sequence` the
-    sample-level loss of GRPO (Shao et al. 2024, "DeepSeekMath", https://arxiv.org/abs/2402.03300).
-
-    With `token` every token counts the same, so long trajectories weigh more; with `sequence` every
-    trajectory counts the same.
+    With `token` every token counts the same, so long trajectories weigh more: the token-level loss
+    of DAPO (https://arxiv.org/abs/2503.14476). With `sequence` every trajectory counts the same:
+    the sample-level loss of GRPO (Shao et al. 2024, "DeepSeekMath",
+    https://arxiv.org/abs/2402.03300).
 
     Args:
-        sequence_lengths: int64 [B], sampled tokens of each sequence of the whole minibatch, so
-            that the loss does not depend on how it is cut into micro-batches.
+        sequence_lengths: int64 [B], the number of sampled tokens of each sequence. Pass the whole
+            minibatch, so that the loss does not depend on how it is cut into micro-batches.
 
     Raises:
         ValueError: `sequence_lengths` is not one-dimensional.
@@ -89,7 +89,7 @@ def token_weights(sequence_lengths: Tensor, reduction: Reduction) -> Tensor:
 def clip_fraction(
     logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip_low: float, clip_high: float
 ) -> Tensor:
-    """Share of tokens whose gradient the clip removes: a scalar; arguments as for `ppo_clip`."""
+    """Share of tokens whose gradient the clip sets to 0: a scalar. Arguments: see `ppo_clip`."""
     _check_shapes(logprobs, behaviour, advantages)
     ratio = torch.exp(logprobs - behaviour)
     high = (advantages > 0) & (ratio > 1.0 + clip_high)
@@ -100,8 +100,8 @@ def clip_fraction(
 def effective_sample_share(logprobs: Tensor, behaviour: Tensor) -> Tensor:
     """(sum r)^2 / (N sum r^2), a scalar in (0, 1], with r = exp(logprobs - behaviour).
 
-    Kish's effective sample size over N; see Elvira, Martino and Robert 2018, "Rethinking the
-    Effective Sample Size", https://arxiv.org/abs/1809.04129.
+    This is Kish's effective sample size, divided by N. See Elvira, Martino and Robert 2018,
+    "Rethinking the Effective Sample Size", https://arxiv.org/abs/1809.04129.
     """
     _check_shapes(logprobs, behaviour)
     ratio = torch.exp(logprobs - behaviour)

@@ -1,4 +1,4 @@
-"""Optimisers and the learning-rate schedules they follow."""
+"""The optimisers of SFT, the learning-rate schedule, and gradient clipping."""
 
 import math
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
 
     AdamW is Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization",
     https://arxiv.org/abs/1711.05101. Embeddings and the head stay with AdamW, as the authors of
-    Muon advise (https://kellerjordan.github.io/posts/muon/). Muon computes in the type of the
-    training passes.
+    Muon advise (https://kellerjordan.github.io/posts/muon/). Muon orthogonalises in the type of
+    the training passes.
     """
     hidden, rest = [], []
     for name, parameter in policy.trainable:
@@ -34,9 +34,10 @@ def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
 
 
 def warmup_linear(step: int, total: int, warmup: int) -> float:
-    """Factor of the learning rate at `step` of `total`: up over `warmup` steps, then down to 0.
+    """Learning-rate factor at `step` (from 0) of `total`: up over `warmup` steps, then down to 0.
 
-    Both parts are linear. The first step gets 1 / warmup; the step after the last would get 0.
+    Both parts are linear. With a warm-up, the first step gets 1 / warmup. The step after the last
+    would get 0.
     """
     if step < warmup:
         return (step + 1) / warmup
@@ -52,7 +53,7 @@ def set_lr(optimisers: Sequence[Optimizer], factor: float) -> None:
 
 
 def clip_gradients(parameters: Sequence[torch.Tensor], max_norm: float) -> float:
-    """Scale gradients to a total norm of at most `max_norm`; return the norm before scaling.
+    """Scale gradients to a total norm of at most `max_norm`; return the unscaled norm.
 
     Raises:
         TrainingError: the norm is not finite.

@@ -1,4 +1,4 @@
-"""Pretraining of the tiny base model on every token of expert trajectories, as plain text."""
+"""Pretraining of the tiny base model: next-token prediction on the text of expert trajectories."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.streams import generator
 
-# Every value is given here, because the code hash leaves out the defaults of settings.
+# Give every value that training reads here: the code hash leaves out the defaults of settings.
 _SETTINGS = SftConfig(
     epochs=1.0,
     batch_trajectories=32,
@@ -32,9 +32,9 @@ def pretrain(
 ) -> list[dict]:
     """Train the tiny model in `folder` in place for one epoch, and return the rows of `imitate`.
 
-    The stream ("pretrain", seed) chooses `tiny.pretrain_trajectories` of the demonstrations. Only
-    examples of at most `tiny.max_positions` tokens are used. `on_step` is called after each
-    step with its row and the total number of steps.
+    The stream ("pretrain", seed) chooses `tiny.pretrain_trajectories` of the demonstrations. Those
+    longer than `tiny.max_positions` tokens are skipped. `on_step` is called after each step with
+    the row of this step and the total number of steps.
     """
     policy = load_policy(config.model_copy(update={"adapt": "full"}), folder)
     order = generator("pretrain", seed).permutation(len(demonstrations))

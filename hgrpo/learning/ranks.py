@@ -1,8 +1,8 @@
 """Processes that share a round, one per GPU.
 
-Every process holds the whole batch and the whole policy. Each differentiates a part of the
-micro-batches; the gradients are then summed, and all processes take the same optimiser step. A
-process on its own is rank 0 of 1.
+Every process holds the whole batch and the whole policy. Each process differentiates a part of the
+micro-batches. The gradients are then summed, and all processes take the same optimiser step. A
+single process is rank 0 of 1.
 """
 
 import logging
@@ -17,13 +17,13 @@ import torch
 import torch.distributed as dist
 
 Item = TypeVar("Item")
-# torch's launcher sets this variable in its processes. Other programs set WORLD_SIZE too.
+# torch's launcher sets this variable in its processes. WORLD_SIZE is also set by other programs.
 _STARTED = "TORCHELASTIC_RUN_ID"
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Process `index`, from 0, of `size` processes."""
+    """This process's number `index`, counted from 0, among `size` processes."""
 
     index: int = 0
     size: int = 1
@@ -39,7 +39,7 @@ class Ranks:
             dist.barrier()
 
     def share(self, items: Sequence[Item]) -> Sequence[Item]:
-        """This process's part of `items`: every `size`-th."""
+        """This process's part of `items`: every `size`-th item, starting at `index`."""
         return items[self.index :: self.size]
 
     def sum_gradients(self, parameters: Sequence[torch.nn.Parameter]) -> None:
@@ -60,7 +60,7 @@ class Ranks:
         return found  # type: ignore[return-value]
 
     def join(self, mine: Sequence[Item]) -> list[Item]:
-        """All processes' results, in the order that the items had before `share`."""
+        """The results of all processes, in the order of the items that `share` divided."""
         parts = self.gather(list(mine))
         joined: list[Item] = [item for part in parts for item in part]
         for index, part in enumerate(parts):
@@ -68,7 +68,7 @@ class Ranks:
         return joined
 
     def broadcast(self, item: Item) -> Item:
-        """Rank 0's item, in every process."""
+        """Return rank 0's item in every process."""
         return self.gather(item)[0]
 
 
@@ -78,9 +78,10 @@ ALONE = Ranks()
 def become_ranks(processes: int) -> None:
     """Start the running module in several processes on this machine, and wait for them.
 
-    In each of the started processes this function returns at once; in the process that started
-    them it exits with their status. Each gets an equal share of the threads. If one fails, the
-    others are ended. With `processes` 1 nothing is started.
+    In a started process this function returns at once. In the starting process it never returns:
+    when the others have ended, it exits with 0, or with the exit code of the first that failed. If
+    one process fails, the others are ended. Each process gets an equal share of the threads. With
+    `processes` 1 nothing is started.
     """
     if processes == 1 or _STARTED in os.environ:
         return
@@ -93,7 +94,7 @@ def become_ranks(processes: int) -> None:
     os.environ["OMP_NUM_THREADS"] = str(threads)
     if not torch.cuda.is_available():
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    # The launcher's report of a failure is a page long; the process that failed has said why.
+    # The launcher would print a page about a failure that the failed process has already reported.
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     words = ["--standalone", f"--nproc-per-node={processes}", "-m"]
     words += [sys.modules["__main__"].__spec__.name, *sys.argv[1:]]
@@ -108,7 +109,7 @@ def become_ranks(processes: int) -> None:
 
 
 def joined_ranks() -> Ranks:
-    """This process among those that a launcher started together, or `ALONE`."""
+    """The `Ranks` of this process, or `ALONE` if `become_ranks` did not start it."""
     # Importing accelerate takes a second, and a process on its own does not need it.
     if _STARTED not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
         return ALONE

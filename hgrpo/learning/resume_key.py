@@ -1,4 +1,4 @@
-"""What a run that resumes must have in common with the one that stopped, as one key."""
+"""The key that decides whether a run may resume from the checkpoints of a stopped run."""
 
 import hashlib
 import json
@@ -9,16 +9,16 @@ from hgrpo.base_model.digest import SUMMARY, base_digest
 
 
 def resume_key(settings: Mapping[str, object], base: Path, inputs: Iterable[Path]) -> str:
-    """A key that changes with anything that would make a resumed run differ from a fresh one.
+    """Hash (16 hex digits) of everything that a resumed run must share with the stopped run.
 
     Args:
         settings: the configuration, the code's hash, the seed and so on, in JSON's types.
-        base: folder of the base model. Its summary holds a digest, which spares reading gigabytes;
-            in a model folder without a summary every file is read.
+        base: folder of the base model. If it has a summary, the digest in the summary is used,
+            which saves reading gigabytes. Otherwise every file in the folder is read.
         inputs: the other files that the run reads.
 
     Raises:
-        UserError: the base's summary is damaged or of other weights.
+        UserError: the base's summary is damaged, or records another size of the weights.
     """
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     if (base / SUMMARY).is_file():
@@ -32,5 +32,5 @@ def resume_key(settings: Mapping[str, object], base: Path, inputs: Iterable[Path
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The files of a folder, without those of its subfolders, sorted by name."""
+    """The files directly in `folder`, sorted by name."""
     return sorted(path for path in folder.iterdir() if path.is_file())

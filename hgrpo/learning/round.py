@@ -25,7 +25,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class RoundId:
-    """A round's method, its seed, and its number `index`, which counts from 1."""
+    """A round's method, seed and number; the number is `index` and counts from 1."""
 
     method: MethodConfig
     seed: int
@@ -34,12 +34,12 @@ class RoundId:
 
 @dataclass
 class Round:
-    """A round of training; `run` plays it, resuming after the last finished step.
+    """A round of training; `run` plays it and resumes after the last saved step.
 
     Attributes:
         id: names the round's random streams.
         panel: the training tasks.
-        checkpoints: keep each finished step and its trajectories.
+        checkpoints: save each finished step; their folder also gets the trajectories.
         rows: the log so far, one row per step.
     """
 
@@ -52,14 +52,15 @@ class Round:
     rows: list[dict] = field(default_factory=list)
 
     def run(self, on_step: Callable[[dict], None], on_trajectory: Callable[[], None]) -> list[dict]:
-        """Play the steps that are left; return all steps' log rows, earlier processes' too.
+        """Play the remaining steps; return all steps' log rows, including those before a resume.
 
         Args:
             on_step: called with each new log row.
-            on_trajectory: called when this process has finished a trajectory.
+            on_trajectory: called each time this process finishes a trajectory.
 
         Raises:
-            TrainingError: training cannot go on; the finished steps are kept.
+            TrainingError: training cannot go on. The last finished step is kept.
+            UserError: a checkpoint is damaged, or the assigner returned invalid credit.
         """
         self.rows = self.checkpoints.restore(self.learner)
         for step in range(len(self.rows), self.learner.training.steps_per_round):
@@ -101,7 +102,7 @@ class Round:
         self._save(groups, step)
 
     def _load_engine(self, tasks: Sequence[Task]) -> dict[str, float | None]:
-        """Give the engine the policy's weights, check that it has them, and return log entries."""
+        """Load the policy's weights into the engine, check the result, and return log entries."""
         engine, policy = self.collector.engine, self.learner.policy
         engine.load_weights(policy)
         return check_sync(engine, policy, tasks[0].task_id)
@@ -109,7 +110,7 @@ class Round:
     def _collect(
         self, tasks: Sequence[Task], step: int, on_trajectory: Callable[[], None]
     ) -> list[Group]:
-        """Play a group of each task. Every rank plays a part of the groups and receives all."""
+        """Play one group per task. Each rank plays some of the groups and receives all of them."""
         ranks, rollouts = self.learner.ranks, self.learner.training.rollouts_per_task
         stream = training_step(self.id.seed, self.id.index, step, self.id.method.stream)
         mine = self.collector.collect(ranks.share(tasks), rollouts, stream, on_trajectory)
@@ -118,7 +119,7 @@ class Round:
     def _credit(self, groups: Sequence[Group]) -> tuple[list[list[np.ndarray]], dict[str, float]]:
         """Credit of every turn of every group, and the assigner's report for the log.
 
-        The first rank credits for all, so that a judge is paid once and caches its answers.
+        Only the first rank computes the credit, so that no answer of a judge is paid for twice.
         """
         ranks, found = self.learner.ranks, None
         if ranks.first:
@@ -129,7 +130,7 @@ class Round:
     def _update(
         self, groups: Sequence[Group], advantages: Sequence[GroupAdvantages], step: int
     ) -> dict:
-        """Update the policy on the groups that take part, in random order; return diagnostics."""
+        """Update on the groups that `takes_part` admits, in random order; return diagnostics."""
         self._set_lr(step)
         rule, penalised = self.id.method.dead_groups, self.learner.kl.coefficient > 0
         parts = [takes_part(advantage.dead, rule, penalised) for advantage in advantages]
@@ -140,14 +141,14 @@ class Round:
         return self.learner.update(training_sequences(_flat(groups)), order.tolist())
 
     def _set_lr(self, step: int) -> None:
-        """Warm up linearly over the first steps of the whole run."""
+        """Set the learning rate, with a linear warm-up that counts steps across rounds."""
         training = self.learner.training
         step_of_run = (self.id.index - 1) * training.steps_per_round + step
         factor = min(1.0, (step_of_run + 1) / max(1, training.warmup_steps))
         set_lr([self.learner.optimiser], factor)
 
     def _save(self, groups: Sequence[Group], step: int) -> None:
-        """Keep the step's trajectories and the state after it; the first rank does it for all."""
+        """On the first rank, save the step's trajectories and the learner's state."""
         if self.learner.ranks.first:
             write_step(_flat(groups), self.id.index, step, self.checkpoints.folder)
             self.checkpoints.save(self.learner, self.rows)

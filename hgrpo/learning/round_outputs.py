@@ -1,4 +1,4 @@
-"""What a finished round leaves: policy, optimiser state, trajectories, log and summary."""
+"""Writes the files of a finished round: policy, trainer state, trajectories, log and summary."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,16 +11,17 @@ from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.store import join_steps
 
-# Columns of the log; the summary holds their sums over the round.
+# Columns of the log whose sums over the round go to the summary. In the log, the names in `_TOTALS`
+# have the prefix "n_".
 _COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "context_overflow")
 _TOTALS = ("groups", "trajectories", "turns", "action_tokens", "forward_tokens")
 
 
 def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -> None:
-    """Write what a round leaves to `folder`.
+    """Write the files of a finished round to `folder`.
 
-    The log gets `config`, the stage's settings. The summary gets `origin`: what the round started
-    from, and which settings and code it ran.
+    `config`, the stage's settings, goes into the log. `origin` goes into the summary: it names the
+    models that the round started from, and the settings and code that it ran.
     """
     learner, rows = played.learner, played.rows
     learner.policy.save_adapter(folder / "adapter")
@@ -43,7 +44,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
 
 
 def totals(rows: Sequence[Mapping]) -> dict:
-    """Sums and means over a round's log rows; `mean_grad_norm` is None if no step was taken."""
+    """Sums and means of log rows; `mean_grad_norm` is None if the optimiser took no step."""
     tenth = max(1, len(rows) // 10)
     norms = [row["grad_norm"] for row in rows if row["grad_norm"] is not None]
 

@@ -1,4 +1,4 @@
-"""The scratch folder of an unfinished run: one process holds it and keeps finished steps there.
+"""The scratch folder of an unfinished run, where one process saves the finished steps.
 
 This module does not import torch, so that the monitor can read the steps of a run.
 """
@@ -15,13 +15,13 @@ from hgrpo.errors import UserError
 
 @contextmanager
 def locked_scratch(root: Path, key: str) -> Iterator[Path]:
-    """The folder `root/key`, held by this process alone; removed when the block succeeds.
+    """Lock `root`, yield the folder `root/key`, and remove this folder if the block succeeds.
 
-    Folders of other keys under `root` belong to superseded runs and are removed. The key comes from
-    `resume_key`.
+    The key comes from `resume_key`. Folders of other keys under `root` belong to superseded runs.
+    They are removed first.
 
     Raises:
-        UserError: another process holds the folder.
+        UserError: another process has locked `root`.
     """
     root.mkdir(parents=True, exist_ok=True)
     with (root / "lock").open("w") as lock:
@@ -41,15 +41,15 @@ def locked_scratch(root: Path, key: str) -> Iterator[Path]:
 
 
 def step_folder(folder: Path, step: int) -> Path:
-    """Where the state after a step lies; steps count from 0."""
+    """The path of the folder for the state after `step`, which counts from 0."""
     return folder / f"step_{step:05d}"
 
 
 def step_folders(folder: Path) -> list[Path]:
-    """The steps that are kept, oldest first."""
+    """The folders of the saved steps, oldest first."""
     return sorted(folder.glob("step_*"))
 
 
 def rows_file(step: Path) -> Path:
-    """The file in a step's folder with the log rows of all steps so far."""
+    """The file in a step's folder that holds the log rows of this step and all steps before."""
     return step / "rows.json"

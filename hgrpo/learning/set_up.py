@@ -1,4 +1,4 @@
-"""Sets up a round: loads the policy, and makes learner, engine, collector and credit assigner."""
+"""Sets up a round: loads the policy; makes the learner, engine, collector and credit assigner."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ TRAINER_STATE = "trainer_state.pt"
 
 @dataclass(frozen=True)
 class RoundSettings:
-    """The sections of a study that a round reads, beside its method."""
+    """The sections of a study that a round reads, besides the method."""
 
     env: EnvSettings
     model: ModelConfig
@@ -42,13 +42,13 @@ class RoundSettings:
 
 @dataclass(frozen=True)
 class RoundInputs:
-    """The file with the panels, and the folders that a round starts from.
+    """The file with the panels, and the folders that a round reads.
 
     Attributes:
-        sft: the SFT policy, which the KL penalty anchors to.
-        policy: the policy to go on from; its folder may hold the state of the optimiser.
+        sft: the SFT policy, which is the reference of the KL penalty.
+        policy: the policy that the round starts from. The folder may also hold the trainer's state.
         fitted: what the fit after the previous round wrote; None if there was no fit.
-        cache: folder that all jobs of a study share, for judges' answers.
+        cache: folder for the answers of judges, shared by all jobs of a study.
     """
 
     panels: Path
@@ -60,19 +60,19 @@ class RoundInputs:
     cache: Path | None = None
 
     def files(self) -> list[Path]:
-        """The files, other than the base's, that decide what the round does."""
+        """The files that decide what the round does, besides the base and the tasks."""
         folders = [folder for folder in (self.sft, self.policy, self.fitted) if folder]
         return [self.panels, *(path for folder in folders for path in files_in(folder))]
 
 
 def check_inputs(model: ModelConfig, inputs: RoundInputs) -> None:
-    """Check that a round's inputs are intact.
+    """Check that the models and the trainer state that a round reads are intact.
 
     Call this before computing the resume key: a damaged file changes the key, and the finished
-    steps kept under the old key would then be removed.
+    steps saved under the old key would then be removed.
 
     Raises:
-        UserError: a file is missing, damaged or of another model. The message names it.
+        UserError: a file is missing or damaged, or belongs to another model. The message names it.
     """
     check_adapter(inputs.base, lora=False)
     for policy in (inputs.sft, inputs.policy):
@@ -90,10 +90,11 @@ def set_up(
     checkpoints: Checkpoints,
     ranks: Ranks = ALONE,
 ) -> Round:
-    """A round that is ready to run, from inputs that `check_inputs` has passed.
+    """Make a round that is ready to run; `check_inputs` must have accepted `inputs`.
 
     Raises:
-        UserError: the model cannot be loaded, or the engine cannot play it.
+        UserError: the model or the panels cannot be loaded, the engine cannot play the model, or
+            the assigner cannot be made.
     """
     policy = load_policy(settings.model, inputs.base, inputs.policy)
     policy.load_reference(inputs.sft)
@@ -108,7 +109,7 @@ def set_up(
 
 
 def _learner(policy: Policy, settings: RoundSettings, inputs: RoundInputs, ranks: Ranks) -> Learner:
-    """The learner, with the optimiser's state of the previous round if there is one."""
+    """The learner; it continues from the previous round's trainer state if there is one."""
     training = settings.training
     parameters = [parameter for _, parameter in policy.trainable]
     decay = training.weight_decay
@@ -125,7 +126,7 @@ def _learner(policy: Policy, settings: RoundSettings, inputs: RoundInputs, ranks
 def _collector(
     policy: Policy, settings: RoundSettings, inputs: RoundInputs, needs: CreditSettings
 ) -> Collector:
-    """The collector with its engine; `needs` says what the assigner reads of the turns."""
+    """The collector and its engine; `needs` says which data of the turns the assigner reads."""
     training = settings.training
     sampling = Sampling(training.temperature, training.max_action_tokens)
     engine = settings.engine.make(policy, training.in_flight, sampling, needs.reads_embeddings)

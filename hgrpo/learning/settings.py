@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from hgrpo.config.strict import Strict
 
-# Keys of `TrainingConfig` that say how turns are played.
+# The keys of `TrainingConfig` that are needed to play turns without training on them.
 PLAY = {"temperature", "max_action_tokens", "in_flight"}
 Beta = Annotated[float, Field(ge=0, lt=1)]
 
@@ -28,7 +28,7 @@ class KlConfig(Strict):
 
 
 class TrainingConfig(Strict):
-    """A round of reinforcement learning; the same for every arm unless its method file differs."""
+    """Settings of an RL round; an arm may change some of them in its method file."""
 
     steps_per_round: int = Field(6, gt=0)
     tasks_per_step: int = Field(32, gt=0, description="P: groups collected before an update")

@@ -32,7 +32,7 @@ from hgrpo.policy.precision import cast
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# Without a penalty the KL is still measured, on every 8th trajectory of the batch. A forward pass
+# Without a KL penalty, the KL is measured on every 8th trajectory of the batch only. A forward pass
 # of the reference over all trajectories would take a fifth of the update's time.
 _WATCHED = 8
 # Diagnostics that are None when no step was taken.
@@ -47,10 +47,10 @@ _SUMS = ("policy_loss", "kl_term", "entropy", "clip_fraction")
 
 @dataclass
 class Learner:
-    """The policy and what else an update needs: optimiser, KL controller, settings.
+    """Updates the policy with an optimiser and a KL controller.
 
-    If several `ranks` share an update, each holds the whole batch, scores and differentiates a
-    part of it, and takes the same optimiser step as all others.
+    If several processes (`ranks`) share an update, each holds the whole batch. Each scores and
+    differentiates a part of the batch. All take the same optimiser steps.
     """
 
     policy: Policy
@@ -63,7 +63,7 @@ class Learner:
     STATE = ("weights", "optimiser", "kl_coefficient")
 
     def state(self) -> dict[str, object]:
-        """What training carries from step to step and from round to round."""
+        """The values that training carries from step to step and from round to round."""
         return {
             "weights": self.policy.trained_state(),
             "optimiser": self.optimiser.state_dict(),
@@ -79,18 +79,17 @@ class Learner:
         """Take `epochs * minibatches` optimiser steps on a batch of trajectories.
 
         Args:
-            order: indices of the trajectories that take part, each once; minibatches are
-                consecutive parts of it. If it is empty, no step is taken.
+            order: indices of the trajectories that take part, each once. Minibatches are
+                consecutive parts of `order`; there are at most `len(order)` of them.
 
         Returns:
-            Means over tokens and steps, or None if no step was taken. `observed_kl` belongs to the
-            policy that played. It is the mean over the whole batch or, without a penalty, over
-            every `_WATCHED`-th trajectory.
+            Diagnostics for the log; those of `_STEP_DIAGNOSTICS` are None if `order` is empty.
+            `observed_kl` is KL(policy that played || reference) per token: the mean over the whole
+            batch or, without a KL penalty, over every `_WATCHED`-th trajectory.
 
         Raises:
             TrainingError: a loss, gradient or weight is not finite, or the engine's log-probs are
-                further from the trainer's than `mismatch_limit`. Optimiser steps before the
-                failing one have been taken.
+                further from the trainer's than `mismatch_limit`. Earlier steps are not undone.
         """
         observed = self._measure_kl(sequences)
         kl_row = {"observed_kl": observed, "kl_coef": self.kl.coefficient}
@@ -102,7 +101,7 @@ class Learner:
         return _over_steps(steps) | mismatch | importance | kl_row
 
     def _measure_kl(self, sequences: Sequence[TrainingSequence]) -> float:
-        """Note the reference's log-probs; return the mean k3 per token from policy to reference."""
+        """Store the reference's log-probs; return the mean k3 of KL(policy || reference)."""
         watched = sequences if self.kl.coefficient else sequences[::_WATCHED]
         with self.policy.reference() as model:
             for sequence, values in zip(watched, self._score(watched, model), strict=True):
@@ -112,9 +111,10 @@ class Learner:
         return float(kl_k3(behaviour, reference).mean())
 
     def _correct_importance(self, sequences: Sequence[TrainingSequence]) -> dict[str, float]:
-        """If importance is corrected, note the trainer's log-probs before the first step.
+        """If `importance_cap` is set, store the trainer's log-probs before the first step.
 
-        The diagnostics are of the weights and, if corrected, of the mismatch with the engine.
+        Returns diagnostics of the importance weights and, if the cap is set, of the mismatch
+        between engine and trainer.
         """
         cap = self.training.importance_cap
         if cap is None:
@@ -153,7 +153,7 @@ class Learner:
     def _score(
         self, sequences: Sequence[TrainingSequence], model: "PreTrainedModel"
     ) -> list[Tensor]:
-        """A model's log-probs of each sequence's sampled tokens; every rank scores a part."""
+        """The log-probs [N] of each sequence under `model`; each rank scores some of them."""
         parts = self._micro_batches(sequences)
         mine = [
             self._logprobs(model, [sequences[i] for i in part])[0]
@@ -168,9 +168,10 @@ class Learner:
     def _differentiate(
         self, minibatch: Sequence[TrainingSequence]
     ) -> tuple[dict[str, float], Tensor]:
-        """Leave the gradient of a minibatch's loss in the parameters.
+        """Compute the gradient of a minibatch's loss; it stays in the parameters.
 
-        Returns the diagnostics, and each token's log ratio [N] in the order of the micro-batches.
+        Returns the diagnostics, and the log ratio [N] of each token. Tokens are in the order of the
+        ranks and, within a rank, of the micro-batches.
 
         Raises:
             TrainingError: the loss is not finite.
@@ -189,16 +190,16 @@ class Learner:
     def _backward(
         self, sequences: Sequence[TrainingSequence], weights: Tensor, share: float
     ) -> tuple[dict[str, float], Tensor]:
-        """Add a micro-batch's gradient; return its terms of the sums, and log ratios [N].
+        """Add the gradient of a micro-batch; return its terms of `_SUMS` and its log ratios [N].
 
-        `weights`, float32 [N], are the tokens' in the loss of the whole minibatch, and `share` is
-        the micro-batch's share of the minibatch's sampled tokens.
+        `weights`, float32 [N], are the weights of the tokens in the loss of the whole minibatch.
+        `share` is the micro-batch's share of the sampled tokens of the minibatch.
         """
         logprobs, entropy = self._logprobs(self.policy.causal_lm, sequences, entropies=True)
         behaviour = torch.cat([s.behaviour for s in sequences])
         advantages = torch.cat([s.advantages for s in sequences])
         cap, clip = self.training.importance_cap, (self.training.clip_low, self.training.clip_high)
-        # Denominator of the clipped ratio.
+        # Log-probs in the denominator of the clipped ratio.
         start = behaviour if cap is None else torch.cat([s.old for s in sequences])
         objective = ppo_clip(logprobs, start, advantages, *clip)
         if cap is not None:
@@ -221,7 +222,7 @@ class Learner:
     def _joined(
         self, sums: Mapping[str, float], ratios: list[Tensor]
     ) -> tuple[dict[str, float], Tensor]:
-        """Gradients and diagnostics of a minibatch, joined over ranks; see `_differentiate`."""
+        """Sum gradients and diagnostics over ranks; for results and errors see `_differentiate`."""
         self.ranks.sum_gradients([parameter for _, parameter in self.policy.trainable])
         parts = self.ranks.gather((sums, ratios))
         sums = {name: sum(theirs[name] for theirs, _ in parts) for name in sums}
@@ -239,7 +240,7 @@ class Learner:
         }, log_ratio
 
     def _descend(self) -> float:
-        """Take one optimiser step along the gradient; return its norm before clipping."""
+        """Take one optimiser step; return the norm of the gradient before clipping."""
         parameters = [parameter for _, parameter in self.policy.trainable]
         norm = clip_gradients(parameters, self.training.max_grad_norm)
         self.optimiser.step()
@@ -265,7 +266,7 @@ class Learner:
         sequences: Sequence[TrainingSequence],
         entropies: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Log-probabilities and entropies [N] on the CPU, where the objectives are computed."""
+        """Log-probs and, if asked for, entropies [N]; on the CPU, where objectives are computed."""
         spans = [s.spans for s in sequences]
         batch = make_batch([s.token_ids for s in sequences], spans, self.policy.device)
         with cast(self.policy.device, self.autocast):
@@ -274,7 +275,7 @@ class Learner:
 
 
 def _over_steps(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Means over the optimiser steps; but `ratio_max` is the largest and `ess` the smallest."""
+    """Means over the optimiser steps, but the maximum of `ratio_max` and the minimum of `ess`."""
     row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
     row["ratio_max"] = max(step["ratio_max"] for step in steps)
     row["ess"] = min(step["ess"] for step in steps)
@@ -282,9 +283,9 @@ def _over_steps(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _mismatch(difference: Tensor) -> dict[str, float]:
-    """How far the trainer is from the engine, from its log-probs minus the engine's [N].
+    """Diagnostics of `difference` [N], the trainer's log-probs minus the engine's.
 
-    `mismatch_kl` is the mean k3 per token of the engine to the trainer.
+    `mismatch_kl` is the mean k3 of KL(engine || trainer) per token.
     """
     return {
         "mismatch_mean": float(difference.abs().mean()),

@@ -1,7 +1,7 @@
-"""Whether a saved policy fits its base and its study, checked before any weights are loaded.
+"""Checks that a saved policy fits its base and its study, before any weights are loaded.
 
-Only weights have a checksum. Whoever edits a config changes what the weights beside it mean, and
-training would go on with another model.
+Only weights have a checksum. If somebody edits a config, the weights beside it mean another model.
+Therefore, the config is compared with the base's config and the study's settings.
 """
 
 import hashlib
@@ -13,10 +13,10 @@ from hgrpo.errors import UserError
 from hgrpo.policy.settings import LoraConfig, ModelConfig
 
 LORA_WEIGHTS = "adapter_model.safetensors"
-# Keys that say who wrote the file and in which type, not what the model is.
+# Config keys that do not describe the model: they record names, the weights' type and a version.
 _BOOKKEEPING = {"_name_or_path", "architectures", "dtype", "transformers_version"}
-# Keys of an adapter that say who wrote it and for what task, and keys that are compared with the
-# study's own settings.
+# Keys of a LoRA config that need not have PEFT's default: those that record where the adapter comes
+# from and its task, and those that are compared with the study's settings.
 _FREE = {
     *("auto_mapping", "base_model_name_or_path", "inference_mode", "peft_version", "revision"),
     *("task_type", "r", "lora_alpha", "target_modules"),
@@ -27,8 +27,8 @@ def check_policy(config: ModelConfig, base: Path, adapter: Path) -> None:
     """Check that an adapter can be loaded on this base with these settings.
 
     Raises:
-        UserError: as `check_adapter`; or the adapter's config describes another model than the
-            base's, or other LoRA settings than `config` has.
+        UserError: as `check_adapter`. Under LoRA, also as `check_lora`. Under full tuning, also as
+            `check_architecture`.
     """
     lora = config.adapt == "lora"
     check_adapter(adapter, lora)
@@ -39,13 +39,13 @@ def check_policy(config: ModelConfig, base: Path, adapter: Path) -> None:
 
 
 def check_adapter(folder: Path, lora: bool) -> None:
-    """Check that a folder holds a complete policy.
+    """Check that a folder holds a complete policy; `lora` says of which kind.
 
-    Its weights must match their checksum if they have one (`check_checksum` says which do).
+    The weights must match their checksum if they have one (`check_checksum` says which do).
 
     Raises:
-        UserError: a file is missing, is damaged, does not match its checksum, belongs to the other
-            value of `adapt`, or asks to run code of its own. The message names the file.
+        UserError: a file is missing or damaged, the folder holds the other kind of policy, or the
+            weights do not match their checksum; or as `config_without_code`.
     """
     config_name, weights_name = policy_files(lora)
     for name in (config_name, weights_name):
@@ -78,7 +78,7 @@ def check_architecture(adapter: Path, base: Path, settings: ModelConfig) -> None
     """Check that a fully tuned policy has its base's architecture.
 
     Raises:
-        UserError: the two differ, or a config cannot be read.
+        UserError: the configs differ (but for `_BOOKKEEPING`), or one cannot be read.
     """
     found, wanted = (
         _flat(capped_architecture(folder, settings.max_length).to_dict())
@@ -108,8 +108,8 @@ def _flat(config: dict, prefix: str = "") -> dict[str, object]:
 def check_lora(adapter: Path, settings: LoraConfig) -> None:
     """Check that a LoRA adapter has the study's rank, alpha and targets, and is plain LoRA.
 
-    Every other PEFT setting must have its default. Variants change what rank and alpha mean, train
-    other weights as well, or change the base itself.
+    Every other PEFT setting outside `_FREE` must have PEFT's default. Variants of LoRA change what
+    rank and alpha mean, train other weights as well, or change the base itself.
 
     Raises:
         UserError: a setting differs, or the config cannot be read.
@@ -134,5 +134,5 @@ def check_lora(adapter: Path, settings: LoraConfig) -> None:
 
 
 def _ordered(targets: object) -> object:
-    """A list of names, sorted and without repetition; anything else unchanged."""
+    """A list as sorted, distinct strings; anything else is returned unchanged."""
     return sorted({str(each) for each in targets}) if isinstance(targets, list) else targets

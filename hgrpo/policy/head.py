@@ -1,9 +1,9 @@
-"""Logits of chosen states, made by the model's own `forward`.
+"""Logits of chosen hidden states, computed by the model's own `forward`.
 
-Every causal language model multiplies its decoder's last states by the head's matrix. Some families
-then add a bias, scale the logits or cap them, and only their `forward` knows how. So `forward` runs
-here with the decoder replaced by one that returns given states, and with the head's product in
-float32. No list of families is needed.
+Every causal language model multiplies the last hidden states of its decoder by the head's matrix.
+Some model families then add a bias, or scale or cap the logits, and only their `forward` knows how.
+So `forward` runs here with a decoder that returns given states, and with the head in float32. No
+list of families is needed.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.modeling_outputs import ModelOutput
 
-# How long the probe of `check_head` is, and how large an error it allows relative to the largest
-# logit. Each of a head's few operations may round by half an eps of a coarser type.
+# `check_head` compares the logits of `_PROBE_LENGTH` tokens. Relative to the largest logit, it
+# allows an error of `_TOLERANCE` or, in a coarse type, of `_ROUNDINGS` eps. Each of the head's few
+# operations may round by half an eps.
 _PROBE_LENGTH, _TOLERANCE, _ROUNDINGS = 8, 1e-3, 4
 
 
 class Head:
-    """Turns states into logits as the model does: its head and all that `forward` does after it."""
+    """Maps last hidden states to logits in float32, as `forward` does after the decoder."""
 
     def __init__(self, model: "PreTrainedModel", outputs: type["ModelOutput"]):
         self._model, self._outputs = model, outputs
@@ -34,17 +35,17 @@ class Head:
         return self._model.get_output_embeddings().weight.shape[0]
 
     def __call__(self, states: Tensor) -> Tensor:
-        """Logits [N, vocabulary] of states [N, hidden size]; both float32, also under autocast."""
+        """Logits [N, vocabulary] of states [N, hidden size]; both float32, even under autocast."""
         decoded = self._outputs(last_hidden_state=states[None])
         with torch.autocast(states.device.type, enabled=False):
             return type(self._model).forward(_Stand(self._model, decoded)).logits[0]
 
 
 def decode(model: "PreTrainedModel", token_ids: Tensor) -> tuple[Tensor, Head]:
-    """The decoder's last states [B, L, hidden size] of tokens [B, L], and the head to go on with.
+    """Last hidden states [B, L, hidden size] of tokens [B, L], and the `Head` for their logits.
 
-    `model` is a transformers causal language model. Its head always uses the model's present
-    weights.
+    `model` is a transformers causal language model. A call of the `Head` uses
+    the weights that the model has at that time.
     """
     outputs = model.base_model(input_ids=token_ids, use_cache=False)
     return outputs.last_hidden_state, Head(model, type(outputs))
@@ -52,10 +53,11 @@ def decode(model: "PreTrainedModel", token_ids: Tensor) -> tuple[Tensor, Head]:
 
 @torch.no_grad()
 def check_head(model: "PreTrainedModel") -> None:
-    """Compare the logits made here with those of the whole model, on a few tokens.
+    """Check on a few tokens that `Head` gives the same logits as the whole model.
 
     Raises:
-        UserError: the logits differ, or `forward` does not run without its decoder.
+        UserError: the logits differ, `forward` does not run without its decoder, or the head is not
+            a linear layer.
     """
     kind = f"model_type: {model.config.model_type!r}"
     head = model.get_output_embeddings()
@@ -66,7 +68,7 @@ def check_head(model: "PreTrainedModel") -> None:
     try:
         states, own = decode(model, tokens)
         found = own(states[0].float())
-    except Exception as error:  # each model raises what it likes
+    except Exception as error:  # the code of a model may raise anything
         raise UserError(
             f"{kind}: training cannot make its logits from its last states ({one_line(error)})"
         ) from None
@@ -79,10 +81,10 @@ def check_head(model: "PreTrainedModel") -> None:
 
 
 class _Stand:
-    """Stands in for the model as `self` of its `forward`.
+    """Replaces the model as the `self` of the model's `forward`.
 
-    The decoder returns the given states, and the head computes in float32. Every other attribute is
-    the model's own.
+    The decoder returns the given states, and the head computes in float32. Every other attribute
+    comes from the model.
     """
 
     def __init__(self, model: "PreTrainedModel", decoded: "ModelOutput"):

@@ -1,4 +1,4 @@
-"""Loading a policy from its base and its adapter, to train it or only to play it."""
+"""Loads a policy from its base and its adapter, to train it or only to play it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SavedPolicy:
-    """A fully tuned policy for playing only: its weights are read, but no model is built."""
+    """A fully tuned policy that only plays: the weights are read, but no torch model is built."""
 
     architecture: "PretrainedConfig"
     conversation: "Conversation | ChatConversation"
@@ -41,7 +41,7 @@ class SavedPolicy:
 
 
 def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | SavedPolicy:
-    """A policy that plays and is not trained.
+    """Load a policy that plays and is not trained.
 
     Raises:
         UserError: as `load_policy`.
@@ -58,14 +58,15 @@ def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | Save
 def load_policy(
     config: ModelConfig, base: Path, adapter: Path | None = None, seed: int = 0
 ) -> Policy:
-    """Load the base and an adapter on top of it; without an adapter, a fresh trainable part.
+    """Load a policy that can be trained: a saved one, or the base alone if `adapter` is None.
 
-    The stream ("lora-init", seed) draws the random half of a fresh LoRA adapter.
+    With LoRA, the base alone gets a fresh adapter. The stream ("lora-init", seed) draws half of its
+    matrices; the other half starts at zero.
 
     Raises:
-        UserError: as `check_policy`; or a trained value is not finite; a tensor of the base is
-            missing or does not fit its config; the model does not have `lora.targets` or
-            `attention`; or its head fails `check_head`.
+        UserError: as `check_policy`; a saved weight is not finite; a tensor is missing or does not
+            fit config.json; the model does not have `lora.targets` or `attention`; or the model
+            fails `check_head`.
     """
     model = _load_whole(config, base, adapter)
     if config.adapt == "lora":
@@ -83,7 +84,7 @@ def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTr
         check_policy(config, base, folder)
         finite_weights(folder, lora=False)
         return load_model(folder, config)
-    # The base stage has checked every value of the base; a round need not read gigabytes again.
+    # The base stage has checked that every value of the base is finite, so this is not done again.
     check_adapter(base, lora=False)
     if adapter is not None:
         check_policy(config, base, adapter)
@@ -115,7 +116,7 @@ def _with_lora(
 
 
 def _check_targets(model: "PreTrainedModel", targets: Iterable[str]) -> None:
-    """UserError unless each of `lora.targets` ends the name of a module with a weight matrix."""
+    """Raise UserError unless each target ends the name of a module that has a weight matrix."""
     matrices = [
         name.removesuffix(".weight")
         for name, parameter in model.named_parameters(remove_duplicate=False)

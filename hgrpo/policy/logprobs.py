@@ -1,7 +1,7 @@
-"""Log-probabilities of whole trajectories: one sequence each, padded into micro-batches.
+"""Log-probabilities of the sampled tokens of trajectories, which are padded into micro-batches.
 
-Only the positions that predict sampled tokens get logits, a chunk of them at a time. The backward
-pass recomputes each chunk, so a large vocabulary never needs logits for a whole micro-batch.
+Logits are computed only at positions that predict sampled tokens, in chunks. The backward pass
+recomputes each chunk, so the logits of only one chunk are in memory at a time.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _MULTIPLE = 16
-# Logits in one chunk: 256 MB of float32.
+# The number of logits in a chunk: 256 MiB of float32.
 _LOGITS = 2**26
 
 
 @dataclass(frozen=True)
 class SequenceBatch:
-    """Right-padded sequences, and which of their tokens were sampled.
+    """Right-padded sequences, and the positions of their sampled tokens.
 
     Attributes:
         token_ids: int64 [B, L].
-        rows, columns: int64 [N], where each sampled token stands, in row order; column >= 1.
+        rows, columns: int64 [N], the position of each sampled token, row by row; column >= 1.
     """
 
     token_ids: Tensor
@@ -41,7 +41,7 @@ def make_batch(
     spans: Sequence[Sequence[tuple[int, int]]],
     device: torch.device | None = None,
 ) -> SequenceBatch:
-    """Pad sequences to the longest; `spans` are the [start, end) sampled parts of each."""
+    """Pad sequences to a common length; `spans` are the sampled [start, end) parts of each."""
     longest = _rounded(max(map(len, sequences)))
     token_ids = torch.zeros(len(sequences), longest, dtype=torch.long)
     rows: list[int] = []
@@ -62,13 +62,13 @@ def sampled_logprobs(
     temperature: float = 1.0,
     entropies: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """The model's log-probability of each sampled token, and optionally its entropy there.
+    """The model's log-probability of each sampled token, and the entropy there if asked for.
 
     Padding is on the right and attention is causal, so no padding mask is needed.
 
     Returns:
-        Log-probabilities [N] under softmax(logits / temperature). If asked for, the entropies [N]
-        of the same distribution, in nats, without gradient. Both float32.
+        Log-probabilities [N] under softmax(logits / temperature). With `entropies`, also the
+        entropies [N] of this distribution, in nats, without gradient; else None. Both are float32.
     """
     states, head = _states(model, batch)
     # All of this is float32, even under autocast: rounding would distort importance ratios.
@@ -88,7 +88,7 @@ def sampled_logprobs(
 
 
 def sampled_logits(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
-    """Logits, float32 [N, vocabulary], that predict each sampled token. Keep N small."""
+    """Logits, float32 [N, vocabulary], that predict the sampled tokens. No chunks: keep N small."""
     states, head = _states(model, batch)
     return head(states)
 
@@ -121,7 +121,7 @@ def micro_batches(lengths: Sequence[int], token_budget: int) -> list[list[int]]:
 
 
 def _states(model: "PreTrainedModel", batch: SequenceBatch) -> tuple[Tensor, Head]:
-    """The last states, float32 [N, hidden size], that predict each sampled token; and the head."""
+    """Last hidden states, float32 [N, hidden size], that predict sampled tokens; and the `Head`."""
     hidden, head = decode(model, batch.token_ids)
     return hidden[batch.rows, batch.columns - 1].float(), head
 
@@ -140,5 +140,5 @@ def _of_tokens(scaled: Tensor, chosen: Tensor) -> Tensor:
 
 
 def _rounded(length: int) -> int:
-    """`length` rounded up to a multiple: with few shapes, kernels and memory are reused."""
+    """`length` rounded up to a multiple: torch can reuse memory and kernels if shapes are few."""
     return -(-length // _MULTIPLE) * _MULTIPLE

@@ -1,4 +1,4 @@
-"""The policy: a base model with what training moves, its reference, and its merged weights."""
+"""The policy: a causal language model, its trainable part, and its reference policy."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -27,8 +27,9 @@ class Policy:
 
     With `adapt: lora` the adapter is PEFT's; the reference policy is a second adapter on the same
     base. With `adapt: full` the adapter holds every weight, and the reference is a second model.
-    Dropout is off: every rate is 0, and the model is in eval mode, in which gradients flow as well.
-    (With gradient checkpointing it is in training mode, because transformers requires that.)
+    The model is in eval mode, also for training: dropout is off, and gradients flow all the same.
+    With gradient checkpointing it is in training mode, because transformers requires that. Then
+    only the dropout that the config calls `attention_dropout` and that of LoRA are 0.
     """
 
     def __init__(self, model: nn.Module, config: ModelConfig, base_folder: Path):
@@ -46,7 +47,7 @@ class Policy:
 
     @property
     def causal_lm(self) -> "PreTrainedModel":
-        """The transformers model, adapter layers in place."""
+        """The transformers model; under LoRA it contains the adapter's layers."""
         return self.model.get_base_model() if self.lora else self.model
 
     @property
@@ -55,12 +56,12 @@ class Policy:
 
     @property
     def trainable(self) -> list[tuple[str, nn.Parameter]]:
-        """Names of the tensors that training moves, and the tensors, in a fixed order."""
+        """The (name, tensor) pairs of the trainable tensors, in a fixed order."""
         return [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
 
     @contextmanager
     def reference(self) -> Iterator["PreTrainedModel"]:
-        """Within the block, the reference policy's model, which `load_reference` has loaded."""
+        """Yield the reference policy's model for the block. Call `load_reference` before."""
         if not self.lora:
             yield self._reference
             return
@@ -68,15 +69,15 @@ class Policy:
         try:
             yield self.causal_lm
         finally:
-            # set_adapter also flips requires_grad, so the trained adapter gets it back here.
+            # The call above made the reference trainable and froze the trained adapter. Undo that.
             self.model.set_adapter(_TRAINED)
 
     @contextmanager
     def untrained(self) -> Iterator["PreTrainedModel | None"]:
-        """Within the block, the model that an engine plays if its weights were never updated.
+        """Yield the model that an engine would play if it had never received trained weights.
 
-        With LoRA that is the base without its adapter. With full tuning it is the reference
-        policy, or None if no reference was loaded.
+        With LoRA that is the base without the adapter. With full tuning it is the reference policy,
+        or None if no reference was loaded.
         """
         with self.model.disable_adapter() if self.lora else nullcontext():
             yield self.causal_lm if self.lora else self._reference
@@ -85,7 +86,7 @@ class Policy:
         """Make the policy saved in `adapter` the reference policy.
 
         Raises:
-            UserError: as `check_policy`, or its weights are not all finite.
+            UserError: as `check_policy`, `finite_weights` and, with full tuning, `load_model`.
         """
         check_policy(self.config, self.base_folder, adapter)
         finite_weights(adapter, self.lora)
@@ -97,23 +98,23 @@ class Policy:
             self._reference = reference.eval().requires_grad_(False)
 
     def save_adapter(self, folder: Path) -> None:
-        """Write the trained part to `folder`: PEFT's format, or a full Hugging Face folder.
+        """Write the adapter to `folder`: PEFT's files, or config.json and every weight.
 
-        The file of weights holds a checksum of itself, which every load verifies.
+        The weights file holds a checksum, which is verified whenever the adapter is loaded.
         """
         folder.mkdir(parents=True, exist_ok=True)
         if not self.lora:
             write_model(self.model, folder)
             return
-        # PEFT shortens a list of twenty or more targets to one that means the same for this model.
-        # The study's own list is written, because `check_lora` compares with it.
+        # PEFT replaces a list of twenty or more targets by a shorter one with the same effect on
+        # this model. Write the study's list instead, because `check_lora` compares with it.
         targets = sorted(set(self.config.lora.targets))
         self.model.peft_config[_TRAINED].target_modules = targets
         weights = folder / LORA_WEIGHTS
         try:
             self.model.save_pretrained(str(folder), selected_adapters=[_TRAINED])
         except SafetensorError as error:
-            # safetensors reports a full disk as an error of its own.
+            # safetensors reports a full disk as a SafetensorError.
             raise OSError(f"{weights}: {error}") from None
         (folder / "README.md").unlink(missing_ok=True)
         write_with_checksum(weights.read_bytes(), weights)
@@ -128,10 +129,10 @@ class Policy:
                 tensor.copy_(state[name])
 
     def merged_weights(self) -> Mapping[str, Tensor]:
-        """Plain weights of the base architecture with the adapter folded in.
+        """The weights of the base architecture with the adapter merged in.
 
-        Keys are the base model's own names. Adapted tensors are float32, since a coarser type would
-        lose small updates; each is computed when it is read. The others are shared, not copied.
+        Keys are the names of the base model. Adapted tensors are float32, because a coarser type
+        would lose small updates. Each is computed when it is read. Other tensors are not copied.
         """
         if not self.lora:
             return {name: tensor.detach() for name, tensor in self.model.state_dict().items()}
@@ -139,7 +140,7 @@ class Policy:
 
 
 class _Merged(Mapping[str, Tensor]):
-    """See `Policy.merged_weights`: merging everything at once would double the adapted weights."""
+    """Merges each tensor when it is read: merging all at once would copy every adapted weight."""
 
     def __init__(self, model: "PreTrainedModel"):
         from peft.tuners.lora import LoraLayer

@@ -1,4 +1,4 @@
-"""The number formats of weights and training passes, and the device they are on."""
+"""The number types of weights and training passes, and the device of a model."""
 
 import torch
 
@@ -14,7 +14,7 @@ def base_dtype(config: ModelConfig) -> torch.dtype:
 def autocast_dtype(config: ModelConfig, device: torch.device) -> torch.dtype | None:
     """The autocast type of training passes on a device; None means plain float32.
 
-    With a bfloat16 base, `auto` means bfloat16, as the base computes in it anyway.
+    With a bfloat16 base, `auto` means bfloat16, because the base computes in bfloat16 anyway.
     """
     wanted = config.train_dtype
     if wanted == "auto":
@@ -35,17 +35,17 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def dtype_name(dtype: torch.dtype | None) -> str:
-    """What `train_dtype` calls an autocast type; None is "float32"."""
+    """The name of an autocast type as in the setting `train_dtype`; None is "float32"."""
     return str(dtype or torch.float32).removeprefix("torch.")
 
 
 def cast(device: torch.device, dtype: torch.dtype | None) -> torch.autocast:
-    """The autocast context of a pass on `device`; None switches autocast off."""
+    """The autocast context of a pass on `device`; `dtype` None switches autocast off."""
     return torch.autocast(device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
 
 def chosen_device(config: ModelConfig) -> torch.device:
-    """The device that a model's config names; `auto` is a GPU if torch sees one.
+    """The device that `config.device` names; `auto` is a GPU if torch sees one.
 
     Raises:
         UserError: the config names a GPU, and torch sees none.

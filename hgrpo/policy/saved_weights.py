@@ -1,4 +1,4 @@
-"""Reading a saved policy's weights: every tensor must fit, and every value must be finite."""
+"""Reads the weights of a saved policy, either as checked tensors or as a whole model."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def finite_weights(folder: Path, lora: bool) -> dict[str, Tensor]:
-    """The weights of a policy that `check_adapter` has passed.
+    """Read the weights of a saved policy that `check_adapter` has accepted.
 
     Raises:
         UserError: the file is damaged, or a value is not finite.
@@ -40,13 +40,13 @@ def finite_weights(folder: Path, lora: bool) -> dict[str, Tensor]:
 
 
 def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
-    """The whole model of a folder that `check_adapter` has passed.
+    """Load the whole model in a folder that `check_adapter` has accepted.
 
     Raises:
-        UserError: a file or tensor is missing or does not fit config.json, or the attention that
-            `attention` names is not installed. The message says which.
+        UserError: the weights file is damaged, a tensor is missing or does not fit config.json, or
+            the setting `attention` names FlashAttention and it is not installed or does not fit.
     """
-    # Importing the models takes seconds, and playing does not need them.
+    # Importing transformers' models takes seconds, and a `SavedPolicy` does not need them.
     from transformers import AutoModelForCausalLM
 
     config = capped_architecture(folder, settings.max_length)
@@ -60,7 +60,7 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
                 use_safetensors=True,
                 local_files_only=True,
                 trust_remote_code=False,
-                # `_check_loaded` names wrong shapes; transformers would end in a traceback.
+                # `_check_loaded` reports wrong shapes; transformers would raise its own error.
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
             )
@@ -86,13 +86,13 @@ def _without_report() -> Iterator[None]:
 
 
 def _check_loaded(loaded: dict[str, Iterable], path: Path) -> None:
-    """UserError unless the file holds every tensor of the model and nothing else."""
+    """Raise UserError unless the file holds every tensor of the model and no other."""
     for problem, said in (
         ("missing_keys", "is missing"),
         ("mismatched_keys", "has another shape than config.json asks for"),
         ("unexpected_keys", "is not one of the model that config.json describes"),
     ):
-        # Mismatched names come in tuples with the two shapes.
+        # In `mismatched_keys`, each entry is a tuple of the name and the two shapes.
         names = sorted(each if isinstance(each, str) else each[0] for each in loaded[problem])
         if names:
             raise UserError(f"{path}: tensor {names[0]!r} {said}")

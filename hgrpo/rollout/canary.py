@@ -1,4 +1,4 @@
-"""The sync canary: once an engine has new weights, its log-probs must equal the trainer's."""
+"""The sync canary: checks that an engine with new weights gives the trainer's log-probs."""
 
 import torch
 from torch import Tensor
@@ -10,27 +10,28 @@ from hgrpo.policy.precision import base_dtype
 from hgrpo.rollout.engine import Request, RolloutEngine
 from hgrpo.streams import generator
 
-# Both sides compute in float32, so only the order of their sums differs.
+# If both sides compute in float32, their log-probs differ only by the order of sums.
 _TOLERANCE = 1e-3
 _PROBES, _PROBE_TOKENS = 4, 24
-# An engine this many times nearer to the untrained policy than to the trainer was not updated.
+# An engine this many times nearer to the untrained policy than to the trainer has old weights.
 _NEARER = 2.0
 
 
 def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[str, float | None]:
     """Sample replies to random prefixes and compare their log-probs with the trainer's.
 
-    The log-probs are compared with the untrained policy's too, because an engine that never took
-    new weights agrees with it. In a coarse type the tolerance alone would not find such an engine.
-
-    The engine has just loaded the policy's weights. `stream` names the probes' random stream.
+    Call this right after the engine loaded the policy's weights. `stream` names the random stream
+    of the prefixes and replies. The check also compares with the untrained policy, because an
+    engine that never took new weights agrees with that policy. In a coarse dtype the tolerance
+    alone would not find such an engine.
 
     Returns:
         For the log, the largest absolute differences of a token's log-prob: `sync_max` to the
         trainer's, and `sync_base_max` to the untrained policy's (None if no such policy is kept).
 
     Raises:
-        TrainingError: the log-probs differ, so the engine does not hold the policy's weights.
+        TrainingError: the engine's log-probs differ from the trainer's by more than the tolerance,
+            or are much nearer to the untrained policy's.
     """
     batch, sampled = _probe(engine, policy, stream)
     temperature = engine.sampling.temperature or 1.0
@@ -53,7 +54,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     if base is None:
         return {"sync_max": difference, "sync_base_max": None}
     near, away = (trainer - sampled).abs().mean(), (base - sampled).abs().mean()
-    # While the policy has hardly moved, both distances come from rounding and are about equal.
+    # If the policy has hardly changed, both distances are rounding errors of about equal size.
     if near > _NEARER * away:
         raise TrainingError(
             f"sync canary: the engine's log-probabilities are {float(away):.2e} from those of the "
@@ -66,14 +67,15 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
 def sync_tolerance(dtype: torch.dtype, largest: float) -> float:
     """Largest difference allowed between log-probs computed in float32 and in `dtype`.
 
-    It is one unit in the last place of `largest`, the largest absolute logit, because `dtype`
-    rounds logits to that. It is never below the error of float32 sums in another order.
+    `largest` is the largest absolute logit. `dtype` rounds it to a multiple of about eps * largest,
+    which is the tolerance. The tolerance is at least `_TOLERANCE`, for float32 sums in another
+    order.
     """
     return max(_TOLERANCE, torch.finfo(dtype).eps * largest)
 
 
 def _probe(engine: RolloutEngine, policy: Policy, stream: object) -> tuple[SequenceBatch, Tensor]:
-    """A batch of replies to random prefixes, and the engine's log-probs of their tokens."""
+    """Sample replies to random prefixes; return them as a batch, with the engine's log-probs."""
     rng = generator("sync-canary", stream)
     size = policy.architecture.vocab_size
     prefixes = {}

@@ -23,8 +23,8 @@ class Start:
     Attributes:
         rollout: index of the episode among the task's rollouts.
         stream: key of the conversation's random stream.
-        last_turn: number of turns after which the episode is cut off.
-        before: a trajectory whose first turns are played again to get there, or None.
+        last_turn: number of turns, replayed ones included, after which the episode is cut off.
+        before: a trajectory whose first turns are played again; None to begin at the reset.
         turns: how many turns of `before` are played again; fewer than `before` has.
     """
 
@@ -48,11 +48,11 @@ class Collector:
     """Collects trajectories from one engine and a pool of environments.
 
     Args:
-        make_env: makes an environment; called once for each episode in flight.
+        make_env: makes an environment; called when an episode starts and no environment is idle.
         turn_cap: longest episode, in turns.
-        max_reply_tokens: longest reply, its closing token included.
+        max_reply_tokens: longest reply in tokens, with its closing token.
         situations: whether each turn gets the fingerprints of the state it was taken in, and each
-            trajectory those of the state it ended in. Computing them takes time.
+            trajectory the fingerprints of its final state. Computing them takes time.
     """
 
     def __init__(
@@ -82,11 +82,12 @@ class Collector:
         """Play every task `rollouts` times, and call `on_done` after every finished trajectory.
 
         Args:
-            stream: leading parts of the streams' names, such as ("train", seed, round, step).
+            stream: first parts of the name of each episode's random stream, such as ("train", seed,
+                round, step).
 
         Returns:
-            Groups in the order of `tasks`, each with its trajectories by rollout index. Their
-            content does not depend on how many episodes were in flight.
+            Groups in the order of `tasks`, each with its trajectories by rollout index. What they
+            hold does not depend on how many episodes were in flight.
 
         Raises:
             UserError: a task's first text leaves no room for a reply.
@@ -102,11 +103,13 @@ class Collector:
     def play(
         self, starts: Sequence[Start], on_done: Callable[[], None] = lambda: None
     ) -> list[Trajectory]:
-        """Play on from every start, as many at a time as the engine holds; trajectories in order.
+        """Play an episode from every start; return the trajectories in the order of the starts.
+
+        As many episodes are in flight as the engine has capacity for.
 
         Raises:
-            ReplayError: the environment answered a turn that was played again differently.
-            UserError: a task's first text leaves no room for a reply.
+            ReplayError: the environment gave another answer when a turn was played again.
+            UserError: the tokens before the first new reply leave no room for the reply.
         """
         waiting = deque(enumerate(starts))
         playing: dict[int, _Episode] = {}
@@ -162,7 +165,7 @@ class Collector:
         self.engine.submit(Request(name, episode.trajectory.token_ids, episode.start.stream))
 
     def _play(self, episode: _Episode, completion: Completion) -> bool:
-        """Act on a reply; return whether the episode goes on."""
+        """Act on a reply and record the turn; return whether the episode goes on."""
         trajectory = episode.trajectory
         action = self._conversation.command(completion.token_ids)
         state, commands = episode.env.situation() if self._situations else ("", "")
@@ -192,7 +195,7 @@ class Collector:
             trajectory.truncated = True
             return False
         if completion.overlong:
-            # The closing token was not sampled, so it is context: no span covers it.
+            # The policy did not sample this closing token, so no span of a reply covers it.
             trajectory.token_ids.append(self._conversation.end_id)
         trajectory.token_ids.extend(self._conversation.observation(step.observation.text))
         if len(trajectory.token_ids) + self._max_reply_tokens > self.engine.max_length:

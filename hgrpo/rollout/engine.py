@@ -17,8 +17,9 @@ class Sampling:
     """How replies are drawn. Every engine draws from the whole distribution: no top-p, no top-k.
 
     Attributes:
-        temperature: 0 takes the most likely token, and log-probs are recorded at temperature 1.
-        max_tokens: longest reply, its closing token included.
+        temperature: at 0 the engine takes the most likely token and records the log-prob that it
+            has at temperature 1.
+        max_tokens: longest reply in tokens, with its closing token.
     """
 
     temperature: float
@@ -33,8 +34,8 @@ class Request:
         conversation: id of the conversation. Its next request must extend this one's prefix
             and reply, so that the engine can keep the KV cache.
         prefix: all tokens so far.
-        stream: key of the conversation's random stream. Element p of the stream draws the token at
-            position p, whatever else is in the batch.
+        stream: key of the conversation's random stream. The draw of a token depends on this key and
+            on positions in the conversation, not on the rest of the batch.
     """
 
     conversation: int
@@ -47,13 +48,13 @@ class Completion:
     """A finished reply.
 
     Attributes:
-        token_ids: the reply, with its closing token unless it was cut.
-        logprobs: log-probability of each token, as many as `token_ids`.
+        token_ids: the reply, with its closing token unless the reply was cut.
+        logprobs: log-probability of each token of `token_ids`.
         overlong: whether the reply was cut at `Sampling.max_tokens`, before its closing token.
-        embedding: float32 [hidden size], the mean of the last layer's hidden states over the
-            tokens read since the previous reply: that reply's closing token, the observation, and
-            this reply without its closing token, which is read with the next observation. All
-            tokens of a cut reply count. None from an engine without embeddings.
+        embedding: float32 [hidden size], mean of the last layer's hidden states over the previous
+            reply's closing token, the observation, and this reply without its closing token. (The
+            engine reads the closing token with the next observation.) All tokens of a cut reply
+            count. None from an engine without embeddings.
     """
 
     conversation: int
@@ -64,15 +65,15 @@ class Completion:
 
 
 class RolloutEngine(Protocol):
-    """Generates replies for many conversations at once; replies come back as they finish.
+    """Generates replies for many conversations at once; returns each reply when it is finished.
 
     Attributes:
         capacity: number of conversations that may be open at once.
-        sampling: how replies are drawn; it may be changed while no reply is queued.
+        sampling: how replies are drawn; may be changed while no reply is queued.
         max_length: longest conversation, in tokens.
-        dtype: type of the weights. It limits how closely log-probs can agree with the trainer's.
-        embeddings: whether completions hold embeddings; fixed when the engine is made. An engine
-            that cannot pool hidden states says False, whatever it was asked for.
+        dtype: dtype of the weights. It limits how closely log-probs can agree with the trainer's.
+        embeddings: whether completions hold embeddings; fixed when the engine is made. False in an
+            engine that cannot pool hidden states, even if embeddings were asked for.
     """
 
     capacity: int
@@ -88,15 +89,18 @@ class RolloutEngine(Protocol):
         """Queue a reply.
 
         Raises:
-            RuntimeError: `capacity` conversations are open already, the reply may not fit, or the
-                prefix does not extend the conversation.
+            RuntimeError: `capacity` conversations are open already. An engine may also refuse a
+                prefix that leaves no room for a reply or does not extend the conversation.
         """
 
     def step(self) -> list[Completion]:
         """Advance every queued reply by one token and return the replies that finished."""
 
     def release(self, conversation: int) -> None:
-        """Forget a conversation and free its cache."""
+        """Forget a conversation, so that its place in the cache can be used again."""
 
     def sleep(self) -> None:
-        """Leave memory to the trainer until `load_weights`; every conversation is forgotten."""
+        """Free memory for the trainer until `load_weights`, if the engine can.
+
+        Conversations may be forgotten.
+        """

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 class EngineKind(ABC):
     """One kind of rollout engine: a folder of hgrpo/rollout whose `ENGINE` is an instance.
 
-    Reading a study loads this class, so its module must not import torch. A method imports what it
-    needs in its own body.
+    Reading a study imports the folder's `__init__.py`. Importing it must therefore not import
+    torch. A method imports what it needs in its own body.
 
     Attributes:
-        Settings: model of the keys beside `kind` in the study's section `engine`; by default there
-            are none.
+        Settings: pydantic class of the keys beside `kind` in the study's section `engine`; by
+            default there are no such keys.
         plays_saved_weights: whether the engine computes with the weights exactly as they were
             saved. If so, an evaluation needs no trainable policy to check the engine against.
     """
@@ -38,10 +38,10 @@ class EngineKind(ABC):
         return
 
     def check_playable(self, config: "PretrainedConfig") -> None:
-        """Check that the engine can play models of this config.
+        """Check that the engine can play LLMs with this config.
 
         Raises:
-            UserError: the engine cannot play them. The message names the key of the config.
+            UserError: the engine cannot. The message names the key of the config.
         """
         return
 
@@ -54,8 +54,8 @@ class EngineKind(ABC):
         sampling: "Sampling",
         embeddings: bool,
     ) -> "RolloutEngine":
-        """An engine that holds the policy's weights; `RolloutEngine` explains the arguments.
+        """Make an engine that holds the policy's weights; `RolloutEngine` explains the arguments.
 
         Raises:
-            UserError: the engine is not installed, or it cannot run this model.
+            UserError: the engine is not installed, or it cannot run the policy's LLM.
         """

@@ -1,4 +1,4 @@
-"""Rollout engines by name: each is a folder of this package, found by the folder's name."""
+"""Finds rollout engines by name. An engine's name is that of its folder in this package."""
 
 import importlib
 import pkgutil

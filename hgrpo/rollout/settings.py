@@ -35,7 +35,7 @@ class EngineConfig(KindSection):
         sampling: "Sampling",
         embeddings: bool = False,
     ) -> "RolloutEngine":
-        """An engine that holds the policy's weights; arguments and errors as `EngineKind.make`."""
+        """Make an engine that holds the policy's weights, as `EngineKind.make` does."""
         return self.engine.make(self.declared, policy, capacity, sampling, embeddings)
 
     @classmethod
@@ -44,12 +44,12 @@ class EngineConfig(KindSection):
 
     @classmethod
     def keys_for(cls, kind: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The keys for this engine, without other engines' keys at their defaults.
+        """Drop the keys that only other engines read, if they have their default values.
 
-        Configs resolved by earlier versions spell out vLLM's keys for every engine.
+        Configs that earlier versions resolved give vLLM's keys for every engine.
 
         Raises:
-            ValueError: a key that only another engine reads has another value than its default.
+            ValueError: a key that only other engines read does not have its default value.
         """
         fields = {name: kinds.load(name).Settings.model_fields for name in kinds.known()}
         kept = {}
@@ -65,7 +65,7 @@ class EngineConfig(KindSection):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """One alternative for each engine, so that editors offer its keys."""
+        """Describe one alternative per engine, so that editors offer the chosen engine's keys."""
         found = handler(core_schema)
         section = handler.resolve_ref_schema(found)
         kind = section["properties"]["kind"]

@@ -16,11 +16,11 @@ __all__ = ["Settings", "make"]
 
 
 def make(settings: Settings, context: Context) -> "JudgeCredit":
-    """The assigner; its answers lie in judge.sqlite in the context's `cache_dir`.
+    """Make the assigner, which keeps answers in `judge.sqlite` in the context's `cache_dir`.
 
-    Packages that only judging needs are imported here, so that reading a study needs none.
-    UserError if one of them, the key, the environment's text or rubric, or the folder is missing,
-    or the cache cannot be opened.
+    The function imports the packages that only judges use, so reading a study needs none of them.
+    UserError if such a package, the API key, the environment's judge text, the offline rubric (if
+    asked for) or `cache_dir` is missing, or if the database cannot be opened.
     """
     name, text = context.environment, load(context.environment).judge_text()
     if settings.model == RUBRIC and text.score is None:

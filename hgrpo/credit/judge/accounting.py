@@ -14,7 +14,8 @@ _COUNTS = (
     *(f"fallback_{reason}" for reason in FALLBACKS),
 )
 
-# High estimates: English has more than 4 bytes a token, an entry of the answer about 12 tokens.
+# These overestimate tokens: English text has more than 4 bytes per token, and an entry of the
+# answer has about 12 tokens.
 _BYTES_PER_TOKEN = 3
 _TOKENS_PER_ENTRY = 32
 _TOKENS_AROUND = 64
@@ -26,20 +27,20 @@ _SET_ASIDE = f"""UPDATE spend SET calls = calls + 1, dollars = dollars + :aside 
 
 
 def output_limit(prompt: Prompt, settings: Settings) -> int:
-    """Most tokens that an answer may have: enough for every entry and for `thinking_tokens`."""
+    """The most output tokens of a call: enough for an entry per turn and for `thinking_tokens`."""
     return _TOKENS_AROUND + _TOKENS_PER_ENTRY * sum(prompt.turns) + settings.thinking_tokens
 
 
 class Account:
-    """Counts of one process, and the caps of one model at one address; safe for several threads.
+    """Counts the calls of one process and enforces the caps of one model at one address.
 
-    A call sets dollars aside before it starts, at a high estimate: 3 bytes a token of the prompt,
-    and the longest answer. The answer's cost replaces the estimate. A call without an answer may
-    have been billed, so its estimate stays counted, as `dollars_unconfirmed`.
+    Before each call, `begin` sets aside a high estimate of its cost: 3 bytes per prompt token and
+    the longest answer allowed. Afterwards the real cost replaces the estimate. A call that reports
+    no token usage may have been billed, so its estimate stays counted, as `dollars_unconfirmed`.
 
-    The caps hold for all jobs of a study. One statement checks them and changes the counts, so
-    parallel jobs cannot pass a cap together. What a killed job had set aside stays counted. Every
-    method raises UserError if the database cannot be used.
+    The caps hold for all jobs of a study. One SQL statement checks them and changes the totals, so
+    parallel jobs cannot exceed a cap together. What a killed job had set aside stays counted.
+    Several threads may share an account. Methods raise UserError if they cannot use the database.
     """
 
     def __init__(self, settings: Settings, database: Database):
@@ -72,7 +73,7 @@ class Account:
         self.count(dollars=dollars, **vars(usage))
 
     def count(self, **amounts: float) -> None:
-        """Add to counts by their names in the report."""
+        """Add each amount to the count that has this name in the report."""
         with self._lock:
             for name, amount in amounts.items():
                 self._counts[name] += amount
@@ -85,7 +86,7 @@ class Account:
         return counts
 
     def set_aside(self, dollars: float) -> None:
-        """Count a call and an estimate of its price; CallError if this would pass a cap."""
+        """Count a call and `dollars`, its estimated cost; CallError if this would exceed a cap."""
         caps = {"max_calls": self._settings.max_calls, "max_dollars": self._settings.max_dollars}
         if self._database.execute(_SET_ASIDE, {"aside": dollars} | self._judge | caps):
             return

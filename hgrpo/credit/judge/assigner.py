@@ -20,10 +20,11 @@ from hgrpo.errors import UserError
 
 @dataclass(eq=False, repr=False)
 class JudgeCredit(CreditAssigner):
-    """Turn credit from a judge's scores.
+    """Computes the credit of turns from a judge's scores.
 
-    Trajectories without turns are not judged. The judge is asked only what the cache does not hold,
-    and the cache keeps every new judgement. Trajectories without one are counted by reason.
+    Trajectories without turns are not judged. The judge gets only questions that the cache cannot
+    answer, and the cache keeps every new judgement. If a call fails, the trajectories that it shows
+    are counted under the reason.
     """
 
     settings: Settings
@@ -37,13 +38,14 @@ class JudgeCredit(CreditAssigner):
         self._reported: dict[str, float] = {}
         self._version = PROMPT_VERSION + self.text.primer_version
         if self.settings.model == RUBRIC:
-            # This model consists of rules in code. If the rules change, it is another judge.
+            # If the rubric's rules change, the cache must not return scores of the old rules.
             self._version += f"+rubric-{self.text.rubric_version}"
 
     def assign(self, group: Group) -> list[np.ndarray]:
         """Credit of every turn: K float64 arrays [T_k].
 
-        UserError if the judge or cache cannot be used, or too many trajectories got no judgement.
+        UserError if the judge or cache cannot be used, or if the share of trajectories without a
+        judgement exceeds `fallback_limit`.
         """
         return self.assign_many([group])[0]
 
@@ -65,7 +67,7 @@ class JudgeCredit(CreditAssigner):
         return results
 
     def report(self) -> dict[str, float]:
-        """Counts since the last report, for the log; names start with `judge_`."""
+        """What the counts gained since the last report, for the log; names start with `judge_`."""
         now = self.account.report()
         row = {f"judge_{key}": now[key] - self._reported.get(key, 0) for key in now}
         row["judge_fallback_share"] = row["judge_fallbacks"] / max(1, row["judge_judged"])
@@ -85,7 +87,7 @@ class JudgeCredit(CreditAssigner):
         return found
 
     def _answers(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
-        """The answer to each question, by key. Equal questions are asked once, but all counted."""
+        """Question key -> answer. Equal questions are asked once, but each of them is counted."""
         distinct = {question.key: question for question in questions}
         known = {key: self.cache.get(question) for key, question in distinct.items()}
         unknown = {key: distinct[key] for key, answer in known.items() if answer is None}
@@ -97,7 +99,7 @@ class JudgeCredit(CreditAssigner):
         with closing(self.judge.ask_all(prompts)) as arriving:
             for key, answer in arriving:
                 if isinstance(answer, Judgement):
-                    # Saved at once: a later crash must not lose what was paid for.
+                    # Save each answer at once, so that a later crash loses no paid answer.
                     answer = self.cache.put(unknown[key], answer)
                 answers[key] = answer
         self._count(questions, answers, set(unknown))

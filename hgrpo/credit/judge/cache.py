@@ -21,9 +21,9 @@ class Question:
     """Everything that a judgement depends on.
 
     Attributes:
-        version: version of the prompt; for the offline rubric also of its rules.
-        endpoint: the judge's address; the same model name at another address is another judge.
-        trajectories: all that the call shows, in order.
+        version: versions of the prompt and the primer; for the offline rubric also of its rules.
+        endpoint: the judge's `base_url`. The same model name at another address is another judge.
+        trajectories: the trajectories that the call shows, in order.
     """
 
     environment: str
@@ -41,19 +41,19 @@ class Question:
 
     @property
     def judge(self) -> tuple[object, ...]:
-        """Every field but the trajectories."""
+        """Every field except the trajectories."""
         asked = self.environment, self.variant, self.version
         return *asked, self.endpoint, self.model, float(self.temperature)
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 (hex) over every field, trajectories in full and in order."""
+        """SHA-256 (hex) of every field; it covers all that the prompt shows of the trajectories."""
         content = [*self.judge, [_content(trajectory) for trajectory in self.trajectories]]
         return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()
 
 
 class ScoreCache:
-    """Judgements by question. `get` and `put` raise UserError if the file cannot be used."""
+    """Stores judgements by question. `get` and `put` raise UserError if the file cannot be used."""
 
     def __init__(self, database: Database):
         self._database = database
@@ -76,9 +76,9 @@ class ScoreCache:
         return Judgement(scores, answered_by)
 
     def put(self, question: Question, judgement: Judgement) -> Judgement:
-        """Keep a judgement and return the kept one. If two jobs asked, the first one's is kept.
+        """Store a judgement, unless another job was first; return the stored judgement.
 
-        CallError, and nothing is kept, if the scores do not fit the turns.
+        If the scores do not fit the turns, raise CallError and store nothing.
         """
         check(judgement.scores, question.turns)
         self._database.execute(

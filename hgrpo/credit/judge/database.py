@@ -1,7 +1,7 @@
-"""The SQLite file with judges' answers and their cost, which all jobs of a study share.
+"""The SQLite file with judges' answers and their total cost, shared by all jobs of a study.
 
-Its write-ahead-log mode, in which readers do not wait, works only between processes of one machine.
-Jobs on several machines need one cache folder per machine, on a local disk.
+The file uses SQLite's write-ahead log, so that readers do not wait. This works only between
+processes of one machine. Jobs on several machines need one cache folder per machine, on local disk.
 """
 
 import sqlite3
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 
 class Database:
-    """One connection to the file `path`, for all threads; UserError if the file cannot be used."""
+    """One connection to `path`, shared by all threads; UserError if SQLite cannot use the file."""
 
     def __init__(self, path: Path):
         self.path = Path(path)
@@ -54,11 +54,11 @@ class Database:
             return self._guarded(lambda: self._connection.execute(statement, values).fetchall())
 
     def _open(self) -> sqlite3.Connection:
-        # Only one thread at a time may use an SQLite connection, hence the lock.
+        # `execute` takes a lock, so threads can share the connection without Python's thread check.
         connection = sqlite3.connect(
             self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )
-        # The busy timeout does not cover the switch of the journal mode.
+        # SQLite's busy timeout does not apply to a switch of the journal mode, so retry here.
         patiently = Retrying(
             retry=retry_if_exception(_is_busy),
             stop=stop_after_delay(_BUSY_S),

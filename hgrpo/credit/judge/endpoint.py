@@ -1,8 +1,8 @@
-"""A judge behind an OpenAI-compatible address.
+"""A judge behind an OpenAI-compatible HTTP address.
 
-The openai client's own retries are off and tenacity retries instead, so that every request is
-counted and checked against the caps. The time-out limits connecting and each wait for data, not the
-whole call.
+The openai client's own retries are off. Tenacity retries instead, so that every request is counted
+and checked against the caps. The time-out limits connecting and each wait for data. It does not
+limit the whole call.
 """
 
 import ipaddress
@@ -42,7 +42,7 @@ class EndpointJudge:
         self._judge = f"judge: model {settings.model!r} at {settings.base_url}"
         self._stop = threading.Event()
         self._warned: set[str] = set()
-        # A proxy named in the environment cannot reach this machine's loopback.
+        # For a loopback address, ignore the proxies of the environment: no proxy can reach it.
         local = _is_loopback(settings.base_url)
         transport = openai.DefaultHttpxClient(trust_env=False) if local else None
         self._client = openai.OpenAI(
@@ -54,9 +54,10 @@ class EndpointJudge:
         )
 
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
-        """Yield answers as they arrive, with `concurrency` calls at once.
+        """Yield answers as they arrive, with at most `concurrency` calls at once.
 
-        UserError if the server refuses the key, or has no such model.
+        UserError if the server refuses the API key or does not know the address or the model, or if
+        the account's database cannot be used.
         """
         if not prompts:
             return
@@ -70,12 +71,12 @@ class EndpointJudge:
                         raise error
                     yield names[future], error or future.result()
             finally:
-                # After an error, or if the caller stops early: start no call, end every pause.
+                # If an error occurs or the caller stops early, start no more calls and end pauses.
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, prompt: Prompt) -> Judgement:
-        """The judgement of one prompt, after retries; raises the failure of the last attempt."""
+        """Get the judgement of one prompt, with retries; raise the failure of the last attempt."""
         attempts = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(self._settings.retries + 1),
             retry=tenacity.retry_if_exception(
@@ -104,7 +105,7 @@ class EndpointJudge:
             raise
 
     def _send(self, prompt: Prompt, aside: float) -> object:
-        """The server's answer, with its cost counted. Raises CallError or UserError."""
+        """Send a prompt, count the cost and return the answer; raise CallError or UserError."""
         try:
             completion = self._client.chat.completions.create(
                 model=self._settings.model,
@@ -123,13 +124,15 @@ class EndpointJudge:
             self._account.answered(aside, None)
             failure = CallError("connection", str(error.__cause__ or error))
         except (openai.OpenAIError, ValueError, RecursionError):
-            # ValueError: the body is not JSON. RecursionError: its JSON nests too deep.
+            # ValueError: the body is not the JSON that its header announces. RecursionError: the
+            # JSON is nested too deeply.
             self._account.answered(aside, None)
             failure = CallError("malformed", "the answer is no chat completion")
         else:
             self._account.answered(aside, _usage(completion))
             return completion
-        # Raise outside `except`, because the client's error holds the request and the key.
+        # Raise outside `except`: inside, Python would attach the client's error, which holds the
+        # request with the API key.
         raise failure
 
     def _refusal(self, error: openai.APIStatusError) -> CallError | UserError:
@@ -174,11 +177,11 @@ def _is_loopback(base_url: str) -> bool:
 def _retry_after(error: openai.APIStatusError) -> float:
     try:
         return max(0.0, float(error.response.headers.get("retry-after", 0)))
-    except ValueError:  # a date
+    except ValueError:  # the header may hold a date instead of seconds
         return 0.0
 
 
-# The client does not validate answers, and returns a string if the body was not JSON.
+# The client does not validate answers. If header and body are not JSON, it returns a string.
 def _content_and_model(completion: object) -> tuple[str, str]:
     try:
         content, model = completion.choices[0].message.content, completion.model

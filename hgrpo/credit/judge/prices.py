@@ -1,12 +1,13 @@
 """OpenAI's list prices, so that a method file only has to name a model.
 
-All of these accept a temperature and a strict JSON schema. A dated snapshot may cost more or less.
+All of these models accept a temperature and a strict JSON schema. Dated snapshots of a model may
+cost more or less.
 """
 
 OPENAI = "https://api.openai.com/v1"
 AS_OF = "2026-08"
 
-# Model -> dollars per million input tokens, and per million output tokens.
+# Model -> (dollars per million input tokens, dollars per million output tokens).
 AT_OPENAI = {
     "gpt-4o-mini": (0.15, 0.60),
     "gpt-4o": (2.50, 10.00),

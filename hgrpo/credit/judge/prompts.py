@@ -1,7 +1,7 @@
 """The prompt that a judge gets, and the form that its answer must have.
 
-It shows the goal, every turn and the outcome, uncut. Trajectories are JSON, one object a line, so
-that text of the game or of the agent cannot look like another turn or like an instruction.
+The prompt shows the goal, every turn and the outcome, uncut. Each of these is a JSON object on its
+own line, so text from the game or the agent cannot look like another turn or like an instruction.
 """
 
 import json
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.trajectories.trajectory import Trajectory
 
-# Part of the cache's key. Raise this version whenever the text sent to a judge changes. An
-# environment's primer has a version of its own: `JudgeText.primer_version`.
+# Part of the cache's key. Raise this version whenever the text of the prompt changes. The primer,
+# which each environment writes, has its own version: `JudgeText.primer_version`.
 PROMPT_VERSION = "3"
 
 _SYSTEM = (
@@ -31,7 +31,7 @@ _SCALE = (
 
 @dataclass(frozen=True)
 class Prompt:
-    """One call in OpenAI's form; `turns` holds the number of turns of each trajectory in it."""
+    """One call to OpenAI's chat API; `turns` holds the number of turns of each trajectory shown."""
 
     messages: list[dict[str, str]]
     response_format: dict
@@ -40,14 +40,14 @@ class Prompt:
 
     @property
     def user(self) -> str:
-        """The user's message, which shows the trajectories."""
+        """The text of the user message, which shows the trajectories."""
         return self.messages[-1]["content"]
 
 
 def prompt(
     environment: str, primer: str, trajectories: Sequence[Trajectory], variant: Variant
 ) -> Prompt:
-    """The call that asks for scores of one task's trajectories; each must have a turn."""
+    """Make the call that asks for scores of one task's trajectories; each must have a turn."""
     turns = tuple(len(trajectory.turns) for trajectory in trajectories)
     lines = [primer]
     if variant == "group":
@@ -75,10 +75,10 @@ def prompt(
 
 
 def answer_format(variant: Variant) -> dict:
-    """The `response_format` of a call: a strict JSON schema, the same for every length.
+    """The `response_format` of a call: a strict JSON schema that depends only on the variant.
 
-    `scores.parse` checks lengths and the range 0..10. The schema leaves them out because a server
-    would compile a new schema for every length, and some servers lack those keywords.
+    The schema limits neither lengths nor scores; `scores.parse` checks both. A server would have to
+    compile a new schema for every length, and some servers do not support keywords for limits.
     """
     entry = _object(turn={"type": "integer"}, score={"type": "number"})
     scores = {"type": "array", "items": entry}
@@ -94,7 +94,7 @@ def answer_format(variant: Variant) -> dict:
 
 
 def _line(**fields: object) -> str:
-    # UTF-8 cannot carry a lone surrogate; it becomes a question mark.
+    # UTF-8 cannot encode a lone surrogate, so a question mark replaces it.
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The protocol of a judge, which gives scores for prompts, or says why it has none."""
+"""The protocol of a judge: it answers a prompt with scores, or says why there are none."""
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
@@ -6,22 +6,22 @@ from typing import Protocol
 
 from hgrpo.credit.judge.prompts import Prompt
 
-# Why a call failed. `rejected`: no retry would help (the prompt is too long, for example).
+# Why a call failed. `rejected`: the server refused the request itself (too long, for example).
 CALL_FAILURES = (
     *("rate_limit", "quota", "timeout", "connection", "server", "rejected"),
     *("malformed", "wrong_length", "out_of_range"),
 )
-# Why a trajectory got uniform credit: its last call failed, or a cap was reached.
+# Why a trajectory got uniform credit: the last attempt of its call failed, or a cap forbade it.
 FALLBACKS = (*CALL_FAILURES, "call_cap", "dollar_cap")
 
 Scores = list[list[float]]
-"""Raw scores in 0..10: one list per trajectory in the call, one number per turn."""
+"""Raw scores from 0 to 10: one list per trajectory in the call, one number per turn."""
 
 
 class CallError(Exception):
-    """A call without a judgement.
+    """A call gave no judgement.
 
-    `reason` is one of `FALLBACKS`; `retry_after` the seconds the server asked to wait, or 0.
+    `reason` is one of `FALLBACKS`. `retry_after` is how many seconds the server asks to wait, or 0.
     """
 
     def __init__(self, reason: str, message: str = "", retry_after: float = 0.0):
@@ -40,7 +40,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one answer, as the judge reports them."""
+    """Numbers of tokens of one call, as the judge reports them."""
 
     input_tokens: int
     output_tokens: int
@@ -54,8 +54,8 @@ class Judge(Protocol):
     """Scores the turns that prompts show."""
 
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
-        """Answer each prompt once, under its name. The caller closes the generator.
+        """Yield one answer for each prompt, with its name. The caller must close the generator.
 
-        UserError if the judge cannot answer at all; the remaining prompts get no answer.
+        UserError if the judge cannot be used at all; the remaining prompts then get no answer.
         """
         ...

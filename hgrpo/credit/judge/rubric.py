@@ -1,7 +1,8 @@
 """The offline rubric: rules that score turns on machines without a language model.
 
-It reads the prompt that a language model would read, and nothing else. Each environment has its own
-rules (`JudgeText.score`). Scores are absolute, so they compare across a group's trajectories.
+The rubric reads only the prompt that a language model would read. Each environment has its own
+rules (`JudgeText.score`). The rules score a trajectory without looking at others, so scores can be
+compared between the trajectories of a group.
 """
 
 import json
@@ -18,14 +19,14 @@ from hgrpo.envs.environment import JudgeText
 from hgrpo.errors import UserError
 
 if TYPE_CHECKING:
-    # The account needs packages that the judge server does without.
+    # The account imports tenacity, which need not be installed for the judge server.
     from hgrpo.credit.judge.accounting import Account
 
 _BYTES_PER_TOKEN = 4
 
 
 class RubricJudge:
-    """The rubric of one environment in this process; a `protocol.Judge`.
+    """Runs the rubric of one environment in this process; a `protocol.Judge`.
 
     Calls and tokens are counted, so that a study shows what a paid judge would read and write.
     """
@@ -35,7 +36,7 @@ class RubricJudge:
         self._account = account
 
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
-        """Answer in order; UserError unless the rules give one score in 0..10 for each turn."""
+        """Answer in order; UserError unless the rules give each turn one score from 0 to 10."""
         for name, prompt in prompts.items():
             try:
                 yield name, self._ask(prompt)
@@ -68,7 +69,7 @@ class Record:
 
 
 def read(message: str) -> tuple[str, str, list[Record]]:
-    """Environment, goal and trajectories in a prompt's user message; UserError in any other."""
+    """Environment, goal and trajectories in a judge's user message; UserError for other text."""
     try:
         lines = [json.loads(line) for line in message.split("\n") if line.startswith("{")]
         environment, goal = lines[0]["environment"], lines[0]["goal"]
@@ -98,7 +99,7 @@ def judge(text: JudgeText, goal: str, records: Sequence[Record]) -> Scores:
 
 
 def answer(scores: Scores, variant: str) -> str:
-    """The JSON text that a language model would answer, as `prompts.answer_format` asks for."""
+    """The scores as JSON text, in the form that `prompts.answer_format` asks of a judge."""
     lists = [[{"turn": i, "score": s} for i, s in enumerate(row)] for row in scores]
     if variant == "trajectory":
         (only,) = lists
@@ -108,5 +109,5 @@ def answer(scores: Scores, variant: str) -> str:
 
 
 def count_tokens(*texts: str) -> int:
-    """Tokens as the rubric counts them: UTF-8 bytes / 4, rounded up."""
+    """Estimate the number of tokens: UTF-8 bytes / 4, rounded up."""
     return math.ceil(sum(len(text.encode()) for text in texts) / _BYTES_PER_TOKEN)

@@ -1,4 +1,4 @@
-"""Reads scores from a judge's answer, strictly, and turns them into credit."""
+"""Reads scores from a judge's answer, strictly, and computes credit from scores."""
 
 import json
 import math
@@ -37,7 +37,7 @@ def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
 
 
 def check(scores: Scores, turns: Sequence[int]) -> None:
-    """Raise CallError unless there is one finite score in 0..10 for each turn."""
+    """Raise CallError unless each turn has one finite score from 0 to 10."""
     if [len(row) for row in scores] != list(turns):
         raise CallError("wrong_length", "not one score for every turn")
     for row in scores:
@@ -53,10 +53,10 @@ def credit(
 ) -> list[np.ndarray]:
     """Credit of every turn of a group of K trajectories.
 
-    `centred`: (s - m) / 10, where m is the mean score over all judged turns of the group. Failed
-    trajectories get credit too.
+    `centred`: (s - m) / 10, where m is the mean score over all judged turns of the group.
+    Trajectories that miss the goal get credit too.
     `share`: s * R / sum(s) within the trajectory, and R / T if all its scores are zero. Credit sums
-    to R, so a trajectory without return gets none.
+    to the return R, so all credit is 0 if R is 0.
 
     Args:
         scores: [K] rows of T_k; None for a trajectory without a judgement, which gets uniform
@@ -91,7 +91,7 @@ def _turns(entries: object, length: int) -> list[float]:
 
 
 def _by_index(entries: object, index: str, value: str, length: int) -> list:
-    """The values of {index, value} objects, sorted by index; indices must be 0..length-1."""
+    """Values of JSON objects by index; CallError unless indices are 0 to length - 1, each once."""
     if not isinstance(entries, list):
         raise CallError("malformed", f"no list of {index}s")
     found = {}
@@ -113,7 +113,7 @@ def _only(answer: object, key: str) -> object:
 
 
 def _in_range(score: object) -> float:
-    # Exact types, because a bool is an int in Python.
+    # Compare exact types, because Python counts a bool as an int.
     if type(score) not in {int, float}:
         raise CallError("malformed", "a score is not a number")
     if not LOWEST <= score <= HIGHEST:

@@ -16,16 +16,16 @@ from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 
 _LARGEST_BODY = 64 * 2**20
-# Faults are drawn in this order; the first one that is drawn happens.
+# Faults are drawn for a request in this order; it gets the first one that is drawn.
 FAULTS = ("rate-limit", "drop", "timeout", "malformed", "wrong-length")
 
 
 class FaultPlan:
-    """Deliberate faults for drills: says which requests go wrong, and how.
+    """Decides which requests get a deliberate fault, and which fault, to test the client.
 
-    Each fault is drawn separately: five faults at 0.2 leave 0.8^5 = 33 % of the requests unharmed.
-    A draw depends on the seed, on the request's body and on how often that body was sent before.
-    The order of different requests does not matter.
+    Each fault is drawn independently: with five faults of probability 0.2, 0.8^5 = 33 % of the
+    requests get none. A draw depends on the seed, on the request's body and on how often that body
+    was sent before. The order of different requests does not matter.
     """
 
     def __init__(self, shares: Mapping[str, float], seed: int):
@@ -49,7 +49,7 @@ class FaultPlan:
 
 
 class JudgeServer(ThreadingHTTPServer):
-    """Serves the rubric, with faults."""
+    """Serves the offline rubric, with the faults of a `FaultPlan`."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -72,7 +72,7 @@ class JudgeServer(ThreadingHTTPServer):
             self._counts.update({"requests": 1, fate: 1, **tokens})
 
     def stats(self) -> dict[str, int]:
-        """Tokens, and requests by outcome; every key is present."""
+        """Numbers of requests by outcome, and of tokens; every key is always present."""
         keys = ("requests", "answered", "refused", *FAULTS, "input_tokens", "output_tokens")
         with self._lock:
             return {key: self._counts[key] for key in keys}
@@ -84,7 +84,7 @@ class JudgeServer(ThreadingHTTPServer):
 
 
 class RefusalError(Exception):
-    """A refused request; by default one that no judge would send."""
+    """The server refuses a request; by default because no `EndpointJudge` would send it."""
 
     def __init__(self, message: str, status: int = 400, code: str = "invalid_request"):
         super().__init__(message)
@@ -96,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: JudgeServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = -1  # send head and body in one packet
+    wbufsize = -1  # buffer writes, so that header and body leave in one packet
 
     def do_GET(self) -> None:
         if self.path == "/stats":
@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(refusal)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: /stats has the counts, and a log could leak a key."""
+        """Log nothing: /stats has the counts, and a log could leak an API key."""
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
@@ -159,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def complete(body: bytes, fault: str | None = None) -> dict:
-    """The completion for a request; a fault may spoil it. RefusalError if no judge sends it."""
+    """The completion for a request, spoilt by `fault`; RefusalError if no judge client sends it."""
     try:
         request = json.loads(body)
         model, asked = request["model"], request["response_format"]

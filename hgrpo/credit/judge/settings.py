@@ -1,4 +1,4 @@
-"""The keys of a method's `credit:` section beside `kind: judge`."""
+"""The YAML keys that a method's `credit:` section may have beside `kind: judge`."""
 
 import re
 from collections.abc import Mapping
@@ -24,16 +24,16 @@ class Settings(CreditSettings):
     """The judge: which model to ask, how, at what price, and when to give up.
 
     A cap limits what a whole study asks of one model at one address. All seeds, rounds and methods
-    share the cap, also after a resume. Cached answers do not count. `max_calls: 0` allows only the
-    cache; null lifts a cap.
+    share the cap, also after a resume. Answers from the cache do not count. `max_calls: 0` allows
+    only the cache. The value null removes a cap.
     """
 
-    # A user may put the key where its variable's name belongs. Errors must not show it.
+    # Errors show no values, since a user may put the API key itself into `api_key_env`.
     model_config = ConfigDict(hide_input_in_errors=True)
 
     uses = ("judge_text",)
     may_be_unreachable = True
-    # The judge gets the prompts of this many groups together.
+    # The judge gets the prompts of up to this many groups together.
     groups_at_once = 16
     fallback_column = "judge_fallbacks"
 
@@ -89,17 +89,17 @@ class Settings(CreditSettings):
 
     @property
     def label_remark(self) -> str:
-        """Who judged: rubric and server accept only `offline-rubric`, so the model's name tells."""
+        """Names the offline rubric if it is the judge; only the rubric has this model name."""
         return "(offline rubric)" if self.model == RUBRIC else ""
 
     @property
     def sums_to(self) -> SumsTo:
-        """The return if credit is shares of it; centred scores have no known sum."""
+        """The return for `share`; nothing known for `centred`."""
         return "return" if self.normalisation == "share" else ""
 
     @property
     def environment_variables(self) -> Mapping[str, str]:
-        """The variable that holds the key, if the judge needs one."""
+        """The API key's variable -> message if the variable is unset; empty if no key is needed."""
         if self.base_url == SERVICE or self.api_key_env is None:
             return {}
         return {
@@ -109,7 +109,7 @@ class Settings(CreditSettings):
         }
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """The largest number of calls to a judge other than the rubric, and the caps on them."""
+        """Says how many calls, not counting retries, may leave this process, and names the caps."""
         if self.base_url == SERVICE:
             return ""
         calls = groups * (rollouts if self.variant == "trajectory" else 1)
@@ -154,7 +154,7 @@ class Settings(CreditSettings):
     def _one_spelling(cls, text: str) -> str:
         return text.rstrip("/")
 
-    # A model validator, because its error shows no value: the value may hold a key.
+    # These messages contain no values: `api_key_env` and `base_url` may hold secrets.
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.api_key_env is not None and not re.fullmatch(r"[A-Za-z_]\w*", self.api_key_env):

@@ -1,7 +1,7 @@
 """Credit from the graph of states that a group's rollouts share, by one configurable assigner.
 
-Rollouts of a task often reach the same state. What each did there next, and how each ended, says
-what an action was worth. The settings can express these methods:
+Rollouts of a task often reach the same state. The actions that the rollouts took there, and how the
+rollouts ended, tell what each action was worth. The settings can express these methods:
 - GiGPO, "Group-in-Group Policy Optimization for LLM Agent Training",
   https://arxiv.org/abs/2505.10978
 - HGPO, "Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",
@@ -14,11 +14,13 @@ what an action was worth. The settings can express these methods:
   https://arxiv.org/abs/2606.22995
 - CRBC, GRAFT and GraphHCA (2026)
 
+With `mixture: sum`, turn t of a rollout gets
+
     advantage_t = w_traj * A_traj + sum_j w_j * norm_j(credit_j(value_j(graph(key_j))))
 
-Left out: the memory of edges and outcomes of earlier updates with its task scheduler (TIGPO,
-https://arxiv.org/abs/2609.03383), importance ratios of whole turns (GRAFT, GAGPO; they belong to
-the loss), clusters that depend on the order of rollouts, and learned scores.
+The settings cannot express TIGPO's memory of earlier updates and its task scheduler
+(https://arxiv.org/abs/2609.03383), clusters that depend on the order of rollouts, learned scores,
+and the importance ratios of whole turns in GRAFT and GAGPO, which belong to the loss.
 """
 
 from typing import TYPE_CHECKING
@@ -33,9 +35,9 @@ __all__ = ["Settings", "make"]
 
 
 def make(settings: Settings, context: Context) -> "StateGraphCredit":
-    """The assigner; it does not use `context`.
+    """Make the assigner; `context` is not used.
 
-    scipy is imported here, because reading a study does not need it.
+    The import is here because it loads scipy, which reading a study does not need.
     """
     from hgrpo.credit.state_graph.assigner import StateGraphCredit
 

@@ -1,4 +1,4 @@
-"""The assigner, which computes the final advantage of each turn of a group."""
+"""The assigner: it computes the final advantage of each turn of a group."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -21,10 +21,10 @@ GIGPO = Term(value="mc_mean", credit="G-V")
 
 
 class StateGraphCredit(CreditAssigner):
-    """Compares turns of one task's rollouts that were taken in the same state.
+    """Compares the turns that a group's rollouts took in the same state.
 
-    The credit of a group depends on that group alone, and not on the order of its rollouts. It is
-    the final advantage, which includes the trajectory's advantage.
+    The credit of a group depends on that group alone, and not on the order of its rollouts. This
+    credit is the final advantage: it includes the weighted advantage of the trajectory.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -52,7 +52,7 @@ class StateGraphCredit(CreditAssigner):
         if not terms:
             return np.zeros(len(turns))
         graph_of = graphs(trajectories, turns, self.settings)
-        # The diagnostics describe one graph, that of the first term that looks at states.
+        # The diagnostics describe one graph: of the first term that reads one, else of the first.
         main = graph_of(next((term.key for term in terms if term.reads_graph), terms[0].key))
         parts = [
             self._part(term, graph_of(term.key) if term.reads_graph else main, turns, rollout)
@@ -72,7 +72,7 @@ class StateGraphCredit(CreditAssigner):
 def graphs(
     trajectories: Sequence[Trajectory], turns: Turns, settings: Settings
 ) -> Callable[[Key], Graph]:
-    """A function that gives the graph of a key. It builds each graph once and keeps it."""
+    """Return a function that gives the graph of a key, and builds each key's graph only once."""
     rules = settings.timeout, settings.failure
     ends = observed_ends(turns, *rules)
     ended = turns.rollout[ends].tolist()
@@ -91,14 +91,14 @@ def graphs(
 
 
 def mixed(parts: Sequence[Normalised], settings: Settings, turns: Turns) -> np.ndarray:
-    """Step advantage [N]: the weighted credits of the terms.
+    """Mix the scaled credits c_j of the terms, with weights w_j, into the step advantage [N].
 
-    `sum` is sum_j w_j c_j. `renormalise_present` is the weighted mean of HGPO, sum_j w_j c_j /
-    sum_j w_j, over the terms that are present at a turn ("Hierarchy-of-Groups Policy Optimization
-    for Long-Horizon Agentic Tasks", https://arxiv.org/abs/2602.22817). A term is present if the
-    turn has as much history as its key asks for, and others to compare with. With `drop_zero` a
-    term whose credit is exactly 0 counts as absent, as in HGPO's code. A turn without a present
-    term gets 0.
+    Mixture `sum` gives sum_j w_j c_j. `renormalise_present` gives the weighted mean of HGPO,
+    sum_j w_j c_j / sum_j w_j, over the terms that are present at a turn ("Hierarchy-of-Groups
+    Policy Optimization for Long-Horizon Agentic Tasks", https://arxiv.org/abs/2602.22817). A term
+    is present at a turn if `Normalised.present` holds there and the turn has at least `key.history`
+    earlier turns. With `drop_zero` a term whose credit is exactly 0 counts as absent, as in HGPO's
+    code. A turn at which no term is present gets 0.
     """
     total = np.zeros(len(turns))
     if settings.mixture == "sum":

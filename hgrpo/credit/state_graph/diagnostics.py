@@ -1,4 +1,4 @@
-"""The log's numbers about credit: how many turns got it, its size, and what it resembles."""
+"""Computes the log's numbers about the step advantage, such as its correlation with GiGPO's."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Correlation:
 
 
 class Tally:
-    """Collects the log's numbers about the groups since the last report."""
+    """Collects the log's numbers about the groups credited since the last report."""
 
     def __init__(self, settings: Settings) -> None:
         self._weight = settings.trajectory.weight
@@ -54,8 +54,10 @@ class Tally:
         """Count one group of N turns.
 
         Args:
-            turns, graph: the turns, and the graph of the first term that looks at states.
-            parts, step: the scaled credits of each term, and the step advantage they mix to [N].
+            turns: the group's turns.
+            graph: graph of the first term that reads one; of the first term if none does.
+            parts: scaled credits of each term.
+            step: step advantage [N] that the terms mix to.
             gigpo: step credit of GiGPO on the same graph [N].
             grpo: advantage of each turn's rollout [N].
         """
@@ -77,16 +79,16 @@ class Tally:
         self._to_grpo.add(step, grpo)
 
     def report(self) -> dict[str, float]:
-        """Numbers for the log; a number that is not defined is left out.
+        """Numbers for the log, without those that are not defined.
 
-        - `step_nonzero_share`: share of turns with a step credit other than 0
+        - `step_nonzero_share`: share of turns with a step advantage other than 0
         - `state_single_share`: share of turns in a state that was visited once
         - `state_one_rollout_share`: share of turns in a state that only one rollout visited
-        - `step_floored_share`: share of turns whose deviation was below the floor
+        - `step_floored_share`: share of turns at which some term's floor replaced the deviation
         - `action_stochastic_share`: share of (state, action) pairs with several successors
-        - `step_to_trajectory`: mean |step credit| divided by mean |trajectory term|
-        - `step_corr_gigpo`: Pearson correlation with GiGPO's step credit in the same states
-        - `step_corr_grpo`: Pearson correlation with the trajectory's advantage
+        - `step_to_trajectory`: mean |step advantage| divided by mean |trajectory term|
+        - `step_corr_gigpo`: Pearson correlation of step advantage and GiGPO's on the same graph
+        - `step_corr_grpo`: Pearson correlation of step advantage and the trajectory's advantage
         """
         sums = self._sums
         if not sums["turns"]:

@@ -1,4 +1,4 @@
-"""Adds later TD errors to a turn's own: three versions of GAE on a graph."""
+"""Adds later TD errors to each turn's own TD error: three versions of GAE."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -8,17 +8,18 @@ from hgrpo.credit.state_graph.turns import Turns
 
 
 def extended(td: np.ndarray, graph: Graph, turns: Turns, mode: str, decay: float) -> np.ndarray:
-    """TD errors plus the decayed errors of what follows, [N].
+    """Each turn's TD error plus decayed later TD errors, [N]; `decay` is gamma * lambda.
 
     `path` adds the later errors of the turn's own rollout ("High-Dimensional Continuous Control
     Using Generalized Advantage Estimation", https://arxiv.org/abs/1506.02438). The other modes are
-    GRAFT's Graph-GAE (2026): for each k from 1 to the number of turns that follow, they add decay^k
-    times the mean error of all transitions that leave a state exactly k transitions ahead.
-    `instances` averages over occurrences. If the values were estimated from the same counts, the
-    errors of each state average to 0, and the mode changes nothing. `distinct` averages over each
-    different (state, action, successor) once.
+    GRAFT's Graph-GAE (2026): for each k from 1 to the number of turns that follow in the rollout,
+    they add decay^k times the mean error of the transitions that leave a state k transitions ahead.
+    These are the states that a path of k transitions leads to, if it begins with the turn's own.
+    `instances` averages over turns. It adds 0 if the errors of each state average to 0, as with
+    Bellman values with depth inf, agg 1, mu count and no clamped state. `distinct` averages over
+    different (state, action, successor) triples.
 
-    A turn that is not counted has nan and adds nothing to other turns. Decay is gamma * lambda.
+    A turn that is not counted gets nan and adds nothing to other turns.
     """
     if mode == "path":
         return _path(td, turns, decay)
@@ -41,7 +42,7 @@ def _path(td: np.ndarray, turns: Turns, decay: float) -> np.ndarray:
 def _frontier(
     td: np.ndarray, edges: np.ndarray, graph: Graph, turns: Turns, decay: float
 ) -> np.ndarray:
-    """Graph-GAE; `edges`, int [E], are the turns whose errors are averaged."""
+    """TD errors extended by Graph-GAE, [N]; `edges`, int [E], are the turns to average over."""
     n, states = graph.n_states, graph.n_states + 2
     error = sums(td[edges], graph.state[edges], states)
     number = np.bincount(graph.state[edges], minlength=states).astype(np.float64)

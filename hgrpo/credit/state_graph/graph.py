@@ -1,7 +1,7 @@
 """The graph of a group: its states, and one transition between them for each turn.
 
-The counts N(s, a, x) include repeats inside a rollout. The counts are not stored: every turn is
-one occurrence, and a sum over turns is therefore weighted by counts.
+N(s, a, x) is the number of turns in which action a led from state s to x, repeats inside a rollout
+included. It is not stored: a sum over turns already counts each transition N times.
 """
 
 from dataclasses import dataclass, field
@@ -21,11 +21,11 @@ class Graph:
     Attributes:
         n_states: S.
         n_pairs: number of different (state, action) pairs.
-        state: int [N], the state of each turn, 0..S-1.
-        pair: int [N], the turn's (state, action) pair, 0..n_pairs-1.
+        state: int [N], the state of each turn, from 0 to S - 1.
+        pair: int [N], the turn's (state, action) pair, from 0 to n_pairs - 1.
         successor: int [N], the next state, S for success, S + 1 for failure, or UNKNOWN for a turn
             that is not counted.
-        clamped: int [C], states whose value is 0 even if a rollout won from there.
+        clamped: int [C], states whose Bellman value is 0 even if a rollout won from there.
     """
 
     n_states: int
@@ -37,41 +37,41 @@ class Graph:
 
     @property
     def success(self) -> int:
-        """Number of the sink of value 1."""
+        """Index of the sink that stands for success."""
         return self.n_states
 
     @cached_property
     def counted(self) -> np.ndarray:
-        """Bool [N]: turns that contribute to counts, values and statistics."""
+        """Bool [N]: turns with a known successor. Only they enter counts, values and statistics."""
         return self.successor != UNKNOWN
 
     @cached_property
     def backed_up(self) -> np.ndarray:
-        """Bool [N]: counted turns that contribute to the value of the state they leave."""
+        """Bool [N]: counted turns in states that are not clamped, for backups and distances."""
         return self.counted & ~np.isin(self.state, self.clamped)
 
     @cached_property
     def transition(self) -> np.ndarray:
-        """Int [N]: numbers that are equal for turns with equal state, action and successor."""
+        """Int [N]: a number for each (state, action, successor) triple; equal triples share it."""
         return self.pair * (self.n_states + 3) + self.successor + 1
 
     @cached_property
     def visits(self) -> np.ndarray:
-        """Counted visits N(s) of each state, float [S]."""
+        """Number of counted turns in each state, N(s), float [S]."""
         return sums(self.counted, self.state, self.n_states)
 
     @cached_property
     def actions(self) -> np.ndarray:
-        """Number of different counted actions in each state, int [S]."""
+        """Number of different actions that counted turns took in each state, int [S]."""
         state_of = np.full(self.n_pairs, UNKNOWN)
         state_of[self.pair[self.counted]] = self.state[self.counted]
         return np.bincount(state_of[state_of != UNKNOWN], minlength=self.n_states)
 
     def shares(self, mu: str) -> np.ndarray:
-        """Weights mu(a|s) P(x|s,a) / N(s,a,x) of turns, [N]; the weights in a state sum to 1.
+        """Weight mu(a|s) P(x|s,a) / N(s,a,x) of each turn, [N]; the weights of a state sum to 1.
 
-        With mu `count` an action's weight is its share of the counted turns. With `uniform` all
-        actions weigh the same. A turn that is not counted weighs 0.
+        With mu `count`, mu(a|s) is the action's share of the state's counted turns. With `uniform`
+        it is equal for all actions that these turns took. A turn that is not counted weighs 0.
         """
         if mu == "count":
             weight = self.visits[self.state]
@@ -89,14 +89,14 @@ def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
 def means(
     values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
 ) -> np.ndarray:
-    """Mean of counted values [N] in each bucket, float [size]; `empty` where there are none."""
+    """Mean of counted values [N] in each bucket, float [size]; `empty` for a bucket without any."""
     total = sums(np.where(counted, values, 0.0), bucket, size)
     number = sums(counted, bucket, size)
     return np.divide(total, number, out=np.full(size, empty), where=number > 0)
 
 
 def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
-    """The last turns, int [E], that lead into the state seen after the turn, not into a sink."""
+    """Indices, int [E], of last turns that lead into the state seen after them, not into a sink."""
     rollout = turns.rollout[turns.last]
     stopped, lost = turns.truncated[rollout], ~turns.success[rollout]
     seen = np.where(stopped, timeout in ("observed", "clamp"), failure == "observed")
@@ -108,12 +108,12 @@ def build_graph(
 ) -> Graph:
     """Build the graph of N turns.
 
-    The last turn of a rollout leads into a sink: success if the environment said so, else failure.
-    With `observed` the turn leads into the state seen after it. `timeout` holds for a rollout that
-    ran out of turns, `failure` for one that the environment ended in failure. A state that no turn
-    left is a dead end. With `timeout: clamp` the state seen after a timeout is worth 0, even if
-    another rollout won from it. With `timeout: drop` the turn is not counted, because its successor
-    is unknown.
+    The last turn of a success leads into the sink of success. `timeout` says where the last turn of
+    a truncated rollout leads, `failure` where that of any other failure leads. `fail` and
+    `absorb` mean the sink of failure. `observed` means the state seen after the turn. If no turn
+    left that state, it is a dead end. With `clamp` the turn leads there too, and the state's
+    Bellman value is 0, even if another rollout won from it. With `drop` the turn's successor is
+    unknown, so the turn is not counted.
 
     Args:
         state: int [N + E], the states of the turns, then the states that the turns of

@@ -26,21 +26,21 @@ LABELS: dict[str, Callable[[Turn | FinalState], Hashable]] = {
 
 
 def states(trajectories: Sequence[Trajectory], key: Key, ended: Sequence[int] = ()) -> np.ndarray:
-    """Number the states that turns were taken in; earlier states do not matter.
+    """Number the states that turns were taken in, without regard to `key.history`.
 
-    With `noop: carry` an inadmissible action leaves the agent in the same state. The text after it
-    does not matter, because "Nothing happens." is the answer in every room.
+    With `noop: carry` an inadmissible action leaves the agent in the same state. The observation
+    after the action is not read, because it may be the same text everywhere ("Nothing happens.").
 
     Args:
         trajectories: the rollouts of one task, with N turns in all.
         ended: int [E], indices of trajectories whose final state is numbered too.
 
     Returns:
-        Integers [N + E], equal for equal states: the turns', then the final states' of `ended` in
-        ascending order.
+        Integers [N + E], equal for equal states. First come the turns' states, then the final
+        states of the trajectories `ended`, in ascending order of their indices.
 
     Raises:
-        RuntimeError: the trajectories do not hold what `key` compares.
+        RuntimeError: the trajectories lack the fingerprints that `key` compares, or a final state.
     """
     label_of = LABELS[key.state]
     labels: list[Hashable] = []
@@ -67,10 +67,10 @@ def _final(trajectory: Trajectory) -> FinalState:
 
 
 def clusters(texts: set[str], theta: float) -> dict[str, str]:
-    """The cluster of each text, named by the cluster's first member.
+    """Map each text to the first member of its cluster.
 
-    A text joins the first cluster whose first member it resembles by at least `theta`, a ratio of
-    difflib. Texts are taken in sorted order, so the order of rollouts does not matter.
+    A text joins the first cluster whose first member it matches with a difflib ratio of at least
+    `theta`. Texts are taken in sorted order, so the order of rollouts does not matter.
     """
     result: dict[str, str] = {}
     heads: list[str] = []
@@ -92,13 +92,13 @@ def clusters(texts: set[str], theta: float) -> dict[str, str]:
 def with_history(
     state: np.ndarray, turns: Turns, key: Key, ends: np.ndarray | None = None
 ) -> np.ndarray:
-    """Number states together with the `key.history` states before them, int [N + E].
+    """Number each state together with the `key.history` states before it, int [N + E].
 
     A turn with fewer earlier turns than `key.history` matches only turns with equally many.
 
     Args:
-        state: int [N + E], the states of the turns, then those that the turns `ends` led into.
-        ends: int [E], last turns of rollouts.
+        state: int [N + E], the states of the turns, then the states that the turns `ends` led into.
+        ends: int [E], indices of last turns of rollouts; None if there are none.
     """
     if key.history == 0:
         return state

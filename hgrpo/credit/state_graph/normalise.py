@@ -8,9 +8,9 @@ from hgrpo.credit.state_graph.graph import Graph, means, sums
 from hgrpo.credit.state_graph.settings import Term
 
 EPS = 1e-6
-# Rounding makes equal values differ; a deviation below this counts as 0.
+# Rounding makes equal values differ. A standard deviation below this therefore counts as 0.
 ZERO = 1e-12
-# A single credit below this counts as 0; otherwise the sign rule would make it 1 or -1.
+# `gate: sign` takes an absolute credit below this as 0, so that no rounding error becomes +-1.
 ZERO_SIGN = 1e-9
 
 
@@ -20,8 +20,9 @@ class Normalised:
 
     Attributes:
         credit: float [N].
-        present: bool [N], whether there were other turns to compare the turn with.
-        floored: bool [N], whether the deviation of the credits was below the floor.
+        present: bool [N], whether the turn's raw credit is defined and, with `scope: state`, the
+            gate lets the turn's state give credit.
+        floored: bool [N], whether the credit was divided by the floor instead of the deviation.
     """
 
     credit: np.ndarray
@@ -32,8 +33,11 @@ class Normalised:
 def normalise(raw: np.ndarray, graph: Graph, term: Term) -> Normalised:
     """Scale raw credits by the term's scope, std and gate.
 
-    Statistics are over counted turns. Turns of a bucket with equal credits get exactly 0, and so
-    does a turn without others to compare with. Raw credits are [N], nan for a turn without credit.
+    Raw credits are [N], nan for a turn without credit, which gets 0. Scope `none` changes nothing
+    else. The other scopes compare the turns of a state or of the whole group, with statistics over
+    counted turns. Turns that are compared get exactly 0 if their credits are all equal, or if the
+    gate excludes their state. There are two exceptions: `std: mu_pop` does not centre, so equal
+    credits do not become 0, and `gate: sign` gives a state's single turn the sign of its credit.
     """
     defined = ~np.isnan(raw)
     raw = np.where(defined, raw, 0.0)

@@ -13,7 +13,7 @@ CREDITS = {
     "bellman": {"Q-V", "td", "gain", "succ", "logratio"},
     "dist": {"dist_pow"},
 }
-# These credits compare with the value of the state itself: 0 means "as good as usual here".
+# These credits compare with the value of the turn's own state: 0 means "as good as usual there".
 CENTRED = {"G-V", "Q-V", "td", "gain", "logratio"}
 
 
@@ -95,7 +95,7 @@ class Term(Strict):
 
     @property
     def reads_graph(self) -> bool:
-        """Whether the term needs states; a term that is the trajectory's advantage does not."""
+        """Whether the term needs the graph; `traj` needs it only for a pool or for scope state."""
         return self.credit != "traj" or self.pool != "turn" or self.scope == "state"
 
     @property
@@ -136,7 +136,7 @@ class Term(Strict):
         return self
 
     def _check_pairs(self) -> None:
-        """Refuse two settings that contradict each other, if both are read."""
+        """Refuse two settings that contradict each other, or one that the other makes useless."""
         if self.credit == "Q-V" and self.pool != "action":
             raise ValueError(
                 f"pool: {self.pool} with credit: Q-V, which is a value of actions (pool: action); "
@@ -276,7 +276,7 @@ class Settings(CreditSettings):
                 )
 
     def _check_ends(self) -> None:
-        """Refuse a `timeout` or `failure` that no term reads, or that leaves a value open."""
+        """Refuse a `timeout` or `failure` that no term reads, or that leaves values undefined."""
         values = {term.value for term in self.terms}
         given = ", ".join(sorted(values)) or "no terms"
         if self.timeout == "drop" and not (values and values <= {"bellman", "dist"}):

@@ -1,4 +1,4 @@
-"""Raw credit of turns, before scaling: how a turn's action changed the value of the state."""
+"""Computes the raw credit of turns, which `normalise` scales afterwards."""
 
 import numpy as np
 
@@ -17,11 +17,11 @@ def step_credit(
     values: Values | None,
     rollout: np.ndarray,
 ) -> np.ndarray:
-    """Credit of each turn, pooled, [N].
+    """Raw credit of each turn, averaged over the turns that the term pools, [N].
 
-    Credit is nan if the successors of the turn, and of those it is pooled with, are unknown. Credit
-    `traj` alone reads `rollout`, the advantage of each turn's rollout [N], and needs no
-    values.
+    Credit that depends on the successor is nan for a turn that is not counted, unless the turn is
+    pooled with a counted one. Only credit `traj` reads `rollout`, the advantage of each turn's
+    rollout [N]. The other credits read `values`.
     """
     own = term.credit == "traj"
     raw = rollout if own else _value_credit(term, settings, turns, graph, values)

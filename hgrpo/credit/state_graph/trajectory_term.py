@@ -8,11 +8,12 @@ from hgrpo.credit.state_graph.turns import Turns
 
 
 def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
-    """Advantage A_traj of each turn's rollout, [N]; 0 for a single rollout and for equal scores.
+    """Advantage A_traj of each turn's rollout, [N]; 0 for a single score and for equal scores.
 
     With rows `once` there is one score per rollout, with `cross_steps` one per turn. The scores of
-    a rollout's turns differ if an inadmissible action costs its own turn. Mode `mean_std` is GRPO
-    ("DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
+    a rollout's turns differ only with `invalid: row`, where an inadmissible action lowers the score
+    of its own turn. Mode `mean` subtracts the mean score. Mode `mean_std` is GRPO ("DeepSeekMath:
+    Pushing the Limits of Mathematical Reasoning in Open Language Models",
     https://arxiv.org/abs/2402.03300) with the sample deviation (n - 1). Mode `loo` is RLOO ("Back
     to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs",
     https://arxiv.org/abs/2402.14740): the score minus the mean of the other scores.

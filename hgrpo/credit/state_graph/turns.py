@@ -15,11 +15,12 @@ class Turns:
 
     Attributes:
         lengths: int [K], number of turns of each rollout.
-        success, truncated: bool [K], whether the rollout succeeded, or ran out of turns.
+        success: bool [K], whether the rollout succeeded.
+        truncated: bool [K], whether the turn cap or the context length ended the rollout.
         rollout: int [N], index of the turn's rollout.
         time: int [N], the turn's index in its rollout, from 0.
-        last: int [M], index of the last turn of each rollout that has turns.
-        action: int [N], number of the turn's command; equal commands have equal numbers.
+        last: int [M], index in 0..N-1 of the last turn of each rollout that has turns.
+        action: int [N], number of the turn's command; equal `action_key`s have equal numbers.
         inadmissible: bool [N], whether the action was inadmissible.
     """
 
@@ -42,12 +43,12 @@ class Turns:
 
 
 def action_key(action: str) -> str:
-    """The command in lower case; all replies without a command share one key."""
+    """The command in lower case, stripped; "<invalid>" for every reply without a command."""
     return action.strip().lower() or "<invalid>"
 
 
 def numbered(labels: Iterable[Hashable]) -> np.ndarray:
-    """Number labels 0, 1, .. in order of first appearance, int [N]; equal labels share one."""
+    """Number labels 0, 1, .. in order of first appearance, int [N]; equal labels share a number."""
     known: dict[Hashable, int] = {}
     return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
 

@@ -1,6 +1,6 @@
 """Values of states and actions, from mean returns, Bellman backups, or distance to success.
 
-Success is worth 1 and failure 0; there is no other reward.
+A success is worth 1 and a failure 0. Other rewards are not read.
 """
 
 from dataclasses import dataclass
@@ -20,9 +20,10 @@ class Values:
     """Values of states and of (state, action) pairs.
 
     Attributes:
-        state: float [S + 2], values of the states, then of the two sinks; 0 for a state without a
-            counted visit.
-        action: float [n_pairs], values of the pairs; nan for a pair without a counted visit.
+        state: float [S + 2], values of the states, then of the sinks of success and failure. A
+            state without a counted turn has 0, except with `value: dist`.
+        action: float [n_pairs], values of the pairs; nan for a pair without a counted turn, and
+            for all pairs with `value: dist`.
     """
 
     state: np.ndarray
@@ -47,7 +48,7 @@ def returns_to_go(turns: Turns, gamma: float, exp: int) -> np.ndarray:
 
 
 def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
-    """Values as mean returns [N] over visits, as in GiGPO and G2PO.
+    """Values as means of `returns` [N] over counted turns, as in GiGPO and G2PO.
 
     "Group-in-Group Policy Optimization for LLM Agent Training", https://arxiv.org/abs/2505.10978;
     "Group-Graph Policy Optimization for Long-Horizon Agentic Reinforcement Learning",
@@ -63,21 +64,20 @@ def bellman(
 ) -> Values:
     """V(s) = gamma * M(V(x)) over the transitions that leave s; Q(s, a) = gamma * mean of V(x).
 
-    M is the power mean of order `agg` with weights mu(a|s) P(x|s,a); `max` is its limit. Depth
-    "inf" gives the fixed point, as in CRBC, GRAFT and GraphHCA (2026), all with agg 1. Depth K
-    gives K backups that start from the mean return, as in CRBC. A clamped state is worth 0 in every
-    backup.
-
-    `mu` says how a state's actions are weighted, see `Graph.shares`.
+    x is the state or sink that a transition leads into. M is the power mean of order `agg` with
+    weights mu(a|s) P(x|s,a); `max` is its limit. `Graph.shares` explains `mu`. Depth "inf" gives
+    the fixed point, as in CRBC, GRAFT and GraphHCA (2026), all with agg 1. Depth K gives K backups
+    that start from the mean return, as in CRBC; Q then reads V as it was before the last backup.
+    A clamped state is worth 0 in every backup.
 
     Raises:
-        RuntimeError: there is no single fixed point (gamma 1 and a loop with no exit).
+        RuntimeError: the fixed point is not unique, because gamma is 1 and a loop has no exit.
     """
     if agg == "max":
         steps = distances(graph)
         return _acting_on(graph, gamma, np.where(np.isfinite(steps), gamma**steps, 0.0))
     shares = graph.shares(mu) * graph.backed_up
-    # A power mean is linear in V^agg, so every order is solved as the plain mean is.
+    # The backup is linear in V^agg, so every order is computed like the plain mean.
     discount = gamma**agg
     if depth == "inf":
         powered = _with_sinks(_fixed_point(graph, shares, discount))
@@ -96,7 +96,7 @@ def bellman(
 
 
 def distances(graph: Graph) -> np.ndarray:
-    """Fewest turns from each state and sink to success, float [S + 2]; inf if no path was seen."""
+    """Fewest turns from each state and sink to success, float [S + 2]; inf without a seen path."""
     size = graph.n_states + 2
     used = graph.backed_up
     backwards = (graph.successor[used], graph.state[used])
@@ -105,12 +105,13 @@ def distances(graph: Graph) -> np.ndarray:
 
 
 def distance_values(graph: Graph, base: float, exp: int) -> Values:
-    """V(s) = base^(distance + exp), as in GraphGPO; exp is 0 in its code and 1 in the paper.
+    """V(s) = base^(distance + exp), as in GraphGPO, whose code has exp 0 and whose paper exp 1.
 
     "Beyond Trajectory-Level Attribution: Graph-Based Credit Assignment for Agentic Reinforcement
     Learning", https://arxiv.org/abs/2605.26684.
 
-    A state without a path to success counts as one step farther than the farthest state with one.
+    A state without a path to success counts as one turn farther than the farthest state that has a
+    path.
     """
     steps = distances(graph)
     known = np.isfinite(steps)
@@ -119,7 +120,10 @@ def distance_values(graph: Graph, base: float, exp: int) -> Values:
 
 
 def _fixed_point(graph: Graph, shares: np.ndarray, discount: float) -> np.ndarray:
-    """Solve V = discount * (M V + m) for V [S]; M leads between states, m into success."""
+    """Solve V = discount * (M V + m) for V [S].
+
+    M [S, S] holds the weights of transitions between states, m [S] those of transitions to success.
+    """
     n = graph.n_states
     inner = graph.backed_up & (graph.successor < n)
     won = graph.successor == graph.success
@@ -127,7 +131,7 @@ def _fixed_point(graph: Graph, shares: np.ndarray, discount: float) -> np.ndarra
     rows = np.concatenate([np.arange(n), graph.state[inner]])
     columns = np.concatenate([np.arange(n), graph.successor[inner]])
     matrix = csc_array((entries, (rows, columns)), shape=(n, n))
-    # The matrix is an M-matrix: with pivots on its diagonal nothing cancels, so values stay >= 0.
+    # This is an M-matrix. With pivots on its diagonal no subtraction cancels, so values stay >= 0.
     factors = splu(matrix, diag_pivot_thresh=0.0)
     return factors.solve(discount * sums(shares * won, graph.state, n))
 

@@ -24,7 +24,7 @@ LOG = "train_log.json"
 
 
 def make(settings: Settings, context: Context) -> "TurnRDCredit":
-    """The assigner."""
+    """Make the assigner, with a player of counterfactuals if the settings ask for them."""
     from hgrpo.credit.turnrd.assigner import TurnRDCredit
 
     wanted = settings.counterfactual
@@ -43,7 +43,7 @@ def fit(
 ) -> str:
     """Fit a model on the rounds so far; `hgrpo.credit.kinds` explains the arguments.
 
-    `previous` is read only with `fit.warm_start`. `show` gets the number of epochs.
+    `previous` is read only with `fit.warm_start`. `show` gets the largest number of epochs.
 
     Raises:
         UserError: a round or the previous model cannot be used, or a loss is not finite.

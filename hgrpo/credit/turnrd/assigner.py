@@ -1,4 +1,4 @@
-"""TurnRD as a credit assigner: what it reads out of a fitted model."""
+"""TurnRD as a credit assigner: it reads credit out of a fitted model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +16,11 @@ from hgrpo.credit.turnrd.settings import Settings
 
 
 class TurnRDCredit(CreditAssigner):
-    """Reads credit out of a fitted model; without one, turns share the return equally.
+    """Reads credit out of a fitted model; without a model, turns share the return equally.
 
     The context's `fitted` is the folder of the previous round's model, or None in the first round.
-    `targets` plays counterfactuals of every group; the next fit learns from their verdicts.
+    `targets` plays counterfactuals of every group, or is None. The next fit learns from the
+    counterfactuals' verdicts.
     """
 
     def __init__(
@@ -30,7 +31,10 @@ class TurnRDCredit(CreditAssigner):
         self._seen: list[tuple[np.ndarray, np.ndarray]] = []
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Credit by the configured read-out, K float64 arrays [T_k]."""
+        """Credit by the configured read-out, K float64 arrays [T_k].
+
+        Also stores missing embeddings and the counterfactual targets in the turns, for later fits.
+        """
         played = [t for t in group.trajectories if t.turns]
         self._embed(played)
         if self._targets is not None:
@@ -52,7 +56,7 @@ class TurnRDCredit(CreditAssigner):
         return [next(rows) if t.turns else np.zeros(0) for t in group.trajectories]
 
     def report(self) -> dict[str, float]:
-        """Diagnostics of alpha and model, and counterfactual counts, since the last report."""
+        """Diagnostics of alpha and of the weights, and counts of counterfactuals, for the log."""
         seen, self._seen = self._seen, []
         found = alpha_diagnostics(seen) if seen else {}
         if self._model is not None:
@@ -91,10 +95,10 @@ class TurnRDCredit(CreditAssigner):
 def read_out(
     settings: Settings, alpha: np.ndarray, values: np.ndarray | None, env_return: float
 ) -> np.ndarray:
-    """Credit [T] of a trajectory with return R, from its alpha [T] and values V [T], if any.
+    """Credit [T] of a trajectory with return R, from the model's alpha [T] and values V [T].
 
-    `alpha_return`: alpha_t R, which sums to R. `projected_value`: values clipped to +-value_clip
-    and shifted by one constant so that they sum to R. `value_baseline`: alpha_t R - V_t.
+    `alpha_return` is alpha_t R, which sums to R. `projected_value` clips the values to +-value_clip
+    and shifts all by one constant so that they sum to R. `value_baseline` is alpha_t R - V_t.
     """
     match settings.readout:
         case "alpha_return":

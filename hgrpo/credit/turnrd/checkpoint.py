@@ -24,11 +24,11 @@ def save_model(
 
 
 def load_model(folder: Path, settings: Settings) -> TurnRD:
-    """The model in `folder`, in evaluation mode.
+    """Load the model in `folder`, in evaluation mode.
 
     Raises:
-        UserError: a file is missing, corrupted or does not match its checksum, or the model was
-            fitted with other settings.
+        UserError: a file is missing, corrupted or does not match its checksum, a weight is not
+            finite, or the model was fitted with other model settings.
     """
     card_path, weights_path = folder / CARD, folder / WEIGHTS
     try:
@@ -36,7 +36,7 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
         check_checksum(weights_path)
         weights = load_file(weights_path)
     except FileNotFoundError as error:
-        # The safetensors library leaves the file's name out of this error.
+        # An error of the safetensors library has no file name.
         missing = error.filename or weights_path
         raise UserError(f"{missing}: missing; is {folder} a fitted TurnRD?") from None
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Diagnostics of the weights over turns, for a batch of trajectories."""
+"""Diagnostics of alpha, the weights that TurnRD gives to the turns of a trajectory."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,13 @@ from scipy.stats import pearsonr
 
 
 def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-    """Means over trajectories, from alpha [T] and progress [T] of each, however long it is.
+    """Means over trajectories, each given as alpha [T] and progress [T] with a T of its own.
 
     Returns:
-        - alpha_mean, alpha_var (within trajectories), alpha_max
+        - alpha_mean, alpha_var, alpha_max: mean, variance and maximum within a trajectory
         - alpha_entropy: entropy in nats
-        - alpha_entropy_ratio: entropy divided by that of equal weights, over trajectories with two
-          or more turns; absent if no trajectory has two
+        - alpha_entropy_ratio: entropy divided by the entropy of equal weights, over trajectories
+          with two or more turns; absent if there is no such trajectory
         - alpha_progress_corr: mean Pearson correlation of alpha and progress, over trajectories
           in which both vary; absent if there is no such trajectory
     """
@@ -53,8 +53,9 @@ def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | 
 def pooled_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
     """Pearson correlation over the turns of all pairs, each side centred within its pair.
 
-    This suits pairs of two turns, whose own correlation would always be 1 or -1. It is None
-    for fewer than two pairs, or if a side is constant in every pair.
+    Unlike `mean_correlation` this suits pairs of two turns, because the correlation within such a
+    pair is always 1 or -1. The result is None for fewer than two pairs, or if a side is constant in
+    every pair.
     """
     if len(pairs) < 2:
         return None

@@ -1,7 +1,7 @@
 """Computes one vector per turn from the policy's own hidden states.
 
 `rollout.engine.Completion` says which states an embedding averages. Some engines compute these
-means while they play; `turn_embeddings` takes them from one pass over the whole conversation.
+means while they play; `turn_embeddings` computes them in one pass over the whole conversation.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,10 @@ _TOKEN_BUDGET = 4096
 def turn_ranges(
     spans: Sequence[tuple[int, int]], token_ids: Sequence[int], end_id: int
 ) -> list[tuple[int, int]]:
-    """For each turn, [start, end) of the tokens whose states its embedding averages.
+    """For each turn, the range [start, end) of tokens whose hidden states its embedding averages.
 
-    `spans` are those of the replies in the whole conversation `token_ids`. `end_id` closes a reply.
+    `spans` are the ranges of the replies in `token_ids`, the whole conversation. `end_id` is the
+    token that closes a reply.
     """
     ends = [end - (token_ids[end - 1] == end_id) for _, end in spans]
     return list(zip([0, *ends], ends, strict=False))
@@ -31,7 +32,7 @@ def turn_ranges(
 
 @torch.inference_mode()
 def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
-    """Embeddings of each trajectory's turns, float32 [T_k, D], from a pass over its tokens."""
+    """Embeddings of each trajectory's turns, float32 [T_k, D], from one pass over all tokens."""
     end_id = policy.conversation.end_id
     found: list[np.ndarray | None] = [None] * len(trajectories)
     for part in micro_batches([len(t.token_ids) for t in trajectories], _TOKEN_BUDGET):
@@ -48,7 +49,7 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
 
 @torch.inference_mode()
 def goal_embedding(policy: Policy, conversation: Conversation, goal: str) -> np.ndarray:
-    """Mean hidden state, float32 [D], over the goal sentence read as a conversation's opening."""
+    """Mean hidden state, float32 [D], of a conversation's opening that shows only the goal."""
     tokens = torch.tensor([conversation.opening(goal)], device=policy.device)
     hidden, _ = decode(policy.causal_lm, tokens)
     return hidden[0].float().mean(0).cpu().numpy()

@@ -1,4 +1,4 @@
-"""Fits a TurnRD model on trajectories, with a split, epochs, early stopping and diagnostics."""
+"""Fits a TurnRD model on trajectories, with held-out tasks, early stopping and diagnostics."""
 
 import copy
 from collections import Counter
@@ -26,12 +26,12 @@ class NotFiniteError(ValueError):
 def split(
     rows: Sequence[ReplayRow], share: float, seed: int
 ) -> tuple[list[ReplayRow], list[ReplayRow]]:
-    """Training and validation rows of all rounds so far; a task's rows are on the same side.
+    """Split the rows into training and validation rows; all rows of a task are on the same side.
 
-    A task is held out if a hash of the run's seed and the task falls below `share`. Its side is
-    decided in the first round that plays it and never changes, so a fit that continues an earlier
-    one validates on tasks that the earlier model never saw. A single task is used for training.
-    With two or more tasks, each side has at least one.
+    A task is held out if a hash of the run's seed and the task falls below `share`. If that leaves
+    a side empty, one of the round's new tasks changes sides; a single task is used for training.
+    A task's side is decided in the first round that plays the task, and never changes. A fit that
+    continues an earlier fit therefore validates on tasks that the earlier fit did not train on.
     """
     first: dict[str, int] = {}
     for row in rows:
@@ -58,9 +58,9 @@ def split(
 
 
 def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
-    """Probability of drawing each trajectory [N], given their rounds, int [N].
+    """Probability of drawing each trajectory, [N], from the round that played it, int [N].
 
-    It halves per `half_life` rounds of age. If that is None, all probabilities are equal.
+    The probability halves with every `half_life` rounds of age; with None all are equal.
     """
     if half_life is None:
         return np.full(len(rounds), 1 / len(rounds))
@@ -71,7 +71,7 @@ def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
 def loss_parts(
     said: Decomposition, batch: TurnBatch, targets: Targets, settings: FitSettings
 ) -> dict[str, Tensor]:
-    """The weighted parts of the loss, whose sum is minimised. Parts of weight 0 are left out."""
+    """The weighted parts of the loss, without parts of weight 0; the fit minimises their sum."""
     parts = {"return": ((said.returns - targets.returns) ** 2).mean()}
     if w := settings.value_weight:
         parts["value"] = w * losses.value_loss(said.values, targets.values, batch.mask)
@@ -101,17 +101,17 @@ def fit(
 ) -> list[dict]:
     """Train `model` and leave it at the weights with the lowest validation loss.
 
-    The initial weights count too. Fresh epochs train on the newest rounds, and start from the best
-    weights of the earlier epochs.
+    The initial weights are a candidate too. Fresh epochs train on the newest rounds. They start
+    from the best weights so far.
 
     Args:
-        rows: trajectories of the run so far. A single task is used for training and validation.
-        seed: the run's seed; all of its fits hold out the same tasks.
+        rows: trajectories of the run so far. If all are of one task, they also serve as validation.
+        seed: the run's seed; with it, every fit of the run assigns a task to the same side.
         on_epoch: called with each epoch's row of the log.
 
     Returns:
         The log: one row for the start (epoch -1, phase "start", no training losses), then one row
-        per epoch.
+        per epoch. Epochs that early stopping skipped have no row.
 
     Raises:
         NotFiniteError: a training loss, or the loss at the start, is not finite.
@@ -171,7 +171,7 @@ def _epoch(
     optimiser: AdamW,
     schedule: LRScheduler,
 ) -> dict[str, float]:
-    """Train once on the rows, in order; return the mean loss and the means of its parts."""
+    """Train once on the rows, in order; return the mean loss and the mean of each part of it."""
     model.train()
     totals: Counter[str] = Counter()
     for part, _, parts in _batches(model, rows, settings):
@@ -208,16 +208,16 @@ def _mean_losses(phase: str, totals: Mapping[str, float], count: int) -> dict[st
 def evaluate(
     model: TurnRD, rows: Sequence[ReplayRow], settings: FitSettings
 ) -> dict[str, float | None]:
-    """Losses and diagnostics without dropout; each trajectory counts once.
+    """Compute losses and diagnostics, with dropout off; each trajectory counts once.
 
     Returns:
         - validation_loss, and validation_<part> for each part of the loss
         - all of `alpha_diagnostics`
         - return_corr: Pearson correlation of predicted and true return
-        - alpha_cf_corr: `pooled_correlation` between alpha on the drawn turns and its
-          counterfactual target, over the trajectories that have a target
+        - alpha_cf_corr: `pooled_correlation` between alpha, rescaled to sum to 1 over the drawn
+          turns, and the counterfactual target, over the trajectories that have a target
         - supervised_share: the share of trajectories that have a target
-        A correlation that is not defined is None.
+        return_corr and alpha_cf_corr are None if they are not defined.
     """
     model.eval()
     totals: Counter[str] = Counter()

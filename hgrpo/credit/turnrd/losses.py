@@ -42,11 +42,11 @@ def entropy(alpha: Tensor, mask: Tensor) -> Tensor:
 def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
     """Mean KL(target || alpha among the drawn turns) over the trajectories with a target.
 
-    Alpha is divided by its sum over the drawn turns, so the loss moves weight between drawn turns
-    and leaves their total alone. The loss is 0 if no trajectory has a target.
+    Alpha is first divided by its sum over the drawn turns. The loss therefore moves weight between
+    drawn turns and leaves their total alone. It is 0 if no trajectory has a target.
 
-    All arguments are [B, T]. A row of targets is a distribution over its drawn turns, or all 0 if
-    the trajectory has no target.
+    All arguments are [B, T]. A row of `targets` is a distribution over the trajectory's drawn
+    turns, or all 0 if the trajectory has no target.
     """
     known = targets.sum(-1) > 0
     if not known.any():
@@ -59,14 +59,13 @@ def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
 
 
 def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature: float) -> Tensor:
-    """InfoNCE with successes as positives.
+    """InfoNCE whose positives are turns of successes: trajectories whose return is above 0.
 
     "Representation Learning with Contrastive Predictive Coding", https://arxiv.org/abs/1807.03748.
-    Anchors are the turns of trajectories with R > 0, and the positives of an anchor are the other
-    such turns. The denominator runs over all turns but the anchor. Several positives are averaged
-    outside the logarithm, as in "Supervised Contrastive Learning",
-    https://arxiv.org/abs/2004.11362. The loss is 0 without a success, without a failure, or with
-    fewer than two successful turns.
+    Every turn of a success is an anchor, and all other turns of successes are its positives. The
+    denominator runs over all turns but the anchor. The positives of an anchor are averaged outside
+    the logarithm, as in "Supervised Contrastive Learning", https://arxiv.org/abs/2004.11362. The
+    loss is 0 if successes have fewer than two turns in all, or if there is no failure.
 
     hidden is [B, T, H], returns [B], mask bool [B, T]. The temperature divides the cosine
     similarities.
@@ -90,7 +89,7 @@ def _log(weights: Tensor, mask: Tensor) -> Tensor:
 
 
 def _kl(first: Tensor, second: Tensor, mask: Tensor) -> Tensor:
-    """KL(first || second) of each row, [B]."""
+    """KL(first || second) of each row, [B]; all arguments are [B, T]."""
     floor = torch.finfo(second.dtype).tiny
     log_second = second.clamp(min=floor).masked_fill(~mask, 1.0).log()
     return (first * (_log(first, mask) - log_second)).sum(-1)

@@ -1,7 +1,7 @@
 """TurnRD: a small transformer that spreads a return over the turns that earned it.
 
-Both versions read one embedding per turn. Positions count from the first turn and padding is
-masked, so a trajectory's weights do not depend on the rest of its batch.
+Both versions read one embedding per turn. Positions count from the first turn, and padding is
+masked, so a trajectory's output does not depend on the rest of its batch.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ class TurnBatch:
 
     Attributes:
         turns: float32 [B, T, D], embedding of each turn.
-        mask: bool [B, T], True where there is a turn; every row has one, and padding comes last.
+        mask: bool [B, T], False in padding; every row begins with at least one turn.
         goals: float32 [B, D], embedding of the goal; None if the model reads no goal.
     """
 
@@ -33,12 +33,12 @@ class TurnBatch:
 
 
 def padded(rows: Iterable[np.ndarray]) -> Tensor:
-    """B rows [T_k, ...] of one type, padded with zeros at the end to [B, T, ...]."""
+    """Stack B rows [T_k, ...] of one dtype, padded with zeros at the end, to [B, T, ...]."""
     return pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True)
 
 
 def pad(turns: Sequence[np.ndarray], goals: Sequence[np.ndarray] | None) -> TurnBatch:
-    """A float32 batch of embeddings [T_k, D], padded at the end, and of goals [D] if given."""
+    """Batch embeddings [T_k, D], padded at the end, and goals [D] if given; both as float32."""
     mask = padded(np.ones(len(rows), bool) for rows in turns)
     stacked = None if goals is None else torch.from_numpy(np.stack(goals).astype(np.float32))
     return TurnBatch(padded(np.asarray(rows, np.float32) for rows in turns), mask, stacked)
@@ -49,10 +49,10 @@ class Decomposition:
     """The model's output for a batch.
 
     Attributes:
-        alpha: float32 [B, T], weight of each turn; each row sums to 1, padding has 0.
+        alpha: float32 [B, T], weight of each turn, 0 in padding; each row sums to 1.
         returns: float32 [B], predicted return.
         values: float32 [B, T], value of each turn, 0 in padding; None without a value head.
-        hidden: float32 [B, T, H], the input of the heads.
+        hidden: float32 [B, T, H], hidden state of each turn, from which the rest is computed.
     """
 
     alpha: Tensor
@@ -62,7 +62,7 @@ class Decomposition:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Softmax of scores [..., T] over the last dimension where mask [..., T] is True, else 0."""
+    """Softmax of scores [..., T] over the entries whose mask [..., T] is True; 0 elsewhere."""
     return scores.masked_fill(~mask, float("-inf")).softmax(-1).masked_fill(~mask, 0.0)
 
 
@@ -88,7 +88,7 @@ class _Encoder(nn.Module):
 
     def forward(self, batch: TurnBatch) -> Tensor:
         length = batch.turns.shape[1]
-        # Turns beyond the last position share that position.
+        # Turns beyond the last learnt position share its embedding.
         index = torch.arange(length).clamp(max=self.positions.num_embeddings - 1)
         x = self.project(batch.turns) + self.positions(index)
         ahead = torch.ones(length, length, dtype=torch.bool).triu(1) if self.causal else None
@@ -140,10 +140,10 @@ class TurnRDV1(TurnRD):
 class TurnRDV2(TurnRD):
     """A bidirectional encoder with a score and a value head; it predicts R as sum_t alpha_t v_t.
 
-    A slope is added to the scores: 0 at the first turn, `progress_prior` at the trajectory's last.
-    With `film` the goal scales and shifts the input of both heads ("FiLM: Visual Reasoning with a
-    General Conditioning Layer", https://arxiv.org/abs/1709.07871). Scale and shift start out
-    without effect.
+    alpha is the softmax of the scores plus a prior that grows linearly from 0 at the first turn to
+    `progress_prior` at the last. With `film` the goal's embedding scales and shifts the input of
+    both heads ("FiLM: Visual Reasoning with a General Conditioning Layer",
+    https://arxiv.org/abs/1709.07871). A new model scales by 1 and shifts by 0.
     """
 
     def __init__(self, settings: ModelSettings, width: int):
@@ -162,7 +162,7 @@ class TurnRDV2(TurnRD):
                 nn.init.zeros_(self.film[name].bias)
 
     def forward(self, batch: TurnBatch) -> Decomposition:
-        """See `Decomposition`.
+        """Decompose the return of each trajectory in the batch.
 
         Raises:
             ValueError: the model reads goals and the batch has none.
@@ -187,7 +187,7 @@ def _head(hidden: int) -> nn.Sequential:
 
 
 def build_model(settings: ModelSettings, width: int, seed: int) -> TurnRD:
-    """A new model for embeddings of width `width`; equal seeds give equal weights."""
+    """Make a new model for embeddings of width `width`; equal seeds give equal weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return {"v1": TurnRDV1, "v2": TurnRDV2}[settings.version](settings, width)

@@ -1,4 +1,4 @@
-"""The replay that TurnRD is fitted on: the trajectories of the rounds so far."""
+"""Reads the replay that TurnRD is fitted on: the trajectories of the rounds so far."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,11 @@ class ReplayRow:
 
     Attributes:
         embeddings: float16 [T, D], embedding of each turn.
-        goal: float16 [D], embedding of the goal; None if the round stored none.
+        goal: float16 [D], embedding of the goal; None if the round did not store it.
         env_return: sum of the environment's rewards.
         progress: float64 [T], progress of each turn.
-        targets: float64 [T], verdict on each turn, NaN without one; None if no turn has one.
+        targets: float64 [T], counterfactual verdict on each turn, NaN for a turn without a verdict;
+            None if no turn has one.
     """
 
     round: int
@@ -39,8 +40,8 @@ def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
     Trajectories without a turn are left out.
 
     Raises:
-        UserError: a file is missing or unreadable, a round was played without embeddings, or
-            their widths differ between rounds.
+        UserError: a file is missing or unreadable, the files of a round disagree, embeddings are
+            missing, not finite or of different widths, or there is no trajectory.
     """
     rows: dict[tuple, ReplayRow] = {}
     for folder in folders:

@@ -122,11 +122,14 @@ class Settings(CreditSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """Credit sums to the return, unless values are subtracted from shares of the return."""
+        """The return, unless the read-out subtracts values from shares of the return."""
         return "" if self.readout == "value_baseline" else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Credit is read out of the fitted model, and no counterfactuals are played."""
+        """Read credit out of the fitted model, or share the return equally if there is no model.
+
+        No counterfactuals are played.
+        """
         settings, note = self, ""
         if self.counterfactual is not None:
             fit = self.fit.model_copy(update={"supervision_weight": 0.0})

@@ -30,9 +30,9 @@ class Targets:
 
 
 def value_targets(row: ReplayRow, settings: FitSettings) -> np.ndarray:
-    """Targets of V_t, [T], in units of the return.
+    """Targets of V_t, [T].
 
-    `progress`: the turn's progress. `return_share`: R / T. `discounted_return`:
+    `progress` is the turn's progress, `return_share` is R / T, and `discounted_return` is
     discount^(T-1-t) R.
     """
     length = len(row.progress)
@@ -55,8 +55,8 @@ def drawn_turns(row: ReplayRow) -> np.ndarray:
 def supervision_target(row: ReplayRow) -> np.ndarray:
     """Positive verdicts as a distribution over the drawn turns, [T]; all 0 if there is no target.
 
-    There are verdicts on drawn turns only, so a target says only how to split alpha among these.
-    It needs at least two drawn turns, one of them with a positive verdict.
+    Only drawn turns have verdicts, so the target says only how to split alpha among these turns.
+    A target needs at least two drawn turns and at least one positive verdict.
     """
     drawn = drawn_turns(row)
     if drawn.sum() < 2:
@@ -67,7 +67,7 @@ def supervision_target(row: ReplayRow) -> np.ndarray:
 
 
 def make_batch(rows: Sequence[ReplayRow], settings: FitSettings) -> tuple[TurnBatch, Targets]:
-    """Padded inputs and targets of trajectories; the goals are None unless every row has one."""
+    """Padded inputs and targets of trajectories; `goals` is None unless every row has a goal."""
     goals = [row.goal for row in rows]
     known = None if any(goal is None for goal in goals) else goals
     batch = pad([row.embeddings for row in rows], known)

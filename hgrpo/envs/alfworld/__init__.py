@@ -13,7 +13,7 @@ _ENTITY = r"[a-z]+ [0-9]+"
 
 
 class Alfworld(Environment):
-    """Generated games, or published ones from a folder. Either engine can play them."""
+    """ALFWorld, with generated games or published games; either engine plays both."""
 
     Settings = AlfworldSettings
     # An entity, such as "countertop 2", is a piece; so is each phrase between two entities.

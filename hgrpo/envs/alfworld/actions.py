@@ -1,4 +1,4 @@
-"""Compiles actions to functions that find, apply and spell the commands of a game state."""
+"""Compiles PDDL actions to functions that find and apply them, and write their texts."""
 
 from collections.abc import Callable
 
@@ -10,22 +10,22 @@ from hgrpo.envs.alfworld.matching import Clause, FormulaCompiler, Frame, Step
 from hgrpo.envs.alfworld.text import NEGATION, TextCompiler
 
 Arguments = tuple[int, ...]
-# A predicate is small if it starts with at most this many facts.
+# A predicate's facts are part of a cache key only if at most this many hold at the start.
 _FEW = 8
 
 
 class Action:
-    """One compiled action. The first slots of a frame hold its arguments.
+    """One compiled action. The first `arity` slots of its frame hold the action's arguments.
 
     Args:
         fluent: names of the predicates that actions change.
 
     Attributes:
-        conditions: how many changing predicates the precondition has.
+        conditions: number of predicates in the precondition that actions change.
         named: function that picks the arguments that the command's text depends on; None if the
-            text depends on more than the arguments.
-        watches: the indexes whose facts decide which arguments apply; None if these facts are too
-            many for a cache key.
+            text may depend on more than the arguments.
+        watches: indexes (in `Facts.index`) of all changing facts that decide which commands apply;
+            None if these facts are too many for a cache key, or if `named` is None.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Action:
     def finish(
         self, compiler: FormulaCompiler, negations: dict[int, int], shadows: dict[int, int]
     ) -> None:
-        """Compile conditions and effects. Call it once the texts of all actions are compiled."""
+        """Compile the precondition and the effects, after the texts of all actions are compiled."""
         self._steps = self._search(compiler)
         self.apply = compile_effects(self.schema, self.scope, compiler, negations, shadows)
         self.watches: tuple[int, ...] | None = None
@@ -58,7 +58,7 @@ class Action:
             self.watches = tuple(pattern(number(name), ()) for name in sorted(self._reads))
 
     def applicable(self, facts: Facts, frame: Frame) -> set[Arguments]:
-        """Argument tuples that apply now."""
+        """Argument tuples that meet the precondition and for which the action is not idle."""
         frame[self._found] = found = set()
         for step in self._steps:
             step(facts, frame)
@@ -86,7 +86,7 @@ def _unless(idle: Step, then: Step) -> Step:
 def _named(
     template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int], fluent: set[str]
 ) -> tuple[int, ...] | None:
-    """Positions of the arguments that the text depends on; None if it depends on more."""
+    """Positions of the arguments that the text depends on; None if it may depend on more."""
     variables = {name: slot for (name, _), slot in placeholders.items()}
     named: set[int] = set()
     for symbol in template:
@@ -106,14 +106,14 @@ def _named(
 
 
 def _idle_test(schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int]) -> Step | None:
-    """A test of whether an action changes nothing; None if it always changes something.
+    """A test of whether an action is idle for given arguments; None if it cannot be.
 
-    An action changes nothing if each fact that it adds is a precondition and each fact that it
-    deletes is added again. Going to the place where one is changes nothing. The planner's
-    translator drops such actions.
+    An action is idle if each fact that it adds is also a precondition, and if it adds each fact
+    again that it deletes. For example, the agent goes to the place where it already is. The
+    planner's translator drops idle actions. Actions with conditional effects do not count as idle.
     """
-    # For each effect: lists of slot pairs. The effect changes nothing if, in one of its lists, the
-    # two slots of every pair hold the same entity.
+    # `ways` holds, for each effect, lists of slot pairs. The effect changes nothing if, in one of
+    # these lists, the two slots of every pair hold the same entity.
     ways: list[list[list[tuple[int, int]]]] = []
     added: dict[str, list[tuple[int, ...]]] = {}
     for effect in sorted(schema.effects, key=lambda effect: effect.negated):

@@ -17,7 +17,7 @@ from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
 
-# Keys that the pipeline and the official loader read; the files also hold camera poses.
+# Keys of traj_data.json that the pipeline or the official loader reads; others are dropped.
 _KEPT = ("task_id", "task_type", "pddl_params", "scene", "turk_annotations")
 
 
@@ -30,8 +30,8 @@ def make(
         skipped: reason -> number of games left out; updated here.
 
     Raises:
-        UserError: a game's commands are not in the language that the setting `grammar` names, or
-            its walkthrough does not win.
+        UserError: a game's commands are not in the language that the setting `grammar` names, its
+            walkthrough does not win, or `_collect` or `generator.generate` raises one.
     """
     sizes = config.panels.model_dump()
     root = out / "games"
@@ -69,8 +69,8 @@ def _collect(
     content equals an earlier game's. `skipped` counts these games by reason.
 
     Raises:
-        UserError: a folder is missing or holds a bad file, it has fewer games than `sizes` wants,
-            or it has more or fewer games than `games.expected` says.
+        UserError: a folder is missing, holds a bad file, has fewer games than `sizes` wants, or has
+            more or fewer games than `games.expected` says.
     """
     root = user_path(games.folder or "", "games.folder")
     hashes: set[str] = set()
@@ -106,7 +106,7 @@ def _check_number(found: int, expected: int, split: str, place: Path, reasons: C
 
 
 def _in_turn(tasks: list[Task], name: tuple) -> list[Task]:
-    """The tasks with their types in turn, so that every prefix is stratified."""
+    """Shuffle the tasks of each type, then alternate types, so that every prefix is stratified."""
     queues: dict[str, list[Task]] = {}
     for task in tasks:
         queues.setdefault(task.task_type, []).append(task)

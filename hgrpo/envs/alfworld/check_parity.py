@@ -1,9 +1,9 @@
 """Check the native ALFWorld engine against the official one on a folder of games.
 
 Both engines play each game's walkthrough and random walks, in the language of the file and in the
-older one ("put X in/on Y"). After every command, feedback, admissible commands and the won flag
-must be equal. The official engine runs with a cache. --stock-steps also plays it without the cache,
-and gives the speed ratio. This needs the extra `alfworld`.
+older one ("put X in/on Y"). After every command, the feedback, the admissible commands and the won
+flag must be equal. For speed, the official engine gets a cache. Then both engines are timed on
+--stock-steps commands, the official one without the cache. This needs the extra `alfworld`.
 
 Example:
   python -m hgrpo.envs.alfworld.check_parity ~/alfworld/json_2.1.1/valid_seen --stock-steps 20
@@ -39,7 +39,7 @@ from hgrpo.envs.alfworld.textworld_engine import OfficialGame, require_textworld
 _NONSENSE = ("", "Look", "go to", "go to nowhere 1", "take", "move it to the moon 1")
 _NONSENSE += ("examine agent1", "look look", "Nothing happens.", "open {r}")
 _WALK_STEPS = 100
-# The official engine leaks 2 to 3.5 MB per loaded game; only the process's end frees it.
+# The official engine leaks 2 to 3.5 MB per loaded game, until the process ends.
 _GAMES_PER_PROCESS = 16
 _SHOWN = 5
 
@@ -61,7 +61,7 @@ class Mismatch:
 
 @dataclass
 class GameReport:
-    """The comparison of one game, and the time that each engine took for `stock_steps`."""
+    """The comparison of one game, and the time that each engine took for `stock_steps` commands."""
 
     game: str
     steps: int = 0
@@ -93,10 +93,10 @@ def compare_walk(
 
 
 def random_walk(engine: Engine, rng: random.Random, steps: int) -> Iterator[str]:
-    """Random admissible commands of `engine`; one in twenty is nonsense.
+    """Yield random commands that `engine` admits now; about one in twenty is nonsense.
 
     Half of the draws leave out "go to" commands, so that walks touch things. Some commands have
-    spaces around them, which engines must ignore. Each draw reads the engine's current state.
+    white space around them, which engines must ignore. Play each command before drawing the next.
     """
     for _ in range(steps):
         commands = engine.admissible_commands()
@@ -121,7 +121,8 @@ def check_game(folder: Path, steps: int, stock_steps: int, seed: int) -> GameRep
     """Compare the native engine with the official one on a game, in both languages.
 
     The cached official engine plays the walkthrough and `steps` random commands per language. The
-    untouched one plays the first `stock_steps` of these commands and is timed.
+    untouched one plays `stock_steps` other random commands in the stored language, and both
+    engines are timed on these.
     """
     data = read_game(folder)
     load_compiled(folder)
@@ -149,12 +150,12 @@ def check_games(
 ) -> Iterator[GameReport]:
     """Call `check_game` on every folder, in order, in short-lived processes.
 
-    With more than one worker the timings mean little.
+    With more than one worker, the timings are unreliable.
     """
     check = partial(check_game, steps=steps, stock_steps=stock_steps, seed=seed)
     spawn = multiprocessing.get_context("spawn")
     batch = _GAMES_PER_PROCESS * workers
-    # A new pool per batch: in Python 3.11 a pool that renews its workers can hang.
+    # Start a new pool for each batch: in Python 3.11, a pool that renews its workers can hang.
     for start in range(0, len(folders), batch):
         with ProcessPoolExecutor(workers, mp_context=spawn) as pool:
             yield from pool.map(check, folders[start : start + batch])
@@ -173,14 +174,14 @@ def _time_stock(report: GameReport, data: dict, steps: int, seed: int) -> None:
     compare_walk("untouched engine", commands, stock, native, report)
     report.stock_steps = steps
     report.stock_seconds = _seconds(stock, commands, listing=True)
-    # Compile the game again, since the comparison has filled its caches.
+    # Compile the game anew for each timing, since a game that was played has filled its caches.
     report.native_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=True)
     report.native_bare_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=False)
 
 
 def _seconds(engine: Engine, commands: list[str], listing: bool) -> float:
     engine.reset()
-    # The official engine fills the heap; collecting it must not slow the engine being timed.
+    # The official engine fills the heap; the garbage collector must not scan it while we time.
     gc.collect()
     gc.freeze()
     began = time.perf_counter()
@@ -195,9 +196,9 @@ def _seconds(engine: Engine, commands: list[str], listing: bool) -> float:
 
 @contextmanager
 def memoised() -> Iterator[None]:
-    """Inside this block, the official engines of this process cache parses and translations.
+    """Make the official engines of this process cache parses and translations inside the block.
 
-    They also copy grammar symbols shallowly instead of deeply.
+    Inside it, they also copy grammar symbols shallowly instead of deeply.
     """
     require_textworld()
     import fast_downward
@@ -271,7 +272,7 @@ def main() -> None:
 
 
 def summarise(reports: list[GameReport]) -> dict:
-    """Totals of all games; rates are steps per second, listing the commands at every step."""
+    """Totals of all games; unless named otherwise, times include listing the commands."""
     mismatches = [mismatch for report in reports for mismatch in report.mismatches]
 
     def total(name: str) -> float:

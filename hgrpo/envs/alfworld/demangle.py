@@ -1,8 +1,8 @@
-"""The names that players see, made from the ids in ALFRED's problems.
+"""Makes the names that players see from the ids in ALFRED's problems.
 
-`mug_bar__minus_00_dot_84_bar_...` becomes `mug 2`: the ids of a kind are sorted and numbered
-downwards. An id that contains `basin` adds it to its kind. An id without coordinates keeps its name
-and gets a trailing space. The official names have the same quirks.
+`mug_bar__minus_00_dot_84_bar_...` becomes `mug 2`: the sorted ids of a kind are numbered from the
+highest number down to 1. If an id contains `basin`, "basin" is appended to the kind. The name of an
+id without `_bar_` is the id and a trailing space. The official names have the same quirks.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ _SYMBOLS = {"_bar_": "|", "_minus_": "-", "_plus_": "+", "_dot_": ".", "_comma_"
 
 
 def shown_names(ids: Iterable[str]) -> dict[str, str]:
-    """Id -> shown name. The number in each name depends on all the ids."""
+    """Map each id to its shown name. The number in a name depends on all the ids."""
     kinds: dict[str, str | None] = {}
     for name in sorted(ids):
         kind, bar, _ = name.partition("_bar_")

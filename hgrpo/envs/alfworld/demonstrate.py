@@ -1,4 +1,4 @@
-"""Demonstrations in ALFWorld: the scripted searcher, or the games' own walkthroughs."""
+"""Demonstrations in ALFWorld, played by the scripted searcher or by the games' walkthroughs."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -20,8 +20,9 @@ def demonstrate(
 ) -> Iterator[dict]:
     """Yield rows of trajectories.parquet, game by game, shared out evenly over the panel.
 
-    The searcher reads ALFWorld's template goals only. A game whose goal is in people's words is
-    played by its walkthrough; one without a walkthrough is left out and counted in `skipped`.
+    The searcher reads only template goals. A game whose goal is in people's words is played by its
+    walkthrough; if it has no walkthrough, it is left out and counted in `skipped`. Of the other
+    trajectories, the share `walkthrough_share` replays the game's walkthrough if there is one.
     """
     expert = config.expert
     env = AlfworldEnv(assets, config.engine)
@@ -48,7 +49,7 @@ def demonstrate(
 def ceiling(
     config: AlfworldSettings, assets: Path, panel: list[Task], seed: int
 ) -> list[dict] | None:
-    """Rows of a searcher that knows the generator's habits; None for games from a folder."""
+    """Rows of a searcher that knows where things usually lie; None for games from a folder."""
     if config.games.generate is None:
         return None
     env = AlfworldEnv(assets, config.engine)

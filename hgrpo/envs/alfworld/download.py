@@ -1,12 +1,12 @@
 """Downloads the published games.
 
 The addresses are those of `alfworld-download` in the package alfworld 0.4.2. One archive holds the
-games, the other holds the annotations of their goals. Both use the layout
-`json_2.1.1/<split>/<task>/<trial>/`. The authors publish no checksums, so a receipt beside the
-games records those of the archives.
+games (`game.tw-pddl`), the other holds the annotations of their goals (`traj_data.json`). Both use
+the layout `json_2.1.1/<split>/<task>/<trial>/`. The authors publish no checksums, so a receipt
+beside the games records the checksums of the archives that were downloaded.
 
-An archive could be hostile. Only these two kinds of files are unpacked, only to paths of the
-layout, never as links, and none larger than a game can be.
+An archive could be hostile. Therefore only files of these two names are unpacked, only to paths of
+the layout, never as links, and only up to a size that no game reaches.
 """
 
 import json
@@ -31,15 +31,16 @@ _WANTED = re.compile(
     r"/(?:game\.tw-pddl|traj_data\.json))"
 )
 
-# Bytes; a game of one room takes a hundredth of this.
+# Bytes of the largest file to unpack. The file of a game takes about a hundredth of this.
 _LARGEST = 1 << 25
 
 
 def fetch_games(root: Path) -> list[dict]:
     """Download the games into `root`; return name, size and SHA-256 of each archive.
 
-    If `root` has games from elsewhere, nothing happens and the list is empty. The archives stay
-    beside the games until everything is unpacked, so that an interrupted call can resume.
+    If an earlier call has finished, return what it returned. If `root` has games from elsewhere,
+    return an empty list. The archives stay beside the games until everything is unpacked, so that
+    an interrupted call can resume.
 
     Raises:
         UserError: there is no network, or a file is not a zip archive of games.

@@ -1,7 +1,8 @@
-"""The facts that actions change, and the extra facts that the official engine's texts read.
+"""Compiles the effects of actions on facts, and on extra facts that only texts read.
 
-A text may read `not_p(x)`. That fact holds once an action has deleted p(x), if p(x) is reachable.
-The texts are written as if every condition of an effect held and additions came before deletions.
+A text may read `not_p(x)`. This fact holds after an action has deleted p(x), if p(x) is reachable.
+If p has conditional effects, texts read a copy of p, its shadow. The shadow changes as if every
+condition of an effect held and as if additions came before deletions.
 """
 
 from collections.abc import Callable
@@ -14,13 +15,13 @@ from hgrpo.envs.alfworld.matching import FormulaCompiler, Frame, Slots, Step
 
 @dataclass(frozen=True)
 class _Row:
-    """One effect: makes a fact of `predicate`, with arguments from a frame, true or false."""
+    """One effect, which makes `fact(frame)` of `predicate` true, or false if `negated`."""
 
     predicate: int
     fact: Callable[[Frame], Fact]
     condition: Step | None
     negated: bool
-    negation: int | None  # the index of `not_p` if some text reads it
+    negation: int | None  # index of `not_p` if some text reads it, else None
 
     def fires(self, facts: Facts, frame: Frame) -> bool:
         return self.condition is None or self.condition(facts, frame)
@@ -45,12 +46,12 @@ def compile_effects(
     negations: dict[int, int],
     shadows: dict[int, int],
 ) -> Step:
-    """A function that applies an action to facts, given a frame with its arguments.
+    """A step that applies an action to facts, given a frame with the action's arguments.
 
     Args:
-        negations: index of `p` -> index of `not_p`, if some text reads it.
-        shadows: index of `p` -> index of the predicate that texts read in its place, if `p` has
-            conditional effects.
+        negations: index of `p`, or of its shadow -> index of `not_p`, if some text reads `not_p`.
+        shadows: index of `p` -> index of its shadow, if `p` has conditional effects and some text
+            reads `p`.
     """
     kinds = dict(schema.parameters)
     rows = []
@@ -89,9 +90,9 @@ def compile_effects(
 
 
 class Reachability:
-    """Finds the facts that could become true if actions deleted nothing and negations held.
+    """Finds the facts that could become true if actions deleted nothing and all negations held.
 
-    The planner's translator knows only these facts. Deleting any other fact adds no `not_p`.
+    The planner's translator knows only these facts. So deleting any other fact adds no `not_p`.
     """
 
     def __init__(self, domain: pddl.Domain, vocabulary: Vocabulary, sizes: dict[str, int]) -> None:
@@ -103,7 +104,7 @@ class Reachability:
                     self._steps.append((compiler.slots, _achievers(schema, effect, compiler)))
 
     def closure(self, start: Facts, entities: dict[str, int]) -> list[set[Fact]]:
-        """Reachable facts: one set for each predicate, by its index."""
+        """The facts that are reachable from `start`: one set per predicate, in index order."""
         facts = start.copy()
         size = -1
         while size != (size := sum(map(len, facts.sets))):
@@ -116,7 +117,7 @@ class Reachability:
 def _achievers(
     schema: pddl.ActionSchema, effect: pddl.Effect, compiler: FormulaCompiler
 ) -> list[Step]:
-    """Steps that add the effect's fact for all arguments that meet the positive conditions."""
+    """Steps that add the effect's fact for all arguments that meet the non-negated conditions."""
     scope = {name: compiler.slots.variable(name) for name, _ in schema.parameters}
     kinds = dict(schema.parameters)
     parts = [schema.precondition] + ([effect.condition] if effect.condition else [])

@@ -10,7 +10,7 @@ from hgrpo.envs.base import Observation, PickledByReplay, Step, Task, fingerprin
 from hgrpo.errors import UserError
 
 ENGINES = ("native", "textworld")
-# Predicates whose changes make another situation.
+# The predicates whose new facts `changed` lists.
 _CHANGES = ("holds", "inreceptacle", "inreceptacleobject", "isclean", "iscool", "ishot")
 _CHANGES += ("issliced", "istoggled")
 
@@ -19,7 +19,7 @@ class AlfworldEnv(PickledByReplay):
     """Household games: the winning step pays 1.0, every other step 0.0.
 
     `Observation.goal` is the sentence after "Your task is to: ", with its full stop; a reset's
-    text is the whole opening. The environment draws nothing at random.
+    text is the whole opening. The environment is deterministic.
 
     Args:
         assets: the folder that task paths are relative to.
@@ -46,7 +46,7 @@ class AlfworldEnv(PickledByReplay):
         """Start the task from the beginning.
 
         Raises:
-            UserError: the game's files are malformed, or have changed since the task was made.
+            UserError: the game's files are missing, malformed, or changed since the task was made.
         """
         game = load_compiled(self.assets / task.path)
         task.check_content(game.content_hash, f"{game.folder}: the game")
@@ -85,7 +85,7 @@ class AlfworldEnv(PickledByReplay):
         return self._play.admissible_commands()
 
     def situation(self) -> tuple[str, str]:
-        """Two fingerprints: of the place and all changes since the start, and of the commands."""
+        """Return two fingerprints: of what `changed` lists, and of the admissible commands."""
         if self._game is None:
             raise RuntimeError("situation before reset")
         compiled = self._game.compiled
@@ -96,7 +96,7 @@ class AlfworldEnv(PickledByReplay):
         return self._game.potential(self._view(), self._play.won)
 
     def _view(self) -> View:
-        """The facts that hold now, over the native engine's indices of entities."""
+        """The facts that hold now; entities are the native engine's integers."""
         compiled = self._game.compiled
         if self.engine == "native":
             return compiled.view(self._play.facts)
@@ -104,11 +104,11 @@ class AlfworldEnv(PickledByReplay):
 
 
 def changed(view: View, start: View) -> list[tuple]:
-    """The agent's place, and the facts that hold in `view` but not in `start`, sorted.
+    """List the agent's place and the `_CHANGES` facts that `view` has and `start` lacks, sorted.
 
-    Moments with equal lists count as the same state. Receptacles left open elsewhere and things
-    that were only looked at are not in the list. Nor is it whether a lamp is on, since goals ask
-    whether it has been used.
+    No other predicate counts. The list therefore ignores which things were only looked at, and
+    which receptacles are open. One that is open at the agent's place shows in the admissible
+    commands. The list also ignores whether a lamp is on: goals ask whether it has been used.
     """
     facts = [("atlocation", fact) for fact in view("atlocation")]
     for name in _CHANGES:

@@ -1,9 +1,9 @@
-"""A scripted searcher that plays like a stranger in the house.
+"""A scripted player that searches the house for what the goal needs.
 
 It reads only what an agent reads: the opening text with the goal, then one observation per
 command. It does not know where things usually lie. It dawdles, returns to places it has searched,
-and closes what it opened, as often as its settings say. With `favourites` it does know where
-things usually lie, and its success is the ceiling of a study.
+and closes what it opened, as often as its settings say. Given `favourites`, it does know where
+things usually lie. The success rate of that player is the ceiling of a study.
 """
 
 import re
@@ -29,7 +29,7 @@ class Searcher:
     """One episode of the expert.
 
     `act()` returns the first command, `act(observation)` each later one. A searcher that has seen
-    everything starts again, so its commands never run out.
+    every place in vain searches again, so its commands never run out.
 
     Args:
         opening: the text of the reset, with the room's receptacles and the goal sentence.
@@ -37,7 +37,8 @@ class Searcher:
         favourites: says where things usually lie; None if the searcher must not know.
 
     Raises:
-        UserError: the goal is not one of ALFWorld's template sentences.
+        UserError: the goal is not one of ALFWorld's template sentences, or the opening names no
+            receptacle.
     """
 
     def __init__(
@@ -68,16 +69,16 @@ class Searcher:
         self.seen: dict[str, list[str]] = {}  # receptacle -> what lay there when last seen
         self.shut: set[str] = set()  # receptacles that were closed when last seen
         self.opened: set[str] = set()  # receptacles this searcher opened and did not close
-        self.home = ""  # where targets are brought
+        self.home = ""  # the receptacle to which targets are brought; "" until it is chosen
         self.searched_all = False
         self._commands = self._play()
 
     def act(self, observation: str | None = None) -> str:
-        """The next command, given the answer to the last one (None at the start)."""
+        """The next command, given the answer to the last command (None at the start)."""
         return self._commands.send(observation)
 
     def _play(self) -> Play:
-        """The whole episode. The generators here yield commands and receive observations."""
+        """Play the whole episode. All generators here yield commands and receive observations."""
         spec = KINDS[self.goal.task_type]
         while True:
             place, item = yield from self._find(self.goal.target, self._may_fetch)
@@ -94,7 +95,7 @@ class Searcher:
                 place, lamp = yield from self._find(self.goal.toggle, lambda place: True)
                 yield from self._reach(place)
                 yield f"use {lamp}"
-                while True:  # either the game is won, or this searcher is out of ideas
+                while True:  # the game should be won; if not, wait for the turn cap
                     yield "look"
             self.home = self.home or self._goal_place()
             yield from self._reach(self.home)
@@ -102,14 +103,18 @@ class Searcher:
             self.seen[self.home].append(item)
 
     def _may_fetch(self, place: str) -> bool:
-        """Whether a target may be taken from `place`; a delivered target stays where it is."""
+        """Whether to take a target from `place`; delivered targets stay where they are.
+
+        If the goal needs two objects, targets in any receptacle of the goal's type also stay, until
+        every place has been searched.
+        """
         if place == self.home:
             return False
         one = KINDS[self.goal.task_type].copies == 1
         return one or self.searched_all or kind_of(place) != self.goal.receptacle
 
     def _goal_place(self) -> str:
-        """The goal receptacle that already holds a target, else the first one listed."""
+        """A receptacle of the goal's type that holds a target, else the first of that type."""
         for place, items in self.seen.items():
             if kind_of(place) == self.goal.receptacle and self.goal.target in map(kind_of, items):
                 return place
@@ -131,7 +136,7 @@ class Searcher:
             yield from self._next_stop(kind)
 
     def _next_stop(self, kind: str) -> Play:
-        """One stop of the search; yields at least one command."""
+        """Make one stop of the search, with at least one command."""
         if self.rng.random() < self.config.dawdle:
             idle = ["look", "inventory"] + ([f"examine {self.here}"] if self.here else [])
             yield idle[int(self.rng.integers(len(idle)))]
@@ -141,7 +146,7 @@ class Searcher:
             return
         fresh = [place for place in self._preferred(kind) if place not in self.seen]
         if not fresh:
-            # Every place was searched in vain, so the memory is wrong: begin again.
+            # Every place was searched in vain. Forget what was seen, and search again.
             self.searched_all = True
             self.seen.clear()
             fresh = self._preferred(kind)
@@ -157,7 +162,7 @@ class Searcher:
         return sorted(self.order, key=lambda p: (kind_of(p) == unlikely, kind_of(p) not in usual))
 
     def _go(self, place: str) -> Play:
-        """Go to a receptacle unless already there; perhaps close the one left behind first."""
+        """Go to a receptacle unless already there; sometimes close the current one first."""
         if place == self.here:
             return
         if self.here in self.opened and self.rng.random() < self.config.close_after_open:
@@ -169,7 +174,7 @@ class Searcher:
         self._note(place, answer)
 
     def _reach(self, place: str) -> Play:
-        """Go to a receptacle and open it, so that `seen` tells what lies there."""
+        """Go to a receptacle, and open it if it is shut, so that `seen` tells what lies there."""
         yield from self._go(place)
         if place in self.shut:
             answer = yield f"open {place}"
@@ -191,7 +196,7 @@ class Searcher:
 
 
 def informed(config: SearcherSettings) -> SearcherSettings:
-    """The settings without the bad habits."""
+    """Copy the settings, with the probability of each bad habit set to 0."""
     return config.model_copy(
         update={"random_pick": 0.0, "dawdle": 0.0, "revisit": 0.0, "close_after_open": 0.0}
     )

@@ -1,7 +1,7 @@
 """The facts of a game state, with the indexes that compiled queries read.
 
-Entities are integers in the order of their ids, so sorted integers mean sorted names. A fact is the
-tuple of its arguments' entities; for one argument it is the bare entity.
+Entities are integers in the order of their ids, so sorting the integers sorts the ids. A fact is
+the tuple of the entities that are its arguments. A fact with one argument is the bare entity.
 """
 
 from bisect import insort
@@ -13,12 +13,12 @@ Fact = int | tuple[int, ...]
 
 
 def key_getter(positions: tuple[int, ...]) -> Callable:
-    """A function that picks the items at `positions`: one bare item, or a tuple of 0, 2 or more."""
+    """Return a function that picks the items at `positions`: a bare item if one, else a tuple."""
     return itemgetter(*positions) if positions else lambda _: ()
 
 
 class Vocabulary:
-    """Indices of predicates and of access patterns (a predicate and its known positions)."""
+    """Gives numbers to predicates and to access patterns (a predicate with known positions)."""
 
     def __init__(self) -> None:
         self.predicates: dict[str, int] = {}
@@ -28,7 +28,7 @@ class Vocabulary:
         return self.predicates.setdefault(name, len(self.predicates))
 
     def pattern(self, predicate: int, known: tuple[int, ...]) -> int:
-        """Which index lists facts of `predicate` by their `known` arguments."""
+        """Number of the index that groups facts of `predicate` by the arguments at `known`."""
         return self.patterns.setdefault((predicate, known), len(self.patterns))
 
 
@@ -36,7 +36,7 @@ class Facts:
     """`sets[predicate]` holds the facts; `index[pattern]` maps known arguments to sorted facts.
 
     Copies share the facts that no action changes, and the tuples of all indexes. If `possible`
-    has an entry for a predicate, only deleting a fact in this entry adds a `not_p` fact.
+    has an entry for a predicate p, deleting p(x) adds `not_p(x)` only if the entry holds x.
     """
 
     __slots__ = ("fluent", "fluent_patterns", "index", "possible", "sets", "watchers")
@@ -51,7 +51,7 @@ class Facts:
         self.fluent_patterns = []
         self.possible: dict[int, set[Fact]] = {}
         for (predicate, known), number in vocabulary.patterns.items():
-            # A fact of a unary predicate is bare: it is its own key.
+            # `known` is empty for a unary predicate, so `getter` never indexes a bare fact.
             getter = key_getter(known)
             groups: dict = {}
             for fact in sorted(self.sets[predicate]):

@@ -29,9 +29,9 @@ class Game:
     folder: Path
     content_hash: str
     compiled: CompiledGame
-    potential: Callable[[View, bool], float]  # of the facts, given whether the game is won
+    potential: Callable[[View, bool], float]  # (facts, won) -> potential
     goal: str  # the sentence after "Your task is to: ", with its full stop
-    walkthrough: tuple[str, ...]  # commands that win the game, if the file has them
+    walkthrough: tuple[str, ...]  # commands that win the game; empty if the file has none
 
 
 _canonical_domain = lru_cache(maxsize=16)(pddl.canonical)
@@ -40,8 +40,8 @@ _canonical_domain = lru_cache(maxsize=16)(pddl.canonical)
 def content_hash(game: dict) -> str:
     """SHA-256 (hex) of what defines a game: domain, grammar and problem.
 
-    It ignores comments, case and spacing of the PDDL, the problem's name, the walkthrough, and
-    other keys of the file.
+    The hash ignores the problem's name, the walkthrough and all other keys of the file. Within the
+    PDDL it ignores comments, case and spacing.
     """
     problem = _PROBLEM_NAME.sub("( problem _ )", pddl.canonical(game["pddl_problem"]), count=1)
     parts = (_canonical_domain(game["pddl_domain"]), game["grammar"].strip(), problem)
@@ -52,7 +52,8 @@ def read_game(folder: Path) -> dict:
     """Read a folder's game file and check that it holds the three texts of a game.
 
     Raises:
-        UserError: the file is missing, is not a JSON object, or lacks a key.
+        UserError: the file is missing, is not a JSON object, lacks one of the texts, or says that
+            the game cannot be solved.
     """
     path = folder / GAME_FILE
     data = _read_json(path)
@@ -94,7 +95,7 @@ def _read_json(path: Path) -> dict:
 
 
 def compile_game(data: dict, source: object) -> CompiledGame:
-    """Compile a game file's mapping; `source` names it in errors.
+    """Compile the content of a game file; `source` names the file in errors.
 
     Raises:
         UserError: the PDDL or the grammar is malformed, or the game is won at reset.
@@ -116,10 +117,11 @@ def _compile(data: dict, source: object) -> CompiledGame:
 
 @lru_cache(maxsize=4096)
 def load_compiled(folder: Path) -> Game:
-    """The game in `folder`, compiled. This process caches the latest 4096 games.
+    """The game in `folder`, compiled. The process caches the 4096 games that were used last.
 
     Raises:
-        UserError: as `read_game`, `read_task_type` and `compile_game`.
+        UserError: `read_game`, `read_task_type` or `compile_game` raises one, or the opening text
+            states no goal.
     """
     path = folder / GAME_FILE
     data = read_game(folder)
@@ -139,7 +141,7 @@ def load_compiled(folder: Path) -> Game:
 
 
 def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
-    """The potential of a game, over the native engine's indices of entities."""
+    """The potential of a game, for facts whose entities are the native engine's integers."""
     names = {n: name for name, n in game.program.vocabulary.predicates.items()}
     fluent = {names[number] for number in game.program.fluent}
     start = game.view(game.start)
@@ -147,10 +149,11 @@ def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
 
 
 def list_games(root: Path) -> tuple[list[Task], dict[str, str]]:
-    """The playable games below `root`, sorted by path, and why each other game was left out.
+    """The playable games below `root`, sorted by path, and why each other game is left out.
 
-    Games won at reset are left out. As in the official package, so are tasks with movable
-    receptacles or slicing, folders without a game file, and games marked unsolvable.
+    This function leaves out games that are won at reset. Like the official package, it also leaves
+    out tasks with movable receptacles or slicing, folders without a game file, and games that are
+    marked unsolvable.
 
     Raises:
         UserError: `root` is not a folder, a file is malformed, or no game remains.

@@ -31,13 +31,13 @@ def generate(
 ) -> Iterator[tuple[str, GameFiles]]:
     """Yield (split, game), split by split.
 
-    A pair of house and goal occurs at most once. No two splits share a game's core: the room with
-    its receptacles, the goal, and where the things lie that the goal needs. Games that differ only
-    in their distractors could be solved from memory.
+    A pair of house and goal occurs at most once. The core of a game is the room with its
+    receptacles, the goal, and the places of the things that the goal needs. No two splits share a
+    core: an agent could recall the solution of a game that differs only in its distractors.
 
     Game i of a split has task type i modulo the number of types, so that every prefix of a panel
-    is stratified. A game depends on (seed, split, i), and on earlier games only if its first draw
-    repeats one of them.
+    is stratified. A game depends on (seed, split, i). It depends on earlier games only if they rule
+    out its first draw.
 
     Raises:
         UserError: the settings name an unknown type or a task type that cannot be played, or they
@@ -73,14 +73,14 @@ def generate(
 def _fresh(
     household: Household, kind: str, drawn: set, cores: dict[tuple, str], name: tuple[int, str, int]
 ) -> tuple[House, Goal, str]:
-    """A new house with its goal and the goal's sentence; `name` is (seed, split, index)."""
+    """Draw a new house and goal, and the goal's sentence; `name` is (seed, split, index)."""
     _, split, index = name
     for attempt in range(_ATTEMPTS):
         rng = streams.generator("alfworld-game", *name, attempt)
         house, goal = household.draw(kind, rng)
         places = tuple(place for place in house.objects if place[0] in (goal.target, goal.toggle))
         core = (house.room, house.receptacles, goal, places)
-        # Goal sentences are not compared: one house and goal in two wordings is one game.
+        # Do not compare goal sentences: a house and goal in other words are the same game.
         if (house, goal) not in drawn and cores.setdefault(core, split) == split:
             drawn.add((house, goal))
             templates = KINDS[kind].sentences

@@ -8,11 +8,11 @@ from hgrpo.envs.alfworld.vocabulary import ABILITIES
 
 @dataclass(frozen=True)
 class TaskKind:
-    """What a task type asks for. Its templates hold {obj}, {recep} and {toggle}."""
+    """What a task type asks for. Templates may hold {obj}, {recep} and {toggle}."""
 
-    sentences: tuple[str, ...]  # ALFWorld's goal sentences, for names in lower case
-    condition: str  # the PDDL goal, for names of types
-    change: str = ""  # what must be done to the object, a key of `vocabulary.TOOLS`, or ""
+    sentences: tuple[str, ...]  # templates of ALFWorld's goal sentences, for names in lower case
+    condition: str  # template of the PDDL goal, for names of types
+    change: str = ""  # change that the object needs: a key of `vocabulary.TOOLS`, or "" for none
     copies: int = 1  # how many objects of the target's type the task needs
 
 
@@ -75,8 +75,8 @@ def sentence(template: str, goal: Goal) -> str:
     return template.format_map({key: name.lower() for key, name in names.items()})
 
 
-# {obj} matches no space, so "put a clean mug in shelf" does not fit "put a {obj} in {recep}": the
-# order of the patterns does not matter.
+# A placeholder matches no space, so "put a clean mug in shelf" does not match "put a {obj} in
+# {recep}". A sentence matches at most one pattern, and the order of the patterns does not matter.
 _PATTERNS = [
     (kind, re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[a-z]+)", template)))
     for kind, spec in KINDS.items()
@@ -85,7 +85,7 @@ _PATTERNS = [
 
 
 def read(goal: str) -> Goal | None:
-    """The goal of a template sentence, with or without its full stop; None for other sentences."""
+    """Read a template sentence, with or without its full stop; None for other sentences."""
     text = goal.strip().rstrip(".").removeprefix("Your task is to: ").strip()
     for kind, pattern in _PATTERNS:
         if match := pattern.fullmatch(text):

@@ -6,8 +6,9 @@ The file holds blocks of production rules and, per action, a command template an
     action OpenObject { template :: "open {r}"; feedback :: "#OpenObject.feedback#"; }
 
 A right-hand side mixes text, `#rule#`, `{expression}`, `{expression | query}` and
-`[{expression | query}]`. Games use attributes of an entity, string literals, `+` and `or` as
-expressions. The official interpreter calls Python's eval on them; this parser refuses all others.
+`[{expression | query}]`. The expressions of real games consist of attributes of entities, string
+literals, `+` and `or`. The official interpreter evaluates expressions with Python's eval; this
+parser refuses all other expressions.
 """
 
 import json
@@ -26,7 +27,7 @@ class Attribute:
     attribute: str
 
 
-# `a + b or c`; its value is the first alternative whose joined parts are not empty.
+# The alternatives of `a + b or c`, as lists of parts. The first one that is not empty counts.
 Expression = tuple[tuple[Attribute | str, ...], ...]
 
 
@@ -50,7 +51,7 @@ Query = tuple[Literal, ...]
 
 @dataclass(frozen=True)
 class Each:
-    """Writes `expression` for each assignment of `query`, or once if there is no query.
+    """Writes `expression` for each assignment of `query`, or once if `query` is empty.
 
     If `listed`, the rules `list_separator` and `list_last_separator` join the texts.
     """
@@ -65,7 +66,7 @@ Symbol = str | RuleCall | Each
 
 @dataclass(frozen=True)
 class Alternative:
-    """A right-hand side. It applies if `condition` is empty or has an assignment."""
+    """A right-hand side, which applies if `condition` is empty or has an assignment."""
 
     condition: Query
     symbols: tuple[Symbol, ...]
@@ -81,7 +82,7 @@ class ActionText:
 
 @dataclass
 class Grammar:
-    """Alternatives by rule name, in order; action texts by lower-cased action name."""
+    """`rules` maps a rule to its alternatives in order, `actions` a lower-case name to texts."""
 
     rules: dict[str, list[Alternative]] = field(default_factory=dict)
     actions: dict[str, ActionText] = field(default_factory=dict)
@@ -104,7 +105,7 @@ def parse_grammar(text: str) -> Grammar:
     """Read the grammar of a game file.
 
     Raises:
-        UserError: the text is malformed, or has an expression that this module refuses.
+        UserError: the text is malformed, or has an expression that this parser refuses.
     """
     grammar = Grammar()
     at = 0
@@ -205,7 +206,7 @@ def _expression(code: str) -> Expression:
     for alternative in re.split(r"\bor\b", code):
         parts: list[Attribute | str] = []
         for term in alternative.split("+"):
-            # A literal may contain a plus or the word "or"; its pieces are then refused.
+            # Quoted text with a plus or the word "or" is split here, and its pieces are refused.
             if (name := _NAME.fullmatch(term)) is not None:
                 parts.append(Attribute(name[1], name[2] or "name"))
             elif (string := _STRING.fullmatch(term)) is not None:

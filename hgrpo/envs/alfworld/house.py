@@ -13,7 +13,7 @@ from hgrpo.errors import UserError
 
 T = TypeVar("T")
 
-# More copies would only add more numbered names for a model to learn.
+# Most copies of a distractor type. More would only add numbered names for the LLM to learn.
 _MOST_OF_A_KIND = 2
 
 
@@ -27,7 +27,7 @@ class House:
 
 
 class Household:
-    """What the generator may draw from, under given settings.
+    """The receptacles, objects and goals that the generator may draw under given settings.
 
     Raises:
         UserError: a type is unknown, or a task type cannot be played with these types and rooms.
@@ -69,16 +69,16 @@ class Household:
         return [r for r in self.receptacles[room] if target in RECEPTACLES[r].holds]
 
     def _favourites(self, room: str, target: str) -> list[str]:
-        """Some of `places`, drawn; they depend on the habits' seed alone."""
+        """Draw some of `places`. The draw uses the habits' seed, not the games' seed."""
         habits, places = self.config.habits, self.places(room, target)
         rng = streams.generator("alfworld-habit", habits.seed, room, target)
         return sorted(places[i] for i in rng.permutation(len(places))[: habits.favourites])
 
     def usual(self, listed: set[str], kind: str) -> set[str]:
-        """Favourite receptacle types of `kind`, all in the names that players see.
+        """Favourite receptacle types of the object type `kind`; all types as players see them.
 
         Args:
-            listed: receptacle types in the room.
+            listed: types of the room's receptacles, which show what room it is.
         """
         found = [(r, o) for r in self.objects for o in self.objects[r] if o.lower() == kind]
         if not found:
@@ -88,7 +88,7 @@ class Household:
         return {place.lower() for place in self.favourites[room, target]}
 
     def _goals(self, kind: str) -> dict[str, list[Goal]]:
-        """The possible goals of a task type, by room; rooms without any are left out."""
+        """The possible goals of a task type, by room; rooms without a goal are left out."""
         change = KINDS[kind].change
         tool = TOOLS.get(change)
         found: dict[str, list[Goal]] = {}
@@ -111,8 +111,8 @@ class Household:
     def draw(self, kind: str, rng: np.random.Generator) -> tuple[House, Goal]:
         """Draw a house and a goal in it.
 
-        A target never starts in a receptacle of the goal's type, so no game is won at reset. Among
-        the other receptacles, the habits decide where it starts.
+        A target never starts in a receptacle of the goal's type, so no game is won at reset. The
+        habits decide in which of the other receptacles the target starts.
         """
         room = _pick(rng, list(self.goals[kind]))
         choices = self.goals[kind][room]
@@ -135,7 +135,7 @@ class Household:
         return House(room, tuple(receptacles), placed), goal
 
     def _place(self, rng: np.random.Generator, room: str, target: str, places: list[str]) -> str:
-        """One of `places`: a favourite with probability `habits.strength`."""
+        """Draw one of `places`: with probability `habits.strength` a favourite, if there is one."""
         usual = self.favourites[room, target]
         favoured = [place for place in places if place in usual]
         others = [place for place in places if place not in usual]
@@ -144,7 +144,7 @@ class Household:
         return _pick(rng, others or favoured)
 
     def _receptacles(self, rng: np.random.Generator, room: str, needed: set[str]) -> list[str]:
-        """Receptacle types of a house: needed ones, then one of each, then repetitions."""
+        """Draw receptacle types: all of `needed`, then one of each other type, then repetitions."""
         low, high = self.config.receptacles
         size = int(rng.integers(low, high + 1))
         rest = [name for name in self.receptacles[room] if name not in needed]

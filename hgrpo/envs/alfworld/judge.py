@@ -3,29 +3,30 @@
 The rubric reads a turn's effect from the next turn's observation. A goal object is a thing whose
 kind is a word of the goal sentence; the lamp to look under counts too. A goal place is a receptacle
 whose kind is such a word. A goal object is ready once it is heated, cooled or cleaned as the goal
-asks. If the goal asks for no change, it is ready from the start.
+asks. If the goal asks for no change, each goal object is ready from the start.
+
+The first line that fits a turn gives the turn's score:
 
 score  turn
 -----  ----
-    0  nothing happens, or no command
-    1  repeats a command in the same situation (observation, things in hand, things changed);
-       takes a ready goal object out of the goal place again
    10  the last turn of a completed task
-    2  any other last turn: its effect is not shown
+    0  a turn without a command, or answered by "Nothing happens"
+    2  any other last turn, since no observation shows its effect
+    1  repeating a command in the same situation (observation, things in hand, things changed)
    10  heating, cooling or cleaning a goal object as asked, for the first time
    10  putting a ready goal object down at the goal place
    10  using the goal lamp while holding a goal object
+    4  using the goal lamp without a goal object in hand
+    1  taking a ready goal object out of the goal place again
     9  taking a goal object for the first time
-    8  opening something for the first time and finding a goal object not seen before
+    3  taking a goal object again that was put down elsewhere
+    8  opening something for the first time and finding a goal object not seen there before
+    5  opening anything else for the first time
     7  arriving where a goal object lies that was not seen there before
-    7  arriving with a goal object at the place it is needed next: the tool that changes it, the
-       goal place once it is ready, the goal lamp
-    5  opening something for the first time and finding no goal object
-    4  arriving somewhere new that shows no goal object; using the goal lamp with empty hands
-    3  taking a goal object that was put down elsewhere
-    2  everything else that has an effect
-
-The first line that fits counts.
+    7  arriving with a goal object at the place where it is needed next: at the tool that changes
+       it, or, once it is ready, at the goal place or the goal lamp
+    4  arriving at any other place for the first time
+    2  every other turn
 """
 
 import re
@@ -44,7 +45,7 @@ _WISHES = {
 
 
 def score(goal: str, turns: Turns, completed: bool) -> list[float]:
-    """Scores of one trajectory by the rules above: one in 0..10 for each turn."""
+    """Score each turn of a trajectory from 0 to 10, by the rules above."""
     reader = _Household(goal or turns[0][0].partition("Your task is to:")[2])
     results = [*(observation for observation, _ in turns[1:]), None]
     scores = [
@@ -55,7 +56,7 @@ def score(goal: str, turns: Turns, completed: bool) -> list[float]:
 
 
 class _Household:
-    """What the trajectory has shown so far."""
+    """What the trajectory has shown so far, and the rules that score its turns."""
 
     def __init__(self, goal: str):
         self.words = set(re.findall(r"[a-z]+", goal.lower()))
@@ -63,7 +64,7 @@ class _Household:
         self.tried: set[tuple] = set()  # (situation, command)
         self.visited: set[str] = set()
         self.opened: set[str] = set()
-        self.seen: set[tuple[str, str]] = set()  # (goal object, where)
+        self.seen: set[tuple[str, str]] = set()  # (goal object, place where it was seen)
         self.held: set[str] = set()
         self.taken: set[str] = set()
         self.changed: set[tuple[str, str]] = set()  # (change, goal object)
@@ -138,7 +139,7 @@ class _Household:
         return self._asked(thing) and self.wished <= done
 
     def _finds(self, place: str, result: str) -> bool:
-        """Whether `result` is the first to show a goal object there; remembers what it shows."""
+        """Whether `result` shows a goal object not seen at `place` before; remember the objects."""
         shown = {(t, place) for t in _shown(result) if self._asked(t) and t not in self.home}
         new = not shown <= self.seen
         self.seen |= shown

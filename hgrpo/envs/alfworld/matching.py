@@ -1,8 +1,8 @@
-"""Conjunctive queries over facts, compiled to nested closures.
+"""Compiles conjunctive queries over facts to nested closures.
 
 A query works on a frame, a list with one slot per variable or constant. It fills the free slots
-with one assignment after another, calls `then(facts, frame)` for each, and stops once that returns
-True.
+with one assignment after another, calls `then(facts, frame)` for each, and stops when `then`
+returns True.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ Step = Callable[[Facts, Frame], bool]
 
 
 class Slots:
-    """Gives each constant and each variable a slot of a frame; a variable's key is any hashable."""
+    """Gives each constant and each variable a slot of a frame; any hashable can name a variable."""
 
     def __init__(self) -> None:
         self.places: dict = {}
@@ -37,7 +37,7 @@ class Slots:
         return len(self.places) + len(self.constants)
 
     def frame(self, entities: dict[str, int]) -> Frame:
-        """A frame with this game's constants; a constant that the game lacks is -1."""
+        """Make a frame filled with the constants; -1 stands for constants that `entities` lacks."""
         frame: Frame = [None] * self._size()
         for name, place in self.constants.items():
             frame[place] = entities.get(name, -1)
@@ -58,7 +58,7 @@ def type_predicate(kind: str) -> str:
 
 
 def succeed(facts: Facts, frame: Frame) -> bool:
-    """Stop at the first assignment; for a query that asks only whether there is one."""
+    """Stop at the first assignment, for a query that asks only whether an assignment exists."""
     return True
 
 
@@ -67,7 +67,7 @@ def _fail(facts: Facts, frame: Frame) -> bool:
 
 
 def holds(relation: Relation) -> Step:
-    """A step that tests a relation whose slots are all filled."""
+    """Return a step that tests a relation; its slots must all be filled."""
     predicate, fact = relation.predicate, key_getter(relation.slots)
     return lambda facts, frame: fact(frame) in facts.sets[predicate]
 
@@ -80,11 +80,11 @@ def join(
     distinct: dict[int, tuple[int, ...]] | None = None,
     tests: Sequence[tuple[set[int], Step]] = (),
 ) -> Step:
-    """Compile nested loops over `relations`, in this order, each over its facts in sorted order.
+    """Compile nested loops over `relations`, in this order; each loop runs over sorted facts.
 
     Args:
-        bound: slots already filled when the query runs.
-        distinct: free slot -> earlier slots whose values it must differ from.
+        bound: slots that are filled before the query runs.
+        distinct: free slot -> slots filled earlier, from whose values its value must differ.
         tests: (slots, condition) pairs; a condition runs as soon as its slots are filled.
     """
     filled = set(bound)
@@ -168,7 +168,7 @@ class FormulaCompiler:
 
     slots: Slots
     vocabulary: Vocabulary
-    sizes: dict[str, int]  # typical number of facts of each predicate; orders the loops
+    sizes: dict[str, int]  # typical number of facts of each predicate, to order loops
     domain: pddl.Domain
 
     def find(
@@ -193,7 +193,7 @@ class FormulaCompiler:
         return Relation(self.vocabulary.predicate(atom.predicate), self._args(atom, scope))
 
     def test(self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]) -> Step:
-        """A test of whether `formula` holds, given all of `scope`."""
+        """A step that tests whether `formula` holds; all slots in `scope` must be filled."""
         if isinstance(formula, pddl.Atom):
             slots = self._args(formula, scope)
             if formula.predicate == "=":
@@ -226,11 +226,15 @@ class FormulaCompiler:
     def clauses(
         self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]
     ) -> list["Clause"]:
-        """Conjunctions that cover `formula`; an `or` is split only if it binds a variable."""
+        """Conjunctions that together have the assignments of `formula`.
+
+        An `or` becomes several conjunctions only if it has a variable that no other relation binds.
+        """
         found = self._expand(formula, scope, kinds)
         for clause in found:
-            # Each variable must take values of its type, so add a relation where needed.
-            typed: dict[int, list[str]] = {}  # slot -> declared types of the positions it fills
+            # Each variable must take values of its type, so add a relation where needed. `typed`
+            # maps a slot to the types that the domain declares for its argument positions.
+            typed: dict[int, list[str]] = {}
             for relation, name in clause.relations:
                 for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):
                     typed.setdefault(slot, []).append(kind)
@@ -281,7 +285,7 @@ class FormulaCompiler:
         ]
 
     def _plan(self, clause: "Clause", filled: set[int]) -> list[Relation]:
-        """Order relations greedily: tests as soon as they can run, then fewest matches first."""
+        """Order relations greedily: first those without free slots, then the most selective."""
         left, known, order = list(clause.relations), set(filled), []
 
         def cost(entry: tuple[Relation, str]) -> float:
@@ -299,7 +303,7 @@ class FormulaCompiler:
 
 @dataclass
 class Clause:
-    """Relations to join, then `filters`; `extra` has the clause's own variables, with types."""
+    """A conjunction of `relations` and `filters`; `extra`: (slot, type) per `exists` variable."""
 
     scope: dict[str, int]
     kinds: dict[str, str]

@@ -1,7 +1,7 @@
-"""The native engine: a game file compiled once, then played in microseconds.
+"""The native engine, which compiles a game file once and plays each command in microseconds.
 
-It answers what TextWorld 1.7 with alfworld's name wrapper answers, byte for byte: the reset text,
-the feedback, the admissible commands and whether the game is won.
+Its answers equal those of TextWorld 1.7 with alfworld's name wrapper, byte for byte: the reset
+text, the feedback, the admissible commands and whether the game is won.
 """
 
 import json
@@ -31,10 +31,10 @@ class Program:
 
     Attributes:
         fluent: indices of the predicates that actions change.
-        order: indices of actions in the planner's order: fewest changing conditions first, then by
-            name. If a command fits several actions, the first one is taken.
-        unsure: predicates whose facts an action may delete without requiring them, if some text
-            reads the predicate's `not_p` or shadow.
+        order: indices of actions in the planner's order, by `Action.conditions` and then by name.
+            If several actions have the same command, the first of them is taken.
+        unsure: indices of predicates p such that an action deletes a fact of p without requiring
+            the fact, and some text reads `not_p` or the shadow of p.
     """
 
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
@@ -77,7 +77,7 @@ class Program:
         self.reachability = Reachability(domain, self.vocabulary, sizes) if self.unsure else None
 
     def goal(self, formula: pddl.Formula) -> tuple[Slots, list[Step]]:
-        """Steps, one of which returns True if the formula holds, and the slots of their frame."""
+        """The slots of a frame, and steps of which one returns True if the formula holds."""
         if formula not in self._goals:
             slots = Slots()
             compiler = FormulaCompiler(slots, self.vocabulary, self.sizes, self.domain)
@@ -88,7 +88,7 @@ class Program:
         return TextCompiler(grammar, Slots(), self.vocabulary, self.domain, self._text_predicate)
 
     def _text_predicate(self, name: str) -> int:
-        """Index of the predicate that texts call `name`; also notes what effects must record."""
+        """Index of the predicate that texts call `name`; record the `not_p` and shadow it needs."""
         base = name.removeprefix(NEGATION)
         number = self.vocabulary.predicate(base)
         if base in self._conditional:
@@ -118,13 +118,13 @@ def _program(domain_text: str, grammar_text: str, sizes: dict[str, int]) -> Prog
 
 
 class CompiledGame:
-    """A compiled game, for any number of plays by any number of players.
+    """A compiled game, which any number of `NativeGame` objects can play.
 
     Args:
         data: the game file's mapping; `pddl_domain`, `grammar` and `pddl_problem` are read.
 
     Raises:
-        UserError: the PDDL or the grammar is malformed; the caller adds the file's name.
+        UserError: the PDDL or the grammar is malformed. The caller must add the file's name.
     """
 
     def __init__(self, data: dict[str, str]) -> None:
@@ -176,7 +176,7 @@ class CompiledGame:
         return facts
 
     def view(self, facts: Facts) -> View:
-        """Maps a predicate's name to its facts; the empty set for an unknown one."""
+        """Return a function from a predicate's name to its facts; unknown names have no facts."""
         number = self.program.vocabulary.predicates
         return lambda name: facts.sets[number[name]] if name in number else set()
 
@@ -185,7 +185,7 @@ class CompiledGame:
         return any(step(facts, frame) for step in self._goal)
 
     def _command(self, facts: Facts, index: int, args: Arguments) -> str:
-        """The text of an applicable action."""
+        """The command that carries out an action with arguments that apply."""
         action, texts = self.program.actions[index], self._texts[index]
         key = None if action.named is None else action.named(args)
         if key is not None and key in texts:
@@ -198,7 +198,7 @@ class CompiledGame:
         return text
 
     def commands(self, facts: Facts, index: int) -> dict[str, Arguments]:
-        """Each command of one action that applies now, with its first arguments."""
+        """The commands of one action that apply now, each with its smallest argument tuple."""
         action = self.program.actions[index]
         memo, key = self._listed[index], None
         if action.watches is not None:
@@ -215,7 +215,7 @@ class CompiledGame:
 
 
 def _names(problem: pddl.Problem, rows: Iterable[list[tuple[str, ...]]]) -> list[str]:
-    """Shown names, in the order of the ids; only entities in some fact are numbered."""
+    """Shown names, in the order of the ids; entities that occur in no fact keep their ids."""
     used = {name for facts in rows for fact in facts for name in fact}
     used |= {name for fact in problem.numeric if fact[0] != "total-cost" for name in fact[1:-1]}
     shown = shown_names(used)
@@ -235,7 +235,7 @@ def _check_types(
 
 
 def _split_task(grammar_text: str) -> tuple[str, str]:
-    """The task sentence and the rest of the grammar; ("", grammar) if it is not plain text."""
+    """The task sentence and the rest; ("", whole grammar) unless one plain sentence is found."""
     match = _TASK.search(grammar_text)
     if match is not None and len(_TASK.findall(grammar_text)) == 1:
         symbols = parse_symbols(json.loads(match[1]))
@@ -245,7 +245,7 @@ def _split_task(grammar_text: str) -> tuple[str, str]:
 
 
 class NativeGame:
-    """One play of a compiled game; `won` says whether the goal holds now."""
+    """One episode of a compiled game; `won` says whether the goal holds now."""
 
     def __init__(self, game: CompiledGame) -> None:
         self.game = game
@@ -265,7 +265,7 @@ class NativeGame:
     def act(self, command: str) -> tuple[str, bool]:
         """As `step`, but also return whether the command was admissible."""
         game, facts, command = self.game, self.facts, command.strip()
-        # If several actions have this text, the planner takes the first.
+        # If several actions have this command, the planner takes the first of them.
         index = next((i for i in game.program.order if command in self._commands(i)), None)
         if index is None:
             return NOTHING, False

@@ -38,7 +38,7 @@ class And:
 
 @dataclass(frozen=True)
 class Or:
-    """One of `parts` is true."""
+    """At least one of `parts` is true."""
 
     parts: tuple["Formula", ...]
 
@@ -56,7 +56,7 @@ Formula = Atom | Not | And | Or | Exists
 
 @dataclass(frozen=True)
 class Effect:
-    """`atom` becomes true (false if `negated`) if `condition` held before the action."""
+    """`atom` becomes true (false if `negated`) if `condition` is None or held before the action."""
 
     condition: Formula | None
     atom: Atom
@@ -75,7 +75,7 @@ class ActionSchema:
 
 @dataclass(frozen=True)
 class Domain:
-    """`types` maps a type to its parent, `predicates` a predicate to its arguments' types."""
+    """`types` maps a type to its parent; `predicates` maps a predicate to its argument types."""
 
     types: dict[str, str]
     predicates: dict[str, tuple[str, ...]]
@@ -113,7 +113,7 @@ def predicates(formula: Formula) -> set[str]:
 
 
 def canonical(text: str) -> str:
-    """The text without comments, lower-cased and single-spaced; equal texts parse the same."""
+    """The text in lower case, without comments or extra spaces; equal results parse the same."""
     return " ".join(_TOKEN.findall(_strip(text)))
 
 
@@ -178,8 +178,8 @@ class _Conditions:
         if head == "imply" and len(rest) == 2:
             return Or((Not(self.formula(rest[0])), self.formula(rest[1])))
         if head in ("exists", "forall") and len(rest) == 2 and isinstance(rest[0], list):
-            # In ALFRED's "examine object" a comma sticks to a type's name. No object has such a
-            # type; the planner's translator reads it in the same way.
+            # In ALFRED's action "examine object", a comma sticks to the name of a type, so that no
+            # object has the type. The planner's translator reads the name in the same way.
             variables, part = tuple(_typed(rest[0])), self.formula(rest[1])
             if head == "exists":
                 return Exists(variables, part)
@@ -224,7 +224,7 @@ def parse_domain(text: str) -> Domain:
     """Read a domain.
 
     Raises:
-        UserError: the text is malformed, or uses a construct that ALFRED's domains do not.
+        UserError: the text is malformed, or uses a construct that this reader does not support.
     """
     types: dict[str, str] = {}
     predicates: dict[str, tuple[str, ...]] = {}

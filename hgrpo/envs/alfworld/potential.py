@@ -1,15 +1,15 @@
 """Task progress as a potential in [0, 1], from the facts of either engine.
 
-Each candidate object earns points for the steps that are done. The potential is the largest sum of
-points, divided by the points of a won game:
+Each object that fits the goal earns points for the steps done with it. The potential is the highest
+points that any such object has, divided by the points of a won game:
 
-- "put" gives 1 point for an object in hand and 2 for one in a goal receptacle, out of 2. If the
-  goal asks for a clean, hot or cool object, an object gives 1 if it is in hand, 1 more if it
-  is changed, and 3 if it is changed and in a goal receptacle, out of 3. An unchanged object in the
+- "put": an object earns 1 point in hand and 2 points in a goal receptacle, out of 2. If the goal
+  asks for a clean, hot or cool object, an object earns 1 point in hand and 1 more when changed. It
+  earns 3 points, out of 3, when it is changed and in a goal receptacle. An unchanged object in the
   receptacle earns nothing, since it must be taken again.
 - "put two" adds the points of the best two objects for one receptacle, out of 4.
-- "look at in light" gives 1 point if the object is held, 1 if the lamp is on, and 1 if the object
-  is held next to the lamp, out of 3.
+- "look at in light" gives 1 point if such an object is held, 1 if a lamp has been used, and 1 if
+  such an object is held next to that lamp, out of 3.
 
 The potential is 1 exactly when the game is won. A goal of another shape counts 1 when won and
 0 before.
@@ -30,11 +30,11 @@ Value = Callable[[View], float]
 def potential(
     goal: pddl.Formula, fluent: set[str], view: View, entity: Callable[[str], Entity]
 ) -> Callable[[View, bool], float]:
-    """The potential of one game: a function of the facts and of whether the game is won.
+    """Return the potential of one game, a function of the facts and of whether the game is won.
 
     Args:
         fluent: names of the predicates that actions change.
-        view: the facts at the start, from which static conditions are read.
+        view: the facts at the start, which decide the conditions that no action changes.
         entity: maps the name of an object to its entity in `view`.
     """
     shape = _shape(goal, fluent)
@@ -54,13 +54,13 @@ def potential(
 
 @dataclass
 class _Shape:
-    """A goal that is a conjunction under `exists`, with unique variables.
+    """A goal that is a conjunction under `exists`; its variables are renamed to be unique.
 
     Attributes:
-        relations: atoms on several variables, as (predicate, variable, ...).
+        relations: atoms with more or fewer than one variable, as (predicate, argument, ...).
         unequal: pairs of variables that must differ.
         static: variable -> conditions that no action changes, as (predicate, constant or "").
-        states: variable -> predicates that must hold for it and that actions change.
+        states: variable -> predicates that actions change and that must hold for the variable.
     """
 
     relations: set[tuple[str, ...]] = field(default_factory=set)
@@ -70,7 +70,7 @@ class _Shape:
 
 
 def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
-    """The goal taken apart; None for goals of another shape."""
+    """Take the goal apart; None for goals of another form."""
     shape = _Shape()
     todo: list[tuple[pddl.Formula, dict[str, str]]] = [(goal, {})]
     count = 0
@@ -103,7 +103,7 @@ def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
 
 
 def _placing(shape: _Shape, candidates: Candidates) -> Value | None:
-    """Potential of a goal that asks for objects of one kind in a receptacle; None for others."""
+    """Potential of a goal that asks for like objects in a receptacle; None for other goals."""
     if {name for name, *_ in shape.relations} != {"inreceptacle"}:
         return None
     objects = sorted({args[1] for args in shape.relations})
@@ -140,7 +140,7 @@ def _placing(shape: _Shape, candidates: Candidates) -> Value | None:
 
 
 def _lighting(shape: _Shape, candidates: Candidates) -> Value | None:
-    """Potential of a goal that asks to hold an object by a lit lamp; None for others."""
+    """Potential of a goal that asks to hold an object by a lit lamp; None for other goals."""
     found = {name: args for name, *args in shape.relations}
     expected = {"receptacleatlocation", "atlocation", "inreceptacle", "holds"}
     if set(found) != expected or len(shape.relations) != len(expected) or shape.unequal:

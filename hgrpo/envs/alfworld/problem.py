@@ -1,4 +1,4 @@
-"""Writes a house and its goal as a game file: names, PDDL problem, walkthrough."""
+"""Writes a house and its goal as a game file, with names, PDDL problem and walkthrough."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -8,7 +8,7 @@ from hgrpo.envs.alfworld.goals import KINDS, Goal
 from hgrpo.envs.alfworld.house import House
 from hgrpo.envs.alfworld.vocabulary import ABILITIES, OBJECTS, PUT, RECEPTACLES, TOOLS
 
-# Our texts, and those of the older language (alfworld before 0.4, and the published games).
+# Pairs: our text, and the text in the older language (alfworld before 0.4, published games).
 _PUT_TEXT = (
     ("You arrive at {r.name}.", "You arrive at {lend.name}."),
     ('"move {o} to {r}"', '"put {o} in/on {r}"'),
@@ -18,7 +18,7 @@ _PUT_TEXT = (
 
 @cache
 def domain(language: str) -> str:
-    """The PDDL domain; the older language ("put") has no `help` action."""
+    """The PDDL domain; in the older language ("put") it has no `help` action."""
     text = _read("domain.pddl")
     return text if language == "move" else text.partition("\n (:action help")[0] + ")\n"
 
@@ -58,11 +58,11 @@ def _shown(types: Sequence[str]) -> list[str]:
 
 
 def _ids(types: Sequence[str]) -> list[str]:
-    """PDDL names. ALFWorld numbers sorted ids downwards, so the last id gets number 1."""
+    """PDDL ids. The serials count down, since players see the last id of a type as number 1."""
     ids = []
     for i, name in enumerate(types):
         serial = f"{types[i:].count(name):02d}"
-        basin = name.endswith("Basin")  # players see "sinkbasin" only if the id is Sink..SinkBasin
+        basin = name.endswith("Basin")  # SinkBasin_bar_01 would show as "sinkbasinbasin"
         stem = name.removesuffix("Basin") if basin else name
         ids.append(f"{stem}_bar_{serial}_bar_{name}" if basin else f"{stem}_bar_{serial}")
     return ids
@@ -75,7 +75,7 @@ def pddl(house: House, goal: Goal) -> str:
     objects = _ids(object_types)
     spots = [f"loc_bar_{i + 1:02d}" for i in range(len(receptacles))]
     start = f"loc_bar_{len(receptacles) + 1:02d}"
-    # The domain's actions name the types of the tools and knives, even in a house without them.
+    # The domain's actions name the types of tools and knives, so every problem declares them.
     known_receptacles = sorted({*house.receptacles, *TOOLS.values(), goal.receptacle} - {""})
     known_objects = sorted({*object_types, "ButterKnife", "Knife"})
     facts = [f"(atLocation agent1 {start})"]

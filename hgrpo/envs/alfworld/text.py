@@ -37,8 +37,8 @@ class Entities:
 class TextCompiler:
     """Compiles the symbols of one grammar over one frame layout.
 
-    A scope maps placeholders, which are (name, type) pairs, to slots. A query adds its own.
-    Different placeholders stand for different entities.
+    A scope maps placeholders, which are (name, type) pairs, to slots. A query adds the placeholders
+    that only it uses. Different placeholders stand for different entities.
     """
 
     grammar: Grammar
@@ -52,7 +52,7 @@ class TextCompiler:
         """A closure that writes `symbols`, one after the other.
 
         Raises:
-            UserError: a rule or variable is unknown, or a rule calls itself.
+            UserError: a rule or variable is unknown, a rule calls itself, or a query is ill-typed.
         """
         return _concatenate(self._symbol(symbol, scope) for symbol in symbols)
 
@@ -67,7 +67,7 @@ class TextCompiler:
         return lambda facts, frame, entities: "".join(items(facts, frame, entities))
 
     def _listing(self, items: Callable, scope: Scope) -> Writer:
-        # Only lists of some lengths need these rules, so a grammar may lack them.
+        # Each of these rules serves only lists of certain lengths, so a grammar may lack it.
         empty = self._optional("list_empty", scope)
         separator = self._optional("list_separator", scope)
         last = self._optional("list_last_separator", scope)
@@ -150,7 +150,7 @@ class TextCompiler:
         return extended
 
     def _query(self, query: Query, scope: Scope, then: Step) -> Step:
-        """A step that calls `then` for each assignment; loops nest, each over sorted facts."""
+        """A step that calls `then` for each assignment, in nested loops over sorted facts."""
         extended = self._extended(scope, query)
         places = list(extended.items())
         distinct = {
@@ -166,7 +166,7 @@ class TextCompiler:
         return join(relations, set(scope.values()), self.vocabulary, then, distinct)
 
     def _overlap(self, one: tuple[str, str], other: tuple[str, str]) -> bool:
-        """Whether an entity may have both types."""
+        """Whether one entity can have the types of both placeholders."""
         is_a = self.domain.is_a
         return is_a(one[1], other[1]) or is_a(other[1], one[1])
 

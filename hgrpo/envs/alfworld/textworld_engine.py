@@ -24,7 +24,7 @@ def require_textworld() -> None:
 class OfficialGame:
     """One game in the official engine, with alfworld's shown names.
 
-    Each load leaks 2 to 3.5 MB until the process ends. Resets leak next to nothing.
+    Each instance leaks 2 to 3.5 MB until the process ends. Resets leak almost nothing.
     """
 
     def __init__(self, data: dict) -> None:
@@ -63,7 +63,7 @@ class OfficialGame:
         return list(self._state["admissible_commands"])
 
     def view(self, number: dict[str, int]) -> View:
-        """Maps a predicate's name to its facts, with entities as `number` counts their ids."""
+        """Return a function from a predicate's name to its facts; `number` maps ids to entities."""
         facts: dict[str, set] = {}
         for atom in self._state["_facts"]:
             fact = tuple(number[name] for name in atom.names)

@@ -1,20 +1,20 @@
 """Receptacle and object types of generated games: where they occur, and what can be done to them.
 
-The facts are ALFRED's: which receptacle holds what, and what can be cleaned, heated or cooled.
+ALFRED determines which receptacle holds what, and what can be cleaned, heated or cooled.
 """
 
 from typing import NamedTuple
 
 LAMP = "DeskLamp"
 TOOLS = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
-# The predicate that says whether an object can undergo the change.
+# Change -> the predicate that says whether an object can undergo it.
 ABILITIES = {"clean": "cleanable", "heat": "heatable", "cool": "coolable"}
 # The command that puts an object into a receptacle, in each language of the games.
 PUT = {"move": "move {} to {}", "put": "put {} in/on {}"}
 
 
 class ReceptacleType(NamedTuple):
-    """`holds`: object types that it can hold. `repeats`: a house may have several."""
+    """`holds` lists the object types that fit in; with `repeats`, a house may have several."""
 
     rooms: frozenset[str]
     holds: frozenset[str]
@@ -23,7 +23,7 @@ class ReceptacleType(NamedTuple):
 
 
 class ObjectType(NamedTuple):
-    """`changes`: which of clean, heat and cool can be done to it."""
+    """`changes` says which of clean, heat and cool an object of this type can undergo."""
 
     rooms: frozenset[str]
     changes: frozenset[str] = frozenset()

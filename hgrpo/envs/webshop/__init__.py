@@ -14,7 +14,7 @@ class Webshop(Environment):
     """A shop of generated or official products, its goals, and its shoppers."""
 
     Settings = WebshopSettings
-    # Words, whole numbers and generated asins ("b0kamo"). The shop itself ignores case.
+    # Text is cut into words, numbers and generated asins ("b0kamo"). The shop ignores case.
     cut = Cut(
         name="words",
         pieces=r"\bb0[a-z]{2,8}\b| ?\[sep\] ?| ?\$?[0-9]+|\.[0-9]+| ?[a-z']+|.|\n",

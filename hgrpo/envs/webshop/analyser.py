@@ -1,12 +1,13 @@
 """Lucene's English analyser: how the official search turns text into terms.
 
-Its steps are pyserini's: split into words (StandardTokenizer), drop possessive 's, lower the case,
-drop stop words, take Porter stems. Words end where Unicode says (UAX #29), with Lucene's additions:
-each ideograph, hiragana, run of a South-East Asian script and emoji (also ® and ™) is a word.
+The steps are pyserini's: split into words (StandardTokenizer), drop possessive 's, lower the case,
+drop stop words, take Porter stems. Unicode's rules (UAX #29) say where words end. As in Lucene,
+each of these is also a word: an ideograph, a hiragana character, a run of a South-East Asian
+script, an emoji (also ® and ™).
 
-This module was compared with Lucene 8.11. The two differ for characters newer than Unicode 9, a
-Hebrew word before a closing quotation mark, joiners before an emoji, -yyed and -yying, and words of
-more than 255 code points. English text contains none of these.
+This module was compared with Lucene 8.11. The two treat these differently: characters newer than
+Unicode 9, a Hebrew word before a closing quotation mark, joiners before an emoji, words that end in
+-yyed or -yying, and words of more than 255 code points. English text contains none of these.
 """
 
 import re
@@ -17,11 +18,11 @@ import Stemmer
 
 _LONGEST = 255
 
-# Characters by their Word_Break property, with the signs of Unicode 9, as in Lucene 8.
+# Classes of characters by Word_Break property. Punctuation is listed as in Unicode 9 and Lucene 8.
 _LETTER = r"[\p{WB=ALetter}\p{WB=Hebrew_Letter}&&\p{Alphabetic}\u05F3]"
 _DIGIT = r"\p{WB=Numeric}"
 _KATAKANA = r"\p{WB=Katakana}"
-_JOINER = r"\p{WB=ExtendNumLet}"  # the underscore and its like
+_JOINER = r"\p{WB=ExtendNumLet}"  # the underscore and similar characters
 _MARK = r"[\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]"  # belongs to the character before it
 _IN_BOTH = r".'\u2018\u2019\u2024\uFE52\uFF07\uFF0E"
 _IN_LETTERS = rf"[{_IN_BOTH}:\u00B7\u02D7\u0387\u05F4\u2027\uFE13\uFE55\uFF1A]"
@@ -52,7 +53,7 @@ _WORD = regex.compile(
     rf"|[#*]{_MARK}*?\u20E3{_MARK}*+"
     rf"|(?:\p{{LB=SA}}{_MARK}*+)++"
     rf"|[\p{{Script=Han}}\p{{Script=Hiragana}}]{_MARK}*+)"
-    # Joiners alone are not a word. Without this, a long run of them takes quadratic time.
+    # Joiners alone are not a word. Without this branch, long runs take quadratic time.
     rf"|{_run(_JOINER)}",
     regex.VERSION1,
 )
@@ -64,22 +65,24 @@ _STOPPED = (
 STOP_WORDS = frozenset(_STOPPED.split())
 _POSSESSIVES = ("'s", "\u2019s", "\uff07s")
 
-_PORTER = Stemmer.Stemmer("porter", maxCacheSize=0)  # `_terms` caches the stems
-# Lucene stems these endings differently. Each is replaced by an ending that Porter's rules stem as
-# Lucene does. They count only after a vowel and a consonant; y after a consonant is a vowel.
+_PORTER = Stemmer.Stemmer("porter", maxCacheSize=0)  # no cache, because `_terms` caches
+# Lucene stems words with these endings differently. `stem` first gives such a word another ending,
+# so that this stemmer's result equals Lucene's. The first two patterns demand a vowel and then a
+# consonant before the ending. Here y after a consonant counts as a vowel.
 _SYLLABLE = r".*(?:[aeiou][^aeiou]|[^aeiou]y[^aeiou]).*"
 _FORMS = r"(?:i|y|is|ys|ies|[iy](?:ed|ing)s?)"  # Porter's first steps turn them into -i
 _VARIANTS = (
     (re.compile(rf"({_SYLLABLE}bl){_FORMS}"), r"\1e"),
     (re.compile(rf"({_SYLLABLE}log){_FORMS}"), r"\1"),
-    # Lucene undoubles every consonant but l, s and z; this Porter only b, d, f, g, m, n, p, r, t.
+    # Before -ed and -ing, Lucene makes every double consonant except l, s and z single. This
+    # stemmer does so only for b, d, f, g, m, n, p, r and t.
     (re.compile(r"(.*(?:[aeiou]|[^aeiou]y).*([^aeiouybdfgmnprtlsz]))\2(?:ed|ing)s?"), r"\1"),
 )
 
 
 def analyse(text: str) -> list[str]:
     """The terms of any text, in order, with repetitions."""
-    # No word contains a space, so the text between two spaces can be cached.
+    # No word contains a space, so `_terms` can cache the terms of each text between two spaces.
     return [term for word in text.split(" ") for term in _terms(word)]
 
 

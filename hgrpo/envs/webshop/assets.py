@@ -27,7 +27,7 @@ _BATCH = 256
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """`provide` each data file that `make` reads; a generated shop reads none."""
+    """Results of `provide` for each data file that `make` reads; none for a generated shop."""
     products = config.products
     if products.folder is None:
         return []
@@ -39,9 +39,9 @@ def data_files(config: WebshopSettings) -> list[dict]:
 def make(
     config: WebshopSettings, seed: int, out: Path, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """`Environment.make_tasks`; call `data_files` first.
+    """Implement `Environment.make_tasks`; call `data_files` first.
 
-    `seed` draws the generated products, the prices and the price limits.
+    All random draws of generated products, prices and price limits depend on `seed`.
     """
     products = config.products
     if products.generate is not None:
@@ -70,7 +70,7 @@ def _folder(config: WebshopSettings) -> Path:
 def _items(
     products: Iterable[Product], nouns_file: Path, config: WebshopSettings, seed: int
 ) -> Iterator[Item]:
-    """The products with price and nouns. A generated shop has its nouns in a file."""
+    """Yield products with price and nouns; `nouns_file` holds the nouns of a generated shop."""
     if config.products.generate is None:
         found = title_nouns(products)
     else:
@@ -83,7 +83,7 @@ def _items(
 def title_nouns(products: Iterable[Product]) -> Iterator[tuple[Product, tuple[str, ...]]]:
     """Yield each product with the lower-case nouns of its title, in order, with repetitions.
 
-    As in the original, these are the words that spaCy tags NOUN or PROPN. UserError if spaCy or its
+    As in the original, nouns are words that spaCy tags NOUN or PROPN. UserError if spaCy or its
     model is not installed.
     """
     try:
@@ -126,8 +126,8 @@ def panels(
 ) -> Iterator[tuple[str, Task]]:
     """Yield (split, task): the first goals for test, the next for validation, then training.
 
-    A goal that repeats an earlier one word for word is left out. With `apart`, so is a goal whose
-    product is in another panel already.
+    A goal with the content hash of an earlier goal is left out. With `apart`, a goal whose product
+    is already in another panel is left out too. UserError if the goals do not fill the panels.
     """
     waiting = [(split, getattr(config, split)) for split in reversed(SPLITS)]
     split, room = waiting.pop(0)

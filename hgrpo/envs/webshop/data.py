@@ -1,7 +1,8 @@
 """Downloads missing data files, and describes every data file for the manifest.
 
-The addresses come from `setup.sh` of princeton-nlp/WebShop and, for the trajectories, from its
-issues 14 and 21. WebShop publishes no checksums. Those below are of public copies, which agree.
+The addresses come from `setup.sh` of the repository princeton-nlp/WebShop and, for trajectories,
+from its issues 14 and 21. WebShop publishes no checksums. The checksums below were computed from
+public copies of the files, which agree with each other.
 """
 
 import hashlib
@@ -10,7 +11,7 @@ from pathlib import Path
 from hgrpo.envs.source import Source, fetch_for
 from hgrpo.errors import UserError
 
-# `confirm` answers the question that Drive asks before it serves a large file.
+# `confirm=t` answers the question that Google Drive asks before it serves a large file.
 _DRIVE = "https://drive.usercontent.google.com/download?id={}&export=download&confirm=t"
 
 OFFICIAL = {
@@ -50,11 +51,11 @@ OFFICIAL = {
 def provide(path: Path, download: bool) -> dict[str, str | int]:
     """Name, size (bytes) and sha256 (hex) of a data file.
 
-    With `download`, a missing file of an official name is fetched and an existing one checked. The
-    whole file is hashed every time, since a stored hash could be out of date. For a folder, size
-    and hash are those of its files, concatenated in the order of their paths.
+    With `download`, a missing file with an official name is fetched, and an existing one is
+    checked. The whole file is hashed every time, since a stored hash could be out of date. For a
+    folder, size and hash are those of its files, concatenated in the order of their paths.
 
-    UserError if the file is missing and cannot be fetched, or is not the official one.
+    UserError if the file is missing and not fetched, or fails the check.
     """
     if download and path.name in OFFICIAL:
         return {"name": path.name} | fetch_for(OFFICIAL[path.name], path, "products.download")

@@ -1,4 +1,4 @@
-"""Demonstrations in WebShop: by a reader of instructions, the informed oracle, or people."""
+"""Demonstrations in WebShop, played by the scripted `Reader`, the oracle, or people."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from hgrpo.envs.webshop.shopper import Reader, oracle
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """`provide` people's trajectories, if `expert.recorded` names any."""
+    """The result of `provide` for people's trajectories, if `expert.recorded` names a file."""
     if config.expert.recorded is None:
         return []
     return [provide(_recorded(config.expert), config.products.download)]
@@ -30,10 +30,10 @@ def demonstrate(
     seed: int,
     skipped: Counter,
 ) -> Iterator[dict]:
-    """`Environment.demonstrate`, without rewards below `expert.least_reward`.
+    """`Environment.demonstrate`, without trajectories that earn less than `expert.least_reward`.
 
-    Scripts play each goal of the train panel equally often, in panel order. People's trajectories
-    on that panel come in the order of their files. Call `data_files` first.
+    A script plays each goal of the train panel equally often (see `shared_out`), in panel order.
+    People's trajectories on that panel come in the order of their files. Call `data_files` first.
     """
     env = from_settings(config, assets)
     if config.expert.recorded is None:
@@ -48,7 +48,7 @@ def demonstrate(
 
 
 def ceiling(config: WebshopSettings, assets: Path, panel: list[Task]) -> list[dict]:
-    """Rows of the oracle, which knows the product. Some of them still pay less than 1."""
+    """One row per task, played by the oracle, which knows the product. Some rows score below 1."""
     env = from_settings(config, assets)
     return [_by_oracle(env, task, config.expert.turn_cap) for task in panel]
 
@@ -68,14 +68,14 @@ def _scripted(
 
 def _by_oracle(env: WebshopEnv, task: Task, turn_cap: int) -> dict:
     opening = env.reset(task)
-    # A scripted shopper reads the session, which says more than the text of its pages.
+    # The oracle ignores the observation. It reads the session, which holds more than the page.
     return _row(play(env, task, opening, "oracle", lambda _: oracle(env.session), turn_cap))
 
 
 def _people(
     env: WebshopEnv, expert: ShopperSettings, panels: Mapping[str, list[Task]], counts: Counter
 ) -> Iterator[dict]:
-    """Rows of people's trajectories, without those that contain an action this shop refuses."""
+    """Yield rows of people's trajectories; skip those with an action that this shop refuses."""
     trajectories = on_panel(human.read(_recorded(expert), counts), env.assets, panels, counts)
     for trajectory, task in trajectories[: expert.trajectories]:
         opening = env.reset(task)

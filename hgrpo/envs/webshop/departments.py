@@ -1,17 +1,18 @@
 """The vocabulary of a generated shop: each department's products and words to describe them.
 
-Tests check what keeps the reward well defined. No two product types share a noun. Every attribute
-is two words that fit before a noun and after "is". The reward's fuzzy comparison tells all
-attributes and option values of a product apart. No option value belongs to two option names.
+The reward is well defined because of these properties, which tests check. No two product types
+share a noun. The reward's fuzzy comparison tells all attributes and option values of a product
+apart. No option value belongs to two option names. Every attribute is two words, chosen to fit
+before a noun and after "is".
 """
 
 from typing import NamedTuple
 
 
 class ProductType(NamedTuple):
-    """One thing that a shop sells.
+    """A type of product, in a group of its department.
 
-    Prices are [low, high], in dollars. Options are three pairs of a name and its possible values.
+    `prices` is the range (low, high) in dollars. `options` holds three pairs (name, its values).
     """
 
     name: str
@@ -35,7 +36,7 @@ class ProductType(NamedTuple):
 
 
 class Department(NamedTuple):
-    """What a department sells; `uses` are two-word endings of "good for ..."."""
+    """What a department sells; each of `uses` is two words that can follow "good for"."""
 
     types: tuple[ProductType, ...]
     attributes: tuple[str, ...]
@@ -55,7 +56,7 @@ BRANDS = _list(
     "Estuvio, Falmeri, Grentol, Holvaro, Istrano, Jorbela, Kundevo, Lorvisto"
 )
 
-# Options to choose from: `<option name>/<kind of thing>`.
+# Option -> its values. A key is the option's name, or `<option's name>/<kind of product>`.
 _OPTIONS = {
     "color": _list("red, blue, green, black, white, grey, pink, purple, yellow, brown, navy, teal"),
     "size/worn": _list("small, medium, large, petite, tall"),

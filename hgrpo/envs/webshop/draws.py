@@ -1,4 +1,4 @@
-"""Fast small draws from a named stream, for catalogues of a million products."""
+"""Fast draws of single numbers from a named stream, for catalogues of a million products."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -7,7 +7,7 @@ from hgrpo import streams
 
 Item = TypeVar("Item")
 
-# The overhead of one call to NumPy equals the time to draw this many numbers.
+# Numbers per call to NumPy. The overhead of one call is the time to draw about this many.
 _STOCK = 48
 
 
@@ -34,6 +34,6 @@ class Draws:
         return items[int(self.uniform() * len(items))]
 
     def some(self, items: Sequence[Item], count: int) -> list[Item]:
-        """`count` distinct entries of `items` in random order; all if there are fewer."""
+        """`count` distinct entries of `items` in random order; all if `items` has fewer."""
         left = list(items)
         return [left.pop(int(self.uniform() * len(left))) for _ in range(min(count, len(left)))]

@@ -1,4 +1,4 @@
-"""WebShop as a TextEnv. All environments of a process share one shop."""
+"""WebShop as a TextEnv. Environments of one process with the same assets share one shop."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -65,7 +65,7 @@ class WebshopEnv(PickledByReplay):
 
     @property
     def session(self) -> Session:
-        """The current session."""
+        """The current session; RuntimeError before the first reset."""
         if self._session is None:
             raise RuntimeError("there is no session before reset")
         return self._session
@@ -91,9 +91,9 @@ class WebshopEnv(PickledByReplay):
         return [f"click[{text}]" for text in self.session.clicks]
 
     def situation(self) -> tuple[str, str]:
-        """Two fingerprints: of the page with the chosen options, and of its buttons and links."""
+        """Two fingerprints: of the page with the chosen options, and of all texts to click."""
         session = self.session
-        # The asin tells apart two products whose tabs look alike.
+        # The asin distinguishes two products whose pages look alike.
         texts = [piece.text for piece in session.page if piece.kind != "instruction"]
         opened = [] if session.item is None else [session.item.product.asin]
         shown = [*texts, *opened, *sorted(session.chosen.items())]

@@ -25,16 +25,17 @@ NOUNS_FILE = "nouns.json"
 
 _PATH = " \u203a "
 SYLLABLES = tuple(consonant + vowel for consonant in "BDFGHJKLMNPRSTVWZ" for vowel in "AEIOU")
-# Products per shuffled block; this many are held in memory.
+# Products are shuffled in blocks of this many, and one block is held in memory.
 _BLOCK = 4096
-# Probabilities that a near-duplicate differs from its family's first product in these respects.
+# Probabilities that a near-duplicate draws these anew, and does not copy the first product's.
 _NEW_ATTRIBUTES = 0.8
 _NEW_OPTIONS = 0.5
 _NEW_BRAND = 0.5
-# A near-duplicate's price is the first product's times exp(u), with u uniform in [-spread, spread].
+# A near-duplicate's price is the first product's price times exp(u), with u uniform in
+# [-spread, spread], clipped to the price range of the product type.
 _PRICE_SPREAD = 0.3
-# A near-duplicate may repeat another after this many draws. An instruction's attributes are chosen
-# from this many draws.
+# After this many draws, a near-duplicate may repeat another. An instruction's attributes are the
+# best of this many draws.
 _ATTEMPTS = 8
 # Probabilities that a price is a range, and that a shopper's words name an option.
 _PRICE_RANGE = 0.3
@@ -42,7 +43,7 @@ _NAMED_OPTION = 0.6
 
 
 class Generated(NamedTuple):
-    """One product's entries in the official files, and nouns of its title, in lower case."""
+    """One product's entries in the official files, and the nouns of its type, in lower case."""
 
     item: dict
     attributes: dict
@@ -51,10 +52,10 @@ class Generated(NamedTuple):
 
 
 def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
-    """Yield the products, shuffled in blocks of a few thousand, which bounds the memory.
+    """Yield the products, shuffled in blocks of a few thousand to limit memory.
 
-    Before the shuffle, the i-th product depends only on (seed, i) and the settings. Of these,
-    `products` changes only the length of asins; `instructed` and `human` change no product.
+    Before the shuffle, the i-th product depends only on (seed, i) and the settings. The setting
+    `products` affects only its asin; `instructed` and `human` affect only its instructions.
     """
     drafts = ((draft, family) for family in families(config, seed) for draft in family)
     named = zip(asins(config.products, seed), drafts, strict=False)
@@ -71,7 +72,7 @@ def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
 def write(folder: Path, products: Iterable[Generated]) -> None:
     """Write the three official files and `nouns.json` (asin -> nouns) into `folder`.
 
-    If drawing a product fails, the files lack their closing bracket, so no reader accepts them.
+    If `products` raises an error, the files lack their closing bracket, so no reader accepts them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (
@@ -91,7 +92,7 @@ def write(folder: Path, products: Iterable[Generated]) -> None:
 
 @contextmanager
 def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
-    """Open a JSON array or object; the function writes one entry, on its own line."""
+    """Open a JSON array or object; the yielded function writes one entry, on its own line."""
     with path.open("w", encoding="utf-8") as handle:
         handle.write(brackets[0])
         separators = chain(["\n"], repeat(",\n"))
@@ -102,9 +103,10 @@ def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
 def asins(products: int, seed: int) -> Iterator[str]:
     """Yield distinct identifiers: "B0" and as few syllables as suffice, at least two.
 
-    With S syllables, the first of the i-th identifier is i mod S, shuffled. So any S consecutive
-    identifiers differ in it. The others are the n digits, to base S, of
-    (a (i div S) + b + c (i mod S)) mod S^n. This map is one-to-one since a is coprime to S.
+    `SYLLABLES` has S entries. The first syllable of identifier i is entry i mod S of a shuffled
+    list, so any S consecutive identifiers begin differently. The other n syllables are the base-S
+    digits of (a (i div S) + b + c (i mod S)) mod S^n. All identifiers differ, since a is
+    coprime to S.
     """
     size = len(SYLLABLES)
     tail = next(n for n in count(1) if size ** (n + 1) >= products)
@@ -122,7 +124,7 @@ def asins(products: int, seed: int) -> Iterator[str]:
 def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:
     """Yield families without end; the f-th depends only on (seed, f) and the settings.
 
-    A family has one product type. Each member shares an attribute with the first.
+    The members of a family have one product type. Each shares an attribute with the first member.
     """
     types = [(name, kind) for name in config.departments for kind in DEPARTMENTS[name].types]
     for number in count():
@@ -147,7 +149,7 @@ def _family(
 
 
 def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws: Draws) -> Draft:
-    """A near-duplicate of `first` that, if possible, repeats no other's attributes and options."""
+    """A near-duplicate of `first`; if possible, none of `others` has its attributes and options."""
     taken = [(set(other.attributes), other.options) for other in others]
     for _ in range(_ATTEMPTS):
         attributes, options = first.attributes, first.options
@@ -165,7 +167,7 @@ def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws
 
 
 def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, ...]:
-    """The attributes of `first`: drop one or two, keep at least one, add up to two."""
+    """The attributes of `first`, changed: drop one or two, keep at least one, add up to two."""
     own = first.attributes
     kept = draws.some(own, max(1, len(own) - draws.between((1, 2))))
     low, high = config.attributes
@@ -176,7 +178,7 @@ def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, .
 
 def _values(config: CatalogueSettings, values: tuple[str, ...], draws: Draws) -> tuple[str, ...]:
     chosen = set(draws.some(values, draws.between(config.option_values)))
-    # In the order of the list, so that sizes ascend.
+    # Keep the order of `values`, in which sizes ascend.
     return tuple(value for value in values if value in chosen)
 
 
@@ -233,6 +235,6 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
 
 
 def _wanted(draft: Draft, rivals: list[Draft], draws: Draws) -> list[str]:
-    """One to three attributes: the set, out of several drawn, that the fewest rivals have."""
+    """Draw several sets of 1 to 3 attributes; return the set that the fewest rivals have."""
     choices = [draws.some(draft.attributes, draws.between((1, 3))) for _ in range(_ATTEMPTS)]
     return min(choices, key=lambda wanted: sum(set(wanted) <= set(r.attributes) for r in rivals))

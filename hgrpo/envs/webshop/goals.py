@@ -15,7 +15,7 @@ _ORDER_SEED = 233
 
 
 def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator[Goal]:
-    """Yield a goal for each combination of option values; names are in alphabetical order."""
+    """Yield a goal for each combination of option values. Option names are sorted in each goal."""
     options = item.product.options
     names = sorted(options)
     limit = price_limit(item.price, seed, item.product.asin)
@@ -28,7 +28,7 @@ def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator
 
 
 def human_goal(item: Item, instruction: Instruction, seed: int, number: int) -> Goal:
-    """The goal that a person states; `number` is the instruction's index among its product's."""
+    """The goal of a person's instruction; `number` is its index among those for the product."""
     limit = price_limit(item.price, seed, item.product.asin, number)
     text = instruction.text.strip(".") + limit_text(limit)
     return Goal(item.row, text, instruction.attributes, instruction.options or (), limit)

@@ -2,7 +2,7 @@
 
 * The site's session logs (`all_trajs.zip`), which `web_agent_site/app.py` writes: one file per
   session, one JSON object per page, with `page`, `url`, `goal` and, except on the search page,
-  `content`. They hold no actions: each is inferred from two pages in a row.
+  `content`. The logs hold no actions. Each action is inferred from two consecutive pages.
 * The imitation file (`il_trajs_finalized_images.jsonl`), which `train_choice_il.py` in
   `baseline_models` reads: one JSON object per trajectory, with `states` and `actions`, no rewards.
 """
@@ -33,10 +33,11 @@ _GOAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class HumanTrajectory:
-    """What one person did to follow one instruction, which includes its price limit.
+    """What one person did to follow one instruction. `goal` includes the price limit.
 
-    Actions are `search[...]` and `click[...]`, at least one, with clicks in lower case. The reward
-    is None if nothing was bought or the format has no rewards.
+    There is at least one action. Each is `search[...]` or `click[...]`, with the file's letter case
+    (lower case in the official ones). `reward` is None if nothing was bought or the format has no
+    rewards.
     """
 
     goal: str
@@ -45,10 +46,10 @@ class HumanTrajectory:
 
 
 def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
-    """Yield the trajectories of a `.jsonl` file, or of all in a folder or zip archive, by name.
+    """Yield the trajectories of a file, or of all `.jsonl` files in a folder or zip, by name.
 
     `counts` gets the number of trajectories left out and of repeated pages, by reason. UserError if
-    there is nothing to read, or a line is not JSON or of neither format.
+    the path cannot be read or holds no `.jsonl` file, or a line is not JSON or has neither format.
     """
     try:
         for name, lines in _files(path):
@@ -191,7 +192,7 @@ def _session(rows: list[tuple[str, dict]], counts: Counter[str]) -> HumanTraject
 
 
 def _action(before: _Page, after: _Page) -> str | None:
-    """The action that leads from one page to the next; None if there is none."""
+    """The action that leads from page `before` to page `after`; None if no action does."""
     match before.kind, after.kind:
         case "index", "search_results" if after.number == 1 and any(after.keywords):
             return f"search[{' '.join(after.keywords)}]"
@@ -245,7 +246,7 @@ def _page(row: dict, place: str) -> _Page:
 
 
 def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
-    """Keywords and page number. Item pages log both as the address spells them."""
+    """Keywords and page number. The logs of item pages hold both as text, copied from the URL."""
     keywords, page = content.get("keywords"), content.get("page")
     if isinstance(keywords, str):
         keywords = _listed(keywords)
@@ -257,7 +258,7 @@ def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
 
 
 def _listed(keywords: str) -> object:
-    """The list that a text spells out; for any other text, a list of that text alone."""
+    """The list that a text such as "['red', 'mug']" spells; for other text, a list of that text."""
     if keywords.startswith("["):
         try:
             return ast.literal_eval(keywords)
@@ -287,7 +288,7 @@ def _goal(row: dict, place: str) -> str:
 
 
 def _reward(row: dict, place: str) -> float:
-    """The purchase's reward. It has no upper bound, since it may exceed 1 in the original."""
+    """The purchase's reward. No upper bound is checked: in the original, rewards may exceed 1."""
     reward = row.get("reward")
     if type(reward) not in (int, float) or not 0 <= reward < math.inf:
         raise UserError(f"{place}: reward: a number from 0 was expected, not {shown(reward)}")

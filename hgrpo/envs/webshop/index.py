@@ -1,8 +1,8 @@
 """BM25 as Lucene computes it: an inverted index on disk, shared by all processes that read it.
 
-Scores equal Lucene's to the last bit: 32-bit floats, summed in 64 bits and then rounded to 32. The
-package bm25s has neither Lucene's rounding nor its order of ties, ignores repeated query terms, and
-copies the vocabulary into each process.
+Scores equal Lucene's to the last bit: 32-bit floats, summed in 64 bits and then rounded to 32. This
+is why the package bm25s is not used. It rounds and orders ties in other ways than Lucene, ignores
+repeated query terms, and copies the vocabulary into each process.
 """
 
 import hashlib
@@ -22,19 +22,20 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.envs.webshop.analyser import analyse
 from hgrpo.errors import UserError
 
-# pyserini's defaults.
+# The parameters of BM25: pyserini's defaults.
 _K1 = np.float32(0.9)
 _B = np.float32(0.4)
 
 _FORMAT = "bm25 1"
 _HEADER = "index.json"
 _ARRAYS = {"keys": np.uint64, "starts": np.int64, "documents": np.int32, "saturations": np.float32}
-# If fewer postings match than this share of all documents, sorting is faster than a table.
+# If the postings that match are fewer than this share of all documents, sorting is faster than a
+# table of all documents.
 _SPARSE = 1 / 16
 
 # The 256 document lengths that Lucene can store in a byte (SmallFloat.byte4ToInt), ascending. Codes
-# 0 to 23 are the lengths 0 to 23. Each higher code is 24 plus a float with 3 explicit bits and an
-# implied one: exact below 16, then in steps of 2, 4, 8, ... for 8 codes each.
+# 0 to 23 are the lengths 0 to 23. A higher code is 24 plus a float with 3 explicit mantissa bits
+# and an implied one. The float is exact below 16. Then 8 codes each have steps of 2, 4, 8, ...
 _CODES = np.arange(256 - 24)
 _FLOATS = np.where(_CODES < 8, _CODES, (8 + _CODES % 8) << np.maximum(_CODES // 8 - 1, 0))
 _LENGTHS = np.concatenate([np.arange(24), 24 + _FLOATS])
@@ -47,15 +48,15 @@ def quantise(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """An inverted index of V terms, P postings and `size` documents.
+    """An inverted index of V terms, P postings (a term in a document) and `size` documents.
 
     Attributes:
         size: number of documents, including those without terms.
-        filled: number of documents with terms; N in the formula.
+        filled: number of documents with terms; N in the formula of `scores`.
         keys: uint64 [V] ascending, a hash of each term. The hash of an unknown term is among them
             with probability V / 2^64.
         starts: int64 [V + 1], offset of each term's first posting.
-        documents: int32 [P], ascending within a term.
+        documents: int32 [P], the index of each posting's document, ascending within a term.
         saturations: float32 [P], 1 + tf / (k1 (1 - b + b dl / avgdl)).
     """
 
@@ -67,7 +68,7 @@ class Index:
     saturations: NDArray[np.float32]
 
     def search(self, query: str, k: int = 50) -> list[int]:
-        """Indices of the `k` highest-scoring documents at most, best first; ties by index."""
+        """Indices of at most `k` documents, best score first; documents of equal score by index."""
         documents, scores = self.scores(query)
         if len(scores) > k:
             kept = scores >= np.partition(scores, -k)[-k]
@@ -75,11 +76,12 @@ class Index:
         return documents[np.argsort(-scores, kind="stable")[:k]].tolist()
 
     def scores(self, query: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Documents that share a term with the query, in ascending order, and their BM25 scores.
+        """Indices of documents that share a term with the query, ascending, and BM25 scores.
 
         The score is the sum over the query's terms, repetitions included, of
         ln(1 + (N - df + 0.5) / (df + 0.5)) tf / (tf + k1 (1 - b + b dl / avgdl)). Here dl is the
-        quantised length and avgdl the exact mean length. This is Lucene 8's BM25Similarity
+        quantised length and avgdl the exact mean length of the N documents with terms. This is
+        Lucene 8's BM25Similarity
         (https://lucene.apache.org/core/8_11_0/core/org/apache/lucene/search/similarities/BM25Similarity.html)
         with k1 = 0.9 and b = 0.4.
         """
@@ -97,7 +99,7 @@ class Index:
         if not documents:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         found, share = np.concatenate(documents), np.concatenate(shares)
-        # The sum of each document's shares; a table of all documents is faster for many postings.
+        # Sum the shares of each document. For many postings, a table of all documents is faster.
         if len(found) < _SPARSE * self.size:
             found, places = np.unique(found, return_inverse=True)
             return found, np.bincount(places, share).astype(np.float32)
@@ -118,7 +120,7 @@ class Index:
 
     @classmethod
     def load(cls, folder: Path) -> "Index":
-        """Open an index that `save` wrote, memory-mapped; UserError if it is incomplete."""
+        """Memory-map an index that `save` wrote; UserError if files are missing or do not fit."""
         try:
             header = json.loads((folder / _HEADER).read_text())
             if not isinstance(header, dict) or header.get("format") != _FORMAT:
@@ -138,7 +140,7 @@ class Index:
 def build(documents: Iterable[str]) -> Index:
     """Build the index in one pass over the documents, which keep their order.
 
-    Memory peaks at the vocabulary and about 24 bytes per posting (a term in a document).
+    Memory peaks at the size of the vocabulary plus about 24 bytes per posting.
     """
     numbers: dict[str, int] = {}
     terms, frequencies, ends, lengths = array("i"), array("f"), array("q", [0]), array("q")
@@ -177,9 +179,9 @@ def _key(term: str) -> int:
 
 
 def mapped(path: Path, kind: type) -> NDArray:
-    """Memory-map a list of numbers that `np.save` wrote; ValueError for anything else."""
+    """Memory-map a 1-d array that `np.save` wrote; ValueError for another shape or type."""
     numbers = np.load(path, mmap_mode="r")
     if numbers.dtype != kind or numbers.ndim != 1:
         found = f"{numbers.dtype} {list(numbers.shape)}"
         raise ValueError(f"{path.name} holds {found}, not a list of {np.dtype(kind)}")
-    return np.asarray(numbers)  # a plain view of the same pages, since indexing a memmap is slow
+    return np.asarray(numbers)  # a plain array over the same memory: indexing a memmap is slow

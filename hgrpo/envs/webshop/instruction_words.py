@@ -1,4 +1,4 @@
-"""The words of an instruction or a page, and the words that say nothing about a product."""
+"""Splits text into words, and lists words that say nothing about a product."""
 
 import re
 

@@ -23,7 +23,7 @@ def texts(value: object, place: str) -> tuple[str, ...]:
 
 
 def shown(value: object) -> str:
-    """A value as messages show it; long ones are cut."""
+    """A value's `repr` for error messages, cut if it is long."""
     try:
         text = repr(value)
     except RecursionError:

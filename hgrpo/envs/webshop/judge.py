@@ -1,21 +1,25 @@
 """What a judge must know about WebShop: the prompt's primer and the offline rubric.
 
-The rubric reads a turn's effect from the next turn's observation. Pages in plain text do not show a
-chosen option, so the effect of choosing one is read from the page that offers it. The wanted words
-are those of the instruction, without its price limit and words such as "find me". A text's match is
-the share of the wanted words that it contains.
+The rubric reads a turn's effect from the next turn's observation. Pages in plain text do not show
+which options are chosen. There, a click on an option gets its score from the page that offers the
+option. The wanted words are those of the instruction, without its price limit and words such as
+"find me". The match of a text is the share of the wanted words that the text contains.
 
 score  turn
 -----  ----
-    0  no action, or an action that neither changes the page nor chooses an option
-    1  repeats an action on the same page
-    9  choosing an option value that the instruction names
-    2  choosing another value, or clicking on an option's name, which reads like a value
-   10  the purchase that completes the task
-3 to 8  another purchase: 3 + 5 x match of the product's page
-    2  any other last turn, whose effect is not shown
-2 to 8  a search: 2 + 6 x the best match of a title listed
-1 to 9  opening a product: 2 + 6 x match of its page, plus 1 within the price limit, minus 1 above
+       a click on an option of a page in plain text:
+    1    the same click was made on the same page before
+    9    a value that the instruction names
+    2    another value, or the option's name, which looks like a value
+    0  no action, or an action that does not change the page
+       the last turn, whose effect is not shown:
+   10    the purchase that completes the task
+3 to 8   another purchase: 3 + 5 x match of the product's page
+    2    any other action
+    1  the same action was taken on the same page before
+2 to 8 a search: 2 + 6 x the best match of a text on the page of results
+1 to 9 opening a product: 2 + 6 x match of its page, - 1 if its price is above the limit, else + 1
+ 9, 2  a click on an option of a page with marked buttons: 9 if the instruction names it, else 2
     3  the next page of results; a product's description, features, reviews or attributes
     2  everything else that has an effect
 
@@ -37,7 +41,7 @@ _TABS = {tab.lower() for tab in pages.TABS}
 
 
 def score(goal: str, turns: Turns, completed: bool) -> list[float]:
-    """Scores of one trajectory by the rules above: one in 0..10 for each turn."""
+    """Score one trajectory by the rules above: one score from 0 to 10 for each turn."""
     text, most = split_limit(goal.lower())
     wanted = set(words(text)) - PLAIN
     results: list[str | None] = [observation for observation, _ in turns[1:]]
@@ -66,7 +70,7 @@ def score(goal: str, turns: Turns, completed: bool) -> list[float]:
 def _effect(
     verb: str, argument: str, result: str, wanted: set[str], goal: str, most: float
 ) -> float:
-    """Score of an action that changed the page to `result`."""
+    """Score of a new action, not the last one, that changed the page to `result`."""
     if verb == "search":
         pieces = _PIECES.split(result.lower())
         return 2 + 6 * max(_match(wanted, piece, goal) for piece in pieces)
@@ -80,9 +84,9 @@ def _effect(
 
 
 def _offers(page: str, verb: str, argument: str) -> bool:
-    """Whether a product's page in plain text lists `argument` among its options.
+    """Whether the action clicks an option's value or name on a product's page in plain text.
 
-    Options stand between "< Prev" and the title; the price follows the title.
+    Such a page has its options between "< Prev" and the title. The price follows the title.
     """
     pieces = [piece.strip() for piece in _PIECES.split(page.lower())]
     price = next((i for i, piece in enumerate(pieces) if piece.startswith("price:")), None)
@@ -97,7 +101,7 @@ def _names(goal: str, value: str) -> bool:
 
 
 def _match(wanted: set[str], text: str, goal: str) -> float:
-    """Share of the wanted words in a text, after the instruction is cut out of it."""
+    """Share of the wanted words that occur in a text outside its copy of the instruction."""
     seen = set(words(text.lower().replace(goal, " ")))
     return len(wanted & seen) / len(wanted) if wanted else 0.0
 

@@ -1,6 +1,7 @@
 """Reads the official data files as streams, and cleans them as the original does.
 
-The rules are those of `load_products` in WebShop's `web_agent_site/engine/engine.py` and `goal.py`.
+The rules are those of WebShop's `web_agent_site/engine`: `load_products` in `engine.py`, and
+`goal.py`.
 """
 
 import math
@@ -23,10 +24,10 @@ from hgrpo.errors import UserError
 _ASIN_LENGTH = 10
 _NO_PRICE = (100.0,)
 _NO_ATTRIBUTES = ("DUMMY_ATTR",)
-# The first byte of a file -> its kind, and how the parser yields its elements.
+# First byte of a file -> its JSON kind, and the ijson function and prefix for its elements.
 _TOP = {b"[": ("array", ijson.items, "item"), b"{": ("object", ijson.kvitems, "")}
 _DEEPEST = 2000
-_CHUNK = 4096  # bytes; brackets that open and close inside one chunk are not counted
+_CHUNK = 4096  # bytes per read; `_Shallow` counts the brackets left open after each read
 
 
 def products(
@@ -64,15 +65,15 @@ def products(
 def attributes(path: Path) -> dict[str, dict]:
     """Read an `items_ins_v2*.json`: asin -> the part of its entry that this project uses.
 
-    Where present, its keys are `attributes` (tuple of phrases), `instruction` (text) and
-    `instruction_attributes` (tuple of phrases). Equal phrases share memory: the full file has
-    1.18 M entries. Errors are as for `products`.
+    An entry may have the keys `attributes` (tuple of phrases), `instruction` (text) and
+    `instruction_attributes` (tuple of phrases). Equal phrases share memory, because the full file
+    has 1.18 M entries. Errors are as for `products`.
     """
     entries: dict[str, dict] = {}
     for asin, entry in _elements(path, b"{"):
         place = f"{path}: {asin}"
         kept = entries[asin] = {}
-        # Null means absent, as in the original, except for `attributes`.
+        # As in the original, null means absent. Only `attributes` must not be null.
         for key, value in expect(dict, entry, place).items():
             if key == "instruction" and value is not None:
                 kept[key] = expect(str, value, f"{place}: {key}")
@@ -84,8 +85,9 @@ def attributes(path: Path) -> dict[str, dict]:
 def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instruction]]:
     """Read `items_human_ins.json`: asin -> one or more instructions, in the file's order.
 
-    Full stops at both ends of a text are dropped, as in the original, which then appends the price
-    limit. The key names the product, not the entry's asin. `counts` and errors: see `products`.
+    As in the original, full stops at both ends of a text are dropped, since goals append a price
+    limit. The key names the product; an entry's own `asin` is ignored. An instruction that names no
+    attributes is left out. For `counts` and errors see `products`.
     """
     instructions: dict[str, list[Instruction]] = {}
     for asin, entries in _elements(path, b"{"):
@@ -104,7 +106,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
 
 
 def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction:
-    """The synthetic instruction in an entry of `attributes`; UserError if it asks for nothing."""
+    """The synthetic instruction in an entry of `attributes`; UserError if it names no attribute."""
     wanted = entry.get("instruction_attributes")
     if not wanted:
         raise UserError(f"{asin}: instruction_attributes: an instruction needs at least one")
@@ -143,7 +145,7 @@ def _product(record: dict, entry: dict, place: str, counts: Counter[str]) -> Pro
 def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, ...]:
     """One price, or the two ends of a range, in dollars; further prices are dropped.
 
-    A negative price loses its sign: like the original, this keeps only digits and dots.
+    Like the original, this keeps only digits and dots, so a negative price loses its sign.
     """
     if not pricing:
         counts["product without a price: 100.0 dollars"] += 1
@@ -159,7 +161,7 @@ def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, .
     return prices[:2]
 
 
-# Words such as "to" may stand between two prices.
+# "to", a hyphen or a comma may stand between two prices.
 _PLAIN_PRICE = re.compile(r"\s*\d[\d,]*(\.\d+)?\s*(to|-|,)?\s*")
 
 
@@ -208,10 +210,10 @@ def _phrases(record: dict, key: str, place: str) -> tuple[str, ...]:
 
 
 class _Shallow:
-    """A file for the parser; it raises an error if brackets nest deeper than in real data.
+    """A file for the JSON parser; `read` raises UserError if brackets are nested too deeply.
 
     The parser's memory grows with the square of the depth: 200 kB of brackets would fill 50 GB.
-    Brackets inside texts are counted too, so the reader resets `open` after every element.
+    Brackets inside texts are counted too, so `_elements` sets `open` to 0 after every element.
     """
 
     def __init__(self, handle: BinaryIO, path: Path) -> None:
@@ -254,7 +256,7 @@ def _elements(path: Path, top: bytes) -> Iterator:
             f"{path}: after entry {number}: text with half a surrogate pair, which is no character"
         ) from None
     except ijson.JSONError as error:
-        # The parser's first line names the fault; the others show the text around it.
+        # The first line of the message names the fault. The other lines show the text around it.
         reason = re.split(r"\n|\\n", str(error).removeprefix("b'"))[0]
         raise UserError(
             f"{path}: the JSON is broken or cut off after entry {number} ({reason})"

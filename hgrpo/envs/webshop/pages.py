@@ -15,9 +15,9 @@ _BLANK = " \t\n\f\r"
 
 
 class Piece(NamedTuple):
-    """One piece of a page. Its text keeps its spaces; "instruction" includes the heading above it.
+    """One piece of a page. `text` keeps its spaces. Kind "instruction" includes the heading above.
 
-    `option` is the name of the option that the piece is a value of.
+    If the piece is an option's value, `option` is the option's name.
     """
 
     kind: Literal["instruction", "text", "button", "product", "option"]
@@ -34,7 +34,7 @@ def index(instruction: str) -> Page:
 
 
 def results(instruction: str, number: int, total: int, items: Iterable[Item]) -> Page:
-    """The page of results with this number, counted from 1; there are `total` results.
+    """Page `number` of the results of a search, counted from 1; the search has `total` results.
 
     As in the original, every page has a button "Next >", even if the next page is empty.
     """
@@ -49,7 +49,7 @@ def results(instruction: str, number: int, total: int, items: Iterable[Item]) ->
 
 
 def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
-    """A product with its options and tabs; `show_attributes` adds a tab."""
+    """A product's page with options and tabs; `show_attributes` adds the tab "Attributes"."""
     product = item.product
     page = [*_head(instruction), _button(PREVIOUS)]
     for name, values in product.options.items():
@@ -62,7 +62,7 @@ def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
 
 
 def sub_page(instruction: str, item: Item, tab: str) -> Page:
-    """One of a product's `TABS`. Reviews are empty: the original's data files have none."""
+    """One of a product's `TABS`. "Reviews" is empty: the original's data files have no reviews."""
     product = item.product
     paths = product.category, product.query, product.product_category
     details = {
@@ -92,7 +92,7 @@ def done(asin: str, chosen: Mapping[str, str], reward: float) -> Page:
 
 
 def text(page: Page) -> str:
-    """The original's `text` observation: pieces between " [SEP] "."""
+    """The original's `text` observation: the pieces, joined by `SEPARATOR`."""
     return SEPARATOR.join(piece.text.strip() for piece in page)
 
 
@@ -100,9 +100,9 @@ def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
     """The original's `text_rich` observation: each piece on a line, with buttons marked.
 
     `opened` are the asins opened since the search page. They and the values in `chosen` (option
-    name -> value) are marked as clicked. The original looks for each value in its URL; this
-    function looks in the JSON of the choices. Neither ever marks a value that JSON escapes, such as
-    "café". Both mark a value that is spelt like a chosen option's name.
+    name -> value) are marked as clicked. To learn whether a value is chosen, the original searches
+    its URL; this function searches the JSON of `chosen`. So neither ever marks a value that JSON
+    escapes, such as "café", and both mark any value that is spelt like a chosen option's name.
     """
     choices, opened = json.dumps(dict(chosen)), set(opened)
     lines: list[str] = []
@@ -125,7 +125,8 @@ def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
 def clickables(page: Page) -> dict[str, Piece]:
     """Text to click -> the piece that it clicks: buttons first, then products, then option values.
 
-    If two have the same text, the later one counts: a value of two options belongs to the second.
+    If two pieces have the same text, a click means the later one. For example, a value that two
+    options share is a value of the second.
     """
     found: dict[str, Piece] = {}
     for kind in ("button", "product"):
@@ -149,8 +150,8 @@ def _button(label: str) -> Piece:
 def _texts(*texts: str, kind: Literal["instruction", "text"] = "text") -> Page:
     """Pieces of these texts, without those that the original's HTML parser drops.
 
-    It drops empty texts, and blank ones (ASCII) with a line break. Other blank texts become one
-    space.
+    The parser drops empty texts, and texts of ASCII blanks with a line break. Other texts of ASCII
+    blanks become one space.
     """
     pieces = []
     for content in texts:

@@ -6,8 +6,8 @@
   chosen (left out if the goal has none), and whether the price is within the limit (0 or 1).
 - After the purchase it is the mean of the same parts.
 
-Only buying the wanted product with all its options gives 1. Leaving a product lowers the potential.
-The reward is less strict: it accepts another product with the same attributes.
+Only buying the wanted product with all of the goal's options gives 1. Leaving the wanted product
+lowers the potential. The reward is less strict: it accepts other products with the same attributes.
 """
 
 from hgrpo.envs.webshop.reward import attribute_hits, option_hits

@@ -1,7 +1,7 @@
 """Prices of products and price limits of goals, drawn once from the seed of the panels.
 
-The original draws both before it seeds Python's generator, so limits differ from process to
-process. Here each product and each goal has its own random stream, so a task is the same anywhere.
+The original draws both before it seeds Python's generator, so they differ from process to process.
+Here each product and each instruction has its own random stream, so a task is the same everywhere.
 """
 
 import re
@@ -25,7 +25,7 @@ def price(prices: Sequence[float], seed: int, asin: str) -> float:
 
 
 def price_limit(price: float, seed: int, *name: object) -> float:
-    """The larger of two draws from the next four multiples of 10 above `price`, up to 990.
+    """The larger of two distinct draws from the next four multiples of 10 above `price`, up to 990.
 
     `NO_LIMIT` if fewer than two such multiples exist.
     """
@@ -37,7 +37,7 @@ def price_limit(price: float, seed: int, *name: object) -> float:
 
 
 def limit_text(limit: float) -> str:
-    """The end of an instruction with a price limit."""
+    """The clause that states the price limit at an instruction's end; empty for `NO_LIMIT`."""
     return "" if limit == NO_LIMIT else f", and price lower than {limit:.2f} dollars"
 
 

@@ -24,8 +24,8 @@ def on_panel(
 ) -> list[tuple[HumanTrajectory, Task]]:
     """The trajectories whose goal is on the train panel, in the given order, each with its task.
 
-    A log names its goal only by the instruction, which must therefore fit no other goal. `counts`
-    gets the number of trajectories left out, by reason.
+    A log names its goal only by the wording of the instruction. If several different goals have
+    this wording, the trajectory is left out. `counts` gets the number of those left out, by reason.
     """
     goals = open_goals(assets)
     trajectories = list(trajectories)
@@ -60,7 +60,7 @@ def _wording(instruction: str) -> str:
 def _unfit(
     goals: GoalList, candidates: list[int], held_out: dict[int, str], task: Task | None
 ) -> str | None:
-    """The reason why a trajectory with these goals cannot be used; None if it can."""
+    """Why a trajectory whose wording fits the goals `candidates` cannot be used; None if it can."""
     if not candidates:
         return "its instruction is not one of this shop's"
     splits = {held_out[number] for number in candidates if number in held_out}
@@ -68,7 +68,7 @@ def _unfit(
         return f"its goal is on the {min(splits)} panel"
     if task is None:
         return "its goal is on no panel"
-    # Goals that agree word for word count as one.
+    # Goals that are equal in all fields count as one.
     if len({goals.goal(number) for number in candidates}) > 1:
         return "its instruction is that of several goals"
     return None
@@ -77,8 +77,8 @@ def _unfit(
 def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
     """Yield a person's actions, spelt as an agent would spell them on the session's current page.
 
-    A log has clicks in lower case; the page shows their true spelling. Searches lose their
-    brackets, which `search[...]` cannot contain and which do not change the results.
+    A log has clicks in lower case; the page shows their true spelling. Searches lose inner
+    brackets, because `search[...]` cannot contain them and they do not change the results.
     """
     for action in actions:
         verb, _, argument = action[:-1].partition("[")
@@ -92,12 +92,12 @@ def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
 def reward_differs(recorded: float, session: Session) -> bool:
     """Whether a recorded reward differs from the one that the session ended with.
 
-    Each process of the original draws other limits, so the rewards on both sides of a price limit
-    count as the same.
+    Each process of the original draws its own price limits. A recorded reward that differs only
+    because the price was on the other side of the limit counts as the same.
     """
     found = session.bought
     paid = found.total if found else 0.0
     asked = len(session.goal.attributes) + len(session.goal.options) + 1
-    # What the reward would gain on the other side of the price limit.
+    # How much the reward would change if the price were on the other side of the limit.
     swing = 0.0 if found is None else (-1 if found.price_hit else 1) / asked * found.r_type
     return not any(abs(recorded - other) <= _CLOSE for other in (paid, paid + swing))

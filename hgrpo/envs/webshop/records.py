@@ -34,7 +34,7 @@ class Product:
 
     @property
     def document(self) -> str:
-        """The text that is searched, in lower case."""
+        """The text that the search index covers, in lower case."""
         choices = ", and ".join(f"{name}: {', '.join(v)}" for name, v in self.options.items())
         first = self.bullet_points[0] if self.bullet_points else ""
         return " ".join((self.title, self.description, first, choices)).lower()
@@ -46,8 +46,8 @@ class Instruction:
 
     Attributes:
         attributes: one or more phrases that the bought product should have.
-        options: values that should be chosen; None for a synthetic instruction, which gives a goal
-            for each combination of the product's options.
+        options: values that should be chosen; None for a synthetic instruction, from which one
+            goal is made for each combination of the product's option values.
     """
 
     text: str
@@ -61,7 +61,7 @@ class Item:
 
     Attributes:
         row: the product's row in the catalogue.
-        price: dollars, drawn from the product's range when the catalogue was made.
+        price: dollars. If the product has a range, one price was drawn from it for the catalogue.
         nouns: lower-case nouns of the title, in order, with repetitions.
     """
 
@@ -76,7 +76,7 @@ class Goal:
     """What a session asks for: an instruction with options and price limit.
 
     Attributes:
-        row: catalogue row of the product from which it was made.
+        row: catalogue row of the product from which the goal was made.
         options: (name, value) pairs of a synthetic goal, bare values of a human one.
         price_limit: dollars; `NO_LIMIT` if the instruction names none.
     """

@@ -45,7 +45,7 @@ class Reward:
 
 
 def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) -> Reward:
-    """The reward of buying `bought` with these options; the goal was made from `wanted`."""
+    """The reward of buying `bought` with the `chosen` options; the goal was made from `wanted`."""
     score = title_score(bought.nouns, wanted.nouns)
     kind = type_reward(bought.product, wanted.product, score)
     attributes = attribute_hits(bought.product, goal.attributes)
@@ -57,9 +57,10 @@ def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) ->
 
 
 def title_score(bought: Sequence[str], wanted: Sequence[str]) -> float:
-    """Share of the wanted title's nouns that are in the bought title; 0.2 if it has no nouns.
+    """Share of the wanted title's nouns that the bought title has; 0.2 if no nouns are wanted.
 
-    If the wanted title repeats a noun, the numerator counts it once, the denominator each time.
+    If the wanted title repeats a noun, the numerator counts the noun once, and the denominator
+    counts every repetition.
     """
     return len(set(bought) & set(wanted)) / len(wanted) if wanted else _NO_NOUNS
 
@@ -103,9 +104,9 @@ def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
 
 
 def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]]) -> int:
-    """How many of the goal's options match a chosen value, with colours normalised.
+    """How many of the goal's options match a chosen value, both after `normalise`.
 
-    One chosen value may match several options. Of a (name, value) pair, the name is matched too.
+    One chosen value may match several options. In a (name, value) pair, the name is compared too.
     """
     values = [normalise(value) for value in chosen]
     asked = [normalise(option) for option in options]

@@ -1,8 +1,8 @@
 """A shopper's session: its pages, and what its actions do.
 
-Actions are `search[words]`, on any page, and `click[text]`, with a text of the page in any case.
-All other actions change nothing and pay nothing. The original's hidden search commands (`<r>`,
-`<a>`, `<c>`, `<q>`) are ordinary words here.
+An action is `search[words]`, on any page, or `click[text]`. The text must be one that the page lets
+an agent click, in upper or lower case. All other actions change nothing and pay nothing. The
+original's hidden search commands (`<r>`, `<a>`, `<c>`, `<q>`) are ordinary words here.
 """
 
 import re
@@ -41,7 +41,7 @@ class Session:
 
     @property
     def clicks(self) -> list[str]:
-        """Each text X of which `click[X]` is admissible, in the order of `clickables`.
+        """Each text X for which `click[X]` is admissible, in the order of `clickables`.
 
         As in the original, no action can click the search bar, an empty text, or a text with an
         opening bracket or a line break.
@@ -76,8 +76,8 @@ class Session:
         return False
 
     def _click(self, text: str, piece: pages.Piece) -> None:
-        # As in the original, the text comes first: clicking an option value "buy now" buys. The
-        # buttons of a product count only while one is open, since an asin may have the same text.
+        # As in the original, the text decides first: clicking an option value "buy now" buys. The
+        # buttons of a product work only while one is open, since an asin may have the same text.
         if text == pages.BUY.lower() and self.item is not None:
             wanted = self.shop.item(self.goal.row)
             self.bought = reward(self.item, wanted, self.goal, self.chosen)
@@ -126,7 +126,7 @@ class Session:
 
 
 def _parse(action: str) -> tuple[str, str] | None:
-    """Verb and lower-case argument; None if the text is not an action on any page."""
+    """Verb and lower-case argument; None for `click[search]` and for text of another form."""
     match = _ACTION.match(action)
     if match is None:
         return None

@@ -1,7 +1,7 @@
 """A shop: catalogue and search index, read-only and shared by any number of sessions.
 
-As in the original, equal scores are listed by asin: the index holds the documents in the order of
-asins, and a table maps them to the catalogue's rows.
+As in the original, products with equal scores are listed in the order of their asins. For this, the
+index holds documents in the order of asins, and a table maps them to the catalogue's rows.
 """
 
 from functools import lru_cache
@@ -24,7 +24,7 @@ _COMPARED = 64
 class Shop:
     """The shop in a folder of assets; `item` gives the product in a row of the catalogue.
 
-    UserError if catalogue or index are missing, or do not belong together.
+    UserError if the catalogue or the index is missing, or if they do not belong together.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,7 +50,7 @@ class Shop:
                 f"{folder}: {CATALOGUE} holds {sizes[0]} products, {INDEX} {sizes[1]} and "
                 f"{INDEX}/{_ROWS} {sizes[2]}; run the assets stage again"
             )
-        # The table must follow the order of asins. Reading all of them would be slow.
+        # Along the table, asins must ascend. This reads only some, since reading all is slow.
         places = np.linspace(0, sizes[0] - 1, min(sizes[0], _COMPARED)).astype(np.int64)
         asins = [self.catalogue.read(row).product.asin for row in self._rows[places].tolist()]
         if asins != sorted(asins):

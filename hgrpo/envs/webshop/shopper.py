@@ -1,7 +1,7 @@
 """Scripted shoppers, for demonstrations and for the ceiling.
 
 The oracle knows the wanted product. It searches for the title, turns pages until it finds the
-product, chooses the goal's options, and buys. Its reward is the goal's ceiling, perhaps below 1.
+product, chooses the goal's options, and buys. Its reward may be below 1.
 
 `Reader` knows the instruction and the pages, as an agent does. It searches for the instruction's
 words, opens the product that fits best and is not too dear, and chooses the values that the
@@ -54,12 +54,12 @@ class Reader:
         self._rng = rng
         self._text, self._limit = split_limit(session.goal.text.lower())
         self._words = [w for w in words(self._text) if w not in _PHRASES]
-        self._matches: dict[str, float] = {}  # asin of each opened product -> its match
-        self._done: set[str] = set()  # the open product's options and tabs dealt with
+        self._matches: dict[str, float] = {}  # asin of each opened product -> its `_match`
+        self._done: set[str] = set()  # options and tabs already handled for the open product
         self._settled = False  # whether to buy the open product
 
     def act(self, _: str | None = None) -> str:
-        """The next action; the text of the last answer says less than the session."""
+        """The next action. It ignores the last observation, because the session says more."""
         session = self._session
         if session.kind == "index":
             kept = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
@@ -71,7 +71,7 @@ class Reader:
         return self._on_product(session.item.product)
 
     def _open(self) -> str:
-        """Open a new product; without patience or new products, open the best one seen."""
+        """Open a new product; if patience or new products run out, the best one opened before."""
         session = self._session
         listed = [session.shop.item(row).product for row in session.listed]
         if not listed:
@@ -89,7 +89,7 @@ class Reader:
         return click(max(affordable, key=lambda product: self._match(product.title)).asin)
 
     def _on_product(self, product: Product) -> str:
-        """Choose options, perhaps look at the features, and buy or go back."""
+        """The next action on a product's page: choose an option, look, buy or go back."""
         if product.asin not in self._matches:
             self._matches[product.asin] = self._match(_shown(product))
         offered = set(self._session.clicks)
@@ -122,7 +122,7 @@ class Reader:
         return sum(word.removesuffix("s") in text for word in self._words) / len(self._words)
 
     def _named(self, values: list[str]) -> str | None:
-        """The longest of the values that the instruction names."""
+        """The longest of the values that the instruction names, or None."""
         named = [v for v in values if re.search(rf"(?<!\w){re.escape(v)}(?!\w)", self._text)]
         return max(named, key=len, default=None)
 
@@ -133,7 +133,7 @@ def _shown(product: Product) -> str:
 
 
 def click(text: str) -> str:
-    """A click, spelt as on the page. The shop ignores case, but models copy what they see."""
+    """A click, spelt as on the page. The shop ignores case, but LLMs copy what they see."""
     return f"click[{text}]"
 
 

@@ -1,6 +1,6 @@
 """The products and goals of a shop on disk: Arrow files, memory-mapped and shared by all processes.
 
-A product or goal is decoded when it is shown, and only the most recent products are cached, so
+A product or goal is decoded when it is read, and only the most recent products are cached. So
 memory does not grow with the size of the shop.
 """
 
@@ -21,7 +21,7 @@ from hgrpo.errors import UserError
 _BATCH = 8192
 _KEPT = 8192
 _TEXTS = pa.list_(pa.string())
-# The fields of `Product`, its options as names and values, and what an `Item` adds.
+# The fields of `Product`, with options as names and values, and the fields that `Item` adds.
 _ITEMS = pa.schema(
     [
         ("asin", pa.string()),
@@ -44,7 +44,7 @@ _GOALS = pa.schema(
         ("row", pa.int32()),
         ("text", pa.string()),
         ("attributes", _TEXTS),
-        # Null for a person's goal, whose options have no names.
+        # Null if the goal has options without names, as people's goals do.
         ("option_names", _TEXTS),
         ("option_values", _TEXTS),
         ("price_limit", pa.float64()),
@@ -87,7 +87,7 @@ class _Rows:
 
 
 class Catalogue(_Rows):
-    """Gives the product in each row, in the order of the data files; raises as `_Rows`."""
+    """Gives the item in each row. Rows are in the order of the data files. Raises as `_Rows`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _ITEMS, "catalogue")
@@ -100,7 +100,7 @@ class Catalogue(_Rows):
             yield _item(row, record)
 
     def by_asin(self) -> np.ndarray:
-        """Rows in the order of their asins, int32."""
+        """Row numbers, int32, in the order of the products' asins."""
         asins = [batch.column("asin") for batch in self._batches]
         return pc.sort_indices(pa.chunked_array(asins, pa.string())).to_numpy().astype(np.int32)
 
@@ -130,7 +130,7 @@ class GoalList(_Rows):
 
 
 def write_catalogue(path: Path, items: Iterable[Item]) -> None:
-    """Write items; their rows must count from 0."""
+    """Write items; their `row` must be 0 for the first, 1 for the second, and so on."""
     _write(path, _ITEMS, map(_item_record, items))
 
 

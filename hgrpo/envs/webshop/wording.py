@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hgrpo.envs.webshop.departments import DEPARTMENTS, ProductType
 from hgrpo.envs.webshop.draws import Draws
 
-# Number of attributes in the title -> forms of the title.
+# Number of attributes in the title -> templates of the title.
 _TITLES = {
     1: ("{brand} {first} {type}", "{brand} {type}, {first}", "{first} {type} by {brand}"),
     2: (
@@ -31,8 +31,8 @@ _OPENINGS = (
 )
 _CLOSINGS = ("", "", "Made for {use}.", "Great for {use}.", "A good pick for {use}.")
 
-# Synthetic instructions, and requests in a shopper's own words. A goal appends options and a price
-# limit to them, so no sentence ends with a full stop.
+# Templates of synthetic instructions, and of requests in a shopper's own words. A goal appends its
+# price limit, and options to a synthetic instruction, so no template ends with a full stop.
 INSTRUCTIONS = (
     "Find me {commas} {types}",
     "Find me {a_type} that is {ands}",
@@ -85,13 +85,13 @@ class Draft:
 def listing(draft: Draft, draws: Draws) -> dict:
     """A product's texts, by their keys in the official file.
 
-    The title has 5 to 8 words, the description one or two sentences, and each of the 3 to 5 bullet
-    points 3 to 6 words. The title has one or two of the attributes; most others are in a bullet
-    point or in the description. No text mentions an attribute that the product lacks.
+    The title has 5 to 8 words. The description has one or two sentences. There are 3 to 5 bullet
+    points, of 3 to 5 words each. The title has one or two of the attributes; most others are in a
+    bullet point or in the description. No text mentions an attribute that the product lacks.
     """
     order = draws.some(draft.attributes, len(draft.attributes))
     named = min(len(order), draws.between((1, 2)))
-    # Attributes that the title leaves out come first; the others may be repeated.
+    # Attributes that the title leaves out come first. Those of the title may be repeated.
     news = order[named:] + order[:named]
     uses = DEPARTMENTS[draft.department].uses
     return {
@@ -131,7 +131,7 @@ def request(
     draws: Draws,
     option: tuple[str, str] | None = None,
 ) -> str:
-    """One of `INSTRUCTIONS` or `WISHES`, filled in; only `WISHES` name the option (name, value)."""
+    """Fill in one of `sentences`. Only `WISHES` have a place for `option`, a pair (name, value)."""
     commas = ", ".join(attributes)
     *before, last = attributes
     return draws.pick(sentences).format(

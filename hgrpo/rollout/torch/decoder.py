@@ -1,7 +1,7 @@
 """A forward pass over ragged rows with a static KV cache, for Qwen2- and Llama-shaped models.
 
-Linear layers run on the packed new tokens of all rows. Attention runs in groups of rows with
-similar numbers of new tokens; each group attends to its part of the cache.
+A row is one conversation. Linear layers run on the packed new tokens of all rows. Attention runs
+in groups of rows with similar numbers of new tokens; each group attends to its part of the cache.
 """
 
 import math
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 _SUPPORTED = ("qwen2", "llama")
-# Rows with 2 to this many new tokens attend in one group, rows with 1 in another.
+# Rows with 2 to this many new tokens form one attention group, rows with 1 new token another.
 _NARROW = 8
-# A forked process must not write into its parent's cache. Windows has no such flags.
+# A private mapping keeps a forked process from writing into its parent's cache. Windows lacks it.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
 def check_supported(config: "PretrainedConfig") -> None:
-    """Check that the decoder runs models of this config.
+    """Check that the decoder runs LLMs with this config.
 
     Raises:
-        UserError: the decoder does not run them. The message names the key.
+        UserError: the decoder does not run them. The message names the key of the config.
     """
     if config.model_type not in _SUPPORTED:
         raise UserError(
@@ -40,9 +40,9 @@ def check_supported(config: "PretrainedConfig") -> None:
         raise UserError(f"rope_type: {rope['rope_type']!r}: the torch engine has plain RoPE only")
     if config.hidden_act not in ("silu", "swish"):
         raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine has silu only")
-    # Only Qwen2 has layers with a window.
+    # Of the supported types only Qwen2 has layers with a sliding window.
     windows = config.model_type == "qwen2" and "sliding_attention" in (config.layer_types or ())
-    # transformers cannot play layers with a window of unknown width, so no width counts as 0.
+    # A missing width counts as 0 and is refused: transformers cannot run such layers either.
     if windows and (config.sliding_window or 0) < config.max_position_embeddings:
         raise UserError(
             f"sliding_window: {config.sliding_window}, of {config.max_position_embeddings} "
@@ -52,12 +52,12 @@ def check_supported(config: "PretrainedConfig") -> None:
 
 
 class Decoder:
-    """The model's weights as plain tensors, and a cache of `slots` rows of `max_length` positions.
+    """The LLM's weights as plain tensors, and a KV cache of `slots` rows of `max_length` positions.
 
-    Both are float32 and lie on `device`.
+    Weights and cache are float32 and lie on `device`.
 
     Raises:
-        UserError: the decoder does not run such models, or memory cannot hold the cache.
+        UserError: the decoder does not run LLMs with this config, or memory cannot hold the cache.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Decoder:
         self.max_length = max_length
         self.heads = config.num_attention_heads
         self.kv_heads = config.num_key_value_heads
-        # A Qwen2 config has `head_dim` only if its file gives the key.
+        # A Qwen2 config has the attribute `head_dim` only if its file gives the key.
         self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.eps = config.rms_norm_eps
         self.device = device
@@ -87,7 +87,7 @@ class Decoder:
             ) from None
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Take weights under the base model's own names.
+        """Take new weights, under the names that they have in the base model.
 
         Raises:
             UserError: the decoder has no use for one of the tensors.
@@ -106,8 +106,8 @@ class Decoder:
         for layer in range(self.config.num_hidden_layers):
             prefix = f"model.layers.{layer}"
             attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
-            # Multiply once instead of three times: in small models a call costs more than its
-            # arithmetic.
+            # Fused weights need one matrix product instead of three (qkv) or two (gate_up). In
+            # small models the call of a product costs more than its arithmetic.
             take(f"{layer}.qkv", *(f"{attention}.{part}_proj" for part in "qkv"))
             take(f"{layer}.gate_up", f"{mlp}.gate_proj", f"{mlp}.up_proj")
             take(f"{layer}.o", f"{attention}.o_proj")
@@ -127,7 +127,7 @@ class Decoder:
             )
 
     def _is_tied(self, weights: Mapping[str, Tensor]) -> bool:
-        """Whether head and embeddings are equal; an adapter may have changed only one of them."""
+        """Whether the head equals the embeddings; an adapter may have changed only one of them."""
         if not self.config.tie_word_embeddings:
             return False
         head = weights.get("lm_head.weight")
@@ -183,7 +183,7 @@ class Decoder:
             h = F.rms_norm(x, (x.shape[-1],), w[f"{layer}.norm1"], self.eps)
             qkv = F.linear(h, w[f"{layer}.qkv"], w.get(f"{layer}.qkv.bias"))
             q, k, v = qkv.split((q_size, kv_size, kv_size), dim=-1)
-            # Scale the queries instead of the scores: there are fewer of them.
+            # Scaling the queries is cheaper than scaling the scores, of which there are more.
             q = _rotate(q.view(-1, self.heads, self.head_dim), cos, sin).mul_(self.head_dim**-0.5)
             k = _rotate(k.view(-1, self.kv_heads, self.head_dim), cos, sin)
             for cache, new in ((self._keys, k), (self._values, v)):
@@ -206,14 +206,14 @@ class Decoder:
         return F.linear(x[ends - 1], w["head"]), total.cpu()
 
     def _places(self, slots: Tensor, positions: Tensor) -> Tensor:
-        """Where each token's key heads go in a layer's cache viewed as [rows, head dim]."""
+        """Indices of the tokens' KV heads in a layer's cache that is viewed as [.., head dim]."""
         heads = slots[:, None] * self.kv_heads + torch.arange(self.kv_heads)
         return (heads * self._keys.shape[3] + positions[:, None]).flatten()
 
     def _groups(
         self, slots: list[int], tokens: list[list[int]], starts: list[int]
     ) -> list["_AttentionGroup"]:
-        # Rows with similar numbers of new tokens go together: a group is padded to its longest.
+        # Rows of a group have similar numbers of new tokens, because all are padded to the longest.
         buckets: dict[int, list[tuple[int, int, int, int]]] = {}
         offset = 0
         for slot, new, start in zip(slots, tokens, starts, strict=True):
@@ -225,19 +225,19 @@ class Decoder:
 
 
 class _AttentionGroup:
-    """Rows that attend together: their positions among the packed tokens and in the cache.
+    """Rows whose attention is computed together, padded to the same number of new tokens.
 
     Args:
-        rows: each row's cache slot, the index of its first new token among the packed tokens, its
-            number of new tokens, and the position of the first of them.
+        rows: for each row its cache slot, the index of its first new token among the packed tokens,
+            how many new tokens there are, and the sequence position at which they start.
         device: where the cache lies.
     """
 
     def __init__(self, rows: list[tuple[int, int, int, int]], device: torch.device):
         slots, offsets, lengths, starts = zip(*rows, strict=True)
         low, high = min(slots), max(slots) + 1
-        # If at least half of the range's rows are active, attend over all of it: computing idle
-        # rows is cheaper than copying the active ones out of the cache.
+        # If at least half of the cache rows from `low` to `high` are in the group, attend over all
+        # of these rows. That is cheaper than copying the group's rows out of the cache.
         self.dense = len(slots) * 2 >= high - low
         height = high - low if self.dense else len(slots)
         place = torch.tensor(slots) - low if self.dense else torch.arange(len(slots))
@@ -259,14 +259,17 @@ class _AttentionGroup:
         self.bias = bias.masked_fill_(hidden, float("-inf"))[:, None]
 
     def _part(self, cache: Tensor) -> Tensor:
-        """This group's rows of a layer's keys or values, [rows, heads, span, dim]."""
+        """This group's rows of a layer's keys or values, [rows, KV heads, span, head dim]."""
         seen = cache[:, :, : self.span]
         if self.dense:
             return seen[self.cache_rows[0] : self.cache_rows[1]]
         return seen.index_select(0, self.cache_rows)
 
     def attend(self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor) -> None:
-        """Write attention of the group's packed, scaled queries into `out` [tokens, heads, dim]."""
+        """Compute attention for the group's queries and write it to their places in `out`.
+
+        q (scaled) and out are [tokens, heads, head dim]. keys and values are a layer's whole cache.
+        """
         heads, dim = q.shape[1:]
         kv_heads = keys.shape[1]
         rows, width = self.shape
@@ -274,7 +277,7 @@ class _AttentionGroup:
         padded.index_copy_(0, self.padded, q.view(-1, heads * dim).index_select(0, self.packed))
         k, v = self._part(keys), self._part(values)
         share = heads // kv_heads
-        # Query heads that share a key head are stacked as further query positions.
+        # Query heads that share a KV head are stacked, as if they were further query positions.
         padded = padded.view(rows, width, kv_heads, share, dim).permute(0, 2, 3, 1, 4)
         scores = padded.reshape(rows, kv_heads, share * width, dim) @ k.transpose(2, 3)
         scores = scores.view(rows, kv_heads, share, width, -1)
@@ -288,9 +291,9 @@ class _AttentionGroup:
 def _cache(shape: tuple[int, ...], device: torch.device) -> Tensor:
     if device.type != "cpu":
         return torch.zeros(shape, device=device)
-    # The system commits these zero pages on first use: unused positions cost no memory, and the
-    # cache never has to grow. Huge pages are off: with them the first token of a row would commit
-    # the whole row.
+    # The system commits these zero pages on first use. Unused positions therefore cost no memory,
+    # and the cache never has to grow. Huge pages are off, because with them the first token of a
+    # row would commit the whole row.
     room = mmap.mmap(-1, torch.float32.itemsize * math.prod(shape), **_PRIVATE)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         room.madvise(mmap.MADV_NOHUGEPAGE)

@@ -1,7 +1,7 @@
 """The rollout engine in plain PyTorch.
 
-The KV cache is kept across turns, a prefix that several conversations share is computed once, and
-a finished row's place is free for the next conversation at once.
+The engine keeps the KV cache across turns. New conversations that begin in the same step with the
+same prefix compute the prefix once. A released conversation's cache slot is free at once.
 """
 
 from dataclasses import dataclass, field
@@ -22,13 +22,14 @@ class _Row:
     """A conversation in a cache slot.
 
     Attributes:
-        slot: its row of the cache.
+        slot: index of the conversation's row in the cache.
         cached: tokens whose keys and values the cache holds.
         pending: tokens to feed next.
-        reply, logprobs: what was sampled so far.
+        reply, logprobs: the present reply's tokens so far, and their log-probs.
         stream: key of the conversation's random stream.
-        hidden, read: sum of hidden states since the last reply, and the number of tokens in it.
-        cut: whether the reply was cut at the token limit and its last token is still to be read.
+        hidden, read: sum of the hidden states of the tokens fed since the last finished reply, and
+            the number of these tokens.
+        cut: whether the reply was cut at the token limit and its last token is still to be fed.
     """
 
     slot: int
@@ -43,7 +44,7 @@ class _Row:
 
 
 class TorchEngine:
-    """See `RolloutEngine`. Runs in float32 on the policy's device, one token per row and step."""
+    """See `RolloutEngine`. Runs in float32 on the policy's device; a step draws a token per row."""
 
     dtype = torch.float32
 
@@ -158,10 +159,10 @@ class TorchEngine:
             row.pending = [token]
             overlong = token != self.end_id and len(row.reply) >= self.sampling.max_tokens
             if overlong and self.embeddings:
-                # The last token belongs to the action: read it before the embedding is complete.
+                # The embedding averages a cut reply's last token too, so feed that token first.
                 row.cut = True
             elif token == self.end_id or overlong:
-                # The last token is not cached yet: it is fed with the next observation.
+                # The last token is not in the cache yet. It is fed with the next observation.
                 finished.append(self._complete(conversation, row, overlong))
         return finished
 
@@ -177,9 +178,12 @@ def draw(
 
     Args:
         logits: float32 [rows, vocabulary].
-        temperature: 0 takes the most likely token, and its log-probability is at temperature 1.
+        temperature: as in `Sampling`.
         streams: uint64 [rows], key of each row's random stream.
         positions: integer [rows], which element of its stream a row uses.
+
+    Returns:
+        The tokens and their log-probs, one per row.
     """
     scaled = logits / temperature if temperature > 0 else logits
     logp = torch.log_softmax(scaled, dim=-1)

@@ -22,8 +22,8 @@ INSTALL = (
 class VllmKind(EngineKind):
     """Makes `VllmEngine`.
 
-    The engine has kernels and a type of its own, so its log-probs are checked against the
-    trainer's: it does not play saved weights as they are.
+    vLLM has kernels and a dtype of its own. `plays_saved_weights` therefore stays False, and an
+    evaluation checks the engine's log-probs against the trainer's.
     """
 
     Settings = Settings

@@ -1,13 +1,13 @@
-"""The rollout engine on vLLM, in this process: paged cache, shared prefixes, a GPU if there is one.
+"""The rollout engine on vLLM: it runs in this process, on a GPU if there is one.
 
-This module is written against vLLM 0.32.0. Tokens go in and tokens come out: vLLM gets no
-tokenizer. Weights are pushed in place after every update, with the adapter merged in, because a
-live adapter costs more than half of the throughput.
+This module is written for vLLM 0.32.0. vLLM gets no tokenizer: requests and replies are tokens.
+After every update the trainer's weights replace vLLM's in place. The adapter is merged into them,
+because a separate adapter costs more than half of the throughput.
 
-A model with tied embeddings runs as one without, and its embedding is pushed twice. The reason is
-vLLM's CPU build: it packs the output projection into a layout of its own when it loads the model.
-With tied embeddings it does not pack the projection again when the embedding changes, and gives no
-warning.
+An LLM with tied embeddings runs as if they were not tied, and its embedding matrix is loaded twice.
+The reason is vLLM's CPU build, which packs the output projection into a layout of its own when it
+loads the weights. With tied embeddings it does not pack the projection again when the embedding
+changes, and it gives no warning.
 """
 
 import copy
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from vllm.v1.engine.llm_engine import LLMEngine
 
 _EMBEDDING, _HEAD = "model.embed_tokens.weight", "lm_head.weight"
-# Tokens in a block of the cache on the CPU. Only whole blocks are found again as a prefix, and a
-# short conversation fills no block of the default, 128. The CPU's kernels want multiples of 32.
+# Tokens in a block of the cache on the CPU. vLLM reuses a prefix only in whole blocks, and a short
+# conversation does not fill one of the default size, 128. The CPU's kernels need multiples of 32.
 _CPU_BLOCK = 32
 _CUT = "length"
 
 
 class VllmEngine:
-    """See `RolloutEngine`. Each reply's tokens are drawn from a random stream of its own.
+    """See `RolloutEngine`. Each reply is drawn with a seed made of its stream and its position.
 
     The engine does not pool hidden states. An assigner that reads embeddings computes them with
-    the trainer's model.
+    the trainer's LLM.
     """
 
     embeddings = False
@@ -66,7 +66,7 @@ class VllmEngine:
         """Take the policy's present weights and forget every conversation.
 
         Raises:
-            RuntimeError: vLLM kept keys and values of the old weights.
+            RuntimeError: vLLM did not drop the cached keys and values of the old weights.
         """
         self._stop(self._active)
         self._open.clear()
@@ -109,7 +109,7 @@ class VllmEngine:
         self._llm.add_request(str(name), tokens_input(list(request.prefix)), parameters)
 
     def release(self, conversation: int) -> None:
-        """Forget a conversation; vLLM keeps its cached prefix for others until it needs room."""
+        """Forget a conversation; vLLM may keep its cached prefix for other conversations."""
         self._open.remove(conversation)
         self._stop(self._active & {conversation})
 
@@ -119,11 +119,14 @@ class VllmEngine:
         return [self._complete(output) for output in self._llm.step() if output.finished]
 
     def sleep(self) -> None:
-        """Free the GPU's memory until the next `load_weights`; without a GPU only forget."""
+        """Forget every conversation, and free the GPU's memory until the next `load_weights`.
+
+        Without a GPU no memory is freed.
+        """
         self._stop(self._active)
         self._open.clear()
         if self._llm.model_config.enable_sleep_mode and not self._asleep:
-            # Level 2 drops the weights too; `load_weights` brings new ones before the next reply.
+            # Level 2 drops the weights too, because `load_weights` loads new weights anyway.
             self._llm.sleep(level=2)
             self._asleep = True
 
@@ -145,7 +148,7 @@ class VllmEngine:
 
 
 def _untied(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """All weights; a tied output projection is added under its own name."""
+    """Yield all weights; if the output projection is missing, yield the embedding in its place."""
     yield from weights.items()
     if _HEAD not in weights:
         yield _HEAD, weights[_EMBEDDING]
@@ -154,9 +157,10 @@ def _untied(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
 def _start(
     architecture: "PretrainedConfig", capacity: int, max_length: int, settings: Settings
 ) -> "LLMEngine":
-    """A vLLM engine for models of this architecture, with random weights."""
+    """Make a vLLM engine for LLMs of this architecture, with random weights."""
     for name, value in {
-        # vLLM reads these when it is imported. One process keeps the weights in memory.
+        # vLLM reads these when it is imported. Without multiprocessing it runs in this process, so
+        # that it can take new weights straight from memory.
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_LOGGING_LEVEL": "ERROR",
@@ -173,8 +177,8 @@ def _start(
 
     on_cpu = current_platform.is_cpu()
     if on_cpu:
-        # vLLM would compile a function that counts ranks of tokens. Nobody reads the ranks, and
-        # compiling takes half a minute and a C++ compiler.
+        # Do not let vLLM compile a function that ranks tokens. Nobody reads the ranks, and the
+        # compilation needs half a minute and a C++ compiler.
         torch.compiler.set_stance("force_eager")
     shared = torch.distributed.is_available() and torch.distributed.is_initialized()
     untied = copy.deepcopy(architecture)
@@ -191,18 +195,18 @@ def _start(
             max_model_len=max_length,
             max_num_seqs=capacity,
             enable_prefix_caching=True,
-            # Reading a prompt in parts rewinds the reply's generator. That changes the draws, and
-            # the CPU build cannot do it.
+            # If vLLM reads a prompt in parts, it rewinds the reply's random generator. That
+            # changes the draws, and a generator on the CPU cannot be rewound.
             enable_chunked_prefill=False,
             block_size=_CPU_BLOCK if on_cpu else None,
             gpu_memory_utilization=settings.gpu_memory_utilization,
             kv_cache_memory_bytes=settings.cpu_cache_gb * 2**30 if on_cpu else None,
             enforce_eager=on_cpu,
             enable_sleep_mode=current_platform.is_sleep_mode_available(),
-            # Log-probs belong to the distribution that was sampled from, after the temperature.
+            # Record log-probs of the distribution that vLLM samples from, after the temperature.
             logprobs_mode="processed_logprobs",
             disable_log_stats=True,
-            # Each of the processes that share an update has an engine of its own, on its own GPU.
+            # If several processes share an update, each has its own engine on its own GPU.
             distributed_executor_backend="external_launcher" if shared else None,
             seed=0,
         )
@@ -210,5 +214,5 @@ def _start(
         try:
             return LLMEngine.from_engine_args(arguments)
         finally:
-            # The CPU build replaces this function by one that does nothing.
+            # vLLM's CPU build replaces this function by one that does nothing.
             torch.set_num_threads = set_threads
