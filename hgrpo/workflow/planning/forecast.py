@@ -121,11 +121,11 @@ def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Ro
 
 
 def least_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) -> float:
-    """A lower bound on the minutes that the jobs to run take, if every estimate is right.
+    """The fewest minutes in which the remaining jobs can end, if every estimate is right.
 
-    The bound is the larger of two times: that of all work, spread evenly over the cores or job
-    slots, and that of the longest chain of jobs that wait for each other. A job without an estimate
-    counts as 0.
+    This is the larger of two durations. The first is all work, spread evenly over the cores or job
+    slots. The second is the longest chain of jobs in which each waits for the one before. A job
+    without an estimate counts as 0.
     """
     timed = [(one, one.seconds.value) for one in expected if one.job.to_run and one.seconds]
     if profile.cores:
