@@ -13,8 +13,9 @@ from pathlib import Path
 def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
     """Yield a scratch folder that becomes `target` when the block ends without an error.
 
-    The new folder replaces an existing `target`. On an error the scratch folder is removed and
-    `target` stays as it was. Scratch folders of killed processes are removed first.
+    The new folder replaces an existing `target`. If the block raises, the scratch folder is removed
+    and `target` stays as it was. Scratch folders of killed processes are removed first, except on
+    disks without locks.
 
     Args:
         sync_each: whether to sync each file to the disk by itself, so that a full disk is noticed.

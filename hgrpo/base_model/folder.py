@@ -5,7 +5,8 @@ from pathlib import Path
 from hgrpo.archive import unpacked
 
 ARCHIVE = "companions.tar"
-# Config, tokenizer and chat template. No stage reads any other file beside the weights.
+# Config, tokenizer and chat template: all that this project keeps of a Hugging Face
+# model, apart from its weights.
 COMPANIONS = (
     *("config.json", "tokenizer.json", "tokenizer_config.json"),
     *("special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),

@@ -149,7 +149,8 @@ def shards(folder: Path) -> list[Path]:
 def join(parts: list[Path], target: Path) -> None:
     """Write the tensors of several files as one file.
 
-    The library maps the files into memory and copies from there: tensors take no other memory.
+    The safetensors library maps the files into memory and writes from there, so no tensor is copied
+    in memory.
 
     Raises:
         UserError: a file is damaged, or two files hold a tensor of the same name.

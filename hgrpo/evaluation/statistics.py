@@ -70,7 +70,7 @@ class McNemar:
 
 
 def two_level_variance(values: np.ndarray) -> tuple[float, float]:
-    """Standard error of the mean of a crossed table [seeds, tasks], and its degrees of freedom.
+    """Standard error of the mean of a table [seeds, tasks], and the error's degrees of freedom.
 
     ValueError unless `values` is a table with at least one seed and two tasks.
     """
@@ -90,11 +90,11 @@ def two_level_variance(values: np.ndarray) -> tuple[float, float]:
 def difference_interval(method: np.ndarray, baseline: np.ndarray, level: float = LEVEL) -> Estimate:
     """Paired difference of success rates, method - baseline, over seeds and tasks.
 
-    The standard error includes two pseudo-tasks: in every seed, only the method solves one of them,
-    and only the baseline solves the other. The standard error is therefore never zero, and a few
-    discordant pairs never look certain. The mean is over the real tasks only. Source: Bonett and
-    Price 2012, "Adjusted Wald Confidence Interval for a Difference of Binomial Proportions Based on
-    Paired Data" (https://doi.org/10.3102/1076998611411915).
+    The standard error includes two pseudo-tasks. In every seed, only the method solves the first,
+    and only the baseline solves the second. The standard error is therefore never zero, and a
+    difference that rests on a few discordant pairs never looks certain. The mean is over the real
+    tasks only. Source: Bonett and Price 2012, "Adjusted Wald Confidence Interval for a Difference
+    of Binomial Proportions Based on Paired Data" (https://doi.org/10.3102/1076998611411915).
 
     Args:
         method, baseline: success tables [seeds, tasks] with the same seeds and tasks in the

@@ -49,7 +49,7 @@ class ModelConfig(Strict):
     train_dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
         description="autocast type of training passes; master weights stay float32; auto: bfloat16 "
-        "if the device has instructions for it, else float32",
+        "if the base is kept in bfloat16 or the device has instructions for it, else float32",
     )
     base_dtype: Literal["float32", "bfloat16"] = Field(
         "float32", description="type of the frozen base under `adapt: lora`"

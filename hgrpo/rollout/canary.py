@@ -67,9 +67,9 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
 def sync_tolerance(dtype: torch.dtype, largest: float) -> float:
     """Largest difference allowed between log-probs computed in float32 and in `dtype`.
 
-    `largest` is the largest absolute logit. `dtype` rounds it to a multiple of about eps * largest,
-    which is the tolerance. The tolerance is at least `_TOLERANCE`, for float32 sums in another
-    order.
+    `largest` is the largest absolute logit. Rounding to `dtype` changes a logit by up to about
+    eps * largest, so this is the tolerance. It is never less than `_TOLERANCE`, because float32
+    sums differ by that much if their terms are added in another order.
     """
     return max(_TOLERANCE, torch.finfo(dtype).eps * largest)
 

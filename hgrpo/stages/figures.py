@@ -53,7 +53,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Episodes and logs; for figures of credit also turns and sequences of each run's round 1."""
+    """Episodes and logs. Figures of credit also need the turns and sequences of first rounds."""
     first = range(1, 2)
     return {
         "episodes": "report/episodes.parquet",

@@ -20,10 +20,11 @@ def chosen_study(
     Args:
         folder: the folder of study files.
         configured: the value of `--config study=`; None if it was not given.
-        arguments: words of the command. A target chooses a study if it is the study's name or a
-            file below results/<study>.
-        environment: environment variables. If the command names no study, HGRPO_STUDY names it, as
-            for a job on another machine; without that variable it is the default study.
+        arguments: words of the command. A word chooses a study if it is the study's name, or a path
+            that begins with results/<study>.
+        environment: environment variables. If the command names no study, the variable HGRPO_STUDY
+            does: jobs on other machines get their study this way. Without the variable, the
+            default study is chosen.
 
     Raises:
         UserError: the command asks for more than one study.

@@ -113,8 +113,8 @@ class StudyRules:
     def user_files_digest(self, stage: str) -> str | None:
         """Digest of the user's own games, products or recordings; None if the study has none.
 
-        If these files are gone, return the digest that the stage recorded, if there is one. Results
-        that somebody else made are then not made again.
+        If these files are gone, return the digest that the stage recorded, if there is one. So a
+        user who copies finished results, but not the games behind them, need not make them again.
         """
         name = {"assets": "assets/manifest.json", "expert": "expert/summary.json"}[stage]
         try:

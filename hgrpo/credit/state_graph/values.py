@@ -65,10 +65,10 @@ def bellman(
     """V(s) = gamma * M(V(x)) over the transitions that leave s; Q(s, a) = gamma * mean of V(x).
 
     x is the state or sink that a transition leads into. M is the power mean of order `agg` with
-    weights mu(a|s) P(x|s,a); `max` is its limit. `Graph.shares` explains `mu`. Depth "inf" gives
-    the fixed point, as in CRBC, GRAFT and GraphHCA (2026), all with agg 1. Depth K gives K backups
-    that start from the mean return, as in CRBC; Q then reads V as it was before the last backup.
-    A clamped state is worth 0 in every backup.
+    weights mu(a|s) P(x|s,a); with agg `max` it is the largest V(x). `Graph.shares` explains `mu`.
+    Depth "inf" gives the fixed point, as in CRBC, GRAFT and GraphHCA (2026), all with agg 1. Depth
+    K gives K backups that start from the mean return, as in CRBC. The last backup of V and the
+    returned Q read the same older V. A clamped state is worth 0 in every backup.
 
     Raises:
         RuntimeError: the fixed point is not unique, because gamma is 1 and a loop has no exit.

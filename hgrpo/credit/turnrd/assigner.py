@@ -33,7 +33,8 @@ class TurnRDCredit(CreditAssigner):
     def assign(self, group: Group) -> list[np.ndarray]:
         """Credit by the configured read-out, K float64 arrays [T_k].
 
-        Also stores missing embeddings and the counterfactual targets in the turns, for later fits.
+        For later fits, it also fills in the turns' counterfactual targets, and their embeddings
+        where the engine gave none.
         """
         played = [t for t in group.trajectories if t.turns]
         self._embed(played)

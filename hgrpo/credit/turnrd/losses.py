@@ -40,10 +40,11 @@ def entropy(alpha: Tensor, mask: Tensor) -> Tensor:
 
 
 def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
-    """Mean KL(target || alpha among the drawn turns) over the trajectories with a target.
+    """Mean of KL(target || rescaled alpha) over the trajectories with a target.
 
-    Alpha is first divided by its sum over the drawn turns. The loss therefore moves weight between
-    drawn turns and leaves their total alone. It is 0 if no trajectory has a target.
+    Drawn turns are the turns from which counterfactuals were played. Alpha is rescaled to sum to 1
+    over them, so the loss moves weight between drawn turns and leaves their total alone. It is 0 if
+    no trajectory has a target.
 
     All arguments are [B, T]. A row of `targets` is a distribution over the trajectory's drawn
     turns, or all 0 if the trajectory has no target.

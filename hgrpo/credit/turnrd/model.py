@@ -38,7 +38,12 @@ def padded(rows: Iterable[np.ndarray]) -> Tensor:
 
 
 def pad(turns: Sequence[np.ndarray], goals: Sequence[np.ndarray] | None) -> TurnBatch:
-    """Batch embeddings [T_k, D], padded at the end, and goals [D] if given; both as float32."""
+    """Make a float32 batch of trajectories.
+
+    Args:
+        turns: for each trajectory its turn embeddings [T_k, D]; the batch pads them at the end.
+        goals: for each trajectory its goal embedding [D]; None if there are none.
+    """
     mask = padded(np.ones(len(rows), bool) for rows in turns)
     stacked = None if goals is None else torch.from_numpy(np.stack(goals).astype(np.float32))
     return TurnBatch(padded(np.asarray(rows, np.float32) for rows in turns), mask, stacked)

@@ -122,7 +122,7 @@ class Settings(CreditSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """The return, unless the read-out subtracts values from shares of the return."""
+        """Nothing known with the read-out `value_baseline`, otherwise the return."""
         return "" if self.readout == "value_baseline" else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:

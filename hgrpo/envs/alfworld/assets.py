@@ -30,8 +30,8 @@ def make(
         skipped: reason -> number of games left out; updated here.
 
     Raises:
-        UserError: a game's commands are not in the language that the setting `grammar` names, its
-            walkthrough does not win, or `_collect` or `generator.generate` raises one.
+        UserError: the games cannot be read or generated; or a game's commands are not in the
+            language that the setting `grammar` names; or a game's walkthrough does not win.
     """
     sizes = config.panels.model_dump()
     root = out / "games"

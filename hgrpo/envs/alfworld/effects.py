@@ -92,7 +92,8 @@ def compile_effects(
 class Reachability:
     """Finds the facts that could become true if actions deleted nothing and all negations held.
 
-    The planner's translator knows only these facts. So deleting any other fact adds no `not_p`.
+    The planner's translator knows only these facts. If an action deletes another fact p(x), no
+    `not_p(x)` appears.
     """
 
     def __init__(self, domain: pddl.Domain, vocabulary: Vocabulary, sizes: dict[str, int]) -> None:

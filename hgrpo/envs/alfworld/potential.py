@@ -103,7 +103,7 @@ def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
 
 
 def _placing(shape: _Shape, candidates: Candidates) -> Value | None:
-    """Potential of a goal that asks for like objects in a receptacle; None for other goals."""
+    """Potential of a goal to put objects of one kind in a receptacle; None for other goals."""
     if {name for name, *_ in shape.relations} != {"inreceptacle"}:
         return None
     objects = sorted({args[1] for args in shape.relations})

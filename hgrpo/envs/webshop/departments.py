@@ -1,9 +1,9 @@
 """The vocabulary of a generated shop: each department's products and words to describe them.
 
-The reward is well defined because of these properties, which tests check. No two product types
-share a noun. The reward's fuzzy comparison tells all attributes and option values of a product
-apart. No option value belongs to two option names. Every attribute is two words, chosen to fit
-before a noun and after "is".
+Three properties let the reward tell a right choice from a wrong one, and tests check them. No two
+product types share a noun. The reward's fuzzy comparison tells all attributes and option values of
+a product apart. No option value belongs to two option names. Besides, every attribute is two words
+that fit before a noun and after "is".
 """
 
 from typing import NamedTuple

@@ -13,7 +13,8 @@ from hgrpo.envs.webshop.tables import GoalList, goal_hash
 from hgrpo.errors import UserError
 
 GOALS = "goals.arrow"
-_DIGITS = 18  # int() refuses texts of thousands of digits
+# The most digits that a goal's number may have; int() raises for strings of thousands of digits.
+_DIGITS = 18
 
 
 @lru_cache(maxsize=2)

@@ -85,9 +85,9 @@ def attributes(path: Path) -> dict[str, dict]:
 def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instruction]]:
     """Read `items_human_ins.json`: asin -> one or more instructions, in the file's order.
 
-    As in the original, full stops at both ends of a text are dropped, since goals append a price
-    limit. The key names the product; an entry's own `asin` is ignored. An instruction that names no
-    attributes is left out. For `counts` and errors see `products`.
+    As in the original, a text loses the full stops at its ends, because a goal adds a price limit
+    after it. The key names the product; an entry's own `asin` is ignored. An instruction that names
+    no attributes is left out. For `counts` and errors see `products`.
     """
     instructions: dict[str, list[Instruction]] = {}
     for asin, entries in _elements(path, b"{"):

@@ -125,8 +125,8 @@ def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
 def clickables(page: Page) -> dict[str, Piece]:
     """Text to click -> the piece that it clicks: buttons first, then products, then option values.
 
-    If two pieces have the same text, a click means the later one. For example, a value that two
-    options share is a value of the second.
+    If two pieces have the same text, the later one is listed. For example, if two options share a
+    value, a click on it chooses the value of the second option.
     """
     found: dict[str, Piece] = {}
     for kind in ("button", "product"):

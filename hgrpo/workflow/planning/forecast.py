@@ -121,11 +121,11 @@ def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Ro
 
 
 def least_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) -> float:
-    """A lower bound on the minutes that the jobs to run take, if every estimate is right.
+    """The fewest minutes in which the remaining jobs can end, if every estimate is right.
 
-    The bound is the larger of two times: that of all work, spread evenly over the cores or job
-    slots, and that of the longest chain of jobs that wait for each other. A job without an estimate
-    counts as 0.
+    This is the larger of two durations. The first is all work, spread evenly over the cores or job
+    slots. The second is the longest chain of jobs in which each waits for the one before. A job
+    without an estimate counts as 0.
     """
     timed = [(one, one.seconds.value) for one in expected if one.job.to_run and one.seconds]
     if profile.cores:
@@ -140,24 +140,28 @@ def least_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) 
 def _longest_chain(timed: Iterable[tuple[Forecast, float]], study: Study) -> float:
     """Seconds of the longest chain: shared stages, one run's rounds and fits, one evaluation.
 
-    The shared stages add up, because each waits for earlier ones. If a run's rounds do not wait for
-    each other, only the longest round counts.
+    The shared stages add up, because each waits for earlier ones. Only a pretrained base is made
+    beside the games and the demonstrations. If a run's rounds do not wait for each other, only the
+    longest round counts.
     """
-    shared, ends = 0.0, defaultdict(float)
+    shared, ends = defaultdict(float), defaultdict(float)
     chains: dict[tuple[str, str], float] = defaultdict(float)
     for one, seconds in timed:
         job = one.job
         run = job.arm, job.seed
         if job.arm == SHARED:
-            # No job waits for the resolved configuration.
-            shared += seconds if job.stage != "study_config" else 0
+            shared[job.stage] += seconds
         elif job.stage == "evaluate":
             ends[run] = seconds
         elif _each_waits(study, job.arm):
             chains[run] += seconds
         else:
             chains[run] = max(chains[run], seconds)
-    return shared + max((chains[run] + ends[run] for run in {*chains, *ends}), default=0.0)
+    data, base = shared["assets"] + shared["expert"], shared["base"]
+    beginning = max(data, base) if study.model.tiny is None else data + base
+    end = sum(shared[stage] for stage in ("sft", "merge", "figures", "report"))
+    runs = max((chains[run] + ends[run] for run in {*chains, *ends}), default=0.0)
+    return beginning + runs + end
 
 
 def _each_waits(study: Study, arm: str) -> bool:

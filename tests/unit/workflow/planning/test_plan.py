@@ -14,9 +14,9 @@ from hgrpo.errors import UserError
 from hgrpo.study.resources import StageResources
 from hgrpo.study.study import load_study
 from hgrpo.workflow.planning.accuracy import save_plan
-from hgrpo.workflow.planning.forecast import Forecast, forecasts
+from hgrpo.workflow.planning.forecast import Forecast, forecasts, least_minutes
 from hgrpo.workflow.planning.jobs import Job, read_jobs, snakemake_summary, telling_line
-from hgrpo.workflow.planning.past_jobs import PastJobs, Player, benchmark_of
+from hgrpo.workflow.planning.past_jobs import Estimate, PastJobs, Player, benchmark_of
 from hgrpo.workflow.planning.profile import Prices, Profile
 from hgrpo.workflow.planning.tables import lost_lines
 
@@ -358,3 +358,15 @@ def test_a_plan_of_other_rounds_is_not_compared(configs, tmp_path, monkeypatch, 
     assert checked("rounds=3", "seeds=11,23") == (
         "plan:    not compared: the last plan was made for other settings (seeds, rounds)\n"
     )
+
+
+@pytest.mark.parametrize(("name", "minutes"), [("smoke", 3 + 5 + 7), ("smollm2_cpu", 5 + 7)])
+def test_a_pretrained_base_is_made_beside_the_demonstrations(project, name, minutes):
+    study = load_study(project / f"configs/studies/{name}.yaml")
+    expected = [
+        Forecast(
+            Job(stage, f"results/s/{stage}", True), Estimate(60 * each), None, StageResources()
+        )
+        for stage, each in (("base", 3), ("expert", 5), ("sft", 7), ("credit_agreement", 60))
+    ]
+    assert least_minutes(expected, study, Profile(project, cores=100)) == minutes
