@@ -55,6 +55,11 @@ NEAREST = $(firstword $(foreach name,$(VARIABLES),$(if $(findstring $1,$(name))$
 $(if $(UNKNOWN),$(foreach name,$(firstword $(UNKNOWN)),$(error $(name): no such variable$(if \
 	$(call NEAREST,$(name)),; did you mean $(call NEAREST,$(name))?,; known: $(VARIABLES)))))
 
+# pip only warns of an extra that does not exist.
+KNOWN_EXTRAS := $(shell sed -n '/^\[project.optional-dependencies\]/,/^\[/s/^\([a-z0-9-]*\) = .*/\1/p' pyproject.toml)
+$(if $(filter-out $(KNOWN_EXTRAS),$(EXTRAS)),$(error EXTRAS: no such extra: $(filter-out \
+	$(KNOWN_EXTRAS),$(EXTRAS)); known: $(KNOWN_EXTRAS)))
+
 .DELETE_ON_ERROR:
 .PHONY: bakeoff help plan test test-slow bench lint unlock schema clean
 

@@ -32,8 +32,17 @@ include: "rules/credit_agreement.smk"
 
 onstart:
     if not workflow.executor_plugin.common_settings.touch_exec:
-        check_needs()
-        keep_earlier_report()
+        with one_line_errors():
+            before_jobs(workflow, study, Path(R))
+
+
+onsuccess:
+    if any(job.rule.name == "report" for job in workflow.dag.jobs):
+        say_last([finding(Path(R))])
+
+
+onerror:
+    say_last(failure_lines(Path(log[0]).read_text()))
 
 
 rule all:
@@ -64,4 +73,5 @@ rule unknown_target:
     localrule: True
 
 
-check_rule_names()
+with one_line_errors():
+    check_rule_names(workflow)

@@ -31,7 +31,7 @@ def run(main: Callable[[], None]) -> None:
         sys.exit(USER_ERROR)
     except KeyboardInterrupt:
         print(
-            "interrupted: no output was written; run the same command again",
+            "interrupted: run the same command again; finished jobs and steps are kept",
             file=sys.stderr,
         )
         sys.exit(INTERRUPTED)

@@ -5,35 +5,28 @@ import shlex
 import sys
 from pathlib import Path
 
-from hgrpo.errors import UserError
 from hgrpo.stages.files import episodes
 from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
-from hgrpo.workflow.earlier_report import keep_report
+from hgrpo.workflow.ending import failure_lines, finding
 from hgrpo.workflow.planned import PLANNED_VARIABLE
-from hgrpo.workflow.preflight import check_jobs, check_shareable
+from hgrpo.workflow.preflight import check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder
-from hgrpo.workflow.targets import UNKNOWN, check_rules, unknown_target
+from hgrpo.workflow.run import before_jobs, check_rule_names, one_line_errors, say_last
+from hgrpo.workflow.targets import UNKNOWN, unknown_target
 
 # Checkouts share the stages up to SFT if snakemake is given --cache and SNAKEMAKE_OUTPUT_CACHE.
 SHARED = workflow.workflow_settings.cache is not None
 STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
 
 
-def read_study():
-    """The chosen study; a mistake in it ends snakemake with one line."""
-    overrides = {key: value for key, value in config.items() if key != "study"}
-    try:
-        name = chosen_study(STUDIES, config.get("study"), sys.argv[1:], os.environ)
-        study = load_study(f"{STUDIES}/{name}.yaml", overrides)
-        if SHARED:
-            check_shareable(study)
-        return study
-    except UserError as error:
-        sys.exit(f"error: {error}")
-
-
-study = read_study()
+with one_line_errors():
+    study = load_study(
+        f"{STUDIES}/{chosen_study(STUDIES, config.get('study'), sys.argv[1:], os.environ)}.yaml",
+        {key: value for key, value in config.items() if key != "study"},
+    )
+    if SHARED:
+        check_shareable(study)
 # A job on another machine cannot see the targets, and reads a project that may have been edited. It
 # takes the study's name and the plan from its environment.
 os.environ[STUDY_VARIABLE] = study.config.name
@@ -52,40 +45,6 @@ wildcard_constraints:
     method="|".join(study.methods),
     seed=r"\d+",
     round=r"\d+",
-
-
-def check_needs():
-    """End snakemake with one line if the jobs to run need something that is missing.
-
-    Snakemake deletes a job's old outputs before it submits the job, so a job that fails at once
-    would still cost them.
-    """
-    jobs = [(job.rule.name, job.wildcards.get("method")) for job in workflow.dag.needrun_jobs()]
-    # With a storage provider, jobs run on machines with other packages and files.
-    elsewhere = workflow.storage_settings.default_storage_provider is not None
-    try:
-        check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)
-    except UserError as error:
-        sys.exit(f"error: {error}")
-
-
-def check_rule_names():
-    """End snakemake with one line if its options or the profile name an unknown rule."""
-    resources = workflow.resource_settings
-    known = {rule.name for rule in workflow.rules}
-    try:
-        check_rules("--set-threads", resources.overwrite_threads, known)
-        check_rules("--set-resources", resources.overwrite_resources, known)
-    except UserError as error:
-        sys.exit(f"error: {error}")
-
-
-def keep_earlier_report():
-    """Copy the report if this run replaces it by one of fewer rounds, seeds or arms."""
-    if any(job.rule.name == "report" for job in workflow.dag.needrun_jobs()):
-        said = keep_report(Path(R), study.resolved())
-        if said:
-            print(said, file=sys.stderr)
 
 
 def no_such_target(wildcards):

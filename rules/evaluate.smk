@@ -16,6 +16,8 @@ rule evaluate:
         of.log("evaluate"),
     benchmark:
         of.benchmark("evaluate")
+    # A first result is worth more than a first round of the next arm.
+    priority: 20
     threads: cores("evaluate")
     resources:
         **asks("evaluate"),

@@ -21,7 +21,7 @@ rule rl_round:
         of.benchmark("rl_round")
     wildcard_constraints:
         round=r"[1-9]\d*",
-    # The chain of rounds is the longest path: evaluations fill the gaps.
+    # The chain of rounds is the longest path.
     priority: 10
     threads: cores("rl_round")
     resources:

@@ -31,7 +31,9 @@ _OF_ONE_METHOD = tuple(stage for stage in STAGES if belongs_to_an_arm(stage))
 def main() -> None:
     """Print the study or a stage's part of it; with `--out`, write the study and its provenance."""
     parser = command_parser(__doc__)
-    parser.add_argument("study", nargs="?", type=Path, help="a file in configs/studies")
+    parser.add_argument(
+        "study", nargs="?", type=Path, help="a study, by its name or its file in configs/studies"
+    )
     for key in OVERRIDES:
         parser.add_argument(f"--{key}", help=f"in place of the study's {key}")
     parser.add_argument("--stage", choices=STAGES, help="print what this stage is given, as JSON")
@@ -49,7 +51,8 @@ def main() -> None:
         resolved = read_config(args.config)
     else:
         given = {key: getattr(args, key) for key in OVERRIDES if getattr(args, key) is not None}
-        study = load_study(args.study, given)
+        named = Path("configs/studies", f"{args.study}.yaml")
+        study = load_study(args.study if args.study.suffix else named, given)
         if args.stage:
             print(stage_text(study, args.stage, args.method))
             return

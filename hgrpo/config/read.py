@@ -1,6 +1,7 @@
 """Read YAML into pydantic models; every mistake becomes one line that names file and key."""
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar, get_args
@@ -34,8 +35,11 @@ class SectionError(ValueError):
         return [_render(self.model, details, place, self.also) for details in self.mistakes]
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """A SafeLoader that refuses a repeated key; PyYAML would keep its last value."""
+class _StrictLoader(yaml.SafeLoader):
+    """A SafeLoader that refuses what PyYAML would read as something else without a word.
+
+    It keeps the last value of a repeated key, and knows octal and sexagesimal numbers.
+    """
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -48,6 +52,18 @@ class _UniqueKeys(yaml.SafeLoader):
             seen.add(key)
         return super().construct_mapping(node, deep)
 
+    def construct_yaml_int(self, node):
+        """Refuse 011 and 1:30, which YAML reads as 9 and 90."""
+        if re.match(r"[-+]?0[0-7_]+$|.*:", node.value):
+            read = super().construct_yaml_int(node)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{node.value}: YAML reads this as {read}", node.start_mark
+            )
+        return super().construct_yaml_int(node)
+
+
+_StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_yaml_int)
+
 
 def read_yaml(path: Path) -> dict:
     """The mapping in a YAML file.
@@ -56,7 +72,7 @@ def read_yaml(path: Path) -> dict:
         UserError: the file is missing, is not YAML, repeats a key, or holds no mapping.
     """
     try:
-        loaded = yaml.load(path.read_text(), Loader=_UniqueKeys)
+        loaded = yaml.load(path.read_text(), Loader=_StrictLoader)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file{_neighbours(path)}") from None
     except yaml.MarkedYAMLError as error:
@@ -100,7 +116,8 @@ def check_name(config: BaseModel, path: Path) -> None:
 
 
 def _neighbours(path: Path) -> str:
-    return did_you_mean(path.stem, (other.stem for other in path.parent.glob(f"*{path.suffix}")))
+    others = path.parent.glob(f"*{path.suffix or '.yaml'}")
+    return did_you_mean(path.stem, (other.stem for other in others))
 
 
 def _lines(model: type[BaseModel], details: Mapping) -> list[str]:
@@ -122,7 +139,8 @@ def _render(
     if details["type"] == "missing":
         return f"{key}: required, but not given"
     message = details["msg"].removeprefix("Value error, ")
-    message = message[0].lower() + message[1:]
+    if details["type"] != "value_error":
+        message = message[0].lower() + message[1:]
     value = details["input"]
     shown = not model.model_config.get("hide_input_in_errors")
     given = f", not {value!r}" if shown and not isinstance(value, Mapping | BaseModel) else ""

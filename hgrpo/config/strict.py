@@ -1,12 +1,27 @@
 """The base class of every config section: unknown keys are errors, values are frozen."""
 
-from pydantic import BaseModel, ConfigDict
+from collections.abc import Mapping
+from typing import get_args
+
+from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class Strict(BaseModel):
     """A config section that rejects keys it does not know, and numbers that are not finite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_truth_for_numbers(cls, given: object) -> object:
+        """Refuse `yes` and `true` where a number belongs; pydantic would read 1."""
+        for name, value in given.items() if isinstance(given, Mapping) else ():
+            field = cls.model_fields.get(name)
+            if field and isinstance(value, bool):
+                kinds = {field.annotation, *get_args(field.annotation)}
+                if kinds & {int, float} and bool not in kinds:
+                    raise ValueError(f"{name}: a number was expected, not {value}")
+        return given
 
 
 def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = "") -> None:

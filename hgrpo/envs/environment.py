@@ -153,6 +153,12 @@ class Environment(ABC):
         """The user's own files that these settings name."""
         return []
 
+    def lacks(self, capability: str) -> bool:
+        """Whether this environment only inherits a method, and does not bring its own."""
+        return not any(
+            capability in vars(kind) for kind in type(self).__mro__ if kind is not Environment
+        )
+
     def judge_text(self) -> JudgeText:
         """Return what a judge must know about this environment, with the offline rubric if any.
 

@@ -100,6 +100,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.page import Page, render
     from hgrpo.report.provenance_rows import provenance_rows, read_mapping
     from hgrpo.report.tables import all_tables, scripted_players, write_tables
+    from hgrpo.report.words import answer
 
     study = read_mapping(paths.study)
     inputs = read_inputs(settings.model_extra or {}, paths.episodes, paths.train_logs, paths.fits)
@@ -128,7 +129,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         path.write_text(json.dumps(manifest, indent=1) + "\n")
     with atomic_file(paths.out) as path:
         path.write_text(html, encoding="utf-8")
-    print(f"{paths.out}: {len(html) / 1e6:.1f} MB")
+    # The run's last line repeats this one.
+    print(f"{answer(inputs.comparison, inputs.arms).headline} {paths.out}")
 
 
 def left_out(stages: Mapping[str, Mapping]) -> Sequence[tuple[str, str, int]]:

@@ -244,6 +244,14 @@ def _cross_check(study: Study, path: Path) -> None:
                 f"{path}: methods: {other} and {name} would both be shown as "
                 f"{method.shown_label!r}; give one another label"
             )
+    environment = load(study.env.name)
+    for name, method in study.methods.items():
+        for capability in method.credit.declared.uses if method.train else ():
+            if environment.lacks(capability):
+                raise UserError(
+                    f"{path}: methods: {name}: credit.kind {method.credit.kind!r} needs "
+                    f"`{capability}` in hgrpo/envs/{environment.name}/__init__.py"
+                )
     for name in config.smoke_wave:
         if name not in config.methods:
             raise UserError(

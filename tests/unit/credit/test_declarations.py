@@ -192,9 +192,35 @@ def test_a_class_without_the_base_class_is_one_line_that_names_it(add):
 
 
 def test_settings_without_the_base_class_are_one_line(add):
-    made = add("bare_by_a_test", "from hgrpo.config.strict import Strict as Settings\n")
+    text = "from hgrpo.config.strict import Strict as Settings\n\n\ndef make(*given): ...\n"
+    made = add("bare_by_a_test", text)
     with pytest.raises(ValueError, match=r"bare_by_a_test.Settings must be a subclass of .*Credit"):
         made(kind="bare_by_a_test")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def mak(settings, context): ...\n", r"has no function `make\(settings, context\)`"),
+        ("make = 7\n", "has no function `make"),
+        (
+            "\ndef make(:\n",
+            r"cannot be imported: SyntaxError: .* \(broken_\d+.py, line 2\)",
+        ),
+        (
+            "import numpyy\n",
+            r"ModuleNotFoundError: .*numpyy.* \(broken_\d+.py, line 1\)",
+        ),
+        ("x = 1\ny = x / 0\n", r"ZeroDivisionError: .* \(broken_\d+.py, line 2\)"),
+    ],
+)
+def test_a_module_that_cannot_be_used_is_one_line(add, text, said):
+    # Each text has a module of its own, because Python keeps compiled modules by name.
+    name = f"broken_{abs(hash(text))}"
+    made = add(name, text)
+    with pytest.raises(ValueError, match=said) as caught:
+        made(kind=name)
+    assert "Traceback" not in str(caught.value)
 
 
 def test_every_shipped_method_declares_the_kind_of_its_file(project):

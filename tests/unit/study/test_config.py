@@ -13,7 +13,7 @@ from stage_settings import stage_settings
 from hgrpo.cli.schema import SECTIONS, schemas
 from hgrpo.config.canonical import as_json
 from hgrpo.config.read import did_you_mean, read_yaml, validate
-from hgrpo.envs.kinds import environment_settings
+from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig
@@ -115,6 +115,14 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
             "training.kl.tarjet: unknown key; did you mean 'target'?",
         ),
         ("studies/bakeoff", {"seeds": [11, 11]}, "seeds: 11 stands twice"),
+        (
+            "studies/bakeoff",
+            {"methods": ["flatGRPO", "GiGPO", "GiGPO"]},
+            "methods: GiGPO stands twice",
+        ),
+        ("methods/Progressive", {"alpha": True}, "alpha: a number was expected, not True"),
+        ("studies/bakeoff", {"rounds": True}, "rounds: a number was expected, not True"),
+        ("models/tiny", {"lora": {"rank": True}}, "lora: rank: a number was expected, not True"),
         ("studies/bakeoff", {"seeds": [-1]}, "seeds.0: input should be greater than"),
         ("studies/bakeoff", {"seeds": []}, "seeds: list should have at least 1 item"),
         ("studies/bakeoff", {"reference": "SFTOnly"}, "reference: 'SFTOnly' is not a trained"),
@@ -297,18 +305,35 @@ def test_a_mistaken_override_is_named_as_one(configs, overrides, expected):
     ("text", "expected"),
     [
         ("name: bakeoff\nname: twice\n", ":2: key 'name' stands twice"),
+        ("name: bakeoff\nseeds: [011]\n", ":2: 011: YAML reads this as 9"),
+        ("rounds: 1:30\n", ":1: 1:30: YAML reads this as 90"),
         ("seeds: [11\n", ": "),
         ("- a\n- b\n", ": a mapping was expected, not list"),
         ("", ": a mapping was expected, not an empty file"),
     ],
 )
-def test_a_file_that_is_no_mapping_is_named(configs, text, expected):
+def test_a_file_that_yaml_reads_as_something_else_is_named(configs, text, expected):
     path = configs / "studies/bakeoff.yaml"
     path.write_text(text)
     message = error_of(configs)
     assert message.startswith(f"{path}")
     assert expected in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(("text", "value"), [("0", 0), ("-7", -7), ("0x1f", 31), ("1_000", 1000)])
+def test_numbers_that_everybody_reads_alike_are_read(tmp_path, text, value):
+    (tmp_path / "f.yaml").write_text(f"a: {text}\n")
+    assert read_yaml(tmp_path / "f.yaml") == {"a": value}
+
+
+def test_a_judge_for_an_environment_without_a_judge_text_is_refused(configs, monkeypatch):
+    environment = type(load("alfworld"))
+    monkeypatch.delattr(environment, "judge_text")
+    assert error_of(configs).endswith(
+        "bakeoff.yaml: methods: LLMJudge: credit.kind 'judge' needs `judge_text` in "
+        "hgrpo/envs/alfworld/__init__.py"
+    )
 
 
 def test_a_missing_study_is_named(configs):

@@ -1,0 +1,75 @@
+"""What happens around the jobs of a run: checks before the first one, words after the last one."""
+
+import atexit
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from hgrpo.errors import UserError
+from hgrpo.study.study import Study
+from hgrpo.workflow.earlier_report import keep_report
+from hgrpo.workflow.preflight import check_jobs
+from hgrpo.workflow.study_lock import hold_study
+from hgrpo.workflow.targets import check_rules
+
+if TYPE_CHECKING:
+    from snakemake.workflow import Workflow
+
+# The open files that hold the locks of this process.
+_HELD: list[IO[str]] = []
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Within the block, a `UserError` ends snakemake with one line and exit status 1."""
+    try:
+        yield
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
+    """Lock the study, check what its jobs need, and keep a report that this run would shrink.
+
+    Snakemake deletes a job's old outputs before it submits the job, so a job that fails at once
+    would still cost them.
+
+    Args:
+        workflow: Snakemake's workflow with its plan.
+        study: the study to run.
+        results: results/<study>.
+
+    Raises:
+        UserError: another run holds the study, or the jobs to run need something that is missing.
+    """
+    if workflow.execution_settings.lock:
+        _HELD.append(hold_study(results))
+    jobs = [(job.rule.name, job.wildcards.get("method")) for job in workflow.dag.needrun_jobs()]
+    # With a storage provider, jobs run on machines with other packages and files.
+    elsewhere = workflow.storage_settings.default_storage_provider is not None
+    check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)
+    if ("report", None) in jobs:
+        said = keep_report(results, study.resolved())
+        if said:
+            print(said, file=sys.stderr)
+
+
+def check_rule_names(workflow: "Workflow") -> None:
+    """Refuse options, on the command line or in the profile, for a rule that does not exist.
+
+    Raises:
+        UserError: a rule does not exist. The message names the option and the rule.
+    """
+    known = {rule.name for rule in workflow.rules}
+    settings = workflow.resource_settings
+    check_rules("--set-threads", settings.overwrite_threads, known)
+    check_rules("--set-resources", settings.overwrite_resources, known)
+
+
+def say_last(lines: Iterable[str]) -> None:
+    """Print lines when this process ends, because Snakemake ends with some lines of its own."""
+    for line in reversed(list(filter(None, lines))):
+        atexit.register(print, line, file=sys.stderr)

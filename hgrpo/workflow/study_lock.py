@@ -1,0 +1,33 @@
+"""One run at a time for each study."""
+
+import fcntl
+from pathlib import Path
+from typing import IO
+
+from hgrpo.errors import UserError
+
+
+def hold_study(results: Path) -> IO[str]:
+    """Hold the lock of a study's results until this process ends, however it ends.
+
+    Snakemake has a lock too, but any other run in the same folder removes it when it ends. Where
+    files cannot be locked, as on some network disks, there is no lock.
+
+    Args:
+        results: results/<study>.
+
+    Returns:
+        The open file that holds the lock. Keep a reference to it.
+
+    Raises:
+        UserError: another process holds the lock.
+    """
+    results.mkdir(parents=True, exist_ok=True)
+    file = (results / ".lock").open("a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError(f"{results}: another snakemake is running this study") from None
+    except OSError:
+        pass  # this disk has no locks
+    return file

@@ -1,0 +1,79 @@
+"""What a run says last, and that a study has one run at a time."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from hgrpo.errors import UserError
+from hgrpo.workflow.ending import failure_lines, finding
+from hgrpo.workflow.study_lock import hold_study
+
+FAILED = """
+Error in rule {rule}:
+    message: None
+    jobid: 0
+    output: results/s/x.json
+    log: {log} (check log file(s) for error details)
+    shell:
+        python -m hgrpo.cli.x --config '{{"log: no": 1}}'
+        (command exited with non-zero exit code)
+Logfile {log}:
+"""
+
+
+def test_each_failed_job_is_named_once_with_its_error(tmp_path):
+    logs = [tmp_path / "a.log", tmp_path / "b.log"]
+    logs[0].write_text("assets: 3game\nerror: games: no such folder\n")
+    logs[1].write_text('Traceback:\n  File "x"\nValueError: bad\n')
+    said = [FAILED.format(rule=f"r{i}", log=log) for i, log in enumerate(logs)]
+    assert failure_lines("Building DAG\n" + "".join([said[0], said[1], said[0]])) == [
+        f"error: r0: games: no such folder\n       (log: {logs[0]})",
+        f"error: r1: ValueError: bad\n       (log: {logs[1]})",
+    ]
+
+
+def test_a_failed_job_without_a_log(tmp_path):
+    gone = FAILED.format(rule="sft", log=tmp_path / "gone.log")
+    (line,) = failure_lines(gone)
+    assert line.startswith("error: sft: it ended without a message\n")
+    assert failure_lines("Error in rule x:\n    jobid: 3\n") == [
+        "error: x: it ended without a message"
+    ]
+    assert failure_lines("") == []
+
+
+def test_the_finding_is_the_last_line_of_the_reports_log(tmp_path):
+    assert finding(tmp_path) == ""
+    (tmp_path / "logs/report").mkdir(parents=True)
+    (tmp_path / "logs/report/report.log").write_text("warning\nNo arm differs. r.html\n")
+    assert finding(tmp_path) == ""
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report/report.html").touch()
+    assert finding(tmp_path) == "No arm differs. r.html"
+
+
+def test_a_second_run_of_a_study_is_refused(tmp_path):
+    held = hold_study(tmp_path / "s")
+    with pytest.raises(UserError, match="s: another snakemake is running this study$"):
+        hold_study(tmp_path / "s")
+    hold_study(tmp_path / "other")
+    held.close()
+    hold_study(tmp_path / "s").close()
+
+
+def test_a_killed_run_leaves_no_lock(tmp_path):
+    code = (
+        "import sys, time; from pathlib import Path\n"
+        "from hgrpo.workflow.study_lock import hold_study\n"
+        "held = hold_study(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "s")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(UserError):
+            hold_study(tmp_path / "s")
+        os.kill(process.pid, signal.SIGKILL)
+    hold_study(tmp_path / "s").close()
