@@ -751,7 +751,7 @@ def unsafe(name: str, keys: dict[str, str]) -> bool:
         or last in {"literal_eval_unsafe", "unsafe_load", "full_load"}
         or name.startswith(("pickle.load", "joblib.load", "marshal.load", "shelve.", "dill."))
         or (name == "torch.load" and keys.get("weights_only") != "True")
-        or (name in {"yaml.load", "yaml.load_all"} and keys.get("Loader") != "_UniqueKeys")
+        or (name in {"yaml.load", "yaml.load_all"} and keys.get("Loader") != "_StrictLoader")
         or (name.endswith("from_pretrained") and keys.get("trust_remote_code", "False") != "False")
         or keys.get("shell", "False") != "False"
         or keys.get("allow_pickle", "False") != "False"
