@@ -67,12 +67,13 @@ bakeoff: $(RUN)
 	@began=$$SECONDS; \
 	$(SNAKEMAKE) --quiet host reason --config $(STUDY_CONFIG) || exit $$?; \
 	echo; \
-	report=results/$(STUDY)/report/report.html; \
-	if [[ -e $$report ]]; then echo "report:  $(CURDIR)/$$report"; \
-	else echo "report:  $$report, in the store of profiles/$(PROFILE)"; fi; \
 	echo "study:   $$((SECONDS - began)) s"; \
 	echo "install: $$(cat $(RUN)) s (once)"; \
-	[[ ! -e results/$(STUDY)/plan.json ]] || $(PLAN) --check $(STUDY_CONFIG) || true
+	[[ ! -e results/$(STUDY)/plan.json ]] || $(PLAN) --check $(STUDY_CONFIG) || true; \
+	report=results/$(STUDY)/report/report.html; \
+	if [[ -e $$report ]]; then \
+		tail -n 1 results/$(STUDY)/logs/report/report.log 2> /dev/null || echo "report:  $$report"; \
+	else echo "report:  $$report, in the store of profiles/$(PROFILE)"; fi
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
