@@ -45,13 +45,14 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
     Raises:
         UserError: another run holds the study, or the jobs to run need something that is missing.
     """
-    if workflow.execution_settings.lock:
+    # With a storage provider, results are not here, and jobs run on machines with other packages
+    # and files.
+    elsewhere = workflow.storage_settings.default_storage_provider is not None
+    if workflow.execution_settings.lock and not elsewhere:
         _HELD.append(hold_study(results))
     jobs = [(job.rule.name, job.wildcards.get("method")) for job in workflow.dag.needrun_jobs()]
-    # With a storage provider, jobs run on machines with other packages and files.
-    elsewhere = workflow.storage_settings.default_storage_provider is not None
     check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)
-    if ("report", None) in jobs:
+    if ("report", None) in jobs and not elsewhere:
         said = keep_report(results, study.resolved())
         if said:
             print(said, file=sys.stderr)
