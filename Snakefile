@@ -42,7 +42,7 @@ onsuccess:
 
 
 onerror:
-    say_last(failure_lines(Path(log[0]).read_text()))
+    say_last(failure_lines("".join(Path(path).read_text() for path in log)))
 
 
 rule all:

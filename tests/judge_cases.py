@@ -124,3 +124,14 @@ def two_jobs(project: Path, script: str, *arguments: object) -> list[str]:
     done = [job.communicate(timeout=120) for job in jobs]
     assert [job.returncode for job in jobs] == [0, 0], done
     return [out for out, _ in done]
+
+
+def values(rows):
+    """Credit as lists."""
+    return [row.tolist() for row in rows]
+
+
+def by_rules(played):
+    """The offline rubric's scores of a trajectory."""
+    turns = [(turn.observation, turn.action) for turn in played.turns]
+    return load("alfworld").judge_text().score(played.goal, turns, played.success)

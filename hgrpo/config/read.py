@@ -38,7 +38,7 @@ class SectionError(ValueError):
 class _StrictLoader(yaml.SafeLoader):
     """A SafeLoader that refuses what PyYAML would read as something else without a word.
 
-    It keeps the last value of a repeated key, and knows octal and sexagesimal numbers.
+    PyYAML keeps the last value of a repeated key, and reads octal and sexagesimal numbers.
     """
 
     def construct_mapping(self, node, deep=False):

@@ -48,7 +48,7 @@ def load(kind: str) -> ModuleType:
     name = module_name(kind)
     try:
         module = importlib.import_module(name)
-    except Exception as error:
+    except Exception as error:  # a user's file may raise anything while it is imported
         raise ValueError(f"kind: {name} cannot be imported: {_origin(error)}") from error
     if not callable(vars(module).get("make")):
         raise ValueError(f"kind: {name} has no function `make(settings, context)`")

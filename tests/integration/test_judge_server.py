@@ -16,6 +16,7 @@ from judge_cases import (
     GOAL,
     ROOM,
     WON,
+    by_rules,
     counted,
     failures,
     group,
@@ -24,12 +25,12 @@ from judge_cases import (
     settings,
     trajectory,
     two_jobs,
+    values,
 )
 
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make
 from hgrpo.credit.judge.protocol import CALL_FAILURES
-from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 
 # A fault of the server -> what the client calls it.
@@ -109,15 +110,6 @@ def judge_of(tmp_path):
         return make(settings(**chosen), context)
 
     return build
-
-
-def values(rows):
-    return [row.tolist() for row in rows]
-
-
-def by_rules(played):
-    turns = [(turn.observation, turn.action) for turn in played.turns]
-    return load("alfworld").judge_text().score(played.goal, turns, played.success)
 
 
 def cached_scores(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from judge_cases import (
     WON,
     account_of,
+    by_rules,
     counted,
     failures,
     group,
@@ -14,6 +15,7 @@ from judge_cases import (
     prompt_of,
     settings,
     trajectory,
+    values,
 )
 
 from hgrpo.credit.base import Context
@@ -31,15 +33,6 @@ def judge_of(tmp_path):
         return make(settings(**changes), Context("alfworld", cache_dir=tmp_path / "cache"))
 
     return build
-
-
-def values(rows):
-    return [row.tolist() for row in rows]
-
-
-def by_rules(played):
-    turns = [(turn.observation, turn.action) for turn in played.turns]
-    return load("alfworld").judge_text().score(played.goal, turns, played.success)
 
 
 def test_a_judgement_has_the_rubric_s_scores_and_counts_bytes_as_tokens(tmp_path):
