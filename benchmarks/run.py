@@ -30,7 +30,6 @@ PREPARED = ROOT / "results" / "benchmarks"
 _ROLLOUT, _WEBSHOP, _ENGINE = 8, 50, 200
 _DAG, _CACHED_S, _MORE_MB = 1.6, 60, 5
 _CREDIT = {"state_graph": 0.01, "turnrd": 0.10, "judge": 0.01}
-PARITY_GAMES, PARITY_STEPS, STOCK_STEPS = 12, 100, 20
 
 
 def main() -> None:
@@ -75,18 +74,8 @@ def _json(script: str, *arguments: str) -> Any:
 def _engine() -> dict | None:
     if importlib.util.find_spec("textworld") is None:
         return None
-    totals = PREPARED / "parity.json"
-    _run(
-        *(
-            sys.executable,
-            "-m",
-            "hgrpo.envs.alfworld.check_parity",
-            str(unpacked(PREPARED / "assets/tasks.tar") / "games/train"),
-        ),
-        *("--games", str(PARITY_GAMES), "--steps", str(PARITY_STEPS)),
-        *("--stock-steps", str(STOCK_STEPS), "--json", str(totals)),
-    )
-    return json.loads(totals.read_text())
+    games = unpacked(PREPARED / "assets/tasks.tar") / "games/train"
+    return _json("alfworld_engines.py", str(games))
 
 
 def _rollout_rows(side: dict) -> list[str]:
@@ -217,9 +206,9 @@ def _page(
         "",
         "Files: `benchmarks/webshop.py`, `benchmarks/rollout.py`, `benchmarks/update.py`,",
         "`benchmarks/credit.py`, `benchmarks/dag.py`, `benchmarks/plan.py`, and",
-        "`python -m hgrpo.envs.alfworld.check_parity` for the ALFWorld engines. The docstring of",
-        "each file says what it counts. `benchmarks/webshop_size.py` measures a shop of a million",
-        "products; its numbers are in [webshop.md](webshop.md#size).",
+        "`benchmarks/alfworld_engines.py`. The docstring of each file says what it counts.",
+        "`benchmarks/webshop_size.py` measures a shop of a million products; its numbers are in",
+        "[webshop.md](webshop.md#size).",
     ]
     return "\n".join(lines) + "\n"
 

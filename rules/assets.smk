@@ -23,10 +23,11 @@ rule study_config:
     params:
         cfg=of.cfg("study_config"),
         code=of.code("study_config"),
+        options=of.options("study_config"),
     message:
         "Resolved configuration of the study"
     shell:
-        "python -m hgrpo.cli.config --config {params.cfg:q} --out {output:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.study_config --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule assets:

@@ -1,20 +1,24 @@
-"""The command lines: `python -m hgrpo.cli.<name>`."""
+"""The command lines: `python -m hgrpo.cli.<name>`, where a name may be that of a stage."""
 
 import importlib.util
 import sys
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 
-from hgrpo.cli import moved
+from hgrpo.cli.moved import MOVED
+from hgrpo.stages.order import STAGES
 
 
-class _OldNames(MetaPathFinder):
-    """Import hook that loads `moved.py` under every old name of a command."""
+class _SharedCommands(MetaPathFinder):
+    """Import hook: `stage.py` is the command of every stage, `moved.py` that of every old name."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if name.removeprefix(f"{__name__}.") in moved.MOVED:
-            return importlib.util.spec_from_file_location(name, moved.__file__)
-        return None
+        command = name.removeprefix(f"{__name__}.")
+        shared = "stage.py" if command in STAGES else "moved.py" if command in MOVED else None
+        return shared and importlib.util.spec_from_file_location(
+            name, Path(__file__).with_name(shared)
+        )
 
 
-sys.meta_path.append(_OldNames())
+sys.meta_path.append(_SharedCommands())

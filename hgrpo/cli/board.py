@@ -13,8 +13,7 @@ Examples:
 import time
 from pathlib import Path
 
-from hgrpo.cli.entry import command_parser
-from hgrpo.cli.pause import pause
+from hgrpo.cli.entry import command_parser, pause
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.report.board import Board

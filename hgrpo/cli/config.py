@@ -1,7 +1,5 @@
 """Print a study with every name resolved, or the settings that one of its stages gets as --config.
 
-With --out, the command writes the study to a file. The pipeline makes its config.yaml in this way.
-
 Examples:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --rounds 3
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage report > report.json
@@ -13,56 +11,37 @@ from pathlib import Path
 
 import yaml
 
-from hgrpo.cli.entry import command_parser, read_config
-from hgrpo.cli.stage import read_settings
+from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.config.canonical import as_json
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
-from hgrpo.stages import study_config
-from hgrpo.stages.job import Job
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
 from hgrpo.study.study import OVERRIDES, Study, load_study
-from hgrpo.workflow.code_version import code_of
 
 _OF_ONE_METHOD = tuple(stage for stage in STAGES if belongs_to_an_arm(stage))
 
 
 def main() -> None:
-    """Print the study or a stage's part of it; with `--out`, write the study and its provenance."""
+    """Print the study or a stage's part of it."""
     parser = command_parser(__doc__)
     parser.add_argument(
-        "study", nargs="?", type=Path, help="a study, by its name or its file in configs/studies"
+        "study", type=Path, help="a study, by its name or its file in configs/studies"
     )
     for key in OVERRIDES:
         parser.add_argument(f"--{key}", help=f"in place of the study's {key}")
     parser.add_argument("--stage", choices=STAGES, help="print what this stage is given, as JSON")
     parser.add_argument("--method", help=f"for the stages {', '.join(_OF_ONE_METHOD)}")
-    parser.add_argument("--config", help="a resolved study (JSON, or a JSON or YAML file)")
-    parser.add_argument("--out", type=Path, help="write the resolved study here")
     args = parser.parse_args()
-    if (args.study is None) == (args.config is None):
-        parser.error("give either a study file or --config")
-    if args.stage and (args.study is None or args.out):
-        parser.error("--stage takes a study file and prints")
     if args.method and args.stage not in _OF_ONE_METHOD:
         parser.error(f"--method is for --stage {', '.join(_OF_ONE_METHOD)}")
-    if args.study is None:
-        resolved = read_config(args.config)
+    given = {key: getattr(args, key) for key in OVERRIDES if getattr(args, key) is not None}
+    named = Path("configs/studies", f"{args.study}.yaml")
+    study = load_study(args.study if args.study.suffix else named, given)
+    if args.stage:
+        print(stage_text(study, args.stage, args.method))
     else:
-        given = {key: getattr(args, key) for key in OVERRIDES if getattr(args, key) is not None}
-        named = Path("configs/studies", f"{args.study}.yaml")
-        study = load_study(args.study if args.study.suffix else named, given)
-        if args.stage:
-            print(stage_text(study, args.stage, args.method))
-            return
-        resolved = study.resolved()
-    if args.out is None:
-        yaml.safe_dump(resolved, sys.stdout, sort_keys=False)
-        return
-    job = Job(code=code_of("study_config", {}))
-    settings = read_settings(study_config, resolved, job)
-    study_config.run(settings, job, study_config.Paths(out=args.out))
+        yaml.safe_dump(study.resolved(), sys.stdout, sort_keys=False)
 
 
 def stage_text(study: Study, stage: str, method: str | None) -> str:

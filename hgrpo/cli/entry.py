@@ -1,12 +1,15 @@
-"""Functions that several commands share: make the argument parser, and read --config."""
+"""Functions that several commands share: make the argument parser, and read their options."""
 
 import argparse
 import json
+import math
 from pathlib import Path
 
 import yaml
 
 from hgrpo.errors import UserError
+
+_DAY_S = 86_400.0
 
 
 def read_config(value: str) -> dict:
@@ -34,4 +37,21 @@ def command_parser(docstring: str) -> argparse.ArgumentParser:
     """A parser that shows the command's docstring as its help text."""
     return argparse.ArgumentParser(
         description=docstring, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def pause(text: str) -> float:
+    """Seconds between two checks, as a type for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: the text is not a positive number of at most a day.
+    """
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if 0 < seconds <= _DAY_S:
+        return seconds
+    raise argparse.ArgumentTypeError(
+        f"seconds above 0 and up to {_DAY_S:.0f} were expected, not {text!r}"
     )

@@ -19,8 +19,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from hgrpo.cli.entry import command_parser
-from hgrpo.cli.pause import pause
+from hgrpo.cli.entry import command_parser, pause
 from hgrpo.command import run
 from hgrpo.report.run_status import RunStatus, study_status
 

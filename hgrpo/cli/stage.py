@@ -1,4 +1,7 @@
-"""Run a stage as a command: the stage's module declares the options and holds the help text."""
+"""The command of every stage; the stage's module declares the options and holds the help text.
+
+`hgrpo/cli/__init__.py` runs this file under the name of every stage.
+"""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -12,6 +15,7 @@ from hgrpo.cli.entry import command_parser, read_config
 from hgrpo.command import run
 from hgrpo.config.read import did_you_mean, validate
 from hgrpo.errors import UserError
+from hgrpo.stages import order
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import option
 from hgrpo.study.study import StudyConfig
@@ -43,15 +47,19 @@ def parse_and_run(stage: ModuleType, words: Sequence[str] | None = None) -> None
     job = Job(**{name: getattr(args, name) for name in stage.JOB})
     given = read_config(args.config)
     settings = read_settings(stage, given, job)
-    name = stage.__name__.rpartition(".")[2]
-    job = replace(job, code=code_of(name, settings.model_dump(mode="json")))
+    job = replace(job, code=code_of(_name(stage), settings.model_dump(mode="json")))
     check_plan(args.planned, given, job.code)
     paths = {field.name: getattr(args, field.name) for field in fields(stage.Paths)}
     stage.run(settings, job, stage.Paths(**paths))
 
 
+def _name(stage: ModuleType) -> str:
+    return stage.__name__.rpartition(".")[2]
+
+
 def _parser(stage: ModuleType) -> argparse.ArgumentParser:
     parser = command_parser(stage.__doc__)
+    parser.prog = f"python -m hgrpo.cli.{_name(stage)}"
     parser.add_argument(
         "--config",
         required=True,
@@ -107,3 +115,7 @@ def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
         if field.is_required() and name not in given:
             raise UserError(f"--config: key {name!r} is missing")
     return validate(model, {k: v for k, v in given.items() if k in model.model_fields}, "--config")
+
+
+if __name__ == "__main__":
+    run_stage(order.load(__spec__.name.rpartition(".")[2]))

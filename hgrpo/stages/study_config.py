@@ -1,4 +1,9 @@
-"""Write the resolved study that the results belong to, the package versions and the machine."""
+"""Write the resolved study that the results belong to, the package versions and the machine.
+
+Example:
+  python -m hgrpo.cli.config bakeoff > study.yaml
+  python -m hgrpo.cli.study_config --config study.yaml --out results/bakeoff/config.yaml
+"""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -289,15 +289,11 @@ def test_command_line(games, tmp_path):
         kind = {"cool": "pick_cool_then_place_in_recep", "light": "look_at_obj_in_light"}[name]
         (folder / "traj_data.json").write_text(json.dumps({"task_type": kind}))
     command = [sys.executable, "-m", "hgrpo.envs.alfworld.check_parity", str(tmp_path / "games")]
-    command += ["--steps", "30", "--stock-steps", "5", "--json", str(tmp_path / "totals.json")]
+    command += ["--steps", "30", "--stock-steps", "5"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "mismatches: 0" in done.stdout
-    totals = json.loads((tmp_path / "totals.json").read_text())
     walks = sum(2 * len(read_game(p.parent)["walkthrough"]) for p in tmp_path.rglob("*.tw-pddl"))
-    assert totals["steps"] == 2 * 2 * 30 + walks + 2 * 5
-    assert totals["stock_steps"] == 10
-    assert totals["speed_ratio"] > 20
+    assert done.stdout == f"games: 2\nsteps: {2 * 2 * 30 + walks + 2 * 5}\nmismatches: 0\n"
 
 
 def test_older_language_changes_commands_and_answers(games):

@@ -2,8 +2,8 @@
 
 Both engines play each game's walkthrough and random walks, in the language of the file and in the
 older one ("put X in/on Y"). After every command, the feedback, the admissible commands and the won
-flag must be equal. For speed, the official engine gets a cache. Then both engines are timed on
---stock-steps commands, the official one without the cache. This needs the extra `alfworld`.
+flag must be equal. For speed, the official engine gets a cache; then both engines play
+--stock-steps more commands without it. This needs the extra `alfworld`.
 
 Example:
   python -m hgrpo.envs.alfworld.check_parity ~/alfworld/json_2.1.1/valid_seen --stock-steps 20
@@ -11,17 +11,14 @@ Example:
 
 import argparse
 import copy
-import gc
-import json
 import multiprocessing
 import random
 import re
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -29,7 +26,6 @@ from unittest.mock import patch
 
 from tqdm import tqdm
 
-from hgrpo.atomic import atomic_file
 from hgrpo.command import run
 from hgrpo.envs.alfworld.gamefile import list_games, load_compiled, read_game
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
@@ -61,15 +57,11 @@ class Mismatch:
 
 @dataclass
 class GameReport:
-    """The comparison of one game, and the time that each engine took for `stock_steps` commands."""
+    """The comparison of one game."""
 
     game: str
     steps: int = 0
     mismatches: list[Mismatch] = field(default_factory=list)
-    stock_steps: int = 0
-    stock_seconds: float = 0.0  # in the untouched official engine
-    native_seconds: float = 0.0
-    native_bare_seconds: float = 0.0  # without listing the admissible commands
 
 
 def compare_walk(
@@ -121,8 +113,7 @@ def check_game(folder: Path, steps: int, stock_steps: int, seed: int) -> GameRep
     """Compare the native engine with the official one on a game, in both languages.
 
     The cached official engine plays the walkthrough and `steps` random commands per language. The
-    untouched one plays `stock_steps` other random commands in the stored language, and both
-    engines are timed on these.
+    untouched one plays `stock_steps` other random commands in the stored language.
     """
     data = read_game(folder)
     load_compiled(folder)
@@ -141,17 +132,17 @@ def check_game(folder: Path, steps: int, stock_steps: int, seed: int) -> GameRep
             official = OfficialGame(content)
             for walk, commands in walks:
                 compare_walk(walk, commands, official, native, report)
-    _time_stock(report, data, stock_steps, seed)
+    if stock_steps:
+        native = NativeGame(CompiledGame(data))
+        commands = random_walk(native, random.Random(f"{seed} stock"), stock_steps)
+        compare_walk("untouched engine", commands, OfficialGame(data), native, report)
     return report
 
 
 def check_games(
     folders: Sequence[Path], steps: int, stock_steps: int, seed: int, workers: int = 1
 ) -> Iterator[GameReport]:
-    """Call `check_game` on every folder, in order, in short-lived processes.
-
-    With more than one worker, the timings are unreliable.
-    """
+    """Call `check_game` on every folder, in order, in short-lived processes."""
     check = partial(check_game, steps=steps, stock_steps=stock_steps, seed=seed)
     spawn = multiprocessing.get_context("spawn")
     batch = _GAMES_PER_PROCESS * workers
@@ -159,39 +150,6 @@ def check_games(
     for start in range(0, len(folders), batch):
         with ProcessPoolExecutor(workers, mp_context=spawn) as pool:
             yield from pool.map(check, folders[start : start + batch])
-
-
-def _time_stock(report: GameReport, data: dict, steps: int, seed: int) -> None:
-    if not steps:
-        return
-    native = NativeGame(CompiledGame(data))
-    commands: list[str] = []
-    native.reset()
-    for command in random_walk(native, random.Random(f"{seed} stock"), steps):
-        commands.append(command)
-        native.step(command)
-    stock = OfficialGame(data)
-    compare_walk("untouched engine", commands, stock, native, report)
-    report.stock_steps = steps
-    report.stock_seconds = _seconds(stock, commands, listing=True)
-    # Compile the game anew for each timing, since a game that was played has filled its caches.
-    report.native_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=True)
-    report.native_bare_seconds = _seconds(NativeGame(CompiledGame(data)), commands, listing=False)
-
-
-def _seconds(engine: Engine, commands: list[str], listing: bool) -> float:
-    engine.reset()
-    # The official engine fills the heap; the garbage collector must not scan it while we time.
-    gc.collect()
-    gc.freeze()
-    began = time.perf_counter()
-    for command in commands:
-        engine.step(command)
-        if listing:
-            engine.admissible_commands()
-    elapsed = time.perf_counter() - began
-    gc.unfreeze()
-    return elapsed
 
 
 @contextmanager
@@ -245,7 +203,6 @@ def main() -> None:
     )
     parser.add_argument("--games", type=int, help="check only the first games")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, help="also write the totals here")
     args = parser.parse_args()
     require_textworld()
     tasks, _ = list_games(args.folder)
@@ -256,46 +213,15 @@ def main() -> None:
     for report in bar:
         reports.append(report)
         bar.set_postfix(mismatches=sum(len(r.mismatches) for r in reports))
-    totals = summarise(reports)
-    for mismatch in totals["first_mismatches"]:
-        print(f"mismatch in {mismatch['game']}, {mismatch['walk']}, step {mismatch['step']}")
-        print(f"  after {mismatch['command']!r}, {mismatch['what']}:")
-        print(f"  official {mismatch['expected']!r}\n  native   {mismatch['found']!r}")
-    for key, value in totals.items():
-        if key != "first_mismatches":
-            print(f"{key.replace('_', ' ')}: {value}")
-    if args.json:
-        with atomic_file(args.json) as scratch:
-            scratch.write_text(json.dumps(totals, indent=1) + "\n")
-    if totals["mismatches"]:
-        sys.exit(1)
-
-
-def summarise(reports: list[GameReport]) -> dict:
-    """Totals of all games; unless named otherwise, times include listing the commands."""
     mismatches = [mismatch for report in reports for mismatch in report.mismatches]
-
-    def total(name: str) -> float:
-        return sum(getattr(report, name) for report in reports)
-
-    totals = {
-        "games": len(reports),
-        "steps": total("steps"),
-        "mismatches": len(mismatches),
-        "first_mismatches": [asdict(mismatch) for mismatch in mismatches[:_SHOWN]],
-    }
-    if steps := total("stock_steps"):
-        stock, native = total("stock_seconds"), total("native_seconds")
-        totals |= {
-            "stock_steps": steps,
-            "official_steps_per_second": round(steps / stock, 1),
-            "native_steps_per_second": round(steps / native, 1),
-            "native_steps_per_second_without_listing": round(
-                steps / total("native_bare_seconds"), 1
-            ),
-            "speed_ratio": round(stock / native, 1),
-        }
-    return totals
+    for mismatch in mismatches[:_SHOWN]:
+        print(f"mismatch in {mismatch.game}, {mismatch.walk}, step {mismatch.step}")
+        print(f"  after {mismatch.command!r}, {mismatch.what}:")
+        print(f"  official {mismatch.expected!r}\n  native   {mismatch.found!r}")
+    steps = sum(report.steps for report in reports)
+    print(f"games: {len(reports)}\nsteps: {steps}\nmismatches: {len(mismatches)}")
+    if mismatches:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -68,8 +68,8 @@ class Decoder:
         self.max_length = max_length
         self.heads = config.num_attention_heads
         self.kv_heads = config.num_key_value_heads
-        # A Qwen2 config has the attribute `head_dim` only if its file gives the key.
-        self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
+        # A Qwen2 config has `head_dim` only if its file gives the key.
+        self.head_dim = config.to_dict().get("head_dim") or config.hidden_size // self.heads
         self.eps = config.rms_norm_eps
         self.device = device
         cos, sin = _rope_table(config, self.head_dim, max_length)

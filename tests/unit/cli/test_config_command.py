@@ -62,7 +62,6 @@ def test_a_method_that_a_stage_cannot_be_of_is_one_line(command, capsys, given, 
     [
         ["--method", "flatGRPO"],
         ["--stage", "report", "--method", "flatGRPO"],
-        ["--stage", "report", "--out", "x"],
         ["--stage", "reprot"],
     ],
 )

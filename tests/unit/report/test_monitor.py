@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from hgrpo.cli.entry import pause
 from hgrpo.cli.monitor import cells, duration
-from hgrpo.cli.pause import pause
 from hgrpo.errors import UserError
 from hgrpo.report.run_status import study_status
 

@@ -1,8 +1,9 @@
 """docs/commands.md and docs/artefacts.md against the code: every command, every log column."""
 
 from hgrpo.credit.judge.protocol import CALL_FAILURES, FALLBACKS
+from hgrpo.stages.order import STAGES
 
-SHARED = {"__init__", "entry", "moved", "pause", "stage"}
+SHARED = {"__init__", "entry", "moved", "stage"}
 COLUMNS = {
     "judge/accounting.py": [
         *("judged", "cache_hits", "calls", "retries", "input_tokens", "output_tokens"),
@@ -25,6 +26,7 @@ COLUMNS = {
 def test_every_command_is_on_the_page(project):
     page = (project / "docs/commands.md").read_text()
     commands = {path.stem for path in (project / "hgrpo/cli").glob("*.py")} - SHARED
+    commands |= set(STAGES)
     assert [name for name in sorted(commands) if f"`{name}`" not in page] == []
 
 

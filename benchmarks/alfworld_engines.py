@@ -1,0 +1,73 @@
+"""ALFWorld: steps per second of the native engine and of the official one, in one process.
+
+Both play the same random commands, `--steps` on each of the first `--games` games of a folder, and
+list the admissible commands after each. The native engine also plays them without listing. The
+official engine is untouched. Each timing starts with a newly compiled game, whose caches are empty.
+This needs the extra `alfworld`.
+"""
+
+import argparse
+import gc
+import json
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+from hgrpo.envs.alfworld.check_parity import Engine, random_walk
+from hgrpo.envs.alfworld.gamefile import list_games, read_game
+from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
+from hgrpo.envs.alfworld.textworld_engine import OfficialGame, require_textworld
+
+
+def measure(folders: list[Path], steps: int) -> dict:
+    """Steps per second of each engine over all games, and the ratio with listing."""
+    seconds: Counter[str] = Counter()
+    for folder in folders:
+        data = read_game(folder)
+        native = NativeGame(CompiledGame(data))
+        native.reset()
+        commands = []
+        for command in random_walk(native, random.Random(str(folder)), steps):
+            commands.append(command)
+            native.step(command)
+        seconds["official"] += _seconds(OfficialGame(data), commands, listing=True)
+        seconds["native"] += _seconds(NativeGame(CompiledGame(data)), commands, listing=True)
+        seconds["bare"] += _seconds(NativeGame(CompiledGame(data)), commands, listing=False)
+    played = steps * len(folders)
+    return {
+        "official_steps_per_second": round(played / seconds["official"], 1),
+        "native_steps_per_second": round(played / seconds["native"], 1),
+        "native_steps_per_second_without_listing": round(played / seconds["bare"], 1),
+        "speed_ratio": round(seconds["official"] / seconds["native"], 1),
+    }
+
+
+def _seconds(engine: Engine, commands: list[str], listing: bool) -> float:
+    engine.reset()
+    # The official engine fills the heap; the garbage collector must not scan it while we time.
+    gc.collect()
+    gc.freeze()
+    began = time.perf_counter()
+    for command in commands:
+        engine.step(command)
+        if listing:
+            engine.admissible_commands()
+    elapsed = time.perf_counter() - began
+    gc.unfreeze()
+    return elapsed
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="folder of games: <task>/<trial>")
+    parser.add_argument("--games", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=20)
+    args = parser.parse_args()
+    require_textworld()
+    found, _ = list_games(args.folder)
+    print(
+        json.dumps(measure([args.folder / game.path for game in found[: args.games]], args.steps))
+    )
