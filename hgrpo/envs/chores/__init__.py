@@ -1,0 +1,54 @@
+"""Chores: put things where they belong, one a turn; one verdict at the end, nothing told before.
+
+Where a kind of thing belongs is a habit that all games share, and only verdicts reveal it. The game
+knows which choices were right, so credit can be compared with the truth here.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from hgrpo.envs.base import Task, TextEnv
+from hgrpo.envs.chores.settings import ChoresSettings
+from hgrpo.envs.environment import Environment
+
+
+class Chores(Environment):
+    """Generated games; a task is one line of text, so play reads no files."""
+
+    Settings = ChoresSettings
+    informed = "the housekeeper, who knows every habit"
+
+    def factory(self, settings: ChoresSettings, tasks: Path) -> Callable[[], TextEnv]:
+        from hgrpo.envs.chores.env import ChoresEnv
+
+        return lambda: ChoresEnv(settings)
+
+    def make_tasks(
+        self, settings: ChoresSettings, seed: int, out: Path, skipped: Counter[str]
+    ) -> Iterator[tuple[str, Task]]:
+        from hgrpo.envs.chores.tasks import make
+
+        return make(settings, seed)
+
+    def demonstrate(
+        self,
+        settings: ChoresSettings,
+        tasks: Path,
+        panels: Mapping[str, list[Task]],
+        seed: int,
+        skipped: Counter[str],
+    ) -> Iterator[dict]:
+        from hgrpo.envs.chores.expert import demonstrate
+
+        return demonstrate(settings, panels["train"], seed)
+
+    def ceiling(
+        self, settings: ChoresSettings, tasks: Path, panel: list[Task], seed: int
+    ) -> list[dict]:
+        from hgrpo.envs.chores.expert import ceiling
+
+        return ceiling(settings, panel)
+
+
+ENVIRONMENT = Chores()

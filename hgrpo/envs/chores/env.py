@@ -1,0 +1,135 @@
+"""The text environment of chores."""
+
+from hgrpo import streams
+from hgrpo.envs.base import Observation, PickledByReplay, Step, Task, fingerprint
+from hgrpo.envs.chores.game import Game, habits_of, read
+from hgrpo.envs.chores.settings import ChoresSettings
+from hgrpo.envs.chores.words import BAGS, PLACES
+
+LEAVE = "leave"
+
+
+class ChoresEnv(PickledByReplay):
+    """Names one thing a turn, takes the place for it, and says nothing until the verdict."""
+
+    def __init__(self, settings: ChoresSettings):
+        self._settings, self._arguments = settings, (settings,)
+        self._task: Task | None = None
+        self._played: list[str] = []
+        self._game: Game | None = None
+        self._bag: str | None = None
+        self._chosen: list[str] = []
+        self._done = True
+
+    def reset(self, task: Task) -> Observation:
+        """Begin a game.
+
+        Raises:
+            UserError: the panels were made with other habits or rules.
+        """
+        self._game = read(task, self._settings)
+        self._task, self._played = task, []
+        self._bag, self._chosen, self._done = None, [], False
+        self._goal = f"put everything where the {self._game.client} wants it."
+        number, places = len(self._game.things), ", ".join(PLACES[: self._settings.places])
+        text = f"{number} things lie about. Places: {places}. Your task is to: {self._goal}"
+        return Observation(self._goal, f"{text} {self._next()}")
+
+    def admissible_commands(self) -> list[str]:
+        """The bags or the places to choose from, and `leave` if the agent may."""
+        if self._done:
+            return []
+        if self._bag_is_due:
+            return [f"take {bag} bag" for bag in BAGS]
+        thing = self._game.things[len(self._chosen)]
+        leave = [LEAVE] if self._settings.may_leave else []
+        return [f"put {thing} in {place}" for place in PLACES[: self._settings.places]] + leave
+
+    def step(self, action: str) -> Step:
+        """Play one command; a command that is not admissible changes nothing.
+
+        Raises:
+            RuntimeError: before the first `reset`, and after the end.
+        """
+        if self._done:
+            raise RuntimeError("step before reset or after the end")
+        self._played.append(action)
+        before, paid, verb = self._score(), 0.0, "Nothing happens."
+        admissible = action in self.admissible_commands()
+        if admissible:
+            verb = f"You {action}."
+            paid = self._apply(action)
+        if self._done:
+            paid += self._verdict()
+        text = f"{verb} {'That is all.' if self._done else self._next()}"
+        return Step(
+            Observation(self._goal, text),
+            paid,
+            self._score() - before,
+            self._done,
+            self._done and self._score() >= self._settings.pass_score,
+            {"admissible": admissible},
+        )
+
+    def situation(self) -> tuple[str, str]:
+        """The number of things put away, and where they are unless `overlap` lets rollouts meet."""
+        placed = len(self._chosen) if self._settings.overlap else self._chosen
+        return fingerprint([self._bag, placed]), fingerprint(self.admissible_commands())
+
+    def worths(self) -> dict[str, float]:
+        """What each admissible command adds to the final score: the truth about this choice."""
+        gain = 0.0
+        if self._bag_is_due:
+            gain = self._settings.delay
+        elif self._game.counts[len(self._chosen)]:
+            gain = (1 - self._settings.delay) / sum(self._game.counts)
+        right = self.right_command()
+        return {command: gain * (command == right) for command in self.admissible_commands()}
+
+    def right_command(self) -> str:
+        """The command that the habits ask for, also for a chore that does not count."""
+        habits = habits_of(self._settings)
+        if self._bag_is_due:
+            return f"take {habits.bag[self._game.client]} bag"
+        thing = self._game.things[len(self._chosen)]
+        return f"put {thing} in {habits.place[thing]}"
+
+    @property
+    def _bag_is_due(self) -> bool:
+        return self._settings.delay > 0 and self._bag is None
+
+    def _next(self) -> str:
+        return (
+            "Which bag?" if self._bag_is_due else f"Next: {self._game.things[len(self._chosen)]}."
+        )
+
+    def _score(self) -> float:
+        return self._game.score(self._settings, self._bag, self._chosen)
+
+    def _apply(self, action: str) -> float:
+        """Do what an admissible command says; return what it pays at once."""
+        if action == LEAVE:
+            self._done = True
+        elif self._bag_is_due:
+            self._bag = action.split()[1]
+        else:
+            self._chosen.append(action.rpartition(" ")[2])
+            self._done = len(self._chosen) == len(self._game.things)
+            if not self._game.counts[len(self._chosen) - 1]:
+                return self._distraction()
+        return 0.0
+
+    def _distraction(self) -> float:
+        """Pay or not, by a coin of this game, turn and place: noise that no habit explains."""
+        if not self._settings.distractor:
+            return 0.0
+        turn = len(self._chosen)
+        rng = streams.generator(
+            "chores-distractor", self._task.content_hash, turn, self._chosen[-1]
+        )
+        return self._settings.distractor * float(rng.random() < 0.5)
+
+    def _verdict(self) -> float:
+        score = self._score()
+        graded = self._settings.verdict == "graded"
+        return score if graded else float(score >= self._settings.pass_score)

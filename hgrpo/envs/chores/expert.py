@@ -1,0 +1,46 @@
+"""Plays the demonstrations, and the ceiling."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hgrpo import streams
+from hgrpo.envs.base import Task
+from hgrpo.envs.chores.env import LEAVE, ChoresEnv
+from hgrpo.envs.chores.settings import ChoresSettings
+from hgrpo.envs.demonstration import play, shared_out
+
+
+def demonstrate(settings: ChoresSettings, panel: list[Task], seed: int) -> Iterator[dict]:
+    """Rows of an expert who finds the right place with probability `expert.right`."""
+    expert, env = settings.expert, ChoresEnv(settings)
+    for task, repetition in shared_out(expert.trajectories, panel):
+        rng = streams.generator("chores-expert", seed, task.task_id, repetition)
+
+        def act(answer: str | None, rng: np.random.Generator = rng) -> str:
+            return choice(env, settings, rng)
+
+        yield play(env, task, env.reset(task), "expert", act, expert.turn_cap).row
+
+
+def choice(env: ChoresEnv, settings: ChoresSettings, rng: np.random.Generator) -> str:
+    """The expert's next command; the expert never leaves early."""
+    commands = [command for command in env.admissible_commands() if command != LEAVE]
+    counts = any(env.worths().values())
+    if not counts and rng.random() < settings.expert.routine:
+        return commands[0]
+    if rng.random() < settings.expert.right:
+        return env.right_command()
+    return commands[rng.integers(len(commands))]
+
+
+def ceiling(settings: ChoresSettings, panel: list[Task]) -> list[dict]:
+    """Rows of a player who knows every habit."""
+    env = ChoresEnv(settings)
+
+    def act(answer: str | None) -> str:
+        return env.right_command()
+
+    return [
+        play(env, task, env.reset(task), "informed", act, settings.turn_cap).row for task in panel
+    ]

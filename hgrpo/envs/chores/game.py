@@ -1,0 +1,91 @@
+"""One game of chores: what lies about, where each thing belongs, and what a choice is worth."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hgrpo import streams
+from hgrpo.envs.base import Task
+from hgrpo.envs.chores.settings import ChoresSettings
+from hgrpo.envs.chores.words import BAGS, CLIENTS, PLACES, THINGS
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What all games of a world share: `place` of each kind, `bag` of each client."""
+
+    place: dict[str, str]
+    bag: dict[str, str]
+    counting: tuple[str, ...]  # the kinds that count if `counted` is "kinds"
+    rules: str  # the settings that decide how a game answers, as JSON
+
+
+@lru_cache(maxsize=4)
+def habits_of(settings: ChoresSettings) -> Habits:
+    """Draw the world's habits from the stream that `settings.habits` names."""
+    rng = streams.generator("chores-habits", settings.habits)
+    kinds = [THINGS[i] for i in rng.permutation(len(THINGS))[: settings.kinds]]
+    places = rng.integers(settings.places, size=settings.kinds)
+    bags = rng.integers(len(BAGS), size=len(CLIENTS))
+    return Habits(
+        {kind: PLACES[place] for kind, place in zip(kinds, places, strict=True)},
+        {client: BAGS[bag] for client, bag in zip(CLIENTS, bags, strict=True)},
+        tuple(kinds[: settings.counting_kinds]),
+        settings.model_dump_json(exclude={"panels", "expert", "turn_cap"}),
+    )
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game's content. `Task.path` holds it as text.
+
+    Attributes:
+        client: who asks for the chores.
+        things: kind of each thing, in the order of the turns.
+        counts: whether each chore counts.
+    """
+
+    client: str
+    things: tuple[str, ...]
+    counts: tuple[bool, ...]
+
+    @property
+    def path(self) -> str:
+        """The game as one line; a star marks a chore that counts."""
+        chores = zip(self.things, self.counts, strict=True)
+        return " ".join([self.client, *(f"{thing}{'*' * counts}" for thing, counts in chores)])
+
+    def content_hash(self, settings: ChoresSettings) -> str:
+        """SHA-256 of the game with its habits and its rules."""
+        habits = habits_of(settings)
+        right = [habits.place.get(thing, "") for thing in self.things]
+        text = "\n".join([self.path, habits.bag.get(self.client, ""), *right, habits.rules])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def score(self, settings: ChoresSettings, bag: str | None, chosen: list[str]) -> float:
+        """The share of the chores that count and are right, in [0, 1].
+
+        With a delay, the right bag is worth `delay`, and the chores are worth the rest.
+
+        Args:
+            bag: the bag that was taken; None before that turn.
+            chosen: place of each thing put away so far.
+        """
+        habits = habits_of(settings)
+        chores = zip(self.things, self.counts, chosen, strict=False)
+        right = sum(counts and habits.place[thing] == place for thing, counts, place in chores)
+        share = right / sum(self.counts)
+        return (1 - settings.delay) * share + settings.delay * (bag == habits.bag[self.client])
+
+
+def read(task: Task, settings: ChoresSettings) -> Game:
+    """The game of a task.
+
+    Raises:
+        UserError: the panels were made with other habits or rules.
+    """
+    client, *chores = task.path.split()
+    things = tuple(chore.rstrip("*") for chore in chores)
+    game = Game(client, things, tuple(chore.endswith("*") for chore in chores))
+    task.check_content(game.content_hash(settings), f"{task.task_id}: the game with its habits")
+    return game

@@ -1,0 +1,77 @@
+"""The keys of a file of configs/envs for chores."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from hgrpo.envs.environment import EnvSettings, ExpertSettings
+
+
+class ChoresExpert(ExpertSettings):
+    """An expert who knows some habits some of the time."""
+
+    right: float = Field(
+        0.3, ge=0, le=1, description="probability of the right place; otherwise any place is drawn"
+    )
+    routine: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="probability of the first place for a kind that never counts; otherwise any "
+        "place is drawn (needs counted: kinds)",
+    )
+
+
+class ChoresSettings(EnvSettings):
+    """What a game is made of, what its verdict looks at, and when it pays."""
+
+    name: Literal["chores"]
+    chores: int = Field(16, ge=1, le=64, description="things to put away in a game")
+    kinds: int = Field(40, ge=2, le=72, description="kinds of things in the world")
+    places: int = Field(6, ge=2, le=8, description="places, the same in every game")
+    habits: int = Field(0, ge=0, description="seed of the habits: where each kind belongs")
+    share: float = Field(1.0, gt=0, le=1, description="share of a game's chores that count")
+    counted: Literal["chance", "kinds"] = Field(
+        "chance",
+        description="which chores count: drawn for each game, or always those of the same kinds",
+    )
+    verdict: Literal["graded", "binary"] = Field(
+        "graded", description="the last turn pays the score, or 1 if the score is high enough"
+    )
+    pass_score: float = Field(0.4, gt=0, le=1, description="score from which a game is won")
+    delay: float = Field(
+        0.0, ge=0, lt=1, description="part of the score that depends on the bag chosen first"
+    )
+    distractor: float = Field(
+        0.0, ge=0, description="paid at once, at random, for chores that do not count"
+    )
+    overlap: bool = Field(
+        True, description="whether rollouts of a game that placed things differently can meet again"
+    )
+    may_leave: bool = Field(
+        False, description="whether the agent may end the game; what is left then counts as wrong"
+    )
+    expert: ChoresExpert = ChoresExpert()
+
+    @property
+    def counting(self) -> int:
+        """Number of chores that count in each game."""
+        return max(1, round(self.share * self.chores))
+
+    @property
+    def counting_kinds(self) -> int:
+        """Number of kinds that count if `counted` is "kinds"."""
+        return min(self.kinds - (self.share < 1), max(1, round(self.share * self.kinds)))
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        turns = self.chores + (self.delay > 0)
+        if self.turn_cap < turns:
+            raise ValueError(f"turn_cap: a game takes {turns} turns, but only {self.turn_cap} fit")
+        if self.expert.turn_cap < turns:
+            raise ValueError(
+                f"expert.turn_cap: a game takes {turns} turns, but only {self.expert.turn_cap} fit"
+            )
+        if self.expert.routine and self.counted != "kinds":
+            raise ValueError("expert.routine: needs counted: kinds")
+        return self

@@ -1,0 +1,238 @@
+"""Chores: the rules by hand, what the panels hold, and what the expert does."""
+
+import pickle
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from hgrpo.envs.base import Task
+from hgrpo.envs.chores.env import ChoresEnv
+from hgrpo.envs.chores.game import Game, habits_of
+from hgrpo.envs.chores.settings import ChoresSettings
+from hgrpo.envs.chores.words import PLACES, THINGS
+from hgrpo.envs.kinds import environment_settings, load
+from hgrpo.errors import UserError
+
+PANELS = {"train": 40, "validation": 5, "test": 5}
+
+
+def world(**given) -> ChoresSettings:
+    keys = {"name": "chores", "turn_cap": 20, "panels": PANELS, "chores": 4} | given
+    return environment_settings(keys, "test")
+
+
+def panels(settings: ChoresSettings, seed: int = 0) -> dict[str, list[Task]]:
+    found: dict[str, list[Task]] = {}
+    for split, task in load("chores").make_tasks(settings, seed, Path(), Counter()):
+        found.setdefault(split, []).append(task)
+    return found
+
+
+def task(settings: ChoresSettings, game: Game) -> Task:
+    return Task("t", game.path, game.content_hash(settings), "chores")
+
+
+def placed(settings: ChoresSettings, counts: str, right: str, **play) -> tuple[float, list]:
+    """Play a game whose chores count where `counts` has a 1, right where `right` has one."""
+    habits = habits_of(settings)
+    things = tuple(habits.place)[: len(counts)]
+    game = Game("baker", things, tuple(mark == "1" for mark in counts))
+    env = ChoresEnv(settings)
+    env.reset(task(settings, game))
+    steps = []
+    if settings.delay:
+        wrong = next(c for c in env.admissible_commands() if c != env.right_command())
+        steps.append(env.step(env.right_command() if play["bag"] else wrong))
+    for mark in right:
+        wrong = next(c for c in env.admissible_commands() if c != env.right_command())
+        steps.append(env.step(env.right_command() if mark == "1" else wrong))
+    return sum(step.env_reward for step in steps), steps
+
+
+@pytest.mark.parametrize(
+    ("given", "counts", "right", "play", "paid", "won"),
+    [
+        ({}, "1111", "1111", {}, 1.0, True),
+        ({}, "1111", "1000", {}, 0.25, False),
+        ({}, "1111", "1100", {}, 0.5, True),
+        ({}, "1010", "1000", {}, 0.5, True),
+        ({}, "1010", "0101", {}, 0.0, False),
+        ({"verdict": "binary"}, "1111", "1100", {}, 1.0, True),
+        ({"verdict": "binary"}, "1111", "1000", {}, 0.0, False),
+        ({"verdict": "binary", "pass_score": 0.25}, "1111", "1000", {}, 1.0, True),
+        ({"delay": 0.4}, "1111", "0000", {"bag": True}, 0.4, True),
+        ({"delay": 0.4}, "1111", "1100", {"bag": False}, 0.3, False),
+    ],
+)
+def test_the_verdict_is_the_share_of_right_chores_that_count(given, counts, right, play, paid, won):
+    total, steps = placed(world(**given), counts, right, **play)
+    assert total == pytest.approx(paid)
+    assert [step.done for step in steps] == [False] * (len(steps) - 1) + [True]
+    assert steps[-1].success is won
+    # Nothing is told before the end.
+    assert all(step.env_reward == 0 and not step.success for step in steps[:-1])
+
+
+def test_progress_is_the_hidden_truth_of_every_choice():
+    _, steps = placed(world(delay=0.2), "1011", "1110", bag=True)
+    assert [step.progress for step in steps] == pytest.approx([0.2, 0.8 / 3, 0, 0.8 / 3, 0])
+
+
+def test_worths_are_what_each_command_adds_to_the_score():
+    settings = world(delay=0.2, may_leave=True)
+    for game in panels(settings)["train"][:5]:
+        env = ChoresEnv(settings)
+        env.reset(game)
+        done = False
+        while not done:
+            worths = env.worths()
+            assert list(worths) == env.admissible_commands()
+            for command, worth in worths.items():
+                if command != "leave":
+                    other = pickle.loads(pickle.dumps(env))
+                    assert other.step(command).progress == pytest.approx(worth)
+            done = env.step(env.admissible_commands()[0]).done
+
+
+def test_a_distractor_pays_only_where_no_chore_counts_and_follows_no_habit():
+    settings = world(distractor=0.5, share=0.5, chores=40, turn_cap=40)
+    paid: dict[bool, list[float]] = {True: [], False: []}
+    for game in panels(settings)["train"]:
+        env = ChoresEnv(settings)
+        env.reset(game)
+        counts = [word.endswith("*") for word in game.path.split()[1:]]
+        steps = [env.step(env.right_command()) for _ in counts]
+        for step, count in zip(steps[:-1], counts[:-1], strict=True):
+            paid[count].append(step.env_reward)
+    assert set(paid[True]) == {0.0}
+    assert set(paid[False]) == {0.0, 0.5}
+    assert abs(np.mean(paid[False]) - 0.25) < 5 * 0.25 / len(paid[False]) ** 0.5
+
+
+def test_leaving_ends_the_game_and_what_is_left_counts_as_wrong():
+    settings = world(may_leave=True)
+    env = ChoresEnv(settings)
+    env.reset(panels(settings)["test"][0])
+    env.step(env.right_command())
+    step = env.step("leave")
+    assert (step.env_reward, step.done, step.progress) == (0.25, True, 0)
+    with pytest.raises(RuntimeError):
+        env.step("leave")
+    assert "leave" not in ChoresEnv(world()).admissible_commands()
+
+
+def test_a_command_that_is_not_admissible_changes_nothing():
+    settings = world()
+    env = ChoresEnv(settings)
+    env.reset(panels(settings)["test"][0])
+    before = env.admissible_commands(), env.situation()
+    step = env.step("leave")
+    assert (step.info["admissible"], step.env_reward, step.progress) == (False, 0, 0)
+    assert (env.admissible_commands(), env.situation()) == before
+    assert step.observation.text.startswith("Nothing happens. Next: ")
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_rollouts_that_chose_differently_meet_only_with_overlap(overlap):
+    settings = world(overlap=overlap)
+    found = set()
+    for index in (0, 1):
+        env = ChoresEnv(settings)
+        env.reset(panels(settings)["test"][0])
+        env.step(env.admissible_commands()[index])
+        found.add(env.situation())
+    assert len(found) == (1 if overlap else 2)
+
+
+def test_panels_are_disjoint_and_the_same_for_the_same_seed():
+    settings = world()
+    first, again, other = panels(settings), panels(settings), panels(settings, seed=1)
+    assert first == again != other
+    assert {split: len(tasks) for split, tasks in first.items()} == PANELS
+    hashes = [task.content_hash for tasks in first.values() for task in tasks]
+    assert len(set(hashes)) == len(hashes)
+
+
+def test_the_given_share_of_chores_counts_in_every_game():
+    for counted in ("chance", "kinds"):
+        settings = world(chores=16, share=0.25, counted=counted)
+        kinds = set()
+        for game in panels(settings)["train"]:
+            words = game.path.split()[1:]
+            assert sum(word.endswith("*") for word in words) == 4
+            kinds.add(frozenset(word for word in words if word.endswith("*")))
+        counting = {kind.rstrip("*") for game in kinds for kind in game}
+        always = set(habits_of(settings).counting)
+        assert len(always) == 10
+        assert (counting <= always) is (counted == "kinds")
+
+
+def test_a_world_with_too_few_games_is_refused():
+    settings = world(chores=1, kinds=2, turn_cap=1, expert={"turn_cap": 1})
+    with pytest.raises(UserError, match=r"panels\.train: 1000 draws gave no new game after 16"):
+        panels(settings)
+
+
+@pytest.mark.parametrize("changed", [{"habits": 1}, {"verdict": "binary"}, {"pass_score": 0.5}])
+def test_a_game_of_another_world_is_refused(changed):
+    stale = panels(world())["test"][0]
+    with pytest.raises(UserError, match="test-0: the game with its habits has content hash"):
+        ChoresEnv(world(**changed)).reset(stale)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"chores": 30}, "turn_cap: a game takes 30 turns, but only 20 fit"),
+        ({"chores": 20, "delay": 0.1}, "turn_cap: a game takes 21 turns"),
+        ({"expert": {"turn_cap": 3}}, "expert.turn_cap: a game takes 4 turns"),
+        ({"expert": {"routine": 0.5}}, "expert.routine: needs counted: kinds"),
+        ({"share": 0}, "greater than 0"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(given, message):
+    with pytest.raises((UserError, ValidationError), match=message):
+        world(**given)
+
+
+def test_the_expert_is_right_as_often_as_it_should_be():
+    settings = world(chores=10, share=0.5, counted="kinds", expert={"right": 0.4, "routine": 1.0})
+    settings = settings.model_copy(
+        update={"expert": settings.expert.model_copy(update={"trajectories": 400})}
+    )
+    found = panels(settings)
+    rows = list(load("chores").demonstrate(settings, Path(), found, 0, Counter()))
+    assert rows == list(load("chores").demonstrate(settings, Path(), found, 0, Counter()))
+    habits, right, routine = habits_of(settings), [], []
+    for row in rows:
+        for action in row["actions"]:
+            thing, place = action.split()[1], action.split()[3]
+            if thing in habits.counting:
+                right.append(place == habits.place[thing])
+            else:
+                routine.append(place)
+    # 0.4, and a sixth of the rest.
+    assert abs(np.mean(right) - 0.5) < 5 * 0.5 / len(right) ** 0.5
+    assert set(routine) == {"attic"}
+
+
+def test_the_informed_player_scores_one_and_a_game_plays_on_after_pickling():
+    settings = world(delay=0.5)
+    found = panels(settings)
+    rows = load("chores").ceiling(settings, Path(), found["test"], 0)
+    assert [(row["success"], row["score"]) for row in rows] == [(True, 1.0)] * 5
+    env = load("chores").factory(settings, Path())()
+    env.reset(found["test"][0])
+    env.step(env.right_command())
+    other = pickle.loads(pickle.dumps(env))
+    assert other.step(other.right_command()) == env.step(env.right_command())
+
+
+def test_the_bounds_of_the_settings_are_the_words_there_are():
+    assert [world(kinds=len(THINGS)).kinds, world(places=len(PLACES)).places] == [72, 8]
+    for given in ({"kinds": len(THINGS) + 1}, {"places": len(PLACES) + 1}):
+        with pytest.raises(UserError, match="less than or equal to"):
+            world(**given)
