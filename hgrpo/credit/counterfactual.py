@@ -11,17 +11,14 @@ episode went better than the policy does on average from turn t. A turn that was
 estimate is unbiased. A shorter horizon counts rewards beyond the horizon as 0.
 """
 
-from collections import Counter
-
 import numpy as np
 from pydantic import Field
 
 from hgrpo.credit.base import Context, CreditAssigner, Group
 from hgrpo.credit.settings import CreditSettings, StoredCredit
-from hgrpo.rollout.collector import Collector, Start
-from hgrpo.streams import generator, key
-
-_COUNTS = ("cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens")
+from hgrpo.rollout.collector import Collector
+from hgrpo.rollout.continuations import Continuations, Point
+from hgrpo.streams import generator
 
 
 class Settings(CreditSettings):
@@ -49,11 +46,10 @@ class Settings(CreditSettings):
 
 
 class CounterfactualCredit(CreditAssigner):
-    """Plays the alternatives of a group together, as many at a time as the engine holds."""
+    """Plays the alternatives of a group together."""
 
     def __init__(self, settings: Settings, collector: Collector):
-        self._settings, self._collector = settings, collector
-        self._counts = Counter(dict.fromkeys(_COUNTS, 0))
+        self._settings, self._continuations = settings, Continuations(collector)
 
     def assign(self, group: Group) -> list[np.ndarray]:
         """`verdicts`, but with 0 for the turns that were not chosen; K float64 arrays [T_k]."""
@@ -68,26 +64,18 @@ class CounterfactualCredit(CreditAssigner):
             ReplayError: the environment answered differently when a turn was played again.
         """
         chosen = [(k, t) for k, _ in enumerate(group.trajectories) for t in self._turns(group, k)]
-        each = self._settings.alternatives
-        starts = [self._start(group, k, t, n) for k, t in chosen for n in range(each)]
-        played = self._collector.play(starts)
-        returns = np.array([t.env_return for t in played]).reshape(-1, each)
+        stream = ("counterfactual", *group.stream)
+        points = [Point(group.trajectories[k], t, stream) for k, t in chosen]
+        settings = self._settings
+        returns = self._continuations.returns(points, settings.alternatives, settings.horizon)
         found = [np.full(len(t.turns), np.nan) for t in group.trajectories]
         for (k, t), alternatives in zip(chosen, returns, strict=True):
             found[k][t] = group.trajectories[k].env_return - alternatives.mean()
-        replayed = each * sum(t for _, t in chosen)
-        self._counts.update(
-            cf_branches=len(played),
-            cf_replies=sum(len(t.turns) for t in played) - replayed,
-            cf_replayed_turns=replayed,
-            cf_tokens=sum(len(t.token_ids) for t in played),
-        )
         return found
 
     def report(self) -> dict[str, float]:
         """Counts of alternatives, and of their new replies, replayed turns and tokens."""
-        counts, self._counts = self._counts, Counter(dict.fromkeys(_COUNTS, 0))
-        return dict(counts)
+        return self._continuations.report()
 
     def _turns(self, group: Group, k: int) -> list[int]:
         trajectory = group.trajectories[k]
@@ -96,13 +84,6 @@ class CounterfactualCredit(CreditAssigner):
             return list(range(length))
         rng = generator("counterfactual-turns", *group.stream, trajectory.rollout)
         return sorted(rng.choice(length, wanted, replace=False).tolist())
-
-    def _start(self, group: Group, k: int, t: int, n: int) -> Start:
-        trajectory, cap = group.trajectories[k], self._collector.turn_cap
-        horizon = self._settings.horizon
-        stream = key("counterfactual", *group.stream, trajectory.rollout, t, n)
-        last = cap if horizon is None else min(cap, t + horizon)
-        return Start(trajectory.task, trajectory.rollout, stream, last, trajectory, t)
 
 
 def make(settings: Settings, context: Context) -> CounterfactualCredit:

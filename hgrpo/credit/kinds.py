@@ -23,7 +23,7 @@ from hgrpo.config.read import did_you_mean
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.errors import one_line
 
-_SHARED = {"base", "kinds", "section", "settings"}
+_SHARED = {"altered", "base", "kinds", "section", "settings"}
 
 
 def known() -> list[str]:

@@ -159,6 +159,17 @@ class Environment(ABC):
             capability in vars(kind) for kind in type(self).__mro__ if kind is not Environment
         )
 
+    def worths(self, env: TextEnv) -> dict[str, float]:
+        """What each admissible command would add to the final score, as only the game knows.
+
+        Raises:
+            UserError: the environment cannot say.
+        """
+        raise UserError(
+            f"environment {self.name!r}: it does not know what a choice is worth; credit.kind "
+            f"'oracle' needs `worths` in hgrpo/envs/{self.name}/__init__.py"
+        )
+
     def judge_text(self) -> JudgeText:
         """Return what a judge must know about this environment, with the offline rubric if any.
 

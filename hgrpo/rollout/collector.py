@@ -68,9 +68,14 @@ class Collector:
         self.turn_cap = turn_cap
         self._situations = situations
         self._conversation = conversation
-        self._make_env = make_env
+        self.make_env = make_env
         self._max_reply_tokens = max_reply_tokens
         self._idle_envs: list[TextEnv] = []
+
+    @property
+    def temperature(self) -> float:
+        """The temperature at which the engine samples."""
+        return self.engine.sampling.temperature
 
     def collect(
         self,
@@ -137,7 +142,7 @@ class Collector:
         return finished  # type: ignore[return-value]
 
     def _begin(self, start: Start) -> _Episode:
-        env = self._idle_envs.pop() if self._idle_envs else self._make_env()
+        env = self._idle_envs.pop() if self._idle_envs else self.make_env()
         before = start.before
         if before is None:
             seen = env.reset(start.task)

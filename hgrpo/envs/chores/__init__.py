@@ -50,5 +50,8 @@ class Chores(Environment):
 
         return ceiling(settings, panel)
 
+    def worths(self, env: TextEnv) -> dict[str, float]:
+        return env.worths()
+
 
 ENVIRONMENT = Chores()

@@ -1,0 +1,78 @@
+"""Oracle: the environment says what each choice was worth; its policy's average is the baseline.
+
+    credit_t = w_t(a_t) - sum over admissible commands a of pi(a) w_t(a)
+
+w_t(a) is what command a adds to the final score, as only the environment knows, and pi is the
+policy's choice among the admissible commands. A turn on which nothing counts gets 0. If the verdict
+is the score and later choices do not depend on this one, this is the turn's own advantage. Under a
+binary verdict it has the advantage's direction.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hgrpo.credit.altered import AlterableSettings, alter
+from hgrpo.credit.base import Context, CreditAssigner, Group
+from hgrpo.envs.base import TextEnv
+from hgrpo.envs.kinds import load
+from hgrpo.trajectories.replay import play_again
+from hgrpo.trajectories.trajectory import Trajectory
+
+Worths = Callable[[TextEnv], dict[str, float]]
+
+
+class Settings(AlterableSettings):
+    """Keys beside `kind: oracle`."""
+
+    needs_policy = True
+    uses = ("worths",)
+    demands = {"turn_norm": ("none", "its credit is an advantage already")}
+
+
+class OracleCredit(CreditAssigner):
+    """Plays each trajectory again and asks the environment before every turn."""
+
+    def __init__(self, settings: Settings, context: Context, worths: Worths):
+        self._settings, self._worths = settings, worths
+        self._policy, self._conversation = context.policy, context.conversation
+        self._collector = context.collector
+
+    def assign(self, group: Group) -> list[np.ndarray]:
+        """Worth of the choice less the policy's mean, K float64 arrays [T_k], then `alter`.
+
+        Raises:
+            ReplayError: the environment answered differently when a turn was played again.
+        """
+        rows = [self._credit(trajectory) for trajectory in group.trajectories]
+        return alter(rows, self._settings, group.stream)
+
+    def _credit(self, trajectory: Trajectory) -> np.ndarray:
+        from hgrpo.policy.choices import Choice, choice_probabilities
+
+        env, length = self._collector.make_env(), len(trajectory.turns)
+        states = zip(range(length), play_again(env, trajectory, length), strict=False)
+        worths = [self._worths(env) for _ in states]
+        # Where all commands are worth the same, the policy's probabilities do not matter.
+        matter = [t for t, worth in enumerate(worths) if len(set(worth.values())) > 1]
+        choices = [
+            Choice(trajectory.turns[t].span[0], [self._conversation.reply(a) for a in worths[t]])
+            for t in matter
+        ]
+        shares = choice_probabilities(
+            self._policy, trajectory.token_ids, choices, self._collector.temperature
+        )
+        credit = np.zeros(length)
+        for t, share in zip(matter, shares, strict=True):
+            got = worths[t].get(trajectory.turns[t].action, 0.0)
+            credit[t] = got - share @ np.array(list(worths[t].values()))
+        return credit
+
+
+def make(settings: Settings, context: Context) -> OracleCredit:
+    """Make the assigner.
+
+    Raises:
+        UserError: the environment cannot say what a choice is worth.
+    """
+    return OracleCredit(settings, context, load(context.environment).worths)

@@ -1,0 +1,62 @@
+"""Vine: a turn earned what it changed in the value, credit_t = V(after t) - V(before t).
+
+The value before a turn is the mean return of continuations that the policy plays from there; after
+the last turn it is the episode's return. This is VinePPO's estimate with one turn as the step
+(Kazemnejad et al. 2024, "VinePPO: Refining Credit Assignment in RL Training of LLMs",
+https://arxiv.org/abs/2410.01679). Without bias it estimates the turn's own advantage. The credit
+`R - V(before t)` of `counterfactual` also holds the luck of all later turns.
+"""
+
+import numpy as np
+from pydantic import Field
+
+from hgrpo.credit.altered import AlterableSettings, alter
+from hgrpo.credit.base import Context, CreditAssigner, Group
+from hgrpo.rollout.collector import Collector
+from hgrpo.rollout.continuations import Continuations, Point
+
+
+class Settings(AlterableSettings):
+    """Keys beside `kind: vine`."""
+
+    needs_policy = True
+    plays = True
+    demands = {"turn_norm": ("none", "its credit is an advantage already")}
+
+    continuations: int = Field(4, gt=0, description="episodes played on from before every turn")
+
+
+class VineCredit(CreditAssigner):
+    """Plays on from before every turn of a group."""
+
+    def __init__(self, settings: Settings, collector: Collector):
+        self._settings, self._continuations = settings, Continuations(collector)
+
+    def assign(self, group: Group) -> list[np.ndarray]:
+        """V(after) - V(before) of each turn, K float64 arrays [T_k], altered as the settings say.
+
+        Raises:
+            ReplayError: the environment answered differently when a turn was played again.
+        """
+        points = [
+            Point(trajectory, turn, ("vine", *group.stream))
+            for trajectory in group.trajectories
+            for turn in range(len(trajectory.turns))
+        ]
+        returns = self._continuations.returns(points, self._settings.continuations)
+        lengths = [len(trajectory.turns) for trajectory in group.trajectories]
+        values = np.split(returns.mean(axis=1), np.cumsum(lengths)[:-1])
+        rows = [
+            np.diff(row, append=trajectory.env_return)
+            for row, trajectory in zip(values, group.trajectories, strict=True)
+        ]
+        return alter(rows, self._settings, group.stream)
+
+    def report(self) -> dict[str, float]:
+        """Counts of continuations, and of their new replies, replayed turns and tokens."""
+        return self._continuations.report()
+
+
+def make(settings: Settings, context: Context) -> VineCredit:
+    """Make the assigner, which plays with the context's collector."""
+    return VineCredit(settings, context.collector)

@@ -1,0 +1,69 @@
+"""Plays recorded episodes on from given turns: what would the policy get from there?"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hgrpo.rollout.collector import Collector, Start
+from hgrpo.streams import key
+from hgrpo.trajectories.trajectory import Trajectory
+
+# Columns of the log: continuations, their new replies, turns played again, tokens.
+COUNTS = ("cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens")
+
+
+@dataclass(frozen=True)
+class Point:
+    """The moment before a turn of a recorded trajectory; turns count from 0.
+
+    Attributes:
+        stream: first parts of the name of each continuation's random stream.
+    """
+
+    trajectory: Trajectory
+    turn: int
+    stream: tuple[object, ...]
+
+
+class Continuations:
+    """Plays from all points together, as many episodes at a time as the engine holds."""
+
+    def __init__(self, collector: Collector):
+        self._collector = collector
+        self._counts = Counter(dict.fromkeys(COUNTS, 0))
+
+    def returns(self, points: Sequence[Point], each: int, horizon: int | None = None) -> np.ndarray:
+        """Returns of `each` continuations from every point, float64 [len(points), each].
+
+        A continuation repeats the turns before its point, and its return includes their rewards.
+
+        Args:
+            horizon: turns a continuation may have; None: up to the turn cap.
+
+        Raises:
+            ReplayError: the environment answered differently when a turn was played again.
+        """
+        starts = [self._start(point, n, horizon) for point in points for n in range(each)]
+        played = self._collector.play(starts)
+        replayed = each * sum(point.turn for point in points)
+        self._counts.update(
+            cf_branches=len(played),
+            cf_replies=sum(len(t.turns) for t in played) - replayed,
+            cf_replayed_turns=replayed,
+            cf_tokens=sum(len(t.token_ids) for t in played),
+        )
+        found = np.array([t.env_return for t in played], dtype=np.float64)
+        return found.reshape(len(points), each)
+
+    def report(self) -> dict[str, float]:
+        """The counts since the last report, by the names in `COUNTS`."""
+        counts, self._counts = self._counts, Counter(dict.fromkeys(COUNTS, 0))
+        return dict(counts)
+
+    def _start(self, point: Point, n: int, horizon: int | None) -> Start:
+        trajectory, turn, cap = point.trajectory, point.turn, self._collector.turn_cap
+        stream = key(*point.stream, trajectory.rollout, turn, n)
+        last = cap if horizon is None else min(cap, turn + horizon)
+        return Start(trajectory.task, trajectory.rollout, stream, last, trajectory, turn)
