@@ -105,7 +105,7 @@ def test_credit_is_the_choices_worth_less_the_policys_mean(context, group):
             gain = max(worths.values())
             expected = gain * ((action == right) - shares[list(worths).index(right)])
             assert credit == pytest.approx(expected, abs=1e-5)
-            assert (credit == 0) is (gain == 0)
+            assert bool(credit == 0) is (gain == 0)
             env.step(action)
     # The bag and two of the four chores count.
     assert np.count_nonzero(rows[0]) == 3
