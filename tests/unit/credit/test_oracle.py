@@ -47,15 +47,19 @@ def context(tmp_path_factory) -> Context:
 
 @pytest.fixture(scope="module")
 def group(context) -> Group:
-    """Two trajectories of one game: all right, and one with a command that is not admissible."""
+    """Two trajectories of one game: all right; a wrong bag, then what is not admissible."""
     _, task = next(load("chores").make_tasks(SETTINGS, 0, Path(), Counter()))
     return Group(
         [
             played(context, task, lambda env, turn: env.right_command()),
-            played(context, task, lambda env, turn: "x" if turn else env.admissible_commands()[-1]),
+            played(context, task, lambda env, turn: "x" if turn else wrong(env)),
         ],
         ("stream",),
     )
+
+
+def wrong(env) -> str:
+    return next(c for c in env.admissible_commands() if c != env.right_command())
 
 
 def played(context: Context, task: Task, act) -> Trajectory:
