@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from hgrpo.agent.cut import Cut
 from hgrpo.envs.base import Task, TextEnv
 from hgrpo.envs.chores.settings import ChoresSettings
 from hgrpo.envs.environment import Environment
@@ -17,6 +18,8 @@ class Chores(Environment):
     """Generated games; a task is one line of text, so play reads no files."""
 
     Settings = ChoresSettings
+    # The fixed parts of a question are one token each, so that a turn is short.
+    cut = Cut("chores", r"Where does the | go\?| ?[A-Za-z']+| ?[0-9]+|.|\n")
     informed = "the housekeeper, who knows every habit"
 
     def factory(self, settings: ChoresSettings, tasks: Path) -> Callable[[], TextEnv]:

@@ -10,7 +10,7 @@ LEAVE = "leave"
 
 
 class ChoresEnv(PickledByReplay):
-    """Names one thing a turn, takes the place for it, and says nothing until the verdict."""
+    """Asks for the place of one thing a turn, and says nothing about it until the verdict."""
 
     def __init__(self, settings: ChoresSettings):
         self._settings, self._arguments = settings, (settings,)
@@ -31,8 +31,7 @@ class ChoresEnv(PickledByReplay):
         self._task, self._played = task, []
         self._bag, self._chosen, self._done = None, [], False
         self._goal = f"put everything where the {self._game.client} wants it."
-        number, places = len(self._game.things), ", ".join(PLACES[: self._settings.places])
-        text = f"{number} things lie about. Places: {places}. Your task is to: {self._goal}"
+        text = f"{len(self._game.things)} things lie about. Your task is to: {self._goal}"
         return Observation(self._goal, f"{text} {self._next()}")
 
     def admissible_commands(self) -> list[str]:
@@ -40,10 +39,9 @@ class ChoresEnv(PickledByReplay):
         if self._done:
             return []
         if self._bag_is_due:
-            return [f"take {bag} bag" for bag in BAGS]
-        thing = self._game.things[len(self._chosen)]
+            return list(BAGS)
         leave = [LEAVE] if self._settings.may_leave else []
-        return [f"put {thing} in {place}" for place in PLACES[: self._settings.places]] + leave
+        return [*PLACES[: self._settings.places], *leave]
 
     def step(self, action: str) -> Step:
         """Play one command; a command that is not admissible changes nothing.
@@ -54,14 +52,13 @@ class ChoresEnv(PickledByReplay):
         if self._done:
             raise RuntimeError("step before reset or after the end")
         self._played.append(action)
-        before, paid, verb = self._score(), 0.0, "Nothing happens."
+        before = self._score()
         admissible = action in self.admissible_commands()
-        if admissible:
-            verb = f"You {action}."
-            paid = self._apply(action)
+        paid = self._apply(action) if admissible else 0.0
         if self._done:
             paid += self._verdict()
-        text = f"{verb} {'That is all.' if self._done else self._next()}"
+        text = "That is all." if self._done else self._next()
+        text = text if admissible else f"Nothing happens. {text}"
         return Step(
             Observation(self._goal, text),
             paid,
@@ -90,18 +87,17 @@ class ChoresEnv(PickledByReplay):
         """The command that the habits ask for, also for a chore that does not count."""
         habits = habits_of(self._settings)
         if self._bag_is_due:
-            return f"take {habits.bag[self._game.client]} bag"
-        thing = self._game.things[len(self._chosen)]
-        return f"put {thing} in {habits.place[thing]}"
+            return habits.bag[self._game.client]
+        return habits.place[self._game.things[len(self._chosen)]]
 
     @property
     def _bag_is_due(self) -> bool:
         return self._settings.delay > 0 and self._bag is None
 
     def _next(self) -> str:
-        return (
-            "Which bag?" if self._bag_is_due else f"Next: {self._game.things[len(self._chosen)]}."
-        )
+        if self._bag_is_due:
+            return "Which bag do you take?"
+        return f"Where does the {self._game.things[len(self._chosen)]} go?"
 
     def _score(self) -> float:
         return self._game.score(self._settings, self._bag, self._chosen)
@@ -111,9 +107,9 @@ class ChoresEnv(PickledByReplay):
         if action == LEAVE:
             self._done = True
         elif self._bag_is_due:
-            self._bag = action.split()[1]
+            self._bag = action
         else:
-            self._chosen.append(action.rpartition(" ")[2])
+            self._chosen.append(action)
             self._done = len(self._chosen) == len(self._game.things)
             if not self._game.counts[len(self._chosen) - 1]:
                 return self._distraction()
