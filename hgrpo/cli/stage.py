@@ -4,6 +4,7 @@
 """
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields, replace
 from pathlib import Path
@@ -118,4 +119,7 @@ def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
 
 
 if __name__ == "__main__":
-    run_stage(order.load(__spec__.name.rpartition(".")[2]))
+    own = __spec__.name.rpartition(".")[2]
+    if own not in order.STAGES:
+        sys.exit(f"error: hgrpo.cli.{own} is no command; run one of {', '.join(order.STAGES)}")
+    run_stage(order.load(own))

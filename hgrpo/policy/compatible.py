@@ -51,7 +51,7 @@ def check_adapter(folder: Path, lora: bool) -> None:
     for name in (config_name, weights_name):
         if not (folder / name).is_file():
             adapter = "LoRA" if lora else "full"
-            raise UserError(f"{folder / name}: missing; is this a {adapter} adapter?")
+            raise UserError(f"{folder / name}: missing; an adapter (adapt: {adapter}) was expected")
     config_without_code(folder / config_name, str(folder / config_name))
     check_checksum(folder / weights_name)
 

@@ -43,14 +43,22 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
         results: results/<study>.
 
     Raises:
-        UserError: another run holds the study, or the jobs to run need something that is missing.
+        UserError: another run holds the study, a job belongs to a round that the study does not
+            have, or the jobs to run need something that is missing.
     """
     # With a storage provider, results are not here, and jobs run on machines with other packages
     # and files.
     elsewhere = workflow.storage_settings.default_storage_provider is not None
     if workflow.execution_settings.lock and not elsewhere:
         _HELD.append(hold_study(results))
-    jobs = [(job.rule.name, job.wildcards.get("method")) for job in workflow.dag.needrun_jobs()]
+    planned = list(workflow.dag.needrun_jobs())
+    last = max((int(job.wildcards.get("round", 0)) for job in planned), default=0)
+    if last > study.config.rounds:
+        raise UserError(
+            f"round {last} was asked for, but the study has {study.config.rounds}; to train more, "
+            f"add rounds={last} to --config"
+        )
+    jobs = [(job.rule.name, job.wildcards.get("method")) for job in planned]
     check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)
     if ("report", None) in jobs and not elsewhere:
         said = keep_report(results, study.resolved())

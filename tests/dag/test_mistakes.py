@@ -99,6 +99,15 @@ def test_a_mistake_in_a_file(checkout, name, old, new, expected):
     assert expected in one_line_error(checkout.snakemake())
 
 
+def test_a_round_beyond_the_studys_last_one_is_refused(checkout):
+    done = checkout.snakemake("results/grid/rl/flatGRPO/seed_11/round_9/summary.json")
+    assert done.returncode != 0
+    assert done.stderr.splitlines()[-1].startswith(
+        "error: round 9 was asked for, but the study has"
+    )
+    assert not (checkout.root / "results/grid/rl/flatGRPO/seed_11/round_3").exists()
+
+
 def test_a_failing_stage_leaves_no_output_and_shows_its_error(checkout):
     (checkout.root / "results/grid/report/report.html").unlink()
     checkout.edit(
