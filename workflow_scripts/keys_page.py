@@ -44,7 +44,8 @@ _FILES = {
     "Study": "`configs/studies/<name>.yaml`. [README](../README.md#studies-and-their-arms) lists "
     "the studies.",
     "Method": "`configs/methods/<name>.yaml`, or changes to such a file, under `variants` in a "
-    "study. [methods.md](methods.md) explains the methods.",
+    "study. [methods.md](methods.md) explains the methods; kinds of credit without keys of their own "
+    "have no table here.",
     "Model": "`configs/models/<name>.yaml`. [models.md](models.md) explains the models.",
     "Environment": "`configs/envs/<name>.yaml` with `name: {}`.",
 }
@@ -104,11 +105,8 @@ def page() -> str:
         rows = [
             [f"`{name}`", *described(field)] for name, field in section.model.model_fields.items()
         ]
-        if rows:
-            table = [["key", "type", "default", "meaning"], ["---"] * 4, *rows]
-            lines += [*("| " + " | ".join(row) + " |" for row in table), ""]
-        else:
-            lines += ["It has no other keys.", ""]
+        table = [["key", "type", "default", "meaning"], ["---"] * 4, *rows]
+        lines += [*("| " + " | ".join(row) + " |" for row in table), ""]
     return "\n".join([_INTRODUCTION, *contents, "", *lines]).rstrip() + "\n"
 
 
@@ -119,8 +117,12 @@ def _about(model: type[BaseModel]) -> list[str]:
 
 
 def _within(file: str, keys: str, kind: str, model: type[BaseModel]) -> Iterator[Section]:
-    """A section and all sections in it; the stages of `resources` share one section."""
-    yield Section(file, keys, kind, model)
+    """A section and all sections in it, but none without keys.
+
+    The stages of `resources` share one section.
+    """
+    if model.model_fields:
+        yield Section(file, keys, kind, model)
     inner: dict[type[BaseModel], list[str]] = {}
     for name, field in model.model_fields.items():
         for each in _models(field.annotation):
