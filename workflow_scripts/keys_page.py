@@ -18,7 +18,6 @@ from pydantic.fields import FieldInfo
 
 from hgrpo.atomic import atomic_file
 from hgrpo.config.kind_section import KindSection
-from hgrpo.config.strict import Strict
 from hgrpo.credit import kinds as credits
 from hgrpo.credit.section import CreditConfig
 from hgrpo.envs import kinds as environments
@@ -44,8 +43,7 @@ _FILES = {
     "Study": "`configs/studies/<name>.yaml`. [README](../README.md#studies-and-their-arms) lists "
     "the studies.",
     "Method": "`configs/methods/<name>.yaml`, or changes to such a file, under `variants` in a "
-    "study. [methods.md](methods.md) explains the methods; kinds of credit without keys of their own "
-    "have no table here.",
+    "study. [methods.md](methods.md) explains them. A kind of credit without keys has no table.",
     "Model": "`configs/models/<name>.yaml`. [models.md](models.md) explains the models.",
     "Environment": "`configs/envs/<name>.yaml` with `name: {}`.",
 }
@@ -111,9 +109,9 @@ def page() -> str:
 
 
 def _about(model: type[BaseModel]) -> list[str]:
-    """What a section is for; nothing if only its `kind` says more than its heading."""
+    """What a section is for; nothing if that is only its `kind`, which stands in the heading."""
     text = " ".join(model.__doc__.split())
-    return [] if model is Strict or text.startswith("Keys beside") else [text, ""]
+    return [] if text.startswith("Keys beside") else [text, ""]
 
 
 def _within(file: str, keys: str, kind: str, model: type[BaseModel]) -> Iterator[Section]:
