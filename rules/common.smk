@@ -82,8 +82,9 @@ def cores(stage):
 
 def gpus(stage):
     """GPUs of one job of a stage; `--set-resources` overrides the study."""
-    instead = workflow.resource_settings.overwrite_resources.get(stage, {}).get("gpu")
-    return of.resources(stage).gpu if instead is None else instead.value
+    # Without dict(), a resource that is not there would be one without a value.
+    instead = dict(workflow.resource_settings.overwrite_resources.get(stage, {}))
+    return instead["gpu"].value if "gpu" in instead else of.resources(stage).gpu
 
 
 def shown(files, category, caption):

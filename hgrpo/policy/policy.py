@@ -43,7 +43,11 @@ class Policy:
         self._reference: nn.Module | None = None
         if config.gradient_checkpointing:
             self.model.train()
-            self.causal_lm.activation_checkpointing_enable({"use_reentrant": False})
+            model = self.causal_lm
+            # The transformers that vLLM for a GPU needs has the old name alone; the new one warns.
+            old = "gradient_checkpointing_enable"
+            enable = getattr(model, "activation_checkpointing_enable", None) or getattr(model, old)
+            enable({"use_reentrant": False})
 
     @property
     def causal_lm(self) -> "PreTrainedModel":
