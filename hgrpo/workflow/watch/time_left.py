@@ -1,0 +1,40 @@
+"""How much work the jobs of a study have left, from past jobs and from their progress bars."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hgrpo.study.study import Study
+from hgrpo.workflow.planning.jobs import SHARED
+from hgrpo.workflow.planning.past_jobs import PastJobs, Player
+from hgrpo.workflow.watch.status import JobStatus, State
+
+
+@dataclass(frozen=True)
+class Work:
+    """Work that is left.
+
+    Attributes:
+        seconds: seconds that the unfinished jobs take, one after the other.
+        complete: whether every unfinished job could be timed; if not, `seconds` is too low.
+    """
+
+    seconds: float
+    complete: bool
+
+
+def work_left(study: Study, results: Path, statuses: Iterable[JobStatus]) -> Work:
+    """The work that the unfinished jobs have left."""
+    player = Player(study.model.name, study.config.engine.kind)
+    past = PastJobs(results.resolve().parent, results.resolve().name, player)
+    seconds, complete = 0.0, True
+    for status in statuses:
+        if status.state is State.DONE:
+            continue
+        if status.left_s is not None:
+            seconds += status.left_s
+            continue
+        job = past.seconds(status.job.stage, status.job.method or SHARED)
+        complete = complete and job is not None
+        seconds += (1 - status.share) * job.value if job else 0.0
+    return Work(seconds, complete)
