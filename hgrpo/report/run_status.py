@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from numbers import Real
 from pathlib import Path
@@ -65,33 +65,23 @@ class RunStatus(RunLog):
     """The progress of a run.
 
     Attributes:
-        seconds: mean seconds per step, of this run or else of the study's other runs; None if no
-            step of the study has been timed.
         test_success: greedy test success after the last evaluated round; None if there is none.
     """
 
-    seconds: float | None
     test_success: float | None
-
-    @property
-    def left_s(self) -> float | None:
-        """Estimate of the seconds that the remaining steps take; None if no step has been timed."""
-        if self.done:
-            return 0.0
-        left = (self.rounds - self.finished) * self.steps - (self.step or 0)
-        return None if self.seconds is None else left * self.seconds
 
 
 def study_status(results: Path, plans: Iterable[RunPlan]) -> list[RunStatus]:
     """The progress of runs of a study; `results` is the study's folder.
 
-    A run without a timed step gets the mean of the other runs' seconds per step. UserError if a log
-    or an episodes file is damaged.
+    UserError if a log or an episodes file is damaged.
     """
-    runs = [_status(results, plan) for plan in plans]
-    known = [run.seconds for run in runs if run.seconds is not None]
-    mean = sum(known) / len(known) if known else None
-    return [run if run.seconds is not None else replace(run, seconds=mean) for run in runs]
+    return [
+        RunStatus(
+            **vars(run_log(results, plan)), test_success=_test_success(results / "eval" / plan.home)
+        )
+        for plan in plans
+    ]
 
 
 def run_log(results: Path, plan: RunPlan) -> RunLog:
@@ -109,13 +99,6 @@ def run_log(results: Path, plan: RunPlan) -> RunLog:
         own = _rows(rows_file(kept[-1]), finished=False) if kept else []
         step, rows = len(own), rows + own
     return RunLog(**vars(plan), rows=rows, finished=len(written), step=step)
-
-
-def _status(results: Path, plan: RunPlan) -> RunStatus:
-    log = run_log(results, plan)
-    mean = sum(row[_ELAPSED] for row in log.rows) / len(log.rows) if log.rows else None
-    success = _test_success(results / "eval" / plan.home)
-    return RunStatus(**vars(log), seconds=mean, test_success=success)
 
 
 def _rows(path: Path, finished: bool = True) -> list[dict]:

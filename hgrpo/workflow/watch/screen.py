@@ -103,10 +103,11 @@ def _totals(seen: Seen) -> str:
     if done == len(seen.jobs):
         return said
     least = "" if seen.work.complete else "at least "
-    said += f"\n{least}{duration(seen.work.seconds)} of work left"
+    left = f"{least}{duration(seen.work.seconds)} of work left"
+    said += f"\n{left if seen.work.seconds else 'no such job has been timed yet'}"
     if not any(status.state is State.RUNNING for status in seen.jobs):
         return f"{said}; nothing is running"
-    if seen.at_once > 1:
+    if seen.at_once > 1 and seen.work.seconds:
         together = duration(seen.work.seconds / seen.at_once)
         said += f"; with {seen.at_once} jobs at a time, {least}{together}"
     return said

@@ -25,7 +25,7 @@ def ended(status: JobStatus) -> str:
 
 def duration(seconds: float) -> str:
     """Seconds as text, such as `45 s`, `12 min` or `3 h 05 min`."""
-    if seconds < 60:
+    if round(seconds) < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
