@@ -38,9 +38,9 @@ if workflow.is_main_process:
     os.environ[PLANNED_VARIABLE] = of.plans()
 
 # A job runs with the Python that runs snakemake, even if its environment is not active. Progress bars
-# go to logs, where one line every ten seconds is enough.
+# go to logs, where an update every five seconds is enough.
 BIN = shlex.quote(os.path.dirname(sys.executable))
-shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=10; ")
+shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=5; ")
 
 
 wildcard_constraints:

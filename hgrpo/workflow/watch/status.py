@@ -14,7 +14,7 @@ from hgrpo.learning.scratch import step_folders
 from hgrpo.workflow.watch.jobs import StudyJob
 from hgrpo.workflow.watch.log_tail import LogTail, read_tail
 
-# A job's bar writes every ten seconds; a round's is silent while the policy is updated.
+# A job's bar writes every five seconds; a round's is silent while the policy is updated.
 _SILENT_S = 120.0
 
 
