@@ -86,7 +86,7 @@ def _status(job: StudyJob, now: float) -> JobStatus:
 
 
 def is_over(statuses: Sequence[JobStatus]) -> bool:
-    """Whether every job is done, and the report is newer than what it was made from.
+    """Whether every job is done, the last one being the report, whose log says what was found.
 
     Files copied from elsewhere are of any age, so a study in which nothing has been heard for two
     minutes is over as well.
@@ -96,10 +96,12 @@ def is_over(statuses: Sequence[JobStatus]) -> bool:
     heard = [status.heard_s for status in statuses if status.heard_s is not None]
     if all(seconds > _SILENT_S for seconds in heard):
         return True
-    (report,) = (status.job for status in statuses if status.job.stage == "report")
-    made = [os.stat(path).st_mtime for path in report.outputs if os.path.exists(path)]
-    newest = _newest(report.inputs)
-    return newest is not None and len(made) == len(report.outputs) and min(made) >= newest
+    (report,) = (status for status in statuses if status.job.stage == "report")
+    read, made = _newest(report.job.inputs), _newest(report.job.outputs)
+    if read is None or made is None or report.tail is None:
+        return False
+    # The job prints its finding after it has written its files.
+    return read <= made <= report.tail.written
 
 
 def kept_steps(job: StudyJob) -> int:

@@ -102,15 +102,18 @@ def finished(known, report_at):
 
 
 def test_a_study_is_over_when_its_report_is_newer_than_its_inputs(known):
-    finished(known, report_at=2e9)
+    finished(known, report_at=1.5e9)
     begin(known["report"], "finding\n", time.time())
     assert is_over(job_statuses(known.values()))
     for late in (known["merge"], known["figures"]):
-        finish(late, 2e9 + 1)
+        finish(late, 1.5e9 + 1)
         assert not is_over(job_statuses(known.values()))
         finish(late, 1e9)
+    # The report's job is about to print what it found.
+    finish(known["report"], time.time() + 1)
+    assert not is_over(job_statuses(known.values()))
     # Copies are of any age. Where nothing was written for minutes, nothing goes on.
-    finish(known["merge"], 2e9 + 1)
+    finish(known["merge"], 1.5e9 + 1)
     begin(known["report"], "finding\n", time.time() - 500)
     assert is_over(job_statuses(known.values()))
 
