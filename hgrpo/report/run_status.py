@@ -13,8 +13,7 @@ from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.learning.scratch import rows_file, step_folders
 
-# This module checks only these columns of a log row. They hold numbers; only `_ELAPSED` must exist.
-_ELAPSED = "elapsed_s"
+# This module checks only these columns of a log row, which hold numbers if they exist.
 _SHOWN = ("mean_reward", "success_rate", "observed_kl", "dead_groups", "n_groups")
 
 
@@ -121,9 +120,7 @@ def _rows(path: Path, finished: bool = True) -> list[dict]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{path}: not the rows of a train log")
     for number, row in enumerate(rows, 1):
-        if row.get(_ELAPSED) is None:
-            raise UserError(f"{path}: row {number}: {_ELAPSED}: required, but not given")
-        for key in (_ELAPSED, *_SHOWN):
+        for key in _SHOWN:
             if not isinstance(row.get(key), Real | None):
                 raise UserError(
                     f"{path}: row {number}: {key}: a number was expected, not {row[key]!r}"
