@@ -104,7 +104,7 @@ def _totals(seen: Seen) -> str:
         return said
     least = "" if seen.work.complete else "at least "
     left = f"{least}{duration(seen.work.seconds)} of work left"
-    said += f"\n{left if seen.work.seconds else 'no such job has been timed yet'}"
+    said += f"\n{left if seen.work.seconds else 'how much work is left is not known yet'}"
     if not any(status.state is State.RUNNING for status in seen.jobs):
         return f"{said}; nothing is running"
     if seen.at_once > 1 and seen.work.seconds:

@@ -16,6 +16,8 @@ from hgrpo.workflow.watch.log_tail import LogTail, read_tail
 
 # A job's bar writes every five seconds; a round's is silent while the policy is updated.
 _SILENT_S = 120.0
+# The report's job prints its finding after it has written its files.
+_ENDS_S = 3.0
 
 
 class State(StrEnum):
@@ -86,7 +88,7 @@ def _status(job: StudyJob, now: float) -> JobStatus:
 
 
 def is_over(statuses: Sequence[JobStatus]) -> bool:
-    """Whether every job is done, the last one being the report, whose log says what was found.
+    """Whether every job is done, and the report is newer than what it was made from.
 
     Files copied from elsewhere are of any age, so a study in which nothing has been heard for two
     minutes is over as well.
@@ -96,12 +98,9 @@ def is_over(statuses: Sequence[JobStatus]) -> bool:
     heard = [status.heard_s for status in statuses if status.heard_s is not None]
     if all(seconds > _SILENT_S for seconds in heard):
         return True
-    (report,) = (status for status in statuses if status.job.stage == "report")
-    read, made = _newest(report.job.inputs), _newest(report.job.outputs)
-    if read is None or made is None or report.tail is None:
-        return False
-    # The job prints its finding after it has written its files.
-    return read <= made <= report.tail.written
+    (report,) = (status.job for status in statuses if status.job.stage == "report")
+    read, made = _newest(report.inputs), _newest(report.outputs)
+    return read is not None and made is not None and read <= made <= time.time() - _ENDS_S
 
 
 def kept_steps(job: StudyJob) -> int:

@@ -64,10 +64,9 @@ def test_in_a_terminal_it_waits_for_the_study_and_stays_until_the_report(tmp_pat
         read_until(ours, "first job writes")
         record(results)
         read_until(ours, "smoke: 1 of 18 jobs done")
+        begin(jobs(results)["report"], "a warning\nNo arm is better. report.html\n", time.time())
         for job in jobs(results).values():
             finish(job, time.time() - 10)
-        report = jobs(results)["report"]
-        begin(report, "a warning\nNo arm is better. report.html\n", time.time())
         said = read_until(ours, "No arm is better. report.html")
         assert "smoke: 18 of 18 jobs done" in said
         assert process.wait(60) == 0

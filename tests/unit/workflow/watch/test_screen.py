@@ -69,7 +69,7 @@ def test_a_study_from_its_first_job_to_its_report(tmp_path):
 
     text = seen()
     assert text[0] == "smoke: 1 of 18 jobs done, rounds 0/4, fits 0/1, evaluations 0/5"
-    assert text[1] == "no such job has been timed yet; nothing is running"
+    assert text[1] == "how much work is left is not known yet; nothing is running"
     assert "assets        queued" in text and "sft           not started" in text
     for name in ("study_config", "assets", "expert", "base"):
         finish(known[name], began)
