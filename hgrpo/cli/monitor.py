@@ -50,7 +50,7 @@ def main() -> None:
         _watch(console, args.results, args.every)
     except KeyboardInterrupt:
         return
-    console.print(finding(args.results), soft_wrap=True, highlight=False)
+    console.print(finding(args.results), markup=False, highlight=False)
 
 
 def look(results: Path, at_once: int) -> Seen:
