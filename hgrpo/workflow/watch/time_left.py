@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hgrpo.study.study import Study
 from hgrpo.workflow.planning.jobs import SHARED
-from hgrpo.workflow.planning.past_jobs import PastJobs, Player
+from hgrpo.workflow.planning.past_jobs import OTHER_STUDIES, PastJobs, Player
 from hgrpo.workflow.watch.status import JobStatus, State
 
 
@@ -16,18 +16,19 @@ class Work:
 
     Attributes:
         seconds: seconds that the unfinished jobs take, one after the other.
-        complete: whether every unfinished job could be timed; if not, `seconds` is too low.
+        known: how well that is known: "at least" if no past job of some stage counts, "roughly" if
+            some stage is timed by other studies alone, otherwise "".
     """
 
     seconds: float
-    complete: bool
+    known: str
 
 
 def work_left(study: Study, results: Path, statuses: Iterable[JobStatus]) -> Work:
     """The work that the unfinished jobs have left."""
     player = Player(study.model.name, study.config.engine.kind)
     past = PastJobs(results.resolve().parent, results.resolve().name, player)
-    seconds, complete = 0.0, True
+    seconds, sources = 0.0, set()
     for status in statuses:
         if status.state is State.DONE:
             continue
@@ -35,6 +36,7 @@ def work_left(study: Study, results: Path, statuses: Iterable[JobStatus]) -> Wor
             seconds += status.left_s
             continue
         job = past.seconds(status.job.stage, status.job.method or SHARED)
-        complete = complete and job is not None
+        sources.add(job and job.source)
         seconds += (1 - status.share) * job.value if job else 0.0
-    return Work(seconds, complete)
+    known = "at least" if None in sources else "roughly" if OTHER_STUDIES in sources else ""
+    return Work(seconds, known)

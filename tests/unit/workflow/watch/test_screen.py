@@ -113,7 +113,7 @@ def busy(runs, arm="Progressive_alpha_0.5"):
         for stage in ("merge", "figures", "report")
     ]
     shown = [RunStatus(name, 11, 12, 10, [row(0)] * 3, 10, 3, test_success=1.0) for name in names]
-    return Seen("bakeoff_plus", [*before, *own, *after], shown, Work(99_999, False), 2)
+    return Seen("bakeoff_plus", [*before, *own, *after], shown, Work(99_999, "at least"), 2)
 
 
 @pytest.mark.parametrize(
