@@ -1,7 +1,7 @@
-"""What each job of a study does now, as the files show it that jobs write anyway.
+"""What each job of a study does now, read from files that the jobs write anyway.
 
-The files can lie on a disk that other machines write to, so nothing asks for processes. A job that
-was killed leaves a log that nobody writes to any more; `SILENT` tells it from a job that runs.
+Jobs may run on other machines, so nothing here asks for processes. A killed job leaves an unfinished
+log, to which nobody writes. After two minutes of silence such a job is `SILENT` and not `RUNNING`.
 """
 
 import os
@@ -49,7 +49,8 @@ class JobStatus:
         """How much of the job is done, from 0 to 1, as far as its progress bar says."""
         if self.state is State.DONE:
             return 1.0
-        return self.tail.share or 0.0 if self.tail and self.begun else 0.0
+        share = self.tail.share if self.tail and self.begun else None
+        return share or 0.0
 
     @property
     def begun(self) -> bool:

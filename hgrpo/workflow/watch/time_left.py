@@ -36,7 +36,7 @@ def work_left(study: Study, results: Path, statuses: Iterable[JobStatus]) -> Wor
             seconds += status.left_s
             continue
         job = past.seconds(status.job.stage, status.job.method or SHARED)
-        sources.add(job and job.source)
+        sources.add(job.source if job else None)
         seconds += (1 - status.share) * job.value if job else 0.0
     known = "at least" if None in sources else "roughly" if OTHER_STUDIES in sources else ""
     return Work(seconds, known)
