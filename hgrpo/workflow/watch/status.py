@@ -1,7 +1,7 @@
 """What each job of a study does now, read from files that the jobs write anyway.
 
-Jobs may run on other machines, so nothing here asks for processes. A killed job leaves an unfinished
-log, to which nobody writes. After two minutes of silence such a job is `SILENT` and not `RUNNING`.
+Jobs may run on other machines, so nothing here asks for processes. A killed job leaves an
+unfinished log, to which nobody writes. After two minutes of silence a job is `SILENT`.
 """
 
 import os
