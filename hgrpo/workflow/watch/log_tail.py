@@ -9,6 +9,7 @@ from pathlib import Path
 _BAR = re.compile(
     r"(?P<percent>\d+)%\|[^|]*\| (?P<count>\S+/\S+) "
     r"\[[\d:]+<(?P<left>[\d:]+|\?)(?:, +(?:[\d.]+s/(?P<slow>\w+)|[\d.?]+(?P<fast>[a-z]\w*)/s))?"
+    r"(?:[^\]\r\n]*\btest=(?P<test>[\d.]+))?"
 )
 _ENDED = re.compile(r"(interrupted:|error:|[A-Za-z_][\w.]*(?:Error|Exception):)")
 _BYTES = 4096
@@ -23,6 +24,8 @@ class LogTail:
         share: how much of the job is done, from 0 to 1; None without a bar.
         count: steps done and steps in all, such as `step 70/200`; "" without a bar.
         left_s: seconds that the rest took at the pace of the bar; None if unknown.
+        test: greedy success on the test panel that an evaluation has found so far; None in the logs
+            of other jobs, and before that panel is played.
         ended: the last line, if the job ended with an error or was interrupted; otherwise "".
     """
 
@@ -30,6 +33,7 @@ class LogTail:
     share: float | None = None
     count: str = ""
     left_s: float | None = None
+    test: float | None = None
     ended: str = ""
 
 
@@ -51,7 +55,8 @@ def read_tail(path: Path) -> LogTail | None:
     bar = bars[-1]
     unit = bar["slow"] or bar["fast"]
     count = f"{unit} {bar['count']}" if unit else bar["count"]
-    return LogTail(written, int(bar["percent"]) / 100, count, _seconds(bar["left"]), ended)
+    test = float(bar["test"]) if bar["test"] else None
+    return LogTail(written, int(bar["percent"]) / 100, count, _seconds(bar["left"]), test, ended)
 
 
 def _seconds(clock: str) -> float | None:

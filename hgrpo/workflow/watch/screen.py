@@ -56,6 +56,9 @@ def screen(seen: Seen, width: int, height: int) -> Group:
 def cells(run: RunStatus, jobs: Sequence[JobStatus]) -> dict[str, str]:
     """The row of a run: column -> text."""
     row = run.row
+    # An evaluation that runs is of a later round than the last evaluated one.
+    tested = [status.tail.test for status in jobs if status.begun and status.tail]
+    test = next((value for value in reversed(tested) if value is not None), run.test_success)
     return {
         "arm": run.method,
         "seed": str(run.seed),
@@ -65,7 +68,7 @@ def cells(run: RunStatus, jobs: Sequence[JobStatus]) -> dict[str, str]:
         "success": _shown(row.get("success_rate"), "{:.1%}"),
         "KL": _shown(row.get("observed_kl"), "{:.4f}"),
         "dead": _share(row.get("dead_groups"), row.get("n_groups")),
-        "test": _shown(run.test_success, "{:.1%}"),
+        "test": _shown(test, "{:.1%}"),
         "now": now(jobs),
     }
 

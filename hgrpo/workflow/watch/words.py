@@ -12,6 +12,8 @@ def doing(status: JobStatus) -> str:
         said = [f"{ended(status)} {duration(status.heard_s or 0.0)} ago"]
     if status.begun and status.tail and status.tail.count:
         said.append(status.tail.count)
+    if status.begun and status.tail and status.tail.test is not None:
+        said.append(f"test {status.tail.test:.1%}")
     if status.left_s is not None:
         said.append(f"{duration(status.left_s)} left")
     return ", ".join(said)

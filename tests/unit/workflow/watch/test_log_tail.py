@@ -35,6 +35,18 @@ def test_what_tqdm_writes_into_a_file_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("postfix", "test"), [("", None), ("loss=0.5", None), ("test=0.324", 0.324)]
+)
+def test_the_test_success_of_an_evaluation(tmp_path, postfix, test):
+    log = tmp_path / "x.log"
+    with log.open("w") as file, tqdm(total=9, unit="game", file=file, mininterval=9) as bar:
+        bar.update(3)
+        bar.set_postfix_str(postfix)
+        bar.update(3)
+        assert (read_tail(log).test, read_tail(log).count) == (test, "game 3/9")
+
+
+@pytest.mark.parametrize(
     ("text", "ended"),
     [
         ("\rsft: 1%|# | 1/9 [00:01<00:08, 1.0s/step]\nerror: no disk\n", "error: no disk"),

@@ -25,7 +25,7 @@ def lines(seen, width=120, height=50):
 
 def status(stage, state, share=None, heard=10.0, ended="", count="", arm="flatGRPO"):
     job = StudyJob(stage, arm, 11, 1, (), (), None, None)
-    return JobStatus(job, state, LogTail(0.0, share, count, None, ended), heard)
+    return JobStatus(job, state, LogTail(0.0, share, count, None, None, ended), heard)
 
 
 TRAINS = status("rl_round", State.RUNNING, 0.45)
@@ -89,6 +89,11 @@ def test_a_study_from_its_first_job_to_its_report(tmp_path):
     assert seen()[10].split() == [
         *("flatGRPO", "11", "2/2", "0.250", "50.0%", "0.0010", "3/16", "75.0%", "queued")
     ]
+    played = bar(43, "10/24", "00:20", "game").replace("loss=0.5", "test=0.625")
+    for number, said in ((1, "75.0%"), (2, "62.5%")):
+        finish(known[f"flatGRPO seed 11 round {number}"], time.time() - 5)
+        begin(known[f"flatGRPO seed 11 evaluation of round {number}"], played, time.time())
+        assert seen()[10].split()[7] == said
     for job in known.values():
         finish(job, time.time())
     text = seen()

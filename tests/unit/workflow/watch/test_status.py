@@ -58,6 +58,12 @@ def test_queued_waits_for_a_core_and_not_started_for_other_jobs(known):
     [
         ("", 1, State.RUNNING, "running"),
         (PROGRESS, 10, State.RUNNING, "running, step 7/20, 2 min left"),
+        (
+            PROGRESS.replace("loss=0.5", "test=0.324"),
+            10,
+            State.RUNNING,
+            "running, step 7/20, test 32.4%, 2 min left",
+        ),
         (PROGRESS, 720, State.SILENT, "last heard 12 min ago, step 7/20"),
         (f"{PROGRESS}\nerror: no\n", 5, State.STOPPED, "failed 5 s ago, step 7/20"),
         (
