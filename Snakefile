@@ -34,6 +34,9 @@ onstart:
     if not workflow.executor_plugin.common_settings.touch_exec:
         with one_line_errors():
             before_jobs(workflow, study, Path(R))
+        # On a cluster a hundred jobs may run at once; the monitor shows them.
+        if workflow.executor_plugin.name == "local":
+            show_progress(study_jobs(study, Path(R)))
 
 
 onsuccess:
@@ -42,7 +45,9 @@ onsuccess:
 
 
 onerror:
-    say_last(failure_lines("".join(Path(path).read_text() for path in log)))
+    say_last(
+        last_lines("".join(Path(path).read_text() for path in log), study_jobs(study, Path(R)))
+    )
 
 
 rule all:

@@ -8,12 +8,14 @@ from pathlib import Path
 from hgrpo.stages.files import episodes
 from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
-from hgrpo.workflow.ending import failure_lines, finding
+from hgrpo.workflow.ending import finding, last_lines
 from hgrpo.workflow.planned import PLANNED_VARIABLE
 from hgrpo.workflow.preflight import check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder
 from hgrpo.workflow.run import before_jobs, check_rule_names, one_line_errors, say_last
 from hgrpo.workflow.targets import UNKNOWN, unknown_target
+from hgrpo.workflow.watch.jobs import study_jobs
+from hgrpo.workflow.watch.terminal import show_progress
 
 # Checkouts share the stages up to SFT if snakemake is given --cache and SNAKEMAKE_OUTPUT_CACHE.
 SHARED = workflow.workflow_settings.cache is not None
@@ -36,9 +38,9 @@ if workflow.is_main_process:
     os.environ[PLANNED_VARIABLE] = of.plans()
 
 # A job runs with the Python that runs snakemake, even if its environment is not active. Progress bars
-# go to logs, where one line every ten seconds is enough.
+# go to logs, where an update every five seconds is enough.
 BIN = shlex.quote(os.path.dirname(sys.executable))
-shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=10; ")
+shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=5; ")
 
 
 wildcard_constraints:

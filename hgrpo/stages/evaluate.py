@@ -171,6 +171,10 @@ def _play(
             collector = Collector(engine, conversation, make_env, env.turn_cap, longest)
             stream = ("evaluate", job.seed, panel, temperature)
             groups = collector.collect(tasks, 1, stream, lambda: bar.update())
+            if panel == "test" and temperature == 0:
+                won = sum(trajectory.success for (trajectory,) in groups)
+                # The monitor shows it before the other temperatures are played.
+                bar.set_postfix(test=f"{won / len(groups):.3f}")
             head = {"method": job.method, "seed": job.seed, "round": job.round, "panel": panel}
             head["temperature"] = float(temperature)
             rows += [head | _episode(group[0]) for group in groups]

@@ -79,12 +79,20 @@ def round_files(study: "Study", name: str, rounds: range | None = None) -> list[
     ]
 
 
-def fit_logs(study: "Study") -> list[str]:
-    """The log of every fit between rounds; no fit follows the last round."""
+def fits(study: "Study") -> list[tuple[str, int, int]]:
+    """(method, seed, round) of every fit between rounds; no fit follows the last round."""
     return [
-        f"{round_folder('credit_fit', method, seed, round)}/train_log.json"
+        (method, seed, round)
         for method, seed, round in trained_rounds(study)
         if study.methods[method].credit.declared.fits and round < study.config.rounds
+    ]
+
+
+def fit_logs(study: "Study") -> list[str]:
+    """The log of every fit between rounds."""
+    return [
+        f"{round_folder('credit_fit', method, seed, round)}/train_log.json"
+        for method, seed, round in fits(study)
     ]
 
 

@@ -19,7 +19,7 @@ from hgrpo.workflow.code_version import code_of
 from hgrpo.workflow.planned import plan_hash
 
 # Stages that run only if the user names their target.
-_ASKED_FOR = {"credit_agreement"}
+ASKED_FOR = {"credit_agreement"}
 
 
 class StudyRules:
@@ -92,8 +92,8 @@ class StudyRules:
         an older report existed, Snakemake would not make the deleted files again.
         """
         study = self.study
-        once = [name for name in STAGES if "{" not in load(name).FOLDER and name not in _ASKED_FOR]
-        files = [path for stage in once for path in _flat(self.outputs(stage))]
+        once = [name for name in STAGES if "{" not in load(name).FOLDER and name not in ASKED_FOR]
+        files = [path for stage in once for path in flat(self.outputs(stage))]
         arms = [*round_files(study, "summary.json"), *fit_logs(study), *episodes(study)]
         return files + [f"{self.root}/{path}" for path in arms]
 
@@ -162,7 +162,8 @@ class StudyRules:
         }
 
 
-def _flat(files: Mapping[str, str | list[str]]) -> list[str]:
+def flat(files: Mapping[str, str | list[str]]) -> list[str]:
+    """All files of a mapping name -> file or files."""
     return [
         path for given in files.values() for path in ([given] if isinstance(given, str) else given)
     ]
