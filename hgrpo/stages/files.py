@@ -70,13 +70,9 @@ def trained_rounds(study: "Study") -> list[tuple[str, int, int]]:
     return [(method, seed, round) for method, seed, round in runs(study) if round]
 
 
-def round_files(study: "Study", name: str, rounds: range | None = None) -> list[str]:
-    """Paths of the file `name` in all trained rounds, or only in the given `rounds` of each run."""
-    return [
-        f"{round_folder('rl', method, seed, round)}/{name}"
-        for method, seed, round in trained_rounds(study)
-        if rounds is None or round in rounds
-    ]
+def round_files(study: "Study", name: str) -> list[str]:
+    """Paths of the file `name` in all trained rounds."""
+    return [f"{round_folder('rl', *run)}/{name}" for run in trained_rounds(study)]
 
 
 def fits(study: "Study") -> list[tuple[str, int, int]]:

@@ -111,6 +111,7 @@ class Study:
         model: the base model, from configs/models/<model>.yaml.
         methods: method name -> the method, from configs/methods/<name>.yaml, in the study's order.
         training: method name -> the study's training with that method's changes merged in.
+        overridden: keys of `OVERRIDES` whose values are not the file's.
     """
 
     config: StudyConfig
@@ -118,6 +119,7 @@ class Study:
     model: ModelConfig
     methods: dict[str, MethodConfig]
     training: dict[str, TrainingConfig]
+    overridden: tuple[str, ...] = ()
 
     def resolved(self) -> dict:
         """The whole study as plain JSON types."""
@@ -147,7 +149,8 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     path = Path(path)
     configs = path.parent.parent
     given = _parse_overrides(overrides or {})
-    config = validate(StudyConfig, read_yaml(path) | given, _source(path, given))
+    stated = read_yaml(path)
+    config = validate(StudyConfig, stated | given, _source(path, given))
     check_name(config, path)
     env = environment_settings(*_named(configs / "envs", config.env, f"{path}: env"))
     model = validate(ModelConfig, *_named(configs / "models", config.model, f"{path}: model"))
@@ -169,7 +172,12 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
         for name, method in (variants | methods).items()
     }
     check_name(model, configs / "models" / f"{config.model}.yaml")
-    study = Study(config, env, model, methods, {name: training[name] for name in methods})
+    fields = StudyConfig.model_fields
+    overridden = [
+        key for key in given if getattr(config, key) != stated.get(key, fields[key].default)
+    ]
+    of_methods = {name: training[name] for name in methods}
+    study = Study(config, env, model, methods, of_methods, tuple(sorted(overridden)))
     _cross_check(study, path)
     return study
 

@@ -1,5 +1,6 @@
 """The training stages as their command lines run them."""
 
+import datetime
 import json
 import os
 import re
@@ -25,7 +26,7 @@ from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.trajectories.store import SEQUENCES, TURNS
 
-TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "total_elapsed_s", "s"}
+TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "total_elapsed_s", "s", "finished"}
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +93,7 @@ def test_artefacts_of_a_round(played):
         not ok for ok in turns["admissible"].to_pylist()
     )
     log = json.loads((played / "train_log.json").read_text())
+    assert datetime.datetime.fromisoformat(log["finished"]).utcoffset() == datetime.timedelta(0)
     assert [row["step"] for row in log["rows"]] == list(range(TRAINING["steps_per_round"]))
     assert (log["config"]["seed"], log["config"]["round"]) == (11, 1)
 
