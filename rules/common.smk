@@ -10,6 +10,7 @@ from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.ending import failure_lines, finding
 from hgrpo.workflow.planned import PLANNED_VARIABLE
+from hgrpo.workflow.planning.tables import lost_lines
 from hgrpo.workflow.preflight import check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder
 from hgrpo.workflow.run import before_jobs, check_rule_names, one_line_errors, say_last
@@ -34,6 +35,11 @@ R = str(results_folder(study))
 of = StudyRules(study, R, None if workflow.is_main_process else os.environ.get(PLANNED_VARIABLE))
 if workflow.is_main_process:
     os.environ[PLANNED_VARIABLE] = of.plans()
+# Files in a bucket cannot be seen from here.
+ELSEWHERE = workflow.storage_settings.default_storage_provider is not None
+if workflow.is_main_process and not ELSEWHERE:
+    for line in lost_lines(of.lost()):
+        print(line, file=sys.stderr)
 
 # A job runs with the Python that runs snakemake, even if its environment is not active. Progress bars
 # go to logs, where one line every ten seconds is enough.

@@ -3,7 +3,7 @@
 import atexit
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -29,6 +29,21 @@ def one_line_errors() -> Iterator[None]:
         yield
     except UserError as error:
         sys.exit(f"error: {error}")
+
+
+def draw_if_asked(arguments: Sequence[str]) -> None:
+    """Start snakemake again with `--forcerun=figures` if the target `figures` is asked for.
+
+    Snakemake makes only what is out of date, but whoever asks for figures wants them drawn. Its
+    settings cannot be changed once it has read the command line.
+
+    Args:
+        arguments: words of the command, without the program.
+    """
+    forced = any(word.startswith(("--forcerun", "-R")) for word in arguments)
+    if "figures" in arguments and not forced:
+        command = [sys.executable, "-m", "snakemake", "--forcerun=figures", *arguments]
+        os.execv(sys.executable, command)
 
 
 def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
