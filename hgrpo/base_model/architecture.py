@@ -25,7 +25,7 @@ def config_without_code(path: Path, name: str) -> dict:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{name}: corrupted ({error})") from None
+        raise UserError(f"{name}: damaged ({error})") from None
     if not isinstance(config, dict):
         raise UserError(f"{name}: a mapping was expected")
     for key in _CODE:

@@ -101,6 +101,6 @@ def _read_summary(folder: Path) -> dict:
         raise UserError(f"{path}: missing; run the base stage again") from None
     except (ValueError, RecursionError, TypeError, LookupError) as error:
         raise UserError(
-            f"{path}: corrupted ({type(error).__name__}: {error}); delete it and run again"
+            f"{path}: damaged ({type(error).__name__}: {error}); delete it and run again"
         ) from None
     return summary

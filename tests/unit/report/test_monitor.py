@@ -192,7 +192,7 @@ def test_damaged_episodes_are_named(results, of_text):
         pd.DataFrame({"panel": ["test"]}).to_parquet(path)
     with pytest.raises(UserError) as error:
         study_status(results)
-    assert str(error.value).startswith(f"{path}: not an episodes file (")
+    assert str(error.value).startswith(f"{path}: damaged, or not an episodes file (")
     assert "\n" not in str(error.value)
 
 
