@@ -90,3 +90,6 @@ rule unknown_target:
 
 with one_line_errors():
     check_rule_names(workflow)
+    # Files in a bucket have other paths.
+    if workflow.is_main_process and not ELSEWHERE:
+        check_targets(workflow, sys.argv[1:], of, known_studies())

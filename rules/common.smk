@@ -13,7 +13,13 @@ from hgrpo.workflow.planned import PLANNED_VARIABLE
 from hgrpo.workflow.planning.tables import lost_lines
 from hgrpo.workflow.preflight import check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder
-from hgrpo.workflow.run import before_jobs, check_rule_names, one_line_errors, say_last
+from hgrpo.workflow.run import (
+    before_jobs,
+    check_rule_names,
+    check_targets,
+    one_line_errors,
+    say_last,
+)
 from hgrpo.workflow.targets import UNKNOWN, unknown_target
 
 # Checkouts share the stages up to SFT if snakemake is given --cache and SNAKEMAKE_OUTPUT_CACHE.
@@ -53,11 +59,15 @@ wildcard_constraints:
     round=r"\d+",
 
 
+def known_studies():
+    """Names of the studies in configs/studies."""
+    return [name.removesuffix(".yaml") for name in sorted(os.listdir(STUDIES))]
+
+
 def no_such_target(wildcards):
     """Stop with one line that suggests the nearest study or target."""
-    studies = [name.removesuffix(".yaml") for name in sorted(os.listdir(STUDIES))]
     targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
-    sys.exit(f"error: {unknown_target(wildcards.target, {*studies, *targets})}")
+    sys.exit(f"error: {unknown_target(wildcards.target, {*known_studies(), *targets})}")
 
 
 def evaluations(methods=None):

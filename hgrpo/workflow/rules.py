@@ -104,14 +104,25 @@ class StudyRules:
     def lost(self) -> list[str]:
         """A missing file of each finished job of an arm; no run makes it until a job needs it."""
         found = []
-        for stage, paths in self._marks().items():
-            if not belongs_to_an_arm(stage):
-                continue
-            names = _flat(_outputs(stage, self.study))
-            for folder in [os.path.dirname(path) for path in paths if os.path.exists(path)]:
-                files = [f"{folder}/{name}" for name in names]
-                found += [path for path in files if not os.path.exists(path)][:1]
+        for stage, marks in self._marks().items():
+            if belongs_to_an_arm(stage):
+                for mark in filter(os.path.exists, marks):
+                    files = self._beside(stage, mark)
+                    found += [path for path in files if not os.path.exists(path)][:1]
         return found
+
+    def files(self) -> list[str]:
+        """All files that the study's jobs write."""
+        found = [path for stage in _ASKED_FOR for path in _flat(self.outputs(stage))]
+        for stage, marks in self._marks().items():
+            for mark in marks:
+                found += self._beside(stage, mark) if belongs_to_an_arm(stage) else [mark]
+        return found
+
+    def _beside(self, stage: str, mark: str) -> list[str]:
+        """The files of an arm's job, of which one is `mark`."""
+        folder = os.path.dirname(mark)
+        return [f"{folder}/{name}" for name in _flat(_outputs(stage, self.study))]
 
     def _marks(self) -> dict[str, list[str]]:
         """Stage -> its files; of an arm's job, one file that shows that the job has finished."""
