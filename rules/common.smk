@@ -9,7 +9,7 @@ from hgrpo.stages.files import episodes
 from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.ending import failure_lines, finding
-from hgrpo.workflow.planned import PLANNED_VARIABLE
+from hgrpo.workflow.plan_check import PLANNED_VARIABLE
 from hgrpo.workflow.planning.tables import lost_lines
 from hgrpo.workflow.preflight import check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from hgrpo.workflow.planning.jobs import telling_line
+from hgrpo.workflow.telling_line import telling_line
 
 # Snakemake's log names each failed rule and, some lines later, the job's log file.
 _FAILED = re.compile(r"^Error in (?:rule|group) ([\w-]+)", re.MULTILINE)

@@ -17,7 +17,7 @@ from hgrpo.stages.paths import words
 from hgrpo.study.resources import StageResources
 from hgrpo.study.study import Study
 from hgrpo.workflow.code_version import code_of
-from hgrpo.workflow.planned import plan_hash
+from hgrpo.workflow.plan_check import plan_hash
 
 # Stages that run only if the user names their target.
 _ASKED_FOR = {"credit_agreement"}
