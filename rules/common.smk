@@ -9,10 +9,17 @@ from hgrpo.stages.files import episodes
 from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.ending import finding, last_lines
-from hgrpo.workflow.planned import PLANNED_VARIABLE
+from hgrpo.workflow.plan_check import PLANNED_VARIABLE
+from hgrpo.workflow.planning.tables import lost_lines
 from hgrpo.workflow.preflight import check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder
-from hgrpo.workflow.run import before_jobs, check_rule_names, one_line_errors, say_last
+from hgrpo.workflow.run import (
+    before_jobs,
+    check_rule_names,
+    check_targets,
+    one_line_errors,
+    say_last,
+)
 from hgrpo.workflow.targets import UNKNOWN, unknown_target
 from hgrpo.workflow.watch.jobs import study_jobs
 from hgrpo.workflow.watch.terminal import show_progress
@@ -36,6 +43,11 @@ R = str(results_folder(study))
 of = StudyRules(study, R, None if workflow.is_main_process else os.environ.get(PLANNED_VARIABLE))
 if workflow.is_main_process:
     os.environ[PLANNED_VARIABLE] = of.plans()
+# Files in a bucket cannot be seen from here.
+ELSEWHERE = workflow.storage_settings.default_storage_provider is not None
+if workflow.is_main_process and not ELSEWHERE:
+    for line in lost_lines(of.lost()):
+        print(line, file=sys.stderr)
 
 # A job runs with the Python that runs snakemake, even if its environment is not active. Progress bars
 # go to logs, where an update every five seconds is enough.
@@ -49,11 +61,15 @@ wildcard_constraints:
     round=r"\d+",
 
 
+def known_studies():
+    """Names of the studies in configs/studies."""
+    return [name.removesuffix(".yaml") for name in sorted(os.listdir(STUDIES))]
+
+
 def no_such_target(wildcards):
     """Stop with one line that suggests the nearest study or target."""
-    studies = [name.removesuffix(".yaml") for name in sorted(os.listdir(STUDIES))]
     targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
-    sys.exit(f"error: {unknown_target(wildcards.target, {*studies, *targets})}")
+    sys.exit(f"error: {unknown_target(wildcards.target, {*known_studies(), *targets})}")
 
 
 def evaluations(methods=None):

@@ -215,7 +215,7 @@ def _json(path: Path) -> dict:
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: corrupted ({error})") from None
+        raise UserError(f"{path}: damaged ({error})") from None
     return loaded if isinstance(loaded, dict) else {}
 
 

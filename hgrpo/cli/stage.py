@@ -21,7 +21,7 @@ from hgrpo.stages.job import Job
 from hgrpo.stages.paths import option
 from hgrpo.study.study import StudyConfig
 from hgrpo.workflow.code_version import code_of
-from hgrpo.workflow.planned import check_plan
+from hgrpo.workflow.plan_check import check_plan
 
 _JOB_OPTIONS = {
     "method": (str, "name of the arm"),

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from hgrpo.errors import UserError
+from hgrpo import parquet
+from hgrpo.errors import UserError, one_line
 
 EVALUATION = ["method", "seed", "round", "panel", "temperature"]
 COLUMNS = (
@@ -42,12 +43,13 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
 def _read_episodes(path: Path) -> pd.DataFrame:
     """Read the columns `COLUMNS` of one file."""
     try:
-        frame = pd.read_parquet(path)
+        frame = pd.read_parquet(path, **parquet.READ)
     except FileNotFoundError:
         raise UserError(f"{path}: no such episodes file") from None
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{path}: not a Parquet file ({error}); delete it and run the same command again"
+            f"{path}: damaged, or not a Parquet file ({one_line(error)}); delete it and run the "
+            "same command again"
         ) from None
     if lacking := [name for name in COLUMNS if name not in frame.columns]:
         raise UserError(f"{path}: columns missing: {', '.join(lacking)}")

@@ -29,7 +29,7 @@ class Policy:
     base. With `adapt: full` the adapter holds every weight, and the reference is a second model.
     The model is in eval mode, also for training: dropout is off, and gradients flow all the same.
     With gradient checkpointing it is in training mode, because transformers requires that. Then
-    only the dropout that the config calls `attention_dropout` and that of LoRA are 0.
+    no dropout draws either, because its probabilities in the config and that of LoRA are 0.
     """
 
     def __init__(self, model: nn.Module, config: ModelConfig, base_folder: Path):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from hgrpo import parquet
 from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.learning.scratch import rows_file, step_folders
@@ -136,10 +137,12 @@ def _test_success(folder: Path) -> float | None:
         return None
     path = evaluated[-1]
     try:
-        episodes = pd.read_parquet(path, columns=["panel", "temperature", "success"])
+        episodes = pd.read_parquet(
+            path, columns=["panel", "temperature", "success"], **parquet.READ
+        )
         chosen = (episodes["panel"] == TEST) & (episodes["temperature"] == GREEDY)
         return float(episodes.loc[chosen, "success"].mean())
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise UserError(f"{path}: not an episodes file ({one_line(error)})") from None
+        raise UserError(f"{path}: damaged, or not an episodes file ({one_line(error)})") from None

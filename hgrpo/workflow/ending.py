@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from hgrpo.workflow.planning.jobs import telling_line
+from hgrpo.workflow.telling_line import telling_line
 from hgrpo.workflow.watch.jobs import StudyJob
 from hgrpo.workflow.watch.status import State, job_statuses, kept_steps
 

@@ -33,6 +33,20 @@ def test_a_mistake_on_the_command_line(finished, setting, expected):
             "error: results/grid/turnrd/TurnRDV2/seed_11/round_1/model.json: this is now "
             "results/grid/credit_fit/TurnRDV2/seed_11/round_1/model.json",
         ),
+        (
+            "results/grid/report/reprot.html",
+            "error: results/grid/report/reprot.html: no such target; did you mean "
+            "'results/grid/report/report.html'?",
+        ),
+        (
+            "results/grid/rl/Progresive/seed_11/round_1/adapter/model.safetensors",
+            "error: results/grid/rl/Progresive/seed_11/round_1/adapter/model.safetensors: no such "
+            "target; did you mean 'results/grid/rl/Progressive/seed_11/round_1/adapter/model.saf",
+        ),
+        (
+            "results/gird/report/report.html",
+            "error: results/gird/report/report.html: no study 'gird'; did you mean 'grid'?",
+        ),
         ("--set-threads=sfd=2", "error: --set-threads: sfd: no such rule; did you mean 'sft'?"),
         (
             "--set-resources=turnrd_fit:mem_mb=9",

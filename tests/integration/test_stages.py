@@ -279,7 +279,7 @@ def test_full_disk_at_the_end_of_a_round(study, played, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["truncated", "missing", "not finite", "wrong config"])
-def test_a_corrupted_adapter_is_named(study, tmp_path, damage):
+def test_a_damaged_adapter_is_named(study, tmp_path, damage):
     adapter = tmp_path / "adapter"
     shutil.copytree(study.root / "sft/adapter", adapter)
     weights = adapter / "model.safetensors"
@@ -301,7 +301,7 @@ def test_a_corrupted_adapter_is_named(study, tmp_path, damage):
 
 
 @pytest.mark.parametrize("stage", ["rl_round", "evaluate"])
-def test_a_stage_with_a_corrupted_adapter_says_so_and_writes_nothing(study, tmp_path, stage):
+def test_a_stage_with_a_damaged_adapter_says_so_and_writes_nothing(study, tmp_path, stage):
     adapter = tmp_path / "adapter"
     shutil.copytree(study.root / "sft/adapter", adapter)
     (adapter / "model.safetensors").write_bytes(b"not weights")

@@ -129,5 +129,5 @@ def test_damaged_episodes_are_named(tmp_path, of_text):
         pd.DataFrame({"panel": ["test"]}).to_parquet(path)
     with pytest.raises(UserError) as error:
         study_status(tmp_path, PLANS)
-    assert str(error.value).startswith(f"{path}: not an episodes file (")
+    assert str(error.value).startswith(f"{path}: damaged, or not an episodes file (")
     assert "\n" not in str(error.value)
