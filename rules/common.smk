@@ -10,7 +10,7 @@ from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.ending import finding, last_lines
 from hgrpo.workflow.plan_check import PLANNED_VARIABLE
-from hgrpo.workflow.planning.tables import lost_lines
+from hgrpo.workflow.planning.tables import lost_lines, made_anew_lines
 from hgrpo.workflow.preflight import check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder
 from hgrpo.workflow.run import (
@@ -46,7 +46,7 @@ if workflow.is_main_process:
 # Files in a bucket cannot be seen from here.
 ELSEWHERE = workflow.storage_settings.default_storage_provider is not None
 if workflow.is_main_process and not ELSEWHERE:
-    for line in lost_lines(of.lost()):
+    for line in [*lost_lines(of.lost()), *made_anew_lines(of.made_anew())]:
         print(line, file=sys.stderr)
 
 # A job runs with the Python that runs snakemake, even if its environment is not active. Progress bars

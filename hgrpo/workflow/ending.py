@@ -12,6 +12,7 @@ from hgrpo.workflow.watch.status import State, job_statuses, kept_steps
 _FAILED = re.compile(r"^Error in (?:rule|group) ([\w-]+)", re.MULTILINE)
 _LOG = re.compile(r"^ +log: (\S+?)(?:,| \(|$)", re.MULTILINE)
 
+_NOTHING_SAID = "it ended without a message, as a killed job does"
 # What Snakemake says after Ctrl-C, and after SIGTERM.
 _STOPPED = re.compile(
     r"^(Terminating processes on user request|Will exit after finishing currently running jobs)",
@@ -58,7 +59,7 @@ def failure_lines(snakemake_log: str) -> list[str]:
         named = _LOG.search(snakemake_log, match.end(), end)
         path = Path(named.group(1)) if named else None
         text = path.read_text(errors="replace") if path and path.is_file() else ""
-        said = telling_line(text).removeprefix("error: ") or "it ended without a message"
+        said = telling_line(text).removeprefix("error: ") or _NOTHING_SAID
         failed[path or match.start()] = f"error: {match.group(1)}: {said}"
         if path:
             failed[path] += f"\n       (log: {path})"

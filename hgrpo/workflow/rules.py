@@ -111,6 +111,13 @@ class StudyRules:
                     found += [path for path in files if not os.path.exists(path)][:1]
         return found
 
+    def made_anew(self) -> list[str]:
+        """Stages before the arms whose files are missing although later results exist."""
+        marks = self._marks()
+        later = any(os.path.exists(p) for s in marks if belongs_to_an_arm(s) for p in marks[s])
+        early = ("assets", "expert", "base", "sft")
+        return [s for s in early if later and not all(map(os.path.exists, marks[s]))]
+
     def files(self) -> list[str]:
         """All files that the study's jobs write."""
         found = [path for stage in ASKED_FOR for path in flat(self.outputs(stage))]

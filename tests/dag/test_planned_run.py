@@ -84,6 +84,19 @@ def test_a_lost_file_of_a_finished_study_is_named_and_comes_back_by_its_path(che
     assert "flatGRPO, seed 11: round 2" in checkout.planned()
 
 
+def test_lost_files_that_later_jobs_rest_on_are_named_and_need_not_cost_those_jobs(checkout):
+    for path in (checkout.root / "results/grid/assets").iterdir():
+        path.unlink()
+    done = checkout.snakemake("-n")
+    assert (
+        "files of assets are missing, so a run of the study repeats all later jobs" in done.stderr
+    )
+    assert "flatGRPO, seed 11: round 1" in checkout.planned()
+    done = checkout.snakemake("assets")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert checkout.planned() <= {"Resolved configuration of the study", "Tables and the report"}
+
+
 def test_mistakes_on_the_command_line_are_named(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for arguments, said in (

@@ -40,9 +40,9 @@ def test_each_failed_job_is_named_once_with_its_error(tmp_path):
 def test_a_failed_job_without_a_log(tmp_path):
     gone = FAILED.format(rule="sft", log=tmp_path / "gone.log")
     (line,) = failure_lines(gone)
-    assert line.startswith("error: sft: it ended without a message\n")
+    assert line.startswith("error: sft: it ended without a message, as a killed job does\n")
     assert failure_lines("Error in rule x:\n    jobid: 3\n") == [
-        "error: x: it ended without a message"
+        "error: x: it ended without a message, as a killed job does"
     ]
     assert failure_lines("") == []
 

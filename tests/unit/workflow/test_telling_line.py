@@ -36,6 +36,7 @@ During handling of the above exception, another exception occurred:
             "error: mine.yaml: rounds: no number",
         ),
         ("error: no such study\nShutting down\n", "error: no such study"),
+        ("round:   0%|  | 0/32\rround:  50%|██  | 16/32 [00:00<00:00, 16.19traj/s]", ""),
         ("IncompleteFilesException:\nThese files are incomplete:\n", "These files are incomplete:"),
         ("usage: snakemake\nsnakemake: error: no such flag\n", "snakemake: error: no such flag"),
         ("something\n  +-+--- 1 ---\n    +-----\n", "something"),
