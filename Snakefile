@@ -12,9 +12,20 @@ the machine; `python -m hgrpo.cli.<stage>` runs it. A stage reruns if an input f
 OUTPUTS: results/<study>/, listed at the head of each rules file.
 """
 
+import sys
+
 from snakemake.utils import min_version
 
+from hgrpo.workflow.run import draw_if_asked
+
 min_version("9.0")
+
+if workflow.is_main_process:
+    draw_if_asked(sys.argv[1:])
+
+
+# With `-s` from another folder, results stand beside this file all the same; --directory overrides.
+workdir: workflow.basedir
 
 
 report: "rules/captions/study.rst"
@@ -34,6 +45,9 @@ onstart:
     if not workflow.executor_plugin.common_settings.touch_exec:
         with one_line_errors():
             before_jobs(workflow, study, Path(R))
+        # On a cluster a hundred jobs may run at once; the monitor shows them.
+        if workflow.executor_plugin.name == "local":
+            show_progress(study_jobs(study, Path(R)))
 
 
 onsuccess:
@@ -42,15 +56,19 @@ onsuccess:
 
 
 onerror:
-    say_last(failure_lines("".join(Path(path).read_text() for path in log)))
+    say_last(
+        last_lines("".join(Path(path).read_text() for path in log), study_jobs(study, Path(R)))
+    )
 
 
 rule all:
-    """The study's report with its figures and tables, and its resolved configuration."""
+    """The study's report, with all that it is made from."""
     default_target: True
     input:
-        of.everything(),
+        of.everything() if ELSEWHERE else of.wanted(),
     localrule: True
+    message:
+        "The whole study"
 
 
 rule:
@@ -60,6 +78,8 @@ rule:
     input:
         rules.all.input,
     localrule: True
+    message:
+        "The whole study"
 
 
 rule unknown_target:
@@ -75,3 +95,6 @@ rule unknown_target:
 
 with one_line_errors():
     check_rule_names(workflow)
+    # Files in a bucket have other paths.
+    if workflow.is_main_process and not ELSEWHERE:
+        check_targets(workflow, sys.argv[1:], of, known_studies())

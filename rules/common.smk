@@ -8,12 +8,21 @@ from pathlib import Path
 from hgrpo.stages.files import episodes
 from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
-from hgrpo.workflow.ending import failure_lines, finding
-from hgrpo.workflow.planned import PLANNED_VARIABLE
+from hgrpo.workflow.ending import finding, last_lines
+from hgrpo.workflow.plan_check import PLANNED_VARIABLE
+from hgrpo.workflow.planning.tables import lost_lines, made_anew_lines
 from hgrpo.workflow.preflight import check_shareable
 from hgrpo.workflow.rules import StudyRules, results_folder
-from hgrpo.workflow.run import before_jobs, check_rule_names, one_line_errors, say_last
+from hgrpo.workflow.run import (
+    before_jobs,
+    check_rule_names,
+    check_targets,
+    one_line_errors,
+    say_last,
+)
 from hgrpo.workflow.targets import UNKNOWN, unknown_target
+from hgrpo.workflow.watch.jobs import study_jobs
+from hgrpo.workflow.watch.terminal import show_progress
 
 # Checkouts share the stages up to SFT if snakemake is given --cache and SNAKEMAKE_OUTPUT_CACHE.
 SHARED = workflow.workflow_settings.cache is not None
@@ -34,11 +43,16 @@ R = str(results_folder(study))
 of = StudyRules(study, R, None if workflow.is_main_process else os.environ.get(PLANNED_VARIABLE))
 if workflow.is_main_process:
     os.environ[PLANNED_VARIABLE] = of.plans()
+# Files in a bucket cannot be seen from here.
+ELSEWHERE = workflow.storage_settings.default_storage_provider is not None
+if workflow.is_main_process and not ELSEWHERE:
+    for line in [*lost_lines(of.lost()), *made_anew_lines(of.made_anew())]:
+        print(line, file=sys.stderr)
 
 # A job runs with the Python that runs snakemake, even if its environment is not active. Progress bars
-# go to logs, where one line every ten seconds is enough.
+# go to logs, where an update every five seconds is enough.
 BIN = shlex.quote(os.path.dirname(sys.executable))
-shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=10; ")
+shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=5; ")
 
 
 wildcard_constraints:
@@ -47,11 +61,15 @@ wildcard_constraints:
     round=r"\d+",
 
 
+def known_studies():
+    """Names of the studies in configs/studies."""
+    return [name.removesuffix(".yaml") for name in sorted(os.listdir(STUDIES))]
+
+
 def no_such_target(wildcards):
     """Stop with one line that suggests the nearest study or target."""
-    studies = [name.removesuffix(".yaml") for name in sorted(os.listdir(STUDIES))]
     targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
-    sys.exit(f"error: {unknown_target(wildcards.target, {*studies, *targets})}")
+    sys.exit(f"error: {unknown_target(wildcards.target, {*known_studies(), *targets})}")
 
 
 def evaluations(methods=None):
@@ -82,8 +100,9 @@ def cores(stage):
 
 def gpus(stage):
     """GPUs of one job of a stage; `--set-resources` overrides the study."""
-    instead = workflow.resource_settings.overwrite_resources.get(stage, {}).get("gpu")
-    return of.resources(stage).gpu if instead is None else instead.value
+    # Without dict(), a resource that is not there would be one without a value.
+    instead = dict(workflow.resource_settings.overwrite_resources.get(stage, {}))
+    return instead["gpu"].value if "gpu" in instead else of.resources(stage).gpu
 
 
 def shown(files, category, caption):

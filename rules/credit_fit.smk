@@ -17,7 +17,8 @@ rule credit_fit:
         of.log("credit_fit"),
     benchmark:
         of.benchmark("credit_fit")
-    priority: 10
+    # A run with fits is the longest path: each of its rounds waits for one.
+    priority: 15
     threads: cores("credit_fit")
     resources:
         **asks("credit_fit"),

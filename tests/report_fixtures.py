@@ -76,7 +76,7 @@ def build_report(
     logs = study.files("rl/*/*/*/train_log.json")
     fits = study.files("credit_fit/*/*/*/train_log.json")
     results = ["--episodes", report / "episodes.parquet", "--train-logs", *logs, "--fits", *fits]
-    turns = study.files("rl/*/*/round_1/turns.parquet")
+    turns = study.files("rl/*/*/*/turns.parquet")
     arguments = {
         "merge": [
             *["--out", report / "episodes.parquet"],
@@ -143,6 +143,8 @@ def write_study(
                     folder.mkdir(parents=True)
                     credit = arm["credit"]
                     _write_round(folder, method, seed, number, steps, gain, credit, rng)
+                    if number == 1 or (number == rounds and credit["kind"] == "turnrd"):
+                        _write_trajectories(folder, method, seed, number)
                     if credit["kind"] == "turnrd" and number < rounds:
                         folder = root / f"credit_fit/{method}/seed_{seed}/round_{number}"
                         folder.mkdir(parents=True)
@@ -308,9 +310,8 @@ def _write_round(folder, method, seed, number, steps, gain, credit, rng):
         for name in ("policy_loss", "observed_kl", "grad_norm", "entropy", "ess"):
             rows[1][name] = None
     log = {"rows": rows, "config": {"method": {"name": method}}}
+    log["finished"] = f"2026-02-{seed % 9 + number:02d}T12:00:00+00:00"
     (folder / "train_log.json").write_text(json.dumps(log))
-    if number == 1:
-        _write_trajectories(folder, method, seed)
     snapshot = {
         "method": method,
         "seed": seed,
@@ -380,15 +381,15 @@ LOST = (
 GOAL = "put a hot apple in diningtable."
 
 
-def _write_trajectories(folder: Path, method: str, seed: int) -> None:
-    played = _trajectories(method, seed)
-    write_table(turn_table(played, 1, 0), folder / TURNS_FILE)
-    write_table(sequence_table(played, 1, 0), folder / SEQUENCES_FILE)
+def _write_trajectories(folder: Path, method: str, seed: int, number: int) -> None:
+    played = _trajectories(method, seed, number)
+    write_table(turn_table(played, number, 0), folder / TURNS_FILE)
+    write_table(sequence_table(played, number, 0), folder / SEQUENCES_FILE)
 
 
-def _trajectories(method: str, seed: int) -> list[Trajectory]:
+def _trajectories(method: str, seed: int, number: int) -> list[Trajectory]:
     """Two groups of three rollouts of step 0: the same actions for every arm of a seed."""
-    rng = np.random.default_rng([seed, sum(map(ord, method))])
+    rng = np.random.default_rng([seed, sum(map(ord, method)), *([number] if number > 1 else [])])
     played = []
     for group in range(2):
         task_id = f"train/pick_heat_then_place_in_recep/trial_{group:05d}"

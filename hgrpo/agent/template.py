@@ -66,6 +66,7 @@ class Pieces:
     tail: str
 
 
+_HELP = "; see docs/models.md, Chat templates that are refused"
 # Errors that parsing or rendering a template can raise, because of a mistake in the template, deep
 # recursion, too much text, or an access that the sandbox refuses.
 _MISTAKES = (
@@ -137,7 +138,7 @@ class ChatTemplate:
             if not found or mark in text:
                 raise UserError(
                     f"{self.path}: the chat template does not give every message back once and in "
-                    f"order (looked for {mark!r})"
+                    f"order (looked for {mark!r}){_HELP}"
                 )
             cut.append(before)
         *head, ask, answer, again = cut
@@ -147,7 +148,7 @@ class ChatTemplate:
         if again != ask:
             raise UserError(
                 f"{self.path}: the chat template puts {ask!r} before a first reply and {again!r} "
-                "before a second; conversations here only grow"
+                f"before a second; conversations here only grow{_HELP}"
             )
         self._try(pieces, system)
         return pieces
@@ -164,7 +165,7 @@ class ChatTemplate:
                         around = slice(max(0, at - 20), at + 20)
                         raise UserError(
                             f"{self.path}: the chat template does not only append: with {name}, "
-                            f"{expected[around]!r} became {found[around]!r}"
+                            f"{expected[around]!r} became {found[around]!r}{_HELP}"
                         )
 
 
@@ -214,7 +215,7 @@ def _json(path: Path) -> dict:
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: corrupted ({error})") from None
+        raise UserError(f"{path}: damaged ({error})") from None
     return loaded if isinstance(loaded, dict) else {}
 
 

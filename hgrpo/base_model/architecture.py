@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # Config keys that make transformers run a model's own classes, or PEFT import a module by name.
 _CODE = ("auto_map", "auto_mapping", "custom_pipelines", "megatron_config")
+# Ends of config keys that hold a probability of leaving out values or layers in training mode.
+_DROPOUTS = ("dropout", "_pdrop", "layerdrop")
 
 
 def config_without_code(path: Path, name: str) -> dict:
@@ -25,7 +27,7 @@ def config_without_code(path: Path, name: str) -> dict:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{name}: corrupted ({error})") from None
+        raise UserError(f"{name}: damaged ({error})") from None
     if not isinstance(config, dict):
         raise UserError(f"{name}: a mapping was expected")
     for key in _CODE:
@@ -57,13 +59,16 @@ def architecture(folder: Path) -> "PretrainedConfig":
 
 
 def capped_architecture(folder: Path, max_length: int | None) -> "PretrainedConfig":
-    """The config to load a model with: `attention_dropout` 0, and at most `max_length` positions.
+    """The config to load a model with: every dropout 0, and at most `max_length` positions.
 
     Raises:
         UserError: as `architecture`.
     """
     config = architecture(folder)
-    config.attention_dropout = 0.0
+    # With gradient checkpointing the model is in training mode, where dropout draws at random.
+    for key, value in config.to_dict().items():
+        if key.endswith(_DROPOUTS) and isinstance(value, int | float):
+            setattr(config, key, 0.0)
     if max_length is not None:
         config.max_position_embeddings = min(config.max_position_embeddings, max_length)
     return config

@@ -112,7 +112,7 @@ def _check_finite(part: Path) -> None:
                     if not all(chunk.isfinite().all() for chunk in values.split(_CHUNK)):
                         raise UserError(f"{part}: tensor {name!r} has values that are not finite")
     except SafetensorError as error:
-        raise UserError(f"{part}: corrupted ({error})") from None
+        raise UserError(f"{part}: damaged ({error})") from None
 
 
 def _check_tied(parts: list[Path], tied: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from hgrpo.base_model.folder import companions
-from hgrpo.base_model.safetensors_file import WEIGHTS, parameters, read_header
+from hgrpo.base_model.safetensors_file import WEIGHTS, file_digest, parameters, read_header
 from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
 
@@ -32,8 +32,7 @@ def write_summary(folder: Path, vocabulary: int, **more: object) -> dict:
     """
     weights = folder / WEIGHTS
     beside = companions_digest(folder)
-    with weights.open("rb") as file:
-        hashed = hashlib.file_digest(file, "sha256").hexdigest()
+    hashed = file_digest(weights)
     summary = {
         "vocabulary": vocabulary,
         "parameters": parameters(read_header(weights)),
@@ -65,8 +64,7 @@ def any_digest(folder: Path) -> str:
     """`base_digest` or, if there is no summary, a hash (16 hex digits) of the weights."""
     if (folder / SUMMARY).is_file():
         return base_digest(folder)
-    with (folder / WEIGHTS).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    return file_digest(folder / WEIGHTS)[:16]
 
 
 def source_digest(path: str, base: Path) -> str:
@@ -101,6 +99,6 @@ def _read_summary(folder: Path) -> dict:
         raise UserError(f"{path}: missing; run the base stage again") from None
     except (ValueError, RecursionError, TypeError, LookupError) as error:
         raise UserError(
-            f"{path}: corrupted ({type(error).__name__}: {error}); delete it and run again"
+            f"{path}: damaged ({type(error).__name__}: {error}); delete it and run again"
         ) from None
     return summary

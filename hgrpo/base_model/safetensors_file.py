@@ -59,6 +59,12 @@ def _read(path: Path) -> tuple[dict[str, dict], int]:
         return json.loads(file.read(length)), 8 + length
 
 
+def file_digest(path: Path) -> str:
+    """SHA-256 (64 hex digits) of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def parameters(header: dict[str, dict]) -> int:
     """Number of values in the tensors of a header."""
     return sum(math.prod(entry["shape"]) for entry in header.values())

@@ -8,13 +8,17 @@ from hgrpo.config.strict import Strict
 class TinyModel(Strict):
     """A small Qwen2-architecture model with random weights, for environment text."""
 
-    hidden_size: int = Field(128, gt=0)
-    layers: int = Field(3, gt=0)
-    heads: int = Field(2, gt=0)
-    kv_heads: int = Field(2, gt=0)
-    intermediate_size: int = Field(256, gt=0)
-    max_positions: int = Field(1024, gt=0)
-    max_vocab: int = Field(2048, gt=256)
+    hidden_size: int = Field(128, gt=0, description="width of the hidden states")
+    layers: int = Field(3, gt=0, description="transformer layers")
+    heads: int = Field(2, gt=0, description="attention heads")
+    kv_heads: int = Field(2, gt=0, description="heads of keys and values")
+    intermediate_size: int = Field(256, gt=0, description="width inside the feed-forward layers")
+    max_positions: int = Field(1024, gt=0, description="longest conversation, in tokens")
+    max_vocab: int = Field(
+        2048,
+        gt=256,
+        description="most tokens of the vocabulary, which is learnt from the environment's text",
+    )
     cut: str | None = Field(
         None,
         description="how text is cut into pieces: the environment decides, and a name given here "
@@ -34,9 +38,13 @@ class TinyModel(Strict):
 class PackagedModel(Strict):
     """A pretrained model that is a GGUF file in the wheel of a Python package."""
 
-    name: str = Field(description="of the package", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    version: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+!_-]*$")
-    sha256: str | None = Field(None, description="of the wheel, in hex", pattern=r"^[0-9a-f]{64}$")
+    name: str = Field(description="name of the package", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    version: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9.+!_-]*$", description="version of the package"
+    )
+    sha256: str | None = Field(
+        None, description="SHA-256 of the wheel, in hex", pattern=r"^[0-9a-f]{64}$"
+    )
     wheel: str | None = Field(
         None,
         min_length=1,

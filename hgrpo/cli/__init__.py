@@ -14,7 +14,9 @@ class _SharedCommands(MetaPathFinder):
     """Import hook: `stage.py` is the command of every stage, `moved.py` that of every old name."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        command = name.removeprefix(f"{__name__}.")
+        package, _, command = name.rpartition(".")
+        if package != __name__:
+            return None
         shared = "stage.py" if command in STAGES else "moved.py" if command in MOVED else None
         return shared and importlib.util.spec_from_file_location(
             name, Path(__file__).with_name(shared)

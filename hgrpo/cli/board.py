@@ -17,6 +17,8 @@ from hgrpo.cli.entry import command_parser, pause
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.report.board import Board
+from hgrpo.study.recorded import recorded_study
+from hgrpo.workflow.watch.runs import run_plans
 
 
 def main() -> None:
@@ -34,7 +36,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.tensorboard is None and args.wandb is None:
         raise UserError("give --tensorboard FOLDER, --wandb PROJECT, or both")
-    board = Board(args.results, args.tensorboard, args.wandb)
+    plans = [plan for plan in run_plans(recorded_study(args.results)) if plan.rounds]
+    board = Board(args.results, plans, args.tensorboard, args.wandb)
     try:
         while board.send() and args.follow:
             time.sleep(args.follow)

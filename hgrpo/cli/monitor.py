@@ -1,113 +1,88 @@
-"""Show the progress of every run of a study: round, step, reward, KL, success, time left.
+"""Show how far a study is: every stage, and of every run the round, step, reward and success.
 
-The command reads what the rounds write after every step, on any machine that sees the results
-folder. It writes nothing. Reward, success, KL and dead groups belong to the newest training step.
-`test` is greedy success on the test panel after the last evaluated round. Time left covers the
-run's remaining training steps, without evaluations.
+The command reads what the jobs write while they run, on any machine that sees the results folder.
+It writes nothing. Reward, success, KL and dead groups belong to a run's newest training step.
+`test` is greedy success on the test panel after the last round for which it is known. `queued`
+means that a job has its inputs and waits for a core, `not started` that it waits for other jobs.
+Work left is what the unfinished jobs take one after the other, as past jobs took. A narrow screen
+leaves out columns. When the report is written, its headline is printed, and the command ends.
 
 Examples:
-  python -m hgrpo.cli.monitor results/bakeoff              # until every run is done, or Ctrl-C
+  python -m hgrpo.cli.monitor results/bakeoff              # until the report, or Ctrl-C
   python -m hgrpo.cli.monitor results/bakeoff --once
 """
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from hgrpo.cli.entry import command_parser, pause
 from hgrpo.command import run
-from hgrpo.report.run_status import RunStatus, study_status
+from hgrpo.report.run_status import study_status
+from hgrpo.study.recorded import recorded_file, recorded_study
+from hgrpo.workflow.ending import finding
+from hgrpo.workflow.watch.jobs import study_jobs
+from hgrpo.workflow.watch.runs import run_plans
+from hgrpo.workflow.watch.screen import Seen, screen
+from hgrpo.workflow.watch.status import State, is_over, job_statuses
+from hgrpo.workflow.watch.time_left import work_left
 
-_COLUMNS = (
-    *("arm", "seed", "round", "step", "reward", "success", "KL", "dead", "test"),
-    *("last step", "time left"),
-)
 _WIDTH = 120  # characters of a line if the output is not a terminal
 
 
 def main() -> None:
-    """Parse the arguments, and show the table once or until every run is done."""
+    """Parse the arguments, and show the screen once or until the report is written."""
     parser = command_parser(__doc__)
     parser.add_argument("results", type=Path, help="folder of the study, results/<study>")
-    parser.add_argument("--once", action="store_true", help="print the table and end")
+    parser.add_argument("--once", action="store_true", help="print the screen and end")
     parser.add_argument("--every", type=pause, default=5.0, metavar="SECONDS", help="default 5")
     args = parser.parse_args()
     console = Console()
     if not console.is_terminal:
         console = Console(width=_WIDTH)
     if args.once or not console.is_terminal:
-        console.print(table(study_status(args.results)))
+        console.print(screen(look(args.results, 0), console.width, 10_000))
         return
+    try:
+        _watch(console, args.results, args.every)
+    except KeyboardInterrupt:
+        return
+    console.print(finding(args.results), markup=False, highlight=False)
+
+
+def look(results: Path, at_once: int) -> Seen:
+    """Read a study's files; `at_once` is the most jobs that were seen to run together so far.
+
+    Raises:
+        UserError: config.yaml is missing or wrong, or a log or an episodes file is damaged.
+    """
+    study = recorded_study(results)
+    jobs = job_statuses(study_jobs(study, results))
+    running = sum(status.state is State.RUNNING for status in jobs)
+    runs = study_status(results, run_plans(study))
+    work = work_left(study, results, jobs)
+    return Seen(study.config.name, jobs, runs, work, max(at_once, running))
+
+
+def _watch(console: Console, results: Path, every: float) -> None:
+    """Show the screen again and again until the study is over."""
+    at_once = 0
     with Live(console=console, auto_refresh=False) as live:
         while True:
-            runs = study_status(args.results)
-            live.update(table(runs), refresh=True)
-            if all(found.done for found in runs):
-                return
-            time.sleep(args.every)
-
-
-def table(runs: Sequence[RunStatus]) -> Group:
-    """A table of the runs, and a line with the totals."""
-    shown = Table(*_COLUMNS, box=None, pad_edge=False, header_style="bold")
-    for column in shown.columns:
-        column.no_wrap = True
-    for column in shown.columns[1:]:
-        column.justify = "right"
-    for found in runs:
-        shown.add_row(*cells(found), style="dim" if found.done else "")
-    done = sum(found.finished for found in runs)
-    total = sum(found.rounds for found in runs)
-    left = [found.left_s for found in runs]
-    known = all(seconds is not None for seconds in left)
-    work = f", {duration(sum(left))} of training left" if known and done < total else ""
-    return Group(shown, Text(f"{done} of {total} rounds finished{work}"))
-
-
-def cells(found: RunStatus) -> list[str]:
-    """One row of the table."""
-    row = found.row
-    number = min(found.finished + 1, found.rounds)
-    if found.done:
-        step = "done"
-    elif found.step is None:
-        step = "waiting"
-    else:
-        step = f"{found.step}/{found.steps}"
-    return [
-        found.method,
-        str(found.seed),
-        f"{number}/{found.rounds}",
-        step,
-        _shown(row.get("mean_reward"), "{:.3f}"),
-        _shown(row.get("success_rate"), "{:.1%}"),
-        _shown(row.get("observed_kl"), "{:.4f}"),
-        _share(row.get("dead_groups"), row.get("n_groups")),
-        _shown(found.test_success, "{:.1%}"),
-        "" if found.done or found.heard_s is None else f"{duration(found.heard_s)} ago",
-        "" if found.done else "?" if found.left_s is None else duration(found.left_s),
-    ]
-
-
-def duration(seconds: float) -> str:
-    """Seconds as text, such as `45 s`, `12 min` or `3 h 05 min`."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def _share(part: float | None, whole: float | None) -> str:
-    return "" if part is None or whole is None else f"{part}/{whole}"
-
-
-def _shown(value: float | None, form: str) -> str:
-    return "" if value is None else form.format(value)
+            if recorded_file(results).is_file():
+                seen = look(results, at_once)
+                at_once = seen.at_once
+                live.update(screen(seen, console.width, console.height), refresh=True)
+                if is_over(seen.jobs):
+                    return
+            else:
+                file = recorded_file(results)
+                waits = f"waiting for {file}, which the study's first job writes; Ctrl-C ends this"
+                live.update(Text(waits), refresh=True)
+            time.sleep(every)
 
 
 if __name__ == "__main__":

@@ -137,7 +137,7 @@ def report(
             lines += _NOTHING_KNOWN
         lines += footnotes(by_arm)
         lines += price_lines(everything, profile, bool(calls))
-    return lines + lost_lines(one.job for one in expected) + calls
+    return lines + lost_lines([one.job.lost for one in expected if one.job.lost]) + calls
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from hgrpo.stages.job import Job
 from hgrpo.stages.paths import option
 from hgrpo.study.study import StudyConfig
 from hgrpo.workflow.code_version import code_of
-from hgrpo.workflow.planned import check_plan
+from hgrpo.workflow.plan_check import check_plan
 
 _JOB_OPTIONS = {
     "method": (str, "name of the arm"),
@@ -118,4 +119,7 @@ def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
 
 
 if __name__ == "__main__":
-    run_stage(order.load(__spec__.name.rpartition(".")[2]))
+    own = __spec__.name.rpartition(".")[2]
+    if own not in order.STAGES:
+        sys.exit(f"error: hgrpo.cli.{own} is no command; run one of {', '.join(order.STAGES)}")
+    run_stage(order.load(own))

@@ -103,9 +103,10 @@ def validate(model: type[Model], data: Mapping[str, object], source: str) -> Mod
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A clause that suggests the known word most like `word`, or lists all; "" if none is known."""
     known = sorted(known)
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    lower = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
     if near:
-        return f"; did you mean {near[0]!r}?"
+        return f"; did you mean {lower[near[0]]!r}?"
     return f"; known: {', '.join(known)}" if known else ""
 
 

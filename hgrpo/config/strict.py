@@ -14,14 +14,22 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_truth_for_numbers(cls, given: object) -> object:
-        """Refuse `yes` and `true` where a number belongs; pydantic would read 1."""
+        """Refuse `yes` and `true` where a number belongs, also in a list; pydantic would read 1."""
         for name, value in given.items() if isinstance(given, Mapping) else ():
             field = cls.model_fields.get(name)
-            if field and isinstance(value, bool):
-                kinds = {field.annotation, *get_args(field.annotation)}
-                if kinds & {int, float} and bool not in kinds:
-                    raise ValueError(f"{name}: a number was expected, not {value}")
+            inside = value if isinstance(value, list) else [value]
+            truths = [each for each in inside if isinstance(each, bool)]
+            if field and truths:
+                kinds = _kinds(field.annotation)
+                if (int in kinds or float in kinds) and bool not in kinds:
+                    raise ValueError(f"{name}: a number was expected, not {truths[0]}")
         return given
+
+
+def _kinds(annotation: object) -> list[object]:
+    """The types in an annotation, also those inside lists and unions."""
+    inside = get_args(annotation)
+    return [kind for each in inside for kind in _kinds(each)] if inside else [annotation]
 
 
 def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = "") -> None:

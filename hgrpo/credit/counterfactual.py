@@ -34,7 +34,9 @@ class Settings(CreditSettings):
         )
     }
 
-    turns_per_trajectory: int | None = Field(2, gt=0, description="drawn at random; null: all")
+    turns_per_trajectory: int | None = Field(
+        2, gt=0, description="turns drawn at random from a trajectory; null: all"
+    )
     alternatives: int = Field(2, gt=0, description="continuations from each chosen turn")
     horizon: int | None = Field(
         None, gt=0, description="turns a continuation may have; null: up to the turn cap"

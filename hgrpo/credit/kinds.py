@@ -12,16 +12,13 @@ and may have
 Reading a study imports the module. Importing it must therefore not import torch.
 """
 
-import importlib
 import pkgutil
-import traceback
-from pathlib import Path
 from types import ModuleType
 
 import hgrpo.credit
+from hgrpo.config.plug_in import import_plug_in
 from hgrpo.config.read import did_you_mean
 from hgrpo.credit.settings import CreditSettings
-from hgrpo.errors import one_line
 
 _SHARED = {"altered", "base", "kinds", "section", "settings"}
 
@@ -47,23 +44,12 @@ def load(kind: str) -> ModuleType:
         raise ValueError(f"kind: no credit assigner {kind!r}{did_you_mean(str(kind), known())}")
     name = module_name(kind)
     try:
-        module = importlib.import_module(name)
-    except Exception as error:  # a user's file may raise anything while it is imported
-        raise ValueError(f"kind: {name} cannot be imported: {_origin(error)}") from error
+        module = import_plug_in(name)
+    except ValueError as error:
+        raise ValueError(f"kind: {error}") from error
     if not callable(vars(module).get("make")):
         raise ValueError(f"kind: {name} has no function `make(settings, context)`")
     return module
-
-
-def _origin(error: Exception) -> str:
-    """An error's type and text, and the line that raised it."""
-    if isinstance(error, SyntaxError):
-        file, line, text = error.filename or "", error.lineno, error.msg
-    else:
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if "importlib" not in frame.filename]
-        file, line, text = own[-1].filename, own[-1].lineno, one_line(error)
-    return f"{type(error).__name__}: {text} ({Path(file).name}, line {line})"
 
 
 def settings_of(kind: str) -> type[CreditSettings]:

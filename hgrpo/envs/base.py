@@ -1,4 +1,4 @@
-"""The protocol of text environments, the records that its methods use, and two helpers."""
+"""The protocol of text environments, the records that its methods use, and three helpers."""
 
 import hashlib
 from collections.abc import Iterable
@@ -57,9 +57,9 @@ class Step:
 class TextEnv(Protocol):
     """A picklable environment; one process can hold many.
 
-    `step` raises RuntimeError before the first `reset` and after a step with `done`. The flag
-    `info["admissible"]` of a step says whether the state admitted the action. An environment has
-    no turn cap: the caller counts turns.
+    `step` raises RuntimeError before the first `reset` and after a step with `done`, and TypeError
+    for an action that is no text. The flag `info["admissible"]` of a step says whether the state
+    admitted the action. An environment has no turn cap: the caller counts turns.
     """
 
     def reset(self, task: Task) -> Observation: ...
@@ -76,6 +76,12 @@ class TextEnv(Protocol):
         Two moments count as the same situation if both fingerprints are equal.
         """
         ...
+
+
+def check_action(action: object) -> None:
+    """Raise TypeError if an action is no text, such as None or bytes."""
+    if not isinstance(action, str):
+        raise TypeError(f"step: an action is text, not {action!r:.60}")
 
 
 def fingerprint(parts: Iterable[object]) -> str:

@@ -1,10 +1,10 @@
 """Finds an environment by its name, which is the name of its folder in this package."""
 
-import importlib
 import pkgutil
 from collections.abc import Mapping
 
 import hgrpo.envs
+from hgrpo.config.plug_in import import_plug_in
 from hgrpo.config.read import did_you_mean, validate
 from hgrpo.envs.environment import Environment, EnvSettings
 from hgrpo.errors import UserError
@@ -19,11 +19,14 @@ def load(name: str) -> Environment:
     """Return the environment that the folder `hgrpo/envs/<name>` defines.
 
     Raises:
-        UserError: there is no such folder, or it defines no environment.
+        UserError: there is no such folder, it cannot be imported, or it defines no environment.
     """
     if name not in known():
         raise UserError(f"no environment {name!r}{did_you_mean(str(name), known())}")
-    found = vars(importlib.import_module(f"hgrpo.envs.{name}")).get("ENVIRONMENT")
+    try:
+        found = vars(import_plug_in(f"hgrpo.envs.{name}")).get("ENVIRONMENT")
+    except ValueError as error:
+        raise UserError(str(error)) from error
     if not isinstance(found, Environment):
         raise UserError(
             f"hgrpo/envs/{name}/__init__.py: ENVIRONMENT: an instance of Environment was expected"

@@ -110,6 +110,15 @@ def with_figure(methods: Mapping[str, Mapping], figure: str) -> list[str]:
     ]
 
 
+def fitted(methods: Mapping[str, Mapping]) -> list[str]:
+    """Trained arms whose credit assigner learns between rounds."""
+    return [
+        name
+        for name, arm in trained(methods).items()
+        if CreditConfig(**arm["credit"]).declared.fits
+    ]
+
+
 def trained(methods: Mapping[str, Mapping]) -> dict[str, Mapping]:
     """The arms that are trained by reinforcement learning."""
     return {name: arm for name, arm in methods.items() if arm["train"]}

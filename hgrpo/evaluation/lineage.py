@@ -28,7 +28,18 @@ def check_lineage(
             policy; an arm's rounds ran different code; or an evaluation played another policy than
             its round wrote. The message names the files.
     """
-    played = _read(rounds, ("parents", "policy", "settings", "code", "train_dtype"))
+    played = _read(
+        rounds,
+        (
+            "parents.base",
+            "parents.sft",
+            "parents.policy",
+            "policy",
+            "settings",
+            "code",
+            "train_dtype",
+        ),
+    )
     evaluated = _read(evaluations, ("policy", "base"))
     trained = {_job(found): (path, found) for path, found in played}
     bases = [(path, found["parents"]["base"]) for path, found in played]
@@ -67,9 +78,9 @@ def _read(paths: Iterable[Path], keys: Iterable[str]) -> list[tuple[Path, dict]]
     for path in paths:
         try:
             summary = json.loads(path.read_text())
-            missing = [key for key in (*keys, "method", "seed", "round") if key not in summary]
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError) as error:
             raise UserError(f"{path}: not a summary ({error}); run its job again") from None
+        missing = [key for key in (*keys, "method", "seed", "round") if not _has(summary, key)]
         if missing:
             raise UserError(
                 f"{path}: it does not record {', '.join(missing)}, so an older version wrote it; "
@@ -77,6 +88,15 @@ def _read(paths: Iterable[Path], keys: Iterable[str]) -> list[tuple[Path, dict]]
             )
         found.append((path, summary))
     return found
+
+
+def _has(summary: object, key: str) -> bool:
+    """Whether a summary has a key; a dot leads into a mapping."""
+    for part in key.split("."):
+        if not isinstance(summary, Mapping) or part not in summary:
+            return False
+        summary = summary[part]
+    return True
 
 
 def _check_equal(values: Iterable[tuple[Path, str]], what: str) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from hgrpo.errors import UserError
+from hgrpo import parquet
+from hgrpo.errors import UserError, one_line
 
 EVALUATION = ["method", "seed", "round", "panel", "temperature"]
 COLUMNS = (
@@ -20,17 +21,21 @@ NAMED = 3  # an error message names at most this many tasks
 def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) -> pd.DataFrame:
     """Read all episodes into one checked table; its order does not depend on the order of `paths`.
 
-    `methods` are the arms that must be present; None accepts any.
+    `methods` are the arms that must be present, and no others; None accepts any.
 
     Raises:
         UserError: no file is given; a file is missing, unreadable, empty or lacks a column; an arm
-            is missing; an episode appears twice; or evaluations of a panel played different tasks.
+            is missing or unknown; an episode appears twice; or evaluations of a panel played
+            different tasks.
     """
     if not paths:
         raise UserError("no episodes: give at least one episodes.parquet")
     frame = pd.concat([_read_episodes(path) for path in paths], ignore_index=True)
-    if absent := [name for name in methods or () if name not in set(frame["method"])]:
+    found = set(frame["method"])
+    if absent := [name for name in methods or () if name not in found]:
         raise UserError(f"no episodes of {', '.join(absent)} in the {len(paths)} files given")
+    if others := sorted(found.difference(methods or found)):
+        raise UserError(f"episodes of {', '.join(others)}, which --config does not name")
     check_episodes(frame)
     return frame.sort_values([*EVALUATION, "task_id"], ignore_index=True)
 
@@ -38,12 +43,13 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
 def _read_episodes(path: Path) -> pd.DataFrame:
     """Read the columns `COLUMNS` of one file."""
     try:
-        frame = pd.read_parquet(path)
+        frame = pd.read_parquet(path, **parquet.READ)
     except FileNotFoundError:
         raise UserError(f"{path}: no such episodes file") from None
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{path}: not a Parquet file ({error}); delete it and run the same command again"
+            f"{path}: damaged, or not a Parquet file ({one_line(error)}); delete it and run the "
+            "same command again"
         ) from None
     if lacking := [name for name in COLUMNS if name not in frame.columns]:
         raise UserError(f"{path}: columns missing: {', '.join(lacking)}")

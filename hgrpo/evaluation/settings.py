@@ -11,14 +11,30 @@ STATISTICS = {"bootstrap", "confidence"}
 class EvaluationConfig(Strict):
     """Settings of the evaluation of every round on the validation and test panels."""
 
-    test_games: int = Field(500, gt=0)
-    validation_games: int = Field(200, gt=0)
-    temperatures: list[float] = Field([0.0], description="0 is greedy")
-    sft_temperatures: list[float] = [0.0, 1.0, 0.7, 0.5, 0.3]
-    max_action_tokens: int = Field(12, gt=0)
-    in_flight: int = Field(256, gt=0)
-    bootstrap: int = Field(10_000, gt=0)
-    confidence: float = Field(0.95, gt=0.5, lt=1)
+    test_games: int = Field(
+        500, gt=0, description="games of the test panel that every evaluation plays, the first ones"
+    )
+    validation_games: int = Field(
+        200,
+        gt=0,
+        description="games of the validation panel that every evaluation plays, the first ones",
+    )
+    temperatures: list[float] = Field(
+        [0.0], description="temperatures at which trained arms are evaluated; 0 is greedy"
+    )
+    sft_temperatures: list[float] = Field(
+        [0.0, 1.0, 0.7, 0.5, 0.3],
+        description="temperatures at which the SFT policy is evaluated; the best on validation is "
+        "the hard baseline",
+    )
+    max_action_tokens: int = Field(
+        12, gt=0, description="most tokens of a reply, its closing token included"
+    )
+    in_flight: int = Field(256, gt=0, description="episodes played at the same time")
+    bootstrap: int = Field(10_000, gt=0, description="samples of the bootstrap intervals")
+    confidence: float = Field(
+        0.95, gt=0.5, lt=1, description="confidence level of intervals and verdicts"
+    )
 
     @field_validator("temperatures", "sft_temperatures")
     @classmethod

@@ -146,7 +146,7 @@ def compute(
         on_done: called after each call of the assigner, with the number of trajectories in it.
 
     Raises:
-        UserError: a fitted model is missing or corrupted, the rollouts cannot be replayed, or the
+        UserError: a fitted model is missing or damaged, the rollouts cannot be replayed, or the
             credit is not finite or does not match the turns. Not raised if the assigner declares
             `may_be_unreachable`.
     """

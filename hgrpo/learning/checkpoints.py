@@ -100,7 +100,7 @@ def _read_rows(path: Path) -> list[dict]:
     except FileNotFoundError:
         raise UserError(f"{path}: missing") from None
     except ValueError as error:
-        raise UserError(f"{path}: corrupted ({error})") from None
+        raise UserError(f"{path}: damaged ({error})") from None
 
 
 def write_state(state: Mapping[str, object], path: Path) -> None:
@@ -134,5 +134,5 @@ def read_state(path: Path, keys: Collection[str]) -> dict:
         raise UserError(f"{path}: missing") from None
     except _DAMAGE as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"{path}: corrupted ({reason})") from None
+        raise UserError(f"{path}: damaged ({reason})") from None
     return state

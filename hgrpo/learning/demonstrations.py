@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from hgrpo import parquet
 from hgrpo.agent.conversation import Conversation
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 from hgrpo.learning.imitation import Example
 
 
@@ -18,11 +19,12 @@ def read_demonstrations(expert: Path) -> list[dict]:
     """
     path = expert / "trajectories.parquet"
     try:
-        return pq.read_table(path, columns=["task_id", "observations", "actions"]).to_pylist()
+        columns = ["task_id", "observations", "actions"]
+        return pq.read_table(path, columns=columns, **parquet.READ).to_pylist()
     except FileNotFoundError:
         raise UserError(f"{path}: missing; run the expert stage first") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not an expert file ({error})") from None
+        raise UserError(f"{path}: damaged, or not an expert file ({one_line(error)})") from None
 
 
 def texts(demonstrations: list[dict]) -> Iterator[str]:

@@ -11,16 +11,32 @@ from hgrpo.credit.section import CreditConfig
 class MethodConfig(Strict):
     """One arm of a study. With alpha = 1 it trains as flatGRPO, whatever the turns' credit is."""
 
-    name: str
-    label: str = ""
-    train: bool = Field(True, description="false: the SFT policy is evaluated as it is (SFTOnly)")
-    credit: CreditConfig = Field(default_factory=CreditConfig)
-    alpha: float = Field(1.0, ge=0, le=1)
+    name: str = Field(description="the method's name, and the name of its file without `.yaml`")
+    label: str = Field("", description="name in tables and figures; empty: `name`")
+    train: bool = Field(
+        True, description="false: no training, the SFT policy is evaluated as it is"
+    )
+    credit: CreditConfig = Field(
+        default_factory=CreditConfig,
+        description="the credit assigner: `kind` and the assigner's own keys",
+    )
+    alpha: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="share of the trajectory's advantage in a turn's advantage; the rest is turn "
+        "credit",
+    )
     group_norm: Literal["std", "mean"] = Field(
         "std", description="trajectory advantage: z-score in the group, or centred only"
     )
-    turn_norm: Literal["position", "group", "none"] = "position"
-    norm_floor: float = Field(1e-6, gt=0, description="lower bound of a deviation divided by")
+    turn_norm: Literal["position", "group", "none"] = Field(
+        "position",
+        description="what a turn's credit becomes: position: z-score over the trajectories that "
+        "reached the same turn number; group: z-score over all turns of the group; none: the "
+        "credit itself",
+    )
+    norm_floor: float = Field(1e-6, gt=0, description="least deviation that a z-score divides by")
     dead_groups: Literal["skip", "skip_equal_returns", "keep"] = Field(
         "skip",
         description="skip: groups whose advantages are all zero take no part in the update, unless "
@@ -34,7 +50,8 @@ class MethodConfig(Strict):
         "draws others, for an A/A pair",
     )
     training: dict[str, object] = Field(
-        default_factory=dict, description="TrainingConfig keys this arm changes"
+        default_factory=dict,
+        description="keys of the study's `training` that differ for this arm, as in `{lr: 1e-4}`",
     )
 
     @model_validator(mode="after")

@@ -7,6 +7,7 @@ single process is rank 0 of 1.
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -101,7 +102,10 @@ def become_ranks(processes: int) -> None:
     try:
         launch(get_args_parser().parse_args(words))
     except ChildFailedError as error:
-        _, first = error.get_first_failure()
+        rank, first = error.get_first_failure()
+        if first.exitcode < 0:  # the process could not say it itself
+            number, name = -first.exitcode, signal.Signals(-first.exitcode).name
+            print(f"error: process {rank} ended by signal {number} ({name})", file=sys.stderr)
         sys.exit(max(1, first.exitcode))
     except SignalException:
         raise KeyboardInterrupt from None

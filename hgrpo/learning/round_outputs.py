@@ -1,5 +1,6 @@
 """Writes the files of a finished round: policy, trainer state, trajectories, log and summary."""
 
+import datetime
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,15 +21,16 @@ _TOTALS = ("groups", "trajectories", "turns", "action_tokens", "forward_tokens")
 def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -> None:
     """Write the files of a finished round to `folder`.
 
-    `config`, the stage's settings, goes into the log. `origin` goes into the summary: it names the
-    models that the round started from, and the settings and code that it ran.
+    `config`, the stage's settings, goes into the log, and so does the time. `origin` goes into the
+    summary: it names the models that the round started from, and the settings and code that it ran.
     """
     learner, rows = played.learner, played.rows
     learner.policy.save_adapter(folder / "adapter")
     write_state(learner.state(), folder / "adapter" / TRAINER_STATE)
     join_steps(played.checkpoints.folder, len(rows), folder)
     where = {"seed": played.id.seed, "round": played.id.index}
-    log = {"rows": rows, "config": {**config, **where}}
+    finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    log = {"rows": rows, "finished": finished, "config": {**config, **where}}
     (folder / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
     summary = {
         "method": played.id.method.name,

@@ -14,11 +14,16 @@ Beta = Annotated[float, Field(ge=0, lt=1)]
 class KlConfig(Strict):
     """KL penalty to the SFT policy, with an adaptive coefficient; `init: 0` switches it off."""
 
-    init: float = Field(0.0, ge=0)
-    target: float = Field(0.04, gt=0)
-    minimum: float = Field(1e-4, ge=0)
-    maximum: float = Field(1.0, gt=0)
-    adaptive: bool = True
+    init: float = Field(0.0, ge=0, description="first value of the coefficient; 0: no penalty")
+    target: float = Field(
+        0.04, gt=0, description="KL per token, in nats, that the coefficient is adapted to"
+    )
+    minimum: float = Field(1e-4, ge=0, description="least value of an adapted coefficient")
+    maximum: float = Field(1.0, gt=0, description="largest value of an adapted coefficient")
+    adaptive: bool = Field(
+        True,
+        description="whether the coefficient follows the observed KL; otherwise it stays at `init`",
+    )
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
@@ -30,22 +35,38 @@ class KlConfig(Strict):
 class TrainingConfig(Strict):
     """Settings of an RL round; an arm may change some of them in its method file."""
 
-    steps_per_round: int = Field(6, gt=0)
+    steps_per_round: int = Field(6, gt=0, description="batches that a round plays and learns from")
     tasks_per_step: int = Field(32, gt=0, description="P: groups collected before an update")
     rollouts_per_task: int = Field(8, gt=0, description="K: group size")
-    temperature: float = Field(1.0, gt=0)
-    max_action_tokens: int = Field(12, gt=0)
-    lr: float = Field(3e-4, gt=0)
-    betas: tuple[Beta, Beta] = (0.9, 0.95)
-    weight_decay: float = Field(0.0, ge=0)
-    warmup_steps: int = Field(3, ge=0)
-    max_grad_norm: float = Field(1.0, gt=0)
+    temperature: float = Field(1.0, gt=0, description="sampling temperature of training rollouts")
+    max_action_tokens: int = Field(
+        12, gt=0, description="most tokens of a reply, its closing token included"
+    )
+    lr: float = Field(3e-4, gt=0, description="learning rate of AdamW")
+    betas: tuple[Beta, Beta] = Field((0.9, 0.95), description="decay rates of AdamW's two moments")
+    weight_decay: float = Field(0.0, ge=0, description="weight decay of AdamW")
+    warmup_steps: int = Field(
+        3, ge=0, description="steps of a run over which the learning rate rises to `lr`"
+    )
+    max_grad_norm: float = Field(
+        1.0, gt=0, description="gradients of a larger norm are scaled down to it"
+    )
     minibatches: int = Field(2, gt=0, description="optimiser steps per batch of groups and epoch")
-    epochs: int = Field(1, gt=0)
-    microbatch_tokens: int = Field(2048, gt=0)
-    clip_low: float = Field(0.2, gt=0)
-    clip_high: float = Field(0.2, gt=0)
-    loss_reduction: Literal["token", "sequence"] = "token"
+    epochs: int = Field(1, gt=0, description="passes over each batch")
+    microbatch_tokens: int = Field(
+        2048, gt=0, description="tokens of one forward and backward pass; bounds memory"
+    )
+    clip_low: float = Field(
+        0.2, gt=0, description="the probability ratio is clipped below 1 minus this"
+    )
+    clip_high: float = Field(
+        0.2, gt=0, description="the probability ratio is clipped above 1 plus this"
+    )
+    loss_reduction: Literal["token", "sequence"] = Field(
+        "token",
+        description="token: mean over all tokens of a minibatch; sequence: mean over trajectories "
+        "of their token means",
+    )
     importance_cap: float | None = Field(
         None,
         gt=0,
@@ -60,11 +81,17 @@ class TrainingConfig(Strict):
         description="the round stops if the log-probs of engine and trainer differ by more than "
         "this, on average per sampled token; null: no limit",
     )
-    kl: KlConfig = KlConfig()
+    kl: KlConfig = Field(
+        KlConfig(), description="KL penalty that keeps the policy near the SFT policy"
+    )
     invalid_action_penalty: float = Field(
         0.0,
         ge=0,
         description="penalty * share of inadmissible actions is subtracted from the return",
     )
-    carry_policy: bool = True
+    carry_policy: bool = Field(
+        True,
+        description="a round starts from the previous round's policy; false: every round starts "
+        "from the SFT policy",
+    )
     in_flight: int = Field(256, gt=0, description="trajectories played at the same time")

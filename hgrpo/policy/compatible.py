@@ -4,11 +4,10 @@ Only weights have a checksum. If somebody edits a config, the weights beside it 
 Therefore, the config is compared with the base's config and the study's settings.
 """
 
-import hashlib
 from pathlib import Path
 
 from hgrpo.base_model.architecture import capped_architecture, config_without_code
-from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
+from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum, file_digest
 from hgrpo.errors import UserError
 from hgrpo.policy.settings import LoraConfig, ModelConfig
 
@@ -51,7 +50,7 @@ def check_adapter(folder: Path, lora: bool) -> None:
     for name in (config_name, weights_name):
         if not (folder / name).is_file():
             adapter = "LoRA" if lora else "full"
-            raise UserError(f"{folder / name}: missing; is this a {adapter} adapter?")
+            raise UserError(f"{folder / name}: missing; an adapter (adapt: {adapter}) was expected")
     config_without_code(folder / config_name, str(folder / config_name))
     check_checksum(folder / weights_name)
 
@@ -69,8 +68,7 @@ def weights_digest(adapter: Path) -> str:
     """
     for name in (LORA_WEIGHTS, WEIGHTS):
         if (adapter / name).is_file():
-            with (adapter / name).open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+            return file_digest(adapter / name)[:16]
     raise UserError(f"{adapter}: neither {LORA_WEIGHTS} nor {WEIGHTS} is there")
 
 

@@ -29,7 +29,7 @@ class Policy:
     base. With `adapt: full` the adapter holds every weight, and the reference is a second model.
     The model is in eval mode, also for training: dropout is off, and gradients flow all the same.
     With gradient checkpointing it is in training mode, because transformers requires that. Then
-    only the dropout that the config calls `attention_dropout` and that of LoRA are 0.
+    no dropout draws either, because its probabilities in the config and that of LoRA are 0.
     """
 
     def __init__(self, model: nn.Module, config: ModelConfig, base_folder: Path):
@@ -43,7 +43,11 @@ class Policy:
         self._reference: nn.Module | None = None
         if config.gradient_checkpointing:
             self.model.train()
-            self.causal_lm.activation_checkpointing_enable({"use_reentrant": False})
+            model = self.causal_lm
+            # The transformers that vLLM for a GPU needs has the old name alone; the new one warns.
+            old = "gradient_checkpointing_enable"
+            enable = getattr(model, "activation_checkpointing_enable", None) or getattr(model, old)
+            enable({"use_reentrant": False})
 
     @property
     def causal_lm(self) -> "PreTrainedModel":

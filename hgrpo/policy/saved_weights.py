@@ -32,7 +32,7 @@ def finite_weights(folder: Path, lora: bool) -> dict[str, Tensor]:
     try:
         tensors = load_file(path)
     except SafetensorError as error:
-        raise UserError(f"{path}: corrupted ({error})") from None
+        raise UserError(f"{path}: damaged ({error})") from None
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():
             raise UserError(f"{path}: tensor {name!r} has values that are not finite")
@@ -65,7 +65,7 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
                 output_loading_info=True,
             )
     except SafetensorError as error:
-        raise UserError(f"{folder / WEIGHTS}: corrupted ({error})") from None
+        raise UserError(f"{folder / WEIGHTS}: damaged ({error})") from None
     except (ImportError, ValueError) as error:
         if settings.attention != "flash_attention_2":
             raise

@@ -11,8 +11,8 @@ from hgrpo.config.strict import Strict, refuse_unread
 class LoraConfig(Strict):
     """PEFT LoRA settings; rank 0 is refused, use `adapt: full` instead."""
 
-    rank: int = Field(16, gt=0)
-    alpha: int = Field(32, gt=0)
+    rank: int = Field(16, gt=0, description="rank of an adapter's matrices")
+    alpha: int = Field(32, gt=0, description="an adapter's product is scaled by alpha / rank")
     targets: list[Annotated[str, Field(min_length=1)]] = Field(
         ["q_proj", "k_proj", "v_proj", "o_proj"],
         min_length=1,
@@ -31,7 +31,7 @@ class LoraConfig(Strict):
 class ModelConfig(Strict):
     """The base that the policy starts from, and which of its weights training moves."""
 
-    name: str
+    name: str = Field(description="the model's name, and the name of its file without `.yaml`")
     tiny: TinyModel | None = Field(None, description="build the base from nothing")
     path: str | None = Field(
         None,
@@ -44,8 +44,10 @@ class ModelConfig(Strict):
         min_length=1,
         description="system text of a chat model's conversations; null: what its template says",
     )
-    adapt: Literal["full", "lora"] = "full"
-    lora: LoraConfig = LoraConfig()
+    adapt: Literal["full", "lora"] = Field(
+        "full", description="what training moves: full: all weights; lora: an adapter"
+    )
+    lora: LoraConfig = Field(LoraConfig(), description="the adapter, if `adapt: lora`")
     train_dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
         description="autocast type of training passes; master weights stay float32; auto: bfloat16 "

@@ -70,6 +70,11 @@ class Arms:
         """The trained arms whose credit assigner declares the figure `figure`."""
         return [name for name in self.trained if figure in self.by_name[name].credit.figures]
 
+    @property
+    def fitted(self) -> list[str]:
+        """The trained arms whose credit assigner learns between rounds."""
+        return [name for name in self.trained if self.by_name[name].credit.fits]
+
     def label(self, name: str) -> str:
         return self.by_name[name].label
 

@@ -5,12 +5,12 @@ cannot stop a run, and a user can still send the logs of a finished study.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from hgrpo.errors import UserError, one_line
-from hgrpo.report.run_status import RunPlan, run_log, trained_runs
+from hgrpo.report.run_status import RunPlan, run_log
 
 # These columns say which step a log row belongs to. All other columns are measurements.
 _PLACES = ("step", "round")
@@ -66,12 +66,17 @@ def wandb_run(project: str, study: str, plan: RunPlan, identity: str) -> Writer:
 
 
 class Board:
-    """Sends each log row of a study's runs to the dashboards once."""
+    """Sends each log row of a study's trained runs, `plans`, to the dashboards once."""
 
-    def __init__(self, results: Path, tensorboard: Path | None, wandb: str | None):
-        self._results = results
+    def __init__(
+        self,
+        results: Path,
+        plans: Sequence[RunPlan],
+        tensorboard: Path | None,
+        wandb: str | None,
+    ):
+        self._results, self._plans = results, plans
         self._tensorboard, self._wandb = tensorboard, wandb
-        self._plans = trained_runs(results)
         self._identity = (results / "config.yaml").read_text()
         self._writers: dict[Path, list[Writer]] = {}
         self._written = {plan.home: 0 for plan in self._plans}

@@ -15,7 +15,10 @@ INDEX = "index.json"
 
 
 def drawings(
-    inputs: Inputs, turns: Mapping[str, pd.DataFrame], fits: pd.DataFrame
+    inputs: Inputs,
+    turns: Mapping[str, pd.DataFrame],
+    last: Mapping[str, pd.DataFrame],
+    fits: pd.DataFrame,
 ) -> Iterator[Drawing]:
     """Draw the figures one at a time, so that only one is open; skip figures without data."""
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
@@ -28,6 +31,7 @@ def drawings(
         lambda: learning.learning_curves(comparison, arms) if arms.trained else None,
         lambda: learning.equal_budget(comparison, logs, arms),
         lambda: credit.credit_strips(credit.credit_table(turns, arms), arms),
+        lambda: credit.own_credit_strips(credit.own_credit_table(last), arms),
         lambda: training.protocol_comparison(comparison, logs, arms),
         lambda: alpha.alpha_diagnostics(logs, arms, inputs.sweep),
         lambda: turnrd.turnrd(logs, fits, arms),
@@ -44,10 +48,17 @@ def drawings(
 
 
 def draw_all(
-    inputs: Inputs, turns: Mapping[str, pd.DataFrame], fits: pd.DataFrame, folder: Path
+    inputs: Inputs,
+    turns: Mapping[str, pd.DataFrame],
+    last: Mapping[str, pd.DataFrame],
+    fits: pd.DataFrame,
+    folder: Path,
 ) -> list[dict]:
-    """Write every figure and the index into `folder`; return the index."""
-    return save_all(drawings(inputs, turns, fits), folder)
+    """Write every figure and the index into `folder`; return the index.
+
+    `turns` and `last` are what `logs.read_first_turns` and `logs.read_last_turns` returned.
+    """
+    return save_all(drawings(inputs, turns, last, fits), folder)
 
 
 def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:

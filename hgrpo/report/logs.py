@@ -35,7 +35,8 @@ SUMS = {
 TRAJECTORY = ["task_id", "rollout"]
 TURN_COLUMNS = [
     *TRAJECTORY,
-    *("turn", "observation", "action", "env_reward", "admissible", "credit", "advantage"),
+    *("turn", "observation", "action", "env_reward", "admissible"),
+    *("credit", "advantage", "progress"),
 ]
 FIT_REQUIRED = ("epoch", "validation_loss")
 FIT_OPTIONAL = ("return_corr", "alpha_cf_corr", "supervised_share")
@@ -112,6 +113,28 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
         if None not in shared.values():
             return {method: _first_batch(path) for method, path in shared.items()}
     raise UserError(f"turns: no seed has a round {first} of all of {', '.join(methods)}")
+
+
+def read_last_turns(paths: Sequence[Path], methods: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Turns of the first batch of each method's last round, for its lowest seed.
+
+    Leaves out a method whose only round in `paths` is the first. Arguments, columns and errors as
+    in `read_first_turns`, and the column `round`.
+    """
+    found = {}
+    runs = {run_of(path): path for path in paths}
+    for method in methods:
+        mine = [(number, -seed) for name, seed, number in runs if name == method and number > 1]
+        if mine:
+            number, seed = max(mine)
+            found[method] = _first_batch(runs[method, -seed, number]).assign(round=number)
+    return found
+
+
+def last_day(paths: Sequence[Path]) -> str:
+    """The day (UTC) on which the last of the rounds ended, from their logs; "" if none says so."""
+    ends = [json.loads(Path(path).read_text()).get("finished", "") for path in paths]
+    return max(ends, default="")[:10]
 
 
 def _first_batch(path: Path) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from hgrpo.evaluation.designs import alpha_sweep, factorial, trained, with_figure
+from hgrpo.evaluation.designs import alpha_sweep, factorial, fitted, trained, with_figure
 
 TABLES = (
     *("methods", "scripted", "seeds", "against_reference", "against_sft", "mcnemar"),
@@ -28,9 +28,10 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
         "learning_curves": learns,
         "equal_budget": learns,
         "credit": learns,
+        # A fit follows every round but the last, so a study of one round has no fit to draw.
+        "credit_last_round": rounds > 1 and bool(fitted(methods)),
         "protocol_comparison": learns,
         "alpha_diagnostics": sweep,
-        # A fit follows every round but the last, so a study of one round has no fit to draw.
         "turnrd": rounds > 1 and with_figure(methods, "turnrd"),
         "health": learns,
     }

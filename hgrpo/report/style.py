@@ -152,7 +152,7 @@ def difference_intervals(
     """Draw a horizontal interval per row of a table, the first row on top, and a line at zero.
 
     A row whose verdict is better or worse gets a filled point and bold text. Other rows get a
-    hollow point and grey text.
+    hollow point and grey text, if there is text.
 
     Args:
         table: table with difference, lower, upper (fractions, drawn as points) and verdict.

@@ -1,6 +1,6 @@
 """Writes the report's headline and first paragraphs, and turns numbers into text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -9,14 +9,21 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.report.arms import Arms
 
 MINUS, SPACE, DASH = "\u2212", "\u00a0", "\u2013"
-MOST_NAMED = 5  # A headline names at most this many arms; the paragraphs name all.
+MOST_NAMED = 5  # A sentence names at most this many arms and counts more.
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The headline and the paragraphs under it, each (heading, sentences)."""
+    """What the page says first.
+
+    Attributes:
+        headline: which arm differs from the reference.
+        sure: whether training beats sampling alone; "" if no arm is untrained.
+        paragraphs: what the first table does not show, each (heading, sentences).
+    """
 
     headline: str
+    sure: str
     paragraphs: list[tuple[str, list[str]]]
 
 
@@ -41,6 +48,12 @@ def p_value(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
+def duration(seconds: float) -> str:
+    """A time in minutes, or in hours and minutes: `9 min`, `2 h 5 min`."""
+    hours, minutes = divmod(max(1, round(seconds / 60)), 60)
+    return f"{hours}{SPACE}h {minutes}{SPACE}min" if hours else f"{minutes}{SPACE}min"
+
+
 def temperature_name(temperature: float) -> str:
     """A temperature as text: `greedy` or `T = 0.5`."""
     return "greedy" if temperature == 0 else f"T{SPACE}={SPACE}{temperature:g}"
@@ -59,15 +72,20 @@ def listing(names: list[str], last: str = "and") -> str:
     return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
+def if_several(seeds: Iterable[int], text: str) -> str:
+    """The text if there are several seeds, and "" if there is one."""
+    return text if len(set(seeds)) > 1 else ""
+
+
 def answer(comparison: Comparison, arms: Arms, never_updated: Sequence[str] = ()) -> Answer:
     """The study's findings; `never_updated` are arms that never took an optimiser step."""
     paragraphs = {}
-    if len(comparison.against_reference):
-        differs = f"Does any arm differ from {arms.label(arms.reference)}?"
+    table = comparison.against_reference
+    if len(table) and not _one_seed(table):
+        differs = f"How sure are the verdicts against {arms.label(arms.reference)}?"
         paragraphs[differs] = _against_reference(comparison, arms)
     if len(comparison.against_untrained):
-        taught = "Did training teach more than a better sampling temperature would?"
-        paragraphs[taught] = _learning(comparison, arms)
+        paragraphs["Why compare with sampling alone?"] = _learning(comparison, arms)
     limits = _limits(comparison, arms)
     if never_updated:
         were, their = ("was", "its") if len(never_updated) == 1 else ("were", "their")
@@ -81,21 +99,30 @@ def answer(comparison: Comparison, arms: Arms, never_updated: Sequence[str] = ()
         paragraphs["What this study cannot say"] = limits
     return Answer(
         _capital(_headline(comparison, arms)),
+        _sure(comparison, arms),
         [(heading, [_capital(text) for text in texts]) for heading, texts in paragraphs.items()],
     )
+
+
+def _one_seed(table: pd.DataFrame) -> bool:
+    return int(table["n_seeds"].iloc[0]) == 1
 
 
 def _headline(comparison: Comparison, arms: Arms) -> str:
     table, reference = comparison.against_reference, arms.label(arms.reference)
     if not len(table):
         return f"Only {reference} was trained, so there is nothing to compare."
+    if _one_seed(table):
+        best = table.loc[table["difference"].idxmax()]
+        if best["difference"] <= 0:
+            return f"One seed, no verdict: no arm ends above {reference}."
+        above = points(best["difference"])[1:]
+        label = arms.label(best["method"])
+        return f"One seed, no verdict: {label} is highest, {above} points above {reference}."
     groups = {
         verdict: [arms.label(name) for name in table.loc[table["verdict"] == verdict, "method"]]
         for verdict in ("better", "worse", "inconclusive")
     }
-    if int(table["n_seeds"].iloc[0]) == 1:
-        ends = [f"{arms.label(row.method)} {points(row.difference)}" for row in table.itertuples()]
-        return f"One seed, no verdict: {listing(ends)} points against {reference}."
     parts = []
     verbs = {"better": ("beats", "beat"), "worse": ("does worse than", "do worse than")}
     for verdict, (one, several) in verbs.items():
@@ -113,30 +140,58 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
     return f"{'; '.join(parts)}."
 
 
+def _sure(comparison: Comparison, arms: Arms) -> str:
+    table = comparison.against_untrained
+    if not len(table):
+        return ""
+    decided = table["p_holm"] < 1 - comparison.protocol.level
+    better, worse = (int((decided & (sign * table["difference"] > 0)).sum()) for sign in (1, -1))
+    sampling = f"sampling alone ({_sampling(comparison, arms)})"
+    parts = []
+    if better:
+        parts.append(f"training beats {sampling}{_share(better, len(table))}")
+    if worse:
+        than = "than it" if better else f"than {sampling}"
+        parts.append(f"{'' if better else 'training '}does worse {than}{_share(worse, len(table))}")
+    if _one_seed(table):
+        if not parts:
+            return f"Even for this seed, no arm is sure to differ from {sampling}."
+        return f"For this seed only: {', and '.join(parts)}. Another seed may differ."
+    if not parts:
+        return f"Not even this is sure: that training beats {sampling} in any arm."
+    return f"What is sure: {', and '.join(parts)}."
+
+
+def _share(number: int, all_arms: int) -> str:
+    if all_arms == 1:
+        return ""
+    return f" in {'all' if number == all_arms else f'{_count(number)} of'} {_count(all_arms)} arms"
+
+
+def _sampling(comparison: Comparison, arms: Arms) -> str:
+    return opponent(arms, arms.untrained, comparison.best_temperature)
+
+
 def _named(names: list[str], rest: str = "arms") -> str:
     return listing(names) if len(names) <= MOST_NAMED else f"{_count(len(names))} {rest}"
 
 
 def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
-    table, reference = comparison.against_reference, arms.label(arms.reference)
-    level = percent(comparison.protocol.level, 0)
-    sentences = []
-    for row in table[table["verdict"] != "inconclusive"].itertuples():
-        sentences.append(
-            f"{arms.label(row.method)} solves {percent(row.success)} of the {row.n_tasks} test "
-            f"tasks greedily against {percent(row.baseline_success)} for {reference}: "
-            f"{points(row.difference)} points ({level} interval {_bounds(row)}), {row.verdict}."
-        )
+    table = comparison.against_reference
     open_rows = table[table["verdict"] == "inconclusive"]
+    sentences = []
+    if len(open_rows) < len(table) > 1:
+        sentences.append(
+            f"Better and worse hold after Holm's correction over {_count(len(table))} comparisons."
+        )
     if len(open_rows):
-        names = [arms.label(name) for name in open_rows["method"]]
         visible = open_rows["minimum_detectable_effect"]
         size = _range(visible.min(), visible.max())
         seeds = int(table["n_seeds"].iloc[0])
         sentences.append(
-            f"Inconclusive for {listing(names)}. This does not mean equal: with {_count(seeds)} "
-            f"seeds and {table['n_tasks'].iloc[0]} tasks, only a difference of about {size} points "
-            "would have been detected four times out of five after the correction."
+            f"Inconclusive does not mean equal: with {_count(seeds)} seeds and "
+            f"{table['n_tasks'].iloc[0]} tasks, only a difference of about {size} points would "
+            "have been detected four times out of five after the correction."
         )
     return sentences + _corrected(open_rows, arms)
 
@@ -146,7 +201,7 @@ def _corrected(open_rows: pd.DataFrame, arms: Arms) -> list[str]:
     outside = open_rows[(open_rows["lower"] > 0) | (open_rows["upper"] < 0)]
     if outside.empty:
         return []
-    names = listing([arms.label(name) for name in outside["method"]])
+    names = _named([arms.label(name) for name in outside["method"]])
     return [
         f"The interval of {names} excludes zero. Among several comparisons this is expected now "
         "and then, so Holm's correction makes the verdict inconclusive."
@@ -155,35 +210,18 @@ def _corrected(open_rows: pd.DataFrame, arms: Arms) -> list[str]:
 
 def _learning(comparison: Comparison, arms: Arms) -> list[str]:
     table, best = comparison.against_untrained, comparison.best_temperature
-    name, level = arms.label(arms.untrained), table["baseline_success"].iloc[0]
-    rows = comparison.methods.set_index(["method", "temperature"])["success"]
-    greedy = rows[arms.untrained, 0.0]
+    open_rows = table[table["verdict"] == "inconclusive"]
     sentences = [
-        f"All arms start from the same supervised policy ({name}). It solves {percent(greedy)} "
-        + (
-            f"greedily and {percent(level)} at {temperature_name(best)}, its best temperature on "
-            "validation. Arms are compared with the second number."
-            if best
-            else "greedily, and greedy is its best temperature on validation."
-        )
+        f"A policy that is only sampled at another temperature can solve more tasks without having "
+        f"learned anything. So trained arms have to beat {arms.label(arms.untrained)}, the policy "
+        f"that all start from, as it plays best on validation: {temperature_name(best)}.",
     ]
-    for verdict, text in (
-        ("one seed", "On this seed, with intervals over test tasks only: {arms}."),
-        ("better", "Better, so training taught them something: {arms}."),
-        ("worse", "Worse: {arms}."),
-        (
-            "inconclusive",
-            "Inconclusive: {arms}. If their training reward rose, the policy may have become more "
-            "decided without learning anything new.",
-        ),
-    ):
-        gains = [
-            f"{arms.label(row.method)} {points(row.difference)} ({_bounds(row)})"
-            for row in table[table["verdict"] == verdict].itertuples()
-        ]
-        if gains:
-            sentences.append(text.format(arms=listing(gains)))
-    return sentences + _corrected(table[table["verdict"] == "inconclusive"], arms)
+    if len(open_rows):
+        sentences.append(
+            "Where this is inconclusive although the training reward rose, the policy may have "
+            "become more decided without learning anything new."
+        )
+    return sentences + _corrected(open_rows, arms)
 
 
 def _limits(comparison: Comparison, arms: Arms) -> list[str]:
@@ -196,7 +234,7 @@ def _limits(comparison: Comparison, arms: Arms) -> list[str]:
     if seeds == 1:
         sentences.append(
             "One seed was trained. Intervals cover only the choice of test tasks and say nothing "
-            "about another seed, so there is no verdict. Train more seeds."
+            "about another seed, so there is no verdict."
         )
     elif seeds < 5:
         sentences.append(
@@ -214,10 +252,6 @@ def _limits(comparison: Comparison, arms: Arms) -> list[str]:
             "does no better has not shown that its credit helps."
         )
     return sentences
-
-
-def _bounds(row) -> str:
-    return f"{points(row.lower)} to {points(row.upper)}"
 
 
 def _range(low: float, high: float) -> str:

@@ -1,9 +1,9 @@
 """Finds rollout engines by name. An engine's name is that of its folder in this package."""
 
-import importlib
 import pkgutil
 
 import hgrpo.rollout
+from hgrpo.config.plug_in import import_plug_in
 from hgrpo.config.read import did_you_mean
 from hgrpo.rollout.engine_kind import EngineKind
 
@@ -18,8 +18,8 @@ def load(kind: str) -> EngineKind:
     """The engine's plug-in.
 
     Raises:
-        ValueError: no engine has that name.
+        ValueError: no engine has that name, or its module cannot be imported.
     """
     if kind not in known():
         raise ValueError(f"kind: no rollout engine {kind!r}{did_you_mean(str(kind), known())}")
-    return importlib.import_module(f"hgrpo.rollout.{kind}").ENGINE
+    return import_plug_in(f"hgrpo.rollout.{kind}").ENGINE

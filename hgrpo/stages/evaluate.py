@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
+from hgrpo import parquet
 from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder
 from hgrpo.base_model.folder import open_base
@@ -142,7 +143,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "base": any_digest(paths.base),
             "policy": weights_digest(paths.policy),
         } | provenance(job.code, settings.env.name)
-        frame.to_parquet(out / "episodes.parquet", compression="zstd", index=False)
+        frame.to_parquet(out / "episodes.parquet", index=False, **parquet.WRITE)
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     for name, value in summary["success"].items():
         print(f"{job.method} seed {job.seed} round {job.round} {name}: {value:.3f}")
@@ -171,6 +172,10 @@ def _play(
             collector = Collector(engine, conversation, make_env, env.turn_cap, longest)
             stream = ("evaluate", job.seed, panel, temperature)
             groups = collector.collect(tasks, 1, stream, lambda: bar.update())
+            if panel == "test" and temperature == 0:
+                won = sum(trajectory.success for (trajectory,) in groups)
+                # The monitor shows it before the other temperatures are played.
+                bar.set_postfix(test=f"{won / len(groups):.3f}")
             head = {"method": job.method, "seed": job.seed, "round": job.round, "panel": panel}
             head["temperature"] = float(temperature)
             rows += [head | _episode(group[0]) for group in groups]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
+from hgrpo import parquet
 from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.strict import Strict
@@ -144,7 +145,7 @@ def _write(rows: list[dict], path: Path) -> None:
         ]
     )
     table = pa.Table.from_pylist(rows, schema=schema)
-    pq.write_table(table, path, compression="zstd")
+    pq.write_table(table, path, **parquet.WRITE)
 
 
 def success(rows: list[dict], turn_cap: int) -> dict[str, dict]:

@@ -4,7 +4,7 @@ Example:
   cd results/bakeoff
   python -m hgrpo.cli.config ../../configs/studies/bakeoff.yaml --stage figures > figures.json
   python -m hgrpo.cli.figures --config figures.json --episodes report/episodes.parquet \\
-      --train-logs rl/*/*/*/train_log.json --turns rl/*/*/round_1/turns.parquet \\
+      --train-logs rl/*/*/*/train_log.json --turns rl/*/*/round_[15]/turns.parquet \\
       --fits credit_fit/*/*/*/train_log.json --out report/figures
 """
 
@@ -17,7 +17,7 @@ from pydantic import ConfigDict
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.strict import Strict
 from hgrpo.stages.comparison import comparison
-from hgrpo.stages.files import fit_logs, round_files
+from hgrpo.stages.files import fit_logs, round_files, round_folder, trained_rounds
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import file, folder
 
@@ -42,7 +42,7 @@ class Paths:
 
     episodes: Path = file("episodes", "merged episodes.parquet")
     train_logs: list[Path] = file("logs", "train_log.json of every round", True, True)
-    turns: list[Path] = file("turns", "turns.parquet of every run's first round", True, True)
+    turns: list[Path] = file("turns", "turns.parquet of first and last rounds", True, True)
     fits: list[Path] = file("fits", "train_log.json of every fit between rounds", True, True)
     out: Path = folder("index", "folder to write")
 
@@ -53,15 +53,24 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Episodes and logs. Figures of credit also need the turns and sequences of first rounds."""
-    first = range(1, 2)
+    """Episodes, logs, and the turns and sequences of the rounds whose credit is drawn."""
     return {
         "episodes": "report/episodes.parquet",
         "logs": round_files(study, "train_log.json"),
-        "turns": round_files(study, "turns.parquet", first),
-        "sequences": round_files(study, "sequences.parquet", first),
+        "turns": _pictured(study, "turns.parquet"),
+        "sequences": _pictured(study, "sequences.parquet"),
         "fits": fit_logs(study),
     }
+
+
+def _pictured(study: "Study", name: str) -> list[str]:
+    """A file of every run's first round, and of the last if the arm's assigner was fitted since."""
+    return [
+        f"{round_folder('rl', method, seed, round)}/{name}"
+        for method, seed, round in trained_rounds(study)
+        if round == 1
+        or (round == study.config.rounds and study.methods[method].credit.declared.fits)
+    ]
 
 
 def outputs(study: "Study") -> dict:
@@ -86,7 +95,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the results, compare the arms and draw the figures."""
     from hgrpo.report.draw import draw_all
     from hgrpo.report.inputs import read_inputs
-    from hgrpo.report.logs import read_first_turns, read_fits, run_of
+    from hgrpo.report.logs import read_first_turns, read_fits, read_last_turns, run_of
 
     given = settings.model_extra or {}
     inputs = read_inputs(given, paths.episodes, paths.train_logs, paths.fits)
@@ -94,6 +103,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     learnt = inputs.arms.with_figure("turnrd")
     fits = read_fits([path for path in paths.fits if run_of(path)[0] in learnt])
     turns = read_first_turns(paths.turns)
+    last = read_last_turns(paths.turns, inputs.arms.fitted)
     with atomic_folder(paths.out) as out:
-        index = draw_all(inputs, turns, fits, out)
+        index = draw_all(inputs, turns, last, fits, out)
     print(f"{len(index)} figures: {paths.out}")

@@ -70,21 +70,25 @@ def trained_rounds(study: "Study") -> list[tuple[str, int, int]]:
     return [(method, seed, round) for method, seed, round in runs(study) if round]
 
 
-def round_files(study: "Study", name: str, rounds: range | None = None) -> list[str]:
-    """Paths of the file `name` in all trained rounds, or only in the given `rounds` of each run."""
+def round_files(study: "Study", name: str) -> list[str]:
+    """Paths of the file `name` in all trained rounds."""
+    return [f"{round_folder('rl', *run)}/{name}" for run in trained_rounds(study)]
+
+
+def fits(study: "Study") -> list[tuple[str, int, int]]:
+    """(method, seed, round) of every fit between rounds; no fit follows the last round."""
     return [
-        f"{round_folder('rl', method, seed, round)}/{name}"
+        (method, seed, round)
         for method, seed, round in trained_rounds(study)
-        if rounds is None or round in rounds
+        if study.methods[method].credit.declared.fits and round < study.config.rounds
     ]
 
 
 def fit_logs(study: "Study") -> list[str]:
-    """The log of every fit between rounds; no fit follows the last round."""
+    """The log of every fit between rounds."""
     return [
         f"{round_folder('credit_fit', method, seed, round)}/train_log.json"
-        for method, seed, round in trained_rounds(study)
-        if study.methods[method].credit.declared.fits and round < study.config.rounds
+        for method, seed, round in fits(study)
     ]
 
 

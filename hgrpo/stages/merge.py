@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hgrpo import parquet
 from hgrpo.atomic import atomic_file
 from hgrpo.config.canonical import settings_digest
 from hgrpo.config.strict import Strict
@@ -88,5 +89,5 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     check_lineage(paths.rounds, paths.evaluations, settings.training)
     frame = merge_episodes(paths.episodes, settings.methods)
     with atomic_file(paths.out) as path:
-        frame.to_parquet(path, compression="zstd", index=False)
+        frame.to_parquet(path, index=False, **parquet.WRITE)
     print(f"{len(frame)} episodes of {frame['method'].nunique()} arms: {paths.out}")

@@ -36,11 +36,15 @@ RESOURCES: dict[str, int] = {}
 
 
 class Settings(Strict):
-    """The keys of `hgrpo.stages.comparison`, and the study's name and description."""
+    """The keys of `hgrpo.stages.comparison`, and what the page says of the study as a whole.
+
+    `overridden` names the keys that the command line gave in place of the study's file.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
     study: str = ""
     description: str = ""
+    overridden: list[str] = []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +66,9 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The arms and how to compare them, and the study's name and description."""
+    """The arms and how to compare them, and what the page says of the study as a whole."""
     about = {"study": study.config.name, "description": study.config.description}
-    return comparison(study) | about
+    return comparison(study) | about | {"overridden": list(study.overridden)}
 
 
 def inputs(study: "Study", job: Job) -> dict:
@@ -97,6 +101,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the results, compare the arms, and write the page, the tables and the JSON summary."""
     from hgrpo.report.export_comparison import methods_comparison
     from hgrpo.report.inputs import read_inputs
+    from hgrpo.report.logs import last_day
     from hgrpo.report.page import Page, render
     from hgrpo.report.provenance_rows import provenance_rows, read_mapping
     from hgrpo.report.tables import all_tables, scripted_players, write_tables
@@ -118,6 +123,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         provenance=provenance_rows(snapshots),
         scripted=scripted,
         left_out=left_out(stages),
+        overridden=settings.overridden,
+        finished=last_day(paths.train_logs),
     )
     tables = all_tables(inputs, scripted)
     labels = {name: inputs.arms.label(name) for name in inputs.arms.names}

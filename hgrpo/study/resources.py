@@ -11,9 +11,9 @@ from hgrpo.stages.order import STAGES, load, resources_key
 class StageResources(Strict):
     """What one job of a stage asks of the machine; a change reruns no finished job."""
 
-    threads: int = Field(1, gt=0)
-    mem_mb: int = Field(1000, gt=0, description="MiB")
-    runtime: int = Field(60, gt=0, description="minutes")
+    threads: int = Field(1, gt=0, description="cores, which are also torch's threads")
+    mem_mb: int = Field(1000, gt=0, description="memory in MiB")
+    runtime: int = Field(60, gt=0, description="time limit in minutes")
     gpu: int = Field(
         0, ge=0, description="GPUs of a job on a cluster; a round has one process on each"
     )
@@ -45,7 +45,14 @@ Resources = create_model(
     __base__=_ByStage,
     __doc__="Resources by stage.",
     **{
-        stage: (StageResources, StageResources(**load(stage).RESOURCES))
+        stage: (
+            StageResources,
+            Field(
+                StageResources(**load(stage).RESOURCES),
+                description="a job of "
+                + ", ".join(name for name in STAGES if resources_key(name) == stage),
+            ),
+        )
         for stage in STAGES
         if stage == resources_key(stage) and stage != "study_config"
     },

@@ -41,17 +41,23 @@ class Variant(BaseModel):
 class StudyConfig(Strict):
     """A study as its file states it; it gives environment, model and methods by name."""
 
-    name: Name
-    description: str = ""
+    name: Name = Field(description="the study's name, and the name of its file without `.yaml`")
+    description: str = Field("", description="a sentence about the study, for people")
     env: Name = Field(description="name of a file in configs/envs")
     model: Name = Field(description="name of a file in configs/models")
     methods: list[Name] = Field(
         min_length=1, description="names of files in configs/methods, or of variants"
     )
     variants: dict[Name, Variant] = Field(
-        default_factory=dict, description="methods that differ from a file's in some keys"
+        default_factory=dict,
+        description="further methods: name -> `{of: <a method>, <keys that differ>}`",
     )
-    seeds: list[Annotated[int, Field(ge=0)]] = Field([11], min_length=1)
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(
+        [11],
+        min_length=1,
+        description="seeds of training; every trained arm runs once with each, and a claim needs "
+        "three",
+    )
     rounds: int = Field(
         5,
         ge=1,
@@ -65,12 +71,26 @@ class StudyConfig(Strict):
         description="methods that `snakemake smoke_wave` runs, and `rest_wave` all others; empty: "
         "the reference",
     )
-    engine: EngineConfig = Field(default_factory=EngineConfig)
-    training: TrainingConfig = TrainingConfig()
-    sft: SftConfig = SftConfig()
-    evaluation: EvaluationConfig = EvaluationConfig()
-    agreement: AgreementConfig = AgreementConfig()
-    resources: Resources = Resources()
+    engine: EngineConfig = Field(
+        default_factory=EngineConfig,
+        description="who plays in training and evaluation, see docs/engines.md",
+    )
+    training: TrainingConfig = Field(
+        TrainingConfig(),
+        description="reinforcement learning, the same for all arms; a method may change keys",
+    )
+    sft: SftConfig = Field(
+        SftConfig(), description="supervised fine-tuning, before the first round"
+    )
+    evaluation: EvaluationConfig = Field(
+        EvaluationConfig(), description="games, temperatures and statistics of the comparison"
+    )
+    agreement: AgreementConfig = Field(
+        AgreementConfig(), description="settings of `snakemake credit_agreement`"
+    )
+    resources: Resources = Field(
+        Resources(), description="what the jobs of each stage ask of the machine"
+    )
 
     @field_validator("methods", "seeds")
     @classmethod
@@ -91,6 +111,7 @@ class Study:
         model: the base model, from configs/models/<model>.yaml.
         methods: method name -> the method, from configs/methods/<name>.yaml, in the study's order.
         training: method name -> the study's training with that method's changes merged in.
+        overridden: keys of `OVERRIDES` whose values are not the file's.
     """
 
     config: StudyConfig
@@ -98,6 +119,7 @@ class Study:
     model: ModelConfig
     methods: dict[str, MethodConfig]
     training: dict[str, TrainingConfig]
+    overridden: tuple[str, ...] = ()
 
     def resolved(self) -> dict:
         """The whole study as plain JSON types."""
@@ -127,7 +149,8 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     path = Path(path)
     configs = path.parent.parent
     given = _parse_overrides(overrides or {})
-    config = validate(StudyConfig, read_yaml(path) | given, _source(path, given))
+    stated = read_yaml(path)
+    config = validate(StudyConfig, stated | given, _source(path, given))
     check_name(config, path)
     env = environment_settings(*_named(configs / "envs", config.env, f"{path}: env"))
     model = validate(ModelConfig, *_named(configs / "models", config.model, f"{path}: model"))
@@ -149,7 +172,12 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
         for name, method in (variants | methods).items()
     }
     check_name(model, configs / "models" / f"{config.model}.yaml")
-    study = Study(config, env, model, methods, {name: training[name] for name in methods})
+    fields = StudyConfig.model_fields
+    overridden = [
+        key for key in given if getattr(config, key) != stated.get(key, fields[key].default)
+    ]
+    of_methods = {name: training[name] for name in methods}
+    study = Study(config, env, model, methods, of_methods, tuple(sorted(overridden)))
     _cross_check(study, path)
     return study
 

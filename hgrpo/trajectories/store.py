@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hgrpo import parquet
 from hgrpo.errors import UserError, one_line
 from hgrpo.trajectories.trajectory import Trajectory
 
@@ -81,8 +82,8 @@ def _place(trajectory: Trajectory, round_index: int, step: int) -> dict[str, obj
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write Parquet with zstd; the same table gives the same bytes."""
-    pq.write_table(table, path, compression="zstd")
+    """Write Parquet with zstd and checksums; the same table gives the same bytes."""
+    pq.write_table(table, path, **parquet.WRITE)
 
 
 def write_step(
@@ -105,12 +106,22 @@ def _part(folder: Path, name: str, step: int) -> Path:
 
 
 def concatenate(parts: Sequence[Path], target: Path) -> None:
-    """Write the tables in `parts`, in order, as one file; hold one part in memory at a time."""
+    """Write the tables in `parts`, in order, as one file; hold one part in memory at a time.
+
+    Raises:
+        UserError: a part is damaged.
+    """
     writer = None
     try:
         for part in parts:
-            table = pq.read_table(part)
-            writer = writer or pq.ParquetWriter(target, table.schema, compression="zstd")
+            try:
+                table = pq.read_table(part, **parquet.READ)
+            except OSError as error:
+                raise UserError(
+                    f"{part}: damaged ({one_line(error)}); remove its folder to start "
+                    "the round afresh"
+                ) from None
+            writer = writer or pq.ParquetWriter(target, table.schema, **parquet.WRITE)
             writer.write_table(table)
     finally:
         if writer:
@@ -146,11 +157,13 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
             given, expected = found.field(name).type, schema.field(name).type
             if given != expected:
                 raise UserError(f"{path}: column {name} is {given}, not {expected}")
-        return pq.read_table(path, columns=list(columns), filters=kept, partitioning=None)
+        return pq.read_table(
+            path, columns=list(columns), filters=kept, partitioning=None, **parquet.READ
+        )
     except FileNotFoundError:
         raise UserError(f"{path}: missing") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not a table of a round ({one_line(error)})") from None
+        raise UserError(f"{path}: damaged, or not a table of a round ({one_line(error)})") from None
 
 
 def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:

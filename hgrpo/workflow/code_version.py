@@ -7,8 +7,8 @@ every hgrpo module that these import (also inside functions), and the data files
 The hash leaves out what cannot change a result: comments, docstrings, formatting, imports for type
 checking, descriptions of settings, texts of errors and of progress, functions and modules that only
 plan a stage or record where it ran, the command lines in `hgrpo.cli`, and capabilities of a plug-in
-that the stage does not use. It also leaves out the defaults in modules whose name ends in
-`settings`: `--config` gives the job every value, and Snakemake reruns a job if `--config` changes.
+that the stage does not use. It also leaves out the defaults of settings, in modules whose name
+ends in `settings`: `--config` gives the job every value, and a change of it reruns the job.
 """
 
 import ast
@@ -18,6 +18,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hgrpo.credit import kinds as credit_kinds
+from hgrpo.envs.environment import Environment
+from hgrpo.rollout.engine_kind import EngineKind
 from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -34,8 +36,11 @@ _RECORDING_MODULES = ("provenance", "envs.user_files")
 _SPEAK = (
     {"print", "tqdm"} | {"UserError", "TrainingError", "ValueError", "TypeError"} | {"RuntimeError"}
 )
-# Base classes of plug-ins. A subclass's public methods and attributes are its capabilities.
-_PLUGINS = {"Environment", "EngineKind"}
+# Base class of a plug-in -> its capabilities: what the base class declares for all to use.
+_PLUGINS = {
+    base.__name__: {name for name in vars(base) | base.__annotations__ if name[0] != "_"}
+    for base in (Environment, EngineKind)
+}
 
 
 def code_version(
@@ -193,9 +198,12 @@ class _Counted(ast.NodeTransformer):
         return self._without_docstring(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
-        if _PLUGINS & {base.id for base in node.bases if isinstance(base, ast.Name)}:
-            node.body = [item for item in node.body if self._counts(item)]
-        if self._holds_settings:
+        bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+        capabilities = set().union(*(_PLUGINS.get(base, ()) for base in bases))
+        unused = capabilities - self._uses
+        node.body = [item for item in node.body if not _names(item) & unused]
+        # `--config` fills the fields of a pydantic class, but nobody fills those of a dataclass.
+        if self._holds_settings and not node.decorator_list:
             node.body = [_without_default(item) for item in node.body]
         return self._without_docstring(node)
 
@@ -214,11 +222,6 @@ class _Counted(ast.NodeTransformer):
         if called == "Field":
             node.keywords = [word for word in node.keywords if word.arg != "description"]
         return _WithoutText().visit(node) if called in _SPEAK else self.generic_visit(node)
-
-    def _counts(self, item: ast.stmt) -> bool:
-        """Whether a statement in a plug-in's class stays: a used capability, or nothing public."""
-        public = {name for name in _names(item) if not name.startswith("_")}
-        return not public or bool(public & self._uses)
 
     def _without_docstring(self, node: ast.AST) -> ast.AST:
         node.body = [item for item in node.body if not _is_docstring(item)]

@@ -1,13 +1,48 @@
-"""The last lines of a run: the finding and its page, or what each failed job said."""
+"""The last lines of a run: the finding and its page, what each failed job said, what was kept."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from hgrpo.workflow.planning.jobs import telling_line
+from hgrpo.workflow.telling_line import telling_line
+from hgrpo.workflow.watch.jobs import StudyJob
+from hgrpo.workflow.watch.status import State, job_statuses, kept_steps
 
 # Snakemake's log names each failed rule and, some lines later, the job's log file.
 _FAILED = re.compile(r"^Error in (?:rule|group) ([\w-]+)", re.MULTILINE)
 _LOG = re.compile(r"^ +log: (\S+?)(?:,| \(|$)", re.MULTILINE)
+
+_NOTHING_SAID = "it ended without a message, as a killed job does"
+# What Snakemake says after Ctrl-C, and after SIGTERM.
+_STOPPED = re.compile(
+    r"^(Terminating processes on user request|Will exit after finishing currently running jobs)",
+    re.MULTILINE,
+)
+
+
+def last_lines(snakemake_log: str, jobs: Sequence[StudyJob]) -> list[str]:
+    """The last lines of a run that did not succeed: failed jobs, and what an interrupted run kept.
+
+    Args:
+        snakemake_log: text of the log of the run of snakemake.
+        jobs: all jobs of the study.
+    """
+    failed = failure_lines(snakemake_log)
+    if not _STOPPED.search(snakemake_log):
+        return failed
+    return [line for line in failed if ": interrupted: " not in line] + [kept_line(jobs)]
+
+
+def kept_line(jobs: Sequence[StudyJob]) -> str:
+    """What a study keeps after a run was interrupted."""
+    statuses = job_statuses(jobs)
+    done = sum(status.state is State.DONE for status in statuses)
+    kept = [f"{done} of {len(jobs)} jobs"]
+    for status in statuses:
+        steps = kept_steps(status.job) if status.state is not State.DONE else 0
+        if steps:
+            kept.append(f"{steps} step{'s' if steps > 1 else ''} of {status.job.name}")
+    return f"interrupted: kept {', '.join(kept)}; the same command goes on from there"
 
 
 def failure_lines(snakemake_log: str) -> list[str]:
@@ -24,7 +59,7 @@ def failure_lines(snakemake_log: str) -> list[str]:
         named = _LOG.search(snakemake_log, match.end(), end)
         path = Path(named.group(1)) if named else None
         text = path.read_text(errors="replace") if path and path.is_file() else ""
-        said = telling_line(text).removeprefix("error: ") or "it ended without a message"
+        said = telling_line(text).removeprefix("error: ") or _NOTHING_SAID
         failed[path or match.start()] = f"error: {match.group(1)}: {said}"
         if path:
             failed[path] += f"\n       (log: {path})"

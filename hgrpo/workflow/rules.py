@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,10 +17,10 @@ from hgrpo.stages.paths import words
 from hgrpo.study.resources import StageResources
 from hgrpo.study.study import Study
 from hgrpo.workflow.code_version import code_of
-from hgrpo.workflow.planned import plan_hash
+from hgrpo.workflow.plan_check import plan_hash
 
 # Stages that run only if the user names their target.
-_ASKED_FOR = {"credit_agreement"}
+ASKED_FOR = {"credit_agreement"}
 
 
 class StudyRules:
@@ -70,9 +71,8 @@ class StudyRules:
 
     def outputs(self, stage: str) -> dict[str, str | list[str]]:
         """Output name -> the file or files that a job of the stage writes."""
-        module = load(stage)
-        files = module.outputs(self.study) if "outputs" in vars(module) else module.OUTPUTS
-        return self._below_root(files, f"{module.FOLDER}/" if module.FOLDER else "")
+        folder = load(stage).FOLDER
+        return self._below_root(_outputs(stage, self.study), f"{folder}/" if folder else "")
 
     def options(self, stage: str) -> Callable[..., list[str]]:
         """A function for a rule's `params`: returns a job's plan, inputs and outputs as options."""
@@ -86,16 +86,66 @@ class StudyRules:
         return given
 
     def everything(self) -> list[str]:
-        """Files that the target of a whole study asks for, from every stage that it runs.
+        """Files of every stage that a whole study runs; of an arm's jobs, the file made last."""
+        return [path for files in self._marks().values() for path in files]
 
-        Snakemake deletes the outputs of a failed job. If the target asked only for the report, and
-        an older report existed, Snakemake would not make the deleted files again.
+    def wanted(self) -> list[str]:
+        """Files that the target of a whole study asks for: the report, and files that were lost.
+
+        All jobs come before the report, so a study asks for nothing else. But Snakemake deletes the
+        outputs of a failed job, and does not make them again while later ones exist.
         """
+        marks = self._marks()
+        begun = [n for n, files in enumerate(marks.values()) if any(map(os.path.exists, files))]
+        earlier = list(marks.values())[: max(begun, default=0)]
+        lost = [path for files in earlier for path in files if not os.path.exists(path)]
+        return [*lost, *flat(self.outputs("report"))]
+
+    def lost(self) -> list[str]:
+        """A missing file of each finished job of an arm; no run makes it until a job needs it."""
+        found = []
+        for stage, marks in self._marks().items():
+            if belongs_to_an_arm(stage):
+                for mark in filter(os.path.exists, marks):
+                    files = self._beside(stage, mark)
+                    found += [path for path in files if not os.path.exists(path)][:1]
+        return found
+
+    def made_anew(self) -> list[str]:
+        """Stages before the arms whose files are missing although later results exist."""
+        marks = self._marks()
+        later = any(os.path.exists(p) for s in marks if belongs_to_an_arm(s) for p in marks[s])
+        early = ("assets", "expert", "base", "sft")
+        return [s for s in early if later and not all(map(os.path.exists, marks[s]))]
+
+    def files(self) -> list[str]:
+        """All files that the study's jobs write."""
+        found = [path for stage in ASKED_FOR for path in flat(self.outputs(stage))]
+        for stage, marks in self._marks().items():
+            for mark in marks:
+                found += self._beside(stage, mark) if belongs_to_an_arm(stage) else [mark]
+        return found
+
+    def _beside(self, stage: str, mark: str) -> list[str]:
+        """The files of an arm's job, of which one is `mark`."""
+        folder = os.path.dirname(mark)
+        return [f"{folder}/{name}" for name in flat(_outputs(stage, self.study))]
+
+    def _marks(self) -> dict[str, list[str]]:
+        """Stage -> its files; of an arm's job, one file that shows that the job has finished."""
         study = self.study
-        once = [name for name in STAGES if "{" not in load(name).FOLDER and name not in _ASKED_FOR]
-        files = [path for stage in once for path in _flat(self.outputs(stage))]
-        arms = [*round_files(study, "summary.json"), *fit_logs(study), *episodes(study)]
-        return files + [f"{self.root}/{path}" for path in arms]
+        of_arms = {
+            "rl_round": round_files(study, "summary.json"),
+            "credit_fit": fit_logs(study),
+            "evaluate": episodes(study),
+        }
+        return {
+            stage: [f"{self.root}/{path}" for path in of_arms[stage]]
+            if stage in of_arms
+            else flat(self.outputs(stage))
+            for stage in STAGES
+            if stage not in ASKED_FOR
+        }
 
     def model_folder_digest(self) -> str | None:
         """Digest of config and tokenizer in the user's model folder; if it changes, `base` reruns.
@@ -162,7 +212,14 @@ class StudyRules:
         }
 
 
-def _flat(files: Mapping[str, str | list[str]]) -> list[str]:
+def _outputs(stage: str, study: Study) -> Mapping[str, str | list[str]]:
+    """Output name -> the file or files, relative to the stage's folder."""
+    module = load(stage)
+    return module.outputs(study) if "outputs" in vars(module) else module.OUTPUTS
+
+
+def flat(files: Mapping[str, str | list[str]]) -> list[str]:
+    """All files of a mapping name -> file or files."""
     return [
         path for given in files.values() for path in ([given] if isinstance(given, str) else given)
     ]

@@ -3,7 +3,7 @@
 import atexit
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -12,8 +12,9 @@ from hgrpo.errors import UserError
 from hgrpo.study.study import Study
 from hgrpo.workflow.earlier_report import keep_report
 from hgrpo.workflow.preflight import check_jobs
+from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.study_lock import hold_study
-from hgrpo.workflow.targets import check_rules
+from hgrpo.workflow.targets import check_paths, check_rules, target_paths
 
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow
@@ -31,6 +32,21 @@ def one_line_errors() -> Iterator[None]:
         sys.exit(f"error: {error}")
 
 
+def draw_if_asked(arguments: Sequence[str]) -> None:
+    """Start snakemake again with `--forcerun=figures` if the target `figures` is asked for.
+
+    Snakemake makes only what is out of date, but whoever asks for figures wants them drawn. Its
+    settings cannot be changed once it has read the command line.
+
+    Args:
+        arguments: words of the command, without the program.
+    """
+    forced = any(word.startswith(("--forcerun", "-R")) for word in arguments)
+    if "figures" in arguments and not forced:
+        command = [sys.executable, "-m", "snakemake", "--forcerun=figures", *arguments]
+        os.execv(sys.executable, command)
+
+
 def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
     """Lock the study, check what its jobs need, and keep a report that this run would shrink.
 
@@ -43,19 +59,48 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
         results: results/<study>.
 
     Raises:
-        UserError: another run holds the study, or the jobs to run need something that is missing.
+        UserError: another run holds the study, a job belongs to a round that the study does not
+            have, or the jobs to run need something that is missing.
     """
     # With a storage provider, results are not here, and jobs run on machines with other packages
     # and files.
     elsewhere = workflow.storage_settings.default_storage_provider is not None
     if workflow.execution_settings.lock and not elsewhere:
         _HELD.append(hold_study(results))
-    jobs = [(job.rule.name, job.wildcards.get("method")) for job in workflow.dag.needrun_jobs()]
+    planned = list(workflow.dag.needrun_jobs())
+    last = max((int(job.wildcards.get("round", 0)) for job in planned), default=0)
+    if last > study.config.rounds:
+        raise UserError(
+            f"round {last} was asked for, but the study has {study.config.rounds}; to train more, "
+            f"add rounds={last} to --config"
+        )
+    jobs = [(job.rule.name, job.wildcards.get("method")) for job in planned]
     check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)
     if ("report", None) in jobs and not elsewhere:
         said = keep_report(results, study.resolved())
         if said:
             print(said, file=sys.stderr)
+
+
+def check_targets(
+    workflow: "Workflow", arguments: Sequence[str], rules: StudyRules, studies: Collection[str]
+) -> None:
+    """Refuse a target's path that no rule makes.
+
+    Args:
+        workflow: Snakemake's workflow with all its rules.
+        arguments: words of the command, without the program.
+        rules: the chosen study.
+        studies: names of all studies.
+
+    Raises:
+        UserError: there is such a path. The message suggests the nearest.
+    """
+
+    def made(path: str) -> bool:
+        return any(rule.is_producer(path) for rule in workflow.rules)
+
+    check_paths(target_paths(arguments), made, studies, rules.files())
 
 
 def check_rule_names(workflow: "Workflow") -> None:

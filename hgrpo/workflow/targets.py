@@ -1,6 +1,8 @@
 """Check the names of targets and rules that a command or a profile gives."""
 
-from collections.abc import Collection, Iterable
+import difflib
+import os
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
@@ -10,6 +12,8 @@ _RULES = {"turnrd_fit": "credit_fit"}
 _FOLDERS = {"turnrd": "credit_fit"}
 # A target of this form is unknown, unless it is the name or an output of another rule.
 UNKNOWN = rf"[A-Za-z_]\w*|results/[^/]+/({'|'.join(_FOLDERS)})/.+"
+# Options of snakemake before a path that is no target.
+_TAKES_A_PATH = ("--report", "--archive", "--directory", "-d")
 
 
 def unknown_target(target: str, known: Collection[str]) -> str:
@@ -37,3 +41,40 @@ def check_rules(option: str, given: Iterable[str], known: Collection[str]) -> No
         if name not in known:
             near = f"; it is now called {_RULES[name]}" if name in _RULES else ""
             raise UserError(f"{option}: {name}: no such rule{near or did_you_mean(name, known)}")
+
+
+def target_paths(arguments: Sequence[str]) -> list[str]:
+    """The words of a command that are targets below results/, and not an option's file."""
+    before = ["", *arguments]
+    return [
+        word
+        for option, word in zip(before, arguments, strict=False)
+        if word.startswith("results/") and not option.startswith(_TAKES_A_PATH)
+    ]
+
+
+def check_paths(
+    targets: Iterable[str],
+    made: Callable[[str], bool],
+    studies: Collection[str],
+    files: Sequence[str],
+) -> None:
+    """Refuse targets that do not exist and that no rule makes.
+
+    Args:
+        targets: from `target_paths`.
+        made: says whether a rule makes a file.
+        studies: names of all studies.
+        files: the chosen study's files, to suggest the nearest.
+
+    Raises:
+        UserError: there is such a target. The message names the nearest study or file.
+    """
+    for target in targets:
+        if made(target) or os.path.exists(target):
+            continue
+        name = target.split("/")[1]
+        if name not in studies:
+            raise UserError(f"{target}: no study {name!r}{did_you_mean(name, studies)}")
+        near = difflib.get_close_matches(target, files, n=1, cutoff=0)
+        raise UserError(f"{target}: no such target; did you mean {near[0]!r}?")

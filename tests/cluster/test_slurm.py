@@ -54,11 +54,44 @@ def test_the_same_results_as_without_slurm_though_a_round_is_killed(local, proje
     assert "Nothing to be done" in checkout.snakemake("-n").stdout
 
 
+def test_code_edited_while_a_job_waits_is_refused_until_the_edit_is_taken_back(local, tmp_path):
+    checkout = without_round(local, tmp_path / "checkout")
+    target = f"results/cluster/{ROUND}/summary.json"
+    edited = checkout.root / "hgrpo/learning/update.py"
+    planned = edited.read_text()
+    output = checkout.root / "refused.out"
+    subprocess.run(["scontrol", "update", "partitionname=gpu", "state=down"], check=True)
+    try:
+        with output.open("wb") as handle:
+            main = subprocess.Popen(
+                checkout.command(target, "--retries=0"),
+                cwd=checkout.root,
+                env=checkout.environment(),
+                stdout=handle,
+                stderr=handle,
+            )
+        wait_for(lambda: "SLURM run ID" in output.read_text(), main)
+        submitted = run_id(output.read_text())
+        wait_for(lambda: states(submitted) == ["PENDING"], main)
+        edited.write_text(planned + "\nMORE = 1\n")
+    finally:
+        subprocess.run(["scontrol", "update", "partitionname=gpu", "state=up"], check=True)
+    assert main.wait(timeout=180) != 0
+    assert states(submitted) == ["FAILED"]
+    assert output.read_text().splitlines()[-2] == (
+        "error: rl_round: this job was planned before the code in hgrpo/ that it runs changed; "
+        "start the run again, and it plans anew"
+    )
+    assert not (checkout.results / ROUND).exists()
+
+    edited.write_text(planned)
+    again = checkout.snakemake(target)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert different(local, checkout) == []
+
+
 def test_a_killed_snakemake_leaves_its_job_and_no_second_one_trains_beside_it(local, tmp_path):
-    checkout = Checkout(tmp_path / "checkout")
-    shutil.copytree(local.root, checkout.root, symlinks=True)
-    shutil.rmtree(checkout.results / ROUND)
-    (checkout.root / "accident").unlink(missing_ok=True)
+    checkout = without_round(local, tmp_path / "checkout")
     target = f"results/cluster/{ROUND}/summary.json"
     output = checkout.root / "killed.out"
     with output.open("wb") as handle:
@@ -95,6 +128,15 @@ def test_a_killed_snakemake_leaves_its_job_and_no_second_one_trains_beside_it(lo
     assert again.returncode == 0, again.stdout + again.stderr
     assert different(local, checkout) == []
     assert not list(Path(checkout.results).glob("**/*.tmp-*"))
+
+
+def without_round(local: Checkout, root: Path) -> Checkout:
+    """A copy of the finished study that has not trained its round."""
+    shutil.copytree(local.root, root, symlinks=True)
+    checkout = Checkout(root)
+    shutil.rmtree(checkout.results / ROUND)
+    (root / "accident").unlink(missing_ok=True)
+    return checkout
 
 
 def states(run: str) -> list[str]:

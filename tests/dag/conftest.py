@@ -47,10 +47,11 @@ class Checkout:
         return self.forks.run(*words, cwd=self.root, env=env)
 
     def planned(self, *arguments: str) -> set[str]:
-        """Messages of the jobs that a run would execute."""
+        """Messages of the jobs that a run would execute, without the target's own."""
         done = self.snakemake("-n", *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
-        return set(re.findall(r"^Job \d+: (.*)$", done.stdout + done.stderr, re.MULTILINE))
+        said = re.findall(r"^Job \d+: (.*)$", done.stdout + done.stderr, re.MULTILINE)
+        return {*said} - {"The whole study"}
 
     def edit(self, name: str, old: str, new: str) -> None:
         """Replace `old`, which must be there, in a file."""

@@ -96,7 +96,7 @@ def test_a_capability_of_the_environment_reruns_the_stages_that_use_it(checkout)
 def test_a_reworded_error_reruns_nothing(checkout):
     checkout.edit("hgrpo/rollout/vllm/engine.py", "are in use", "are busy")
     checkout.edit("hgrpo/rollout/torch/engine.py", "are in use", "are busy")
-    checkout.edit("hgrpo/policy/compatible.py", "adapter?", "policy?")
+    checkout.edit("hgrpo/policy/compatible.py", "was expected", "was awaited")
     assert checkout.planned() == set()
 
 

@@ -33,6 +33,20 @@ def test_a_mistake_on_the_command_line(finished, setting, expected):
             "error: results/grid/turnrd/TurnRDV2/seed_11/round_1/model.json: this is now "
             "results/grid/credit_fit/TurnRDV2/seed_11/round_1/model.json",
         ),
+        (
+            "results/grid/report/reprot.html",
+            "error: results/grid/report/reprot.html: no such target; did you mean "
+            "'results/grid/report/report.html'?",
+        ),
+        (
+            "results/grid/rl/Progresive/seed_11/round_1/adapter/model.safetensors",
+            "error: results/grid/rl/Progresive/seed_11/round_1/adapter/model.safetensors: no such "
+            "target; did you mean 'results/grid/rl/Progressive/seed_11/round_1/adapter/model.saf",
+        ),
+        (
+            "results/gird/report/report.html",
+            "error: results/gird/report/report.html: no study 'gird'; did you mean 'grid'?",
+        ),
         ("--set-threads=sfd=2", "error: --set-threads: sfd: no such rule; did you mean 'sft'?"),
         (
             "--set-resources=turnrd_fit:mem_mb=9",
@@ -97,6 +111,15 @@ def test_an_engine_that_is_not_installed_is_found_before_the_first_job(checkout)
 def test_a_mistake_in_a_file(checkout, name, old, new, expected):
     checkout.edit(name, old, new)
     assert expected in one_line_error(checkout.snakemake())
+
+
+def test_a_round_beyond_the_studys_last_one_is_refused(checkout):
+    done = checkout.snakemake("results/grid/rl/flatGRPO/seed_11/round_9/summary.json")
+    assert done.returncode != 0
+    assert done.stderr.splitlines()[-1].startswith(
+        "error: round 9 was asked for, but the study has"
+    )
+    assert not (checkout.root / "results/grid/rl/flatGRPO/seed_11/round_3").exists()
 
 
 def test_a_failing_stage_leaves_no_output_and_shows_its_error(checkout):

@@ -10,7 +10,7 @@ from places import PROJECT
 from hgrpo.study.study import load_study
 
 STUDIES = sorted(path.stem for path in (PROJECT / "configs/studies").glob("*.yaml"))
-PROFILES = ("laptop", "slurm", "slurm-test", "kubernetes")
+PROFILES = ("laptop", "one-gpu", "slurm", "slurm-test", "kubernetes")
 SLURM = "snakemake_executor_plugin_slurm"
 # What every profile must say, and what none may say. profiles/laptop tells why.
 LAWS = {"rerun-incomplete": True, "max-checksum-file-size": 200000000}
@@ -24,12 +24,12 @@ def plan(tmp_path_factory, forks):
     for part in ("Snakefile", "rules", "profiles", "configs", "hgrpo"):
         (root / part).symlink_to(PROJECT / part)
 
-    def run(profile: str, study: str) -> str:
+    def run(profile: str, study: str, *options: str) -> str:
         if profile.startswith("slurm"):
             pytest.importorskip(SLURM, reason="needs the extra `slurm`")
         done = forks.run(
             *("snakemake", "-n", "--workflow-profile", f"profiles/{profile}"),
-            *("--config", f"study={study}"),
+            *("--config", f"study={study}", *options),
             cwd=root,
             env=os.environ | {"PYTHONPATH": str(root)},
         )
@@ -70,6 +70,16 @@ def test_every_shipped_study_has_a_plan(plan, study, profile):
 
 def test_the_test_profile_has_the_same_plan(plan):
     assert jobs(plan("slurm-test", "smoke")) == expected_jobs("smoke")
+
+
+def test_one_gpu_has_the_same_plan(plan):
+    assert jobs(plan("one-gpu", "smollm2")) == expected_jobs("smollm2")
+
+
+@pytest.mark.parametrize("asked", ["gpu_model=a100", "mem_mb=5000", "gpu=2"])
+def test_a_resource_of_a_round_may_be_set_without_its_gpus(plan, asked):
+    printed = plan("slurm", "smollm2", "--set-resources", f"rl_round:{asked}")
+    assert jobs(printed) == expected_jobs("smollm2")
 
 
 def test_small_jobs_are_one_submission(plan):

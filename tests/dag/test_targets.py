@@ -1,4 +1,11 @@
-"""Targets by name: a study, and the waves it is played in."""
+"""Targets by name: a study, the waves it is played in, and its figures."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
 
 
 def rounds(messages):
@@ -24,7 +31,8 @@ def test_without_a_smoke_wave_it_is_the_reference(checkout):
 def test_a_study_is_a_target_by_its_name(finished):
     named = finished.snakemake("-n", "alpha_sweep", "study=alpha_sweep")
     assert named.returncode == 0
-    assert "results/alpha_sweep/report/report.html" in named.stdout + named.stderr
+    assert re.search(r"^alpha_sweep +1$", named.stdout, re.MULTILINE)
+    assert "Tables and the report" in named.stdout
 
 
 def test_a_run_of_fewer_rounds_keeps_the_longer_report(checkout):
@@ -38,3 +46,55 @@ def test_a_run_of_fewer_rounds_keeps_the_longer_report(checkout):
     assert (kept / "report.html").read_bytes() == before != page.read_bytes()
     assert checkout.snakemake("rounds=2").returncode == 0
     assert list(checkout.root.glob("results/grid/earlier_reports/*")) == [kept]
+
+
+def test_figures_are_drawn_whenever_they_are_asked_for(checkout):
+    index = checkout.root / "results/grid/report/figures/index.json"
+    before = index.stat().st_mtime_ns
+    assert checkout.planned("figures") == {"Figures"}
+    assert index.stat().st_mtime_ns == before
+    done = checkout.snakemake("figures")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert index.stat().st_mtime_ns > before
+    # The same figures: the page need not be written again.
+    assert checkout.planned() == set()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_the_graph_of_rules_leads_through_the_report(checkout, begun):
+    if not begun:
+        (checkout.root / "results").rename(checkout.root / "aside")
+    done = checkout.snakemake("--rulegraph", "mermaid-js")
+    names = dict(re.findall(r"(id\d+)\[(\w+)\]", done.stdout))
+    arrows = {(names[a], names[b]) for a, b in re.findall(r"(id\d+) --> (id\d+)", done.stdout)}
+    assert {a for a, b in arrows if b == "all"} == {"report"}
+    assert {("sft", "rl_round"), ("rl_round", "evaluate"), ("merge", "report")} <= arrows
+
+
+def test_a_run_names_its_target_in_one_short_line(checkout):
+    (checkout.root / "results/grid/config.yaml").unlink()
+    done = checkout.snakemake()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^Job \d+: The whole study$", done.stderr, re.MULTILINE)
+    assert max(map(len, done.stderr.splitlines())) < 1000
+
+
+def test_results_stand_beside_the_snakefile_wherever_the_command_is_given(checkout, tmp_path):
+    def planned(*options):
+        words = ["--snakefile", "../checkout/Snakefile", *options, "--config", "study=grid"]
+        done = subprocess.run(
+            [sys.executable, "-m", "snakemake", "-n", *words],
+            cwd=elsewhere,
+            env=os.environ | {"PYTHONPATH": str(checkout.root)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout + done.stderr
+
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert "Nothing to be done" in planned()
+    assert "Job 0: Figures" in planned("figures")
+    assert "Games and panels" in planned("--directory", ".")
+    assert not list(elsewhere.glob("results"))

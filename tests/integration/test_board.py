@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-import yaml
+from watched_study import record
 
 from hgrpo.report.board import scalars
 
@@ -22,18 +22,11 @@ ROWS = [
 def results(tmp_path):
     """A study of one run, one round finished and the next begun."""
     folder = tmp_path / "results/mine"
-    config = {
-        "methods": {"flatGRPO": {"train": True}},
-        "reference": "flatGRPO",
-        "training": {"steps_per_round": 2},
-        "rounds": 2,
-        "seeds": [11],
-    }
+    record(folder, methods=["flatGRPO"])
     done = folder / "rl/flatGRPO/seed_11/round_1/train_log.json"
     begun = folder / "scratch/flatGRPO/seed_11/round_2/key/step_00000/rows.json"
     for path in (done, begun):
         path.parent.mkdir(parents=True)
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
     done.write_text(json.dumps({"rows": [row | {"elapsed_s": 1.0} for row in ROWS[:2]]}))
     begun.write_text(json.dumps([ROWS[2] | {"elapsed_s": 1.0}]))
     return folder

@@ -1,5 +1,6 @@
 """The training stages as their command lines run them."""
 
+import datetime
 import json
 import os
 import re
@@ -25,7 +26,7 @@ from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.trajectories.store import SEQUENCES, TURNS
 
-TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "total_elapsed_s", "s"}
+TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "total_elapsed_s", "s", "finished"}
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +93,7 @@ def test_artefacts_of_a_round(played):
         not ok for ok in turns["admissible"].to_pylist()
     )
     log = json.loads((played / "train_log.json").read_text())
+    assert datetime.datetime.fromisoformat(log["finished"]).utcoffset() == datetime.timedelta(0)
     assert [row["step"] for row in log["rows"]] == list(range(TRAINING["steps_per_round"]))
     assert (log["config"]["seed"], log["config"]["round"]) == (11, 1)
 
@@ -277,7 +279,7 @@ def test_full_disk_at_the_end_of_a_round(study, played, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["truncated", "missing", "not finite", "wrong config"])
-def test_a_corrupted_adapter_is_named(study, tmp_path, damage):
+def test_a_damaged_adapter_is_named(study, tmp_path, damage):
     adapter = tmp_path / "adapter"
     shutil.copytree(study.root / "sft/adapter", adapter)
     weights = adapter / "model.safetensors"
@@ -299,7 +301,7 @@ def test_a_corrupted_adapter_is_named(study, tmp_path, damage):
 
 
 @pytest.mark.parametrize("stage", ["rl_round", "evaluate"])
-def test_a_stage_with_a_corrupted_adapter_says_so_and_writes_nothing(study, tmp_path, stage):
+def test_a_stage_with_a_damaged_adapter_says_so_and_writes_nothing(study, tmp_path, stage):
     adapter = tmp_path / "adapter"
     shutil.copytree(study.root / "sft/adapter", adapter)
     (adapter / "model.safetensors").write_bytes(b"not weights")

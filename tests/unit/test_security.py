@@ -253,7 +253,7 @@ def test_transformers_asks_nobody_whether_to_run_code(tmp_path, monkeypatch):
 )
 def test_a_config_that_is_none_is_named(policy, content):
     policy.settings.write_text(content)
-    with pytest.raises(UserError, match=rf"{policy.settings.name}: (corrupted|a mapping)"):
+    with pytest.raises(UserError, match=rf"{policy.settings.name}: (damaged|a mapping)"):
         policy.load()
 
 
@@ -275,10 +275,10 @@ def test_a_pickle_in_place_of_training_state_is_not_run(tmp_path, marker, old):
     path = tmp_path / "trainer_state.pt"
     state = {"weights": {}, "optimiser": Bomb(marker), "kl_coefficient": 0.1}
     torch.save(state, path, _use_new_zipfile_serialization=not old)
-    with pytest.raises(UserError, match=r"trainer_state\.pt: corrupted"):
+    with pytest.raises(UserError, match=r"trainer_state\.pt: damaged"):
         read_state(path, Learner.STATE)
     path.write_bytes(pickle.dumps(state))
-    with pytest.raises(UserError, match=r"trainer_state\.pt: corrupted"):
+    with pytest.raises(UserError, match=r"trainer_state\.pt: damaged"):
         read_state(path, Learner.STATE)
 
 

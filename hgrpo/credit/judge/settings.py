@@ -37,9 +37,14 @@ class Settings(CreditSettings):
     groups_at_once = 16
     fallback_column = "judge_fallbacks"
 
-    model: str = Field(min_length=1, description="`offline-rubric`: rules without a language model")
+    model: str = Field(
+        min_length=1,
+        description="language model to ask; `offline-rubric`: rules without a language model",
+    )
     base_url: str = Field(
-        OPENAI, description="`service`: the offline rubric in this process; part of the cache's key"
+        OPENAI,
+        description="address of its server; `service`: the offline rubric in this process; part of "
+        "the cache's key",
     )
     api_key_env: str | None = Field(
         "OPENAI_API_KEY",
@@ -50,7 +55,7 @@ class Settings(CreditSettings):
         "centred",
         description="centred: (score - group mean) / 10; share: score * return / sum of scores",
     )
-    temperature: float = Field(0.0, ge=0, le=2)
+    temperature: float = Field(0.0, ge=0, le=2, description="sampling temperature of the judge")
     timeout_s: float = Field(
         30.0, gt=0, description="limit for connecting, and for waiting for the answer"
     )

@@ -50,10 +50,19 @@ class Key(Strict):
 class Term(Strict):
     """One summand of the step advantage: a value of states, a credit of turns, and a scaling."""
 
-    key: Key = Key()
-    value: Literal["none", "mc_mean", "bellman", "dist"]
-    credit: Literal["traj", "G-V", "Q-V", "td", "gain", "succ", "dist_pow", "logratio"]
-    gamma: float = Field(0.95, gt=0, le=1)
+    key: Key = Field(Key(), description="when two turns are in the same state")
+    value: Literal["none", "mc_mean", "bellman", "dist"] = Field(
+        description="value of a state: none; mc_mean: mean return of its visits; bellman: Bellman "
+        "backups of the group's own transitions; dist: `base` to the power of the distance from a "
+        "success"
+    )
+    credit: Literal["traj", "G-V", "Q-V", "td", "gain", "succ", "dist_pow", "logratio"] = Field(
+        description="traj: the rollout's advantage; G-V: return minus the state's value; Q-V: the "
+        "action's value minus the state's; td: gamma times the next value minus this one; gain: "
+        "the next value minus this one; succ and dist_pow: the next value; logratio: logarithm of "
+        "the next value over this one"
+    )
+    gamma: float = Field(0.95, gt=0, le=1, description="discount of a turn")
     exp: Literal[0, 1] = Field(
         0, description="mc_mean: times a success's last turn is discounted; dist: added to d"
     )
@@ -76,7 +85,7 @@ class Term(Strict):
     gae: Literal["none", "instances", "distinct", "path"] = Field(
         "none", description="which later TD errors are added, see gae.py"
     )
-    gae_lambda: float = Field(0.95, ge=0, le=1)
+    gae_lambda: float = Field(0.95, ge=0, le=1, description="decay of later TD errors, times gamma")
     scope: Literal["state", "task", "none"] = Field(
         "state", description="turns over which credit is normalised"
     )
@@ -91,7 +100,7 @@ class Term(Strict):
         description="which states give credit: visits2: those with two visits; actions2: with two "
         "actions; sign: all, and a single visit gets the sign of its credit",
     )
-    weight: float = Field(1.0, gt=0)
+    weight: float = Field(1.0, gt=0, description="weight of the term in the step credit")
 
     @property
     def reads_graph(self) -> bool:
@@ -170,7 +179,9 @@ class Term(Strict):
 class TrajectoryTerm(Strict):
     """The advantage of a whole rollout, which each turn of the rollout gets."""
 
-    weight: float = Field(1.0, ge=0)
+    weight: float = Field(
+        1.0, ge=0, description="weight of the trajectory's advantage; 0: leave it out"
+    )
     mode: Literal["mean_std", "mean", "loo"] = Field(
         "mean_std",
         description="mean_std: z-score; mean: centred; loo: minus the others' mean (RLOO)",
@@ -217,14 +228,14 @@ class Settings(CreditSettings):
         description="what an inadmissible action lowers by `penalty`: row: its turn's return and "
         "score; propagate: its rollout's score; succ: the value of the state it led to",
     )
-    penalty: float = Field(0.1, gt=0, description="in units of `scale`")
-    trajectory: TrajectoryTerm = TrajectoryTerm()
+    penalty: float = Field(0.1, gt=0, description="how much `invalid` lowers, in units of `scale`")
+    trajectory: TrajectoryTerm = Field(TrajectoryTerm(), description="the trajectory's advantage")
     mixture: Literal["sum", "renormalise_present"] = Field(
         "sum",
         description="weighted sum of the terms, or weighted mean of those present at the turn",
     )
     drop_zero: bool = Field(False, description="whether a term whose credit is exactly 0 is absent")
-    terms: list[Term] = []
+    terms: list[Term] = Field([], description="summands of the step credit")
 
     @property
     def scores_rollouts(self) -> bool:

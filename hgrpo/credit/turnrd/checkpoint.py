@@ -27,7 +27,7 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
     """Load the model in `folder`, in evaluation mode.
 
     Raises:
-        UserError: a file is missing, corrupted or does not match its checksum, a weight is not
+        UserError: a file is missing, damaged or does not match its checksum, a weight is not
             finite, or the model was fitted with other model settings.
     """
     card_path, weights_path = folder / CARD, folder / WEIGHTS
@@ -40,7 +40,7 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
         missing = error.filename or weights_path
         raise UserError(f"{missing}: missing; is {folder} a fitted TurnRD?") from None
     except ValueError as error:
-        raise UserError(f"{card_path}: corrupted ({error})") from None
+        raise UserError(f"{card_path}: damaged ({error})") from None
     fitted = ModelSettings(**card["settings"])
     if fitted != settings.model:
         raise UserError(f"{card_path}: the model was fitted with other settings than the method's")

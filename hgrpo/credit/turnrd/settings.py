@@ -12,13 +12,19 @@ from hgrpo.credit.settings import CreditSettings, StoredCredit, SumsTo
 class FitSettings(Strict):
     """The fit after each round, on the trajectories of all rounds so far."""
 
-    epochs: int = Field(3, gt=0)
-    batch: int = Field(64, gt=1, description="trajectories")
-    lr: float = Field(5e-4, gt=0)
-    schedule: Literal["constant", "warmup_cosine"] = "constant"
-    warmup_steps: int = Field(0, ge=0)
-    weight_decay: float = Field(0.01, ge=0)
-    max_grad_norm: float = Field(1.0, gt=0)
+    epochs: int = Field(3, gt=0, description="passes over the replay, at most")
+    batch: int = Field(64, gt=1, description="trajectories of an optimiser step")
+    lr: float = Field(5e-4, gt=0, description="learning rate of AdamW")
+    schedule: Literal["constant", "warmup_cosine"] = Field(
+        "constant",
+        description="learning rate over the fit: constant, or a warm-up and half a cosine down to "
+        "0",
+    )
+    warmup_steps: int = Field(0, ge=0, description="optimiser steps of the warm-up")
+    weight_decay: float = Field(0.01, ge=0, description="weight decay of AdamW")
+    max_grad_norm: float = Field(
+        1.0, gt=0, description="gradients of a larger norm are scaled down to it"
+    )
     validation_share: float = Field(0.1, gt=0, lt=0.5, description="share of the tasks held out")
     patience: int = Field(
         1,
@@ -33,19 +39,25 @@ class FitSettings(Strict):
     )
     fresh_rounds: int = Field(0, ge=0, description="newest rounds that the fresh epochs use")
     fresh_epochs: int = Field(0, ge=0, description="extra epochs at the end")
-    value_weight: float = Field(0.0, ge=0, description="mean squared error of V_t")
-    value_target: Literal["progress", "return_share", "discounted_return"] = "progress"
-    discount: float = Field(0.95, gt=0, le=1)
-    rank_weight: float = Field(0.0, ge=0, description="hinge loss on pairs of trajectories")
-    rank_margin: float = Field(0.1, gt=0)
-    prior_weight: float = Field(0.0, ge=0, description="KL(alpha || softmax(t / T))")
-    entropy_weight: float = Field(0.0, ge=0, description="mean entropy of alpha")
-    contrastive_weight: float = Field(
-        0.0, ge=0, description="InfoNCE, positives are turns of successes"
+    value_weight: float = Field(0.0, ge=0, description="weight of the mean squared error of V_t")
+    value_target: Literal["progress", "return_share", "discounted_return"] = Field(
+        "progress",
+        description="what V_t is fitted to: the turn's progress, an equal share of the return, or "
+        "discount^(turns left) times the return",
     )
-    contrastive_temperature: float = Field(0.1, gt=0)
+    discount: float = Field(0.95, gt=0, le=1, description="discount of `discounted_return`")
+    rank_weight: float = Field(
+        0.0, ge=0, description="weight of the hinge loss on pairs of trajectories"
+    )
+    rank_margin: float = Field(0.1, gt=0, description="distance that the hinge loss asks for")
+    prior_weight: float = Field(0.0, ge=0, description="weight of KL(alpha || softmax(t / T))")
+    entropy_weight: float = Field(0.0, ge=0, description="weight of the mean entropy of alpha")
+    contrastive_weight: float = Field(
+        0.0, ge=0, description="weight of InfoNCE, whose positives are turns of successes"
+    )
+    contrastive_temperature: float = Field(0.1, gt=0, description="temperature of InfoNCE")
     supervision_weight: float = Field(
-        0.0, ge=0, description="KL(counterfactual target || alpha among the drawn turns)"
+        0.0, ge=0, description="weight of KL(counterfactual target || alpha among the drawn turns)"
     )
 
     @model_validator(mode="after")
@@ -67,12 +79,16 @@ class FitSettings(Strict):
 class ModelSettings(Strict):
     """The network. v1 pools turns by attention; v2 gives each turn a score and a value."""
 
-    version: Literal["v1", "v2"] = "v2"
-    layers: int = Field(2, gt=0)
-    hidden: int = Field(128, gt=0)
-    heads: int = Field(4, gt=0)
-    dropout: float = Field(0.1, ge=0, lt=1)
-    max_turns: int = Field(64, gt=0)
+    version: Literal["v1", "v2"] = Field(
+        "v2",
+        description="v1: one learnt query attends to the turns; v2: each turn has a score and a "
+        "value",
+    )
+    layers: int = Field(2, gt=0, description="encoder layers")
+    hidden: int = Field(128, gt=0, description="width of the encoder, a multiple of `heads`")
+    heads: int = Field(4, gt=0, description="attention heads")
+    dropout: float = Field(0.1, ge=0, lt=1, description="dropout rate while the model is fitted")
+    max_turns: int = Field(64, gt=0, description="longest trajectory, in turns")
     value_head: bool = Field(True, description="v1 may do without; v2 needs it")
     progress_prior: float = Field(
         1.0, ge=0, description="v2: slope that is added to the scores over the turns"
@@ -102,10 +118,16 @@ class Settings(CreditSettings):
     )
     figures = ("turnrd",)
 
-    readout: Literal["alpha_return", "projected_value", "value_baseline"] = "alpha_return"
+    readout: Literal["alpha_return", "projected_value", "value_baseline"] = Field(
+        "alpha_return",
+        description="credit of turn t: alpha_return: alpha_t R; projected_value: V_t, clipped and "
+        "shifted to sum to R; value_baseline: alpha_t R - V_t",
+    )
     value_clip: float = Field(2.0, gt=0, description="projected_value: bound of V_t")
-    model: ModelSettings = ModelSettings()
-    fit: FitSettings = FitSettings()
+    model: ModelSettings = Field(ModelSettings(), description="the network")
+    fit: FitSettings = Field(
+        FitSettings(), description="how the network is fitted after each round"
+    )
     counterfactual: CounterfactualSettings | None = Field(
         None, description="play counterfactuals of every group and fit alpha to their verdicts"
     )

@@ -6,7 +6,7 @@ from hgrpo.envs.alfworld.gamefile import Game, load_compiled, read_game
 from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.potential import View
 from hgrpo.envs.alfworld.textworld_engine import OfficialGame, require_textworld
-from hgrpo.envs.base import Observation, PickledByReplay, Step, Task, fingerprint
+from hgrpo.envs.base import Observation, PickledByReplay, Step, Task, check_action, fingerprint
 from hgrpo.errors import UserError
 
 ENGINES = ("native", "textworld")
@@ -62,6 +62,7 @@ class AlfworldEnv(PickledByReplay):
         return Observation(game.goal, text)
 
     def step(self, action: str) -> Step:
+        check_action(action)
         if self._done:
             raise RuntimeError("step before reset, or after the game was won")
         text, admissible = self._play.act(action)

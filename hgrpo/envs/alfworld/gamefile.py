@@ -52,8 +52,8 @@ def read_game(folder: Path) -> dict:
     """Read a folder's game file and check that it holds the three texts of a game.
 
     Raises:
-        UserError: the file is missing, is not a JSON object, lacks one of the texts, or says that
-            the game cannot be solved.
+        UserError: the file is missing, is not a JSON object, lacks one of the texts, has a
+            walkthrough that is no list of texts, or says that the game cannot be solved.
     """
     path = folder / GAME_FILE
     data = _read_json(path)
@@ -62,9 +62,16 @@ def read_game(folder: Path) -> dict:
             raise UserError(f"{path}: the key {key!r} is missing")
         if not isinstance(data[key], str):
             raise UserError(f"{path}: the key {key!r} must hold text")
+    walkthrough = data.get("walkthrough")
+    if walkthrough is not None and not _is_texts(walkthrough):
+        raise UserError(f"{path}: the key 'walkthrough' must hold a list of commands")
     if data.get("solvable") is False:
         raise UserError(f"{path}: the file says that the game cannot be solved (solvable: false)")
     return data
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def read_task_type(folder: Path) -> str:

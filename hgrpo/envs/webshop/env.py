@@ -3,7 +3,7 @@
 from functools import lru_cache
 from pathlib import Path
 
-from hgrpo.envs.base import Observation, PickledByReplay, Step, Task, fingerprint
+from hgrpo.envs.base import Observation, PickledByReplay, Step, Task, check_action, fingerprint
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.potential import potential
 from hgrpo.envs.webshop.session import Session
@@ -72,6 +72,7 @@ class WebshopEnv(PickledByReplay):
         return self._session
 
     def step(self, action: str) -> Step:
+        check_action(action)
         session = self.session
         admissible = session.act(action)
         self._played.append(action)

@@ -13,21 +13,16 @@ from contextlib import closing
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import ijson
+from typing import Any
 
 from hgrpo.envs.webshop.json_checks import expect, shown, texts
+from hgrpo.envs.webshop.json_stream import elements
 from hgrpo.envs.webshop.records import Instruction, Product
 from hgrpo.errors import UserError
 
 _ASIN_LENGTH = 10
 _NO_PRICE = (100.0,)
 _NO_ATTRIBUTES = ("DUMMY_ATTR",)
-# First byte of a file -> its JSON kind, and the ijson function and prefix for its elements.
-_TOP = {b"[": ("array", ijson.items, "item"), b"{": ("object", ijson.kvitems, "")}
-_DEEPEST = 2000
-_CHUNK = 4096  # bytes per read; `_Shallow` counts the brackets left open after each read
 
 
 def products(
@@ -45,7 +40,7 @@ def products(
             missing or of a wrong type; raised when the stream reaches the mistake.
     """
     seen: set[str] = set()
-    with closing(_elements(items, b"[")) as records:
+    with closing(elements(items, b"[")) as records:
         for number, record in enumerate(islice(records, limit), 1):
             place = f"{items}: record {number}"
             if not isinstance(record, dict):
@@ -70,7 +65,7 @@ def attributes(path: Path) -> dict[str, dict]:
     has 1.18 M entries. Errors are as for `products`.
     """
     entries: dict[str, dict] = {}
-    for asin, entry in _elements(path, b"{"):
+    for asin, entry in elements(path, b"{"):
         place = f"{path}: {asin}"
         kept = entries[asin] = {}
         # As in the original, null means absent. Only `attributes` must not be null.
@@ -90,7 +85,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
     no attributes is left out. For `counts` and errors see `products`.
     """
     instructions: dict[str, list[Instruction]] = {}
-    for asin, entries in _elements(path, b"{"):
+    for asin, entries in elements(path, b"{"):
         found = [
             _human(entry, f"{path}: {asin}: instruction {number}")
             for number, entry in enumerate(expect(list, entries, f"{path}: {asin}"), 1)
@@ -152,8 +147,10 @@ def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, .
         return _NO_PRICE
     parts = expect(str, pricing, f"{place}: pricing").split("$")[1:]
     prices = tuple(map(_dollars, parts))
-    if not prices or not all(map(math.isfinite, prices)):
+    if not prices or any(map(math.isnan, prices)):
         raise UserError(f'{place}: pricing: no number after "$" in {shown(pricing)}')
+    if any(map(math.isinf, prices)):
+        raise UserError(f"{place}: pricing: too large a number in {shown(pricing)}")
     if len(prices) > 2:
         counts["product with more than two prices: the first two are kept"] += 1
     if not all(map(_PLAIN_PRICE.fullmatch, parts)):
@@ -207,57 +204,3 @@ def _text(record: dict, key: str, place: str) -> str:
 
 def _phrases(record: dict, key: str, place: str) -> tuple[str, ...]:
     return texts(_field(record, key, place), f"{place}: {key}")
-
-
-class _Shallow:
-    """A file for the JSON parser; `read` raises UserError if brackets are nested too deeply.
-
-    The parser's memory grows with the square of the depth: 200 kB of brackets would fill 50 GB.
-    Brackets inside texts are counted too, so `_elements` sets `open` to 0 after every element.
-    """
-
-    def __init__(self, handle: BinaryIO, path: Path) -> None:
-        self._handle = handle
-        self._path = path
-        self.open = 0
-
-    def read(self, size: int) -> bytes:
-        """The next bytes; UserError if too many brackets are open."""
-        chunk = self._handle.read(size)
-        self.open += sum(map(chunk.count, (b"[", b"{"))) - sum(map(chunk.count, (b"]", b"}")))
-        if self.open > _DEEPEST:
-            raise UserError(f"{self._path}: the JSON is nested more than {_DEEPEST} levels deep")
-        return chunk
-
-
-def _elements(path: Path, top: bytes) -> Iterator:
-    """Yield the elements of a JSON array (top "["), or the (key, value) pairs of an object ("{").
-
-    UserError if the file cannot be read, is not such JSON to its end, or is nested too deeply.
-    """
-    number = 0
-    kind, parse, prefix = _TOP[top]
-    try:
-        with path.open("rb") as handle:
-            first = handle.read(4096).lstrip()[:1]
-            if first != top:
-                begins = f"begins with {first.decode(errors='replace')!r}" if first else "is empty"
-                raise UserError(f"{path}: a JSON {kind} was expected; the file {begins}")
-            handle.seek(0)
-            source = _Shallow(handle, path)
-            for element in parse(source, prefix, buf_size=_CHUNK):
-                number += 1
-                source.open = 0
-                yield element
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise UserError(
-            f"{path}: after entry {number}: text with half a surrogate pair, which is no character"
-        ) from None
-    except ijson.JSONError as error:
-        # The first line of the message names the fault. The other lines show the text around it.
-        reason = re.split(r"\n|\\n", str(error).removeprefix("b'"))[0]
-        raise UserError(
-            f"{path}: the JSON is broken or cut off after entry {number} ({reason})"
-        ) from None

@@ -5,7 +5,6 @@ an agent click, in upper or lower case. All other actions change nothing and pay
 original's hidden search commands (`<r>`, `<a>`, `<c>`, `<q>`) are ordinary words here.
 """
 
-import re
 from typing import Literal
 
 from hgrpo.envs.webshop import pages
@@ -15,7 +14,6 @@ from hgrpo.envs.webshop.shop import Shop
 
 Kind = Literal["index", "results", "item", "sub", "done"]
 PAGE_SIZE = 10
-_ACTION = re.compile(r"(.+)\[(.+)\]")
 _TABS = {tab.lower(): tab for tab in pages.TABS}
 
 
@@ -126,9 +124,15 @@ class Session:
 
 
 def _parse(action: str) -> tuple[str, str] | None:
-    """Verb and lower-case argument; None for `click[search]` and for text of another form."""
-    match = _ACTION.match(action)
-    if match is None:
+    """Verb and lower-case argument; None for `click[search]` and for text of another form.
+
+    This reads what the original's pattern `(.+)\\[(.+)\\]` reads, but in linear time: the argument
+    begins at the last bracket that leaves room for it, and only the first line counts.
+    """
+    line = action.partition("\n")[0]
+    end = line.rfind("]")
+    begin = line.rfind("[", 1, max(end - 1, 1))
+    if begin < 1:
         return None
-    verb, argument = match[1], match[2].lower()
+    verb, argument = line[:begin], line[begin + 1 : end].lower()
     return None if (verb, argument) == ("click", pages.SEARCH.lower()) else (verb, argument)

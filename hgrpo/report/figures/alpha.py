@@ -15,7 +15,7 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.figures.learning import untrained_level
 from hgrpo.report.figures.training import WINDOW, draw_lines, mean_over_seeds, moving_average
 from hgrpo.report.style import INK, MUTED, Drawing
-from hgrpo.report.words import opponent, percent
+from hgrpo.report.words import if_several, opponent, percent
 
 DIAGNOSTICS = {
     "dead_share": "dead groups, share",
@@ -66,8 +66,9 @@ def alpha(
         "alpha",
         "outcome",
         "How much of the advantage should come from the turn?",
-        f"At alpha 1 only the trajectory's advantage counts, at 0 only the turn's. Ticks are "
-        f"single seeds; bars are {percent(comparison.protocol.level, 0)} intervals of each arm. "
+        "At alpha 1 only the trajectory's advantage counts, at 0 only the turn's."
+        f"{if_several(comparison.seeds['seed'], ' Ticks are single seeds.')} "
+        f"Bars are {percent(comparison.protocol.level, 0)} intervals of each arm. "
         "Verdicts use the paired differences instead. The update learns nothing from a dead "
         f"group.{dotted}",
         f"Greedy test success at the last round by alpha: {said}.",
@@ -102,7 +103,8 @@ def alpha_diagnostics(logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]
         "alpha_diagnostics",
         "training",
         "Training by alpha",
-        f"Means over seeds and over {WINDOW} batches. The KL has a logarithmic scale.",
+        f"Means over {if_several(logs['seed'], 'seeds and over ')}{WINDOW} batches. "
+        "The KL has a logarithmic scale.",
         f"Rollout reward at the end by alpha: {said}.",
         figure,
         means[["method", "alpha", "batch", *DIAGNOSTICS]],

@@ -22,6 +22,8 @@ MOST_NUMBERED, MOST_ABREAST = 6, 4
 # Cells stay light in the dark theme, so their text must stay dark. The page changes INK and MUTED
 # with the theme, but not these colours.
 CELL_INK, CELL_MUTED = "#23272e", "#6b727c"
+# What the pictures of an arm's own trajectories show of a turn.
+OWN = ("credit", "advantage", "progress")
 GAP = "\u00a0" * 3  # no-break spaces, because browsers collapse plain blanks
 
 
@@ -72,6 +74,47 @@ def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
         f"Credit of {len(pictures)} trajectories turn by turn for {len(arms_shown)} arms; the "
         "numbers are in credit.csv and in the table of the report.",
         figure,
+        table,
+    )
+
+
+def own_credit_table(turns: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Each arm's own trajectories with its credit, one row per turn, chosen as in `credit_table`.
+
+    Args:
+        turns: arm -> turns of the first batch of its last round (`logs.read_last_turns`).
+    """
+    parts = []
+    for name, mine in turns.items():
+        for task_id, rollout in _pick(mine):
+            played = _trajectory(mine, task_id, rollout)
+            parts.append(played.assign(method=name, env_return=played["env_reward"].sum()))
+    if not parts:
+        return pd.DataFrame()
+    columns = [*TRAJECTORY, "goal", "env_return", "turn", "observation", "action", "admissible"]
+    return pd.concat(parts, ignore_index=True)[["method", "round", *columns, *OWN]]
+
+
+def own_credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
+    """Draw a picture per trajectory with a column for each of `OWN`; None without trajectories."""
+    if table.empty:
+        return None
+    pictures, titles = [], []
+    for (name, *_), picture in table.groupby(["method", *TRAJECTORY], sort=False):
+        columns = [picture.assign(method=column, credit=picture[column]) for column in OWN]
+        long = pd.concat(columns, ignore_index=True)
+        pictures.append(long.assign(shade=shades(long)))
+        paid = f"{picture['env_return'].iloc[0]:g} paid"
+        titles.append(f"{arms.label(name)}: {picture['goal'].iloc[0]} ({paid})")
+    return Drawing(
+        "credit_last_round",
+        "credit",
+        "Credit after the last fit",
+        "Trajectories that the arms played in the first batch of the last round. Colours are "
+        "scaled per column.",
+        f"Credit of {len(pictures)} trajectories turn by turn; the numbers are in "
+        "credit_last_round.csv and in the tables of the report.",
+        strips(pictures, titles, {column: column for column in OWN}),
         table,
     )
 

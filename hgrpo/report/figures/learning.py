@@ -13,7 +13,7 @@ from hgrpo.evaluation.outcomes import TEST
 from hgrpo.report import style
 from hgrpo.report.arms import Arm, Arms
 from hgrpo.report.style import INK, MANY, MUTED, Drawing
-from hgrpo.report.words import percent, temperature_name
+from hgrpo.report.words import if_several, percent, temperature_name
 
 BUDGETS = {
     "trajectories": ("trajectories played, thousands", 1e3),
@@ -51,13 +51,14 @@ def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
     else:
         measures += [SCORE] if comparison.partial else []
         figure = _together(table, comparison, arms, measures)
+    seeds = if_several(comparison.seeds["seed"], " Thin lines are single seeds.")
     score = " The score is 100 times the mean return." if SCORE in measures else ""
     return Drawing(
         "learning_curves",
         "learning",
         "Learning curves",
         f"Greedy {' and '.join(m.name for m in measures)} on the {comparison.n_test} test tasks "
-        f"after every round. Thin lines are single seeds. The endpoint is the last round; the bars "
+        f"after every round.{seeds} The endpoint is the last round; the bars "
         f"beside it are {percent(comparison.protocol.level, 0)} intervals.{score}{apart}",
         " ".join(_said(table, arms, measure) for measure in measures),
         figure,
@@ -69,7 +70,8 @@ def _together(
     table: pd.DataFrame, comparison: Comparison, arms: Arms, measures: Sequence[Measure]
 ) -> Figure:
     """Draw all arms on the same axes, with names at the line ends, or below if crowded."""
-    figure, axes = style.canvas(len(measures), height=3.6 * len(measures), sharex=True)
+    height = 4.4 if len(measures) == 1 else 3.6 * len(measures)
+    figure, axes = style.canvas(len(measures), height=height, sharex=True)
     shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.05 + 0.2
     tight = False
     for ax, measure in zip(axes.flat, measures, strict=True):
@@ -153,7 +155,7 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
     spent = spent.groupby(["method", "round"]).mean()
     table = _with_start(comparison, arms).join(spent, on=["method", "round"])
     table.loc[table["round"] == 0, list(BUDGETS)] = 0.0
-    figure, axes = style.canvas(len(BUDGETS), height=6.6, sharey=True)
+    figure, axes = style.canvas(len(BUDGETS), height=5.7, sharey=True)
     for ax, (column, (label, unit)) in zip(axes.flat, BUDGETS.items(), strict=True):
         for name in arms.trained:
             arm, mine = arms[name], table[table["method"] == name]
@@ -174,7 +176,8 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
         "equal_budget",
         "learning",
         "Success against what it cost",
-        "Greedy test success against trajectories, tokens and training time, means over seeds. "
+        "Greedy test success against trajectories, tokens and training time"
+        f"{if_several(logs['seed'], ', means over seeds')}. "
         "Compare arms at equal cost, not at equal rounds. A counterfactual branch counts as a "
         "trajectory, although it starts midway, and its tokens count as read.",
         f"Total cost: {said}.",

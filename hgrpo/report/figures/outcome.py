@@ -11,13 +11,20 @@ from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, Arms
 from hgrpo.report.figures.credit import write_in_cell
 from hgrpo.report.style import MANY, MUTED, Drawing
-from hgrpo.report.words import opponent, percent, points
+from hgrpo.report.words import if_several, opponent, percent, points
 
 
 def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
-    """Draw paired differences with intervals, against the reference and the SFT policy."""
+    """Draw paired differences with intervals, against the reference and the SFT policy.
+
+    With one seed there are no verdicts to write and no spread of seeds to mark.
+    """
     families = [comparison.against_reference, comparison.against_untrained]
-    families = [table for table in families if len(table)]
+    families = [
+        table.sort_values("difference", ascending=False, kind="stable")
+        for table in families
+        if len(table)
+    ]
     if not families:
         return None
     sizes = [len(table) for table in families]
@@ -27,15 +34,17 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         grid="x",
         height_ratios=[size + 0.6 for size in sizes],
     )
+    several = if_several(comparison.seeds["seed"], "several")
     runs = comparison.seeds.set_index(["method", "temperature", "seed"])["success"].sort_index()
     for ax, table in zip(axes.flat, families, strict=True):
         drawn = [arms[name] for name in table["method"]]
         labels = [style.wrap(arm.label) for arm in drawn]
         looks = [(arm.colour, arm.marker) for arm in drawn]
-        style.difference_intervals(ax, table, labels, table["verdict"], looks)
+        said = table["verdict"] if several else [""] * len(table)
+        style.difference_intervals(ax, table, labels, said, looks)
         baseline = tuple(table.iloc[0][["baseline", "baseline_temperature"]])
         ax.set_title(f"Against {opponent(arms, *baseline)}")
-        for y, arm in enumerate(drawn):
+        for y, arm in enumerate(drawn if several else []):
             each = 100 * (runs[arm.name, 0.0] - runs[baseline])
             ax.plot(each, np.full(len(each), y + 0.24), "|", color=arm.colour, markersize=5)
     axes.flat[-1].set_xlabel("difference in greedy test success, percentage points")
@@ -50,9 +59,14 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         "forest",
         "outcome",
         "Paired differences at the last round",
-        f"A point with a bar is the difference over seeds and tasks with its "
-        f"{percent(comparison.protocol.level, 0)} interval. The ticks below are single seeds. "
-        "A filled point is better or worse after Holm's correction; a hollow point is not.",
+        f"A point with a bar is the difference over {'seeds and ' if several else ''}tasks with "
+        f"its {percent(comparison.protocol.level, 0)} interval."
+        + (
+            " The ticks below are single seeds. A filled point is better or worse after Holm's "
+            "correction; a hollow point is not."
+            if several
+            else " One seed gives no verdict."
+        ),
         f"Paired differences: {said}.",
         figure,
         data,
@@ -84,7 +98,7 @@ def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
         other, height = arms[name], reached[name]
         trained += ax.plot(1.0, height, label=other.label, **other.look | at_edge)
         ends.append((style.wrap(other.label), 1.0, height, other.colour))
-    ax.set_xlabel("sampling temperature of the SFT policy (0 = greedy)")
+    ax.set_xlabel("temperature of the SFT policy (0 = greedy)")
     ax.set_ylabel("success")
     style.percent_axis(ax.yaxis)
     if style.crowded([text for text, *_ in ends], gap=0.1):

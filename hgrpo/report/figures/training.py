@@ -10,7 +10,7 @@ from hgrpo.report import style
 from hgrpo.report.arms import Arms
 from hgrpo.report.names import run_figure
 from hgrpo.report.style import GRID, INK, MANY, MUTED, Drawing
-from hgrpo.report.words import percent
+from hgrpo.report.words import if_several, percent
 
 WINDOW = 5
 HEALTH = {
@@ -170,9 +170,9 @@ def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
         "health",
         "training",
         "Health of the updates",
-        "Means over seeds. The mismatch compares the sampler's log-probabilities with the "
-        "trainer's before the first update of a batch, and should be tiny. A low effective sample "
-        "size means that the rollouts are stale.",
+        f"{if_several(logs['seed'], 'Means over seeds. ')}The mismatch compares the "
+        "sampler's log-probabilities with the trainer's before the first update of a batch, and "
+        "should be tiny. A low effective sample size means that the rollouts are stale.",
         said,
         figure,
         means[["method", "batch", *HEALTH]],

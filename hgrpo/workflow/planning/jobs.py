@@ -1,6 +1,5 @@
 """The jobs of a study, and which of them will run, from `snakemake --summary`."""
 
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -9,14 +8,10 @@ from pathlib import Path
 
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
+from hgrpo.workflow.telling_line import telling_line
 
 # Stands for the arm of a job that serves all arms.
 SHARED = "shared"
-
-# Python draws an exception group with these characters at the beginning of a line.
-_BOX = "|+- \t"
-# An exception's name and message as Python prints them, or an error of this project.
-_EXCEPTION = re.compile(r"([\w.]*(Error|Exception)\w*|error):\s*\S")
 
 
 @dataclass(frozen=True)
@@ -67,19 +62,6 @@ def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
         said = telling_line(done.stderr) or telling_line(done.stdout) or "no message"
         raise UserError(f"snakemake --summary: {said}")
     return done.stdout
-
-
-def telling_line(text: str) -> str:
-    """The line of a failed program's output that best explains the failure.
-
-    This is the last line that names an exception or error with its message. If there is none, it is
-    the last line that is not a separator; if there are no lines, "".
-    """
-    lines = [line.lstrip(_BOX).rstrip() for line in text.splitlines()]
-    # Drop separators such as "1 ----------------".
-    lines = [line for line in lines if line.strip("0123456789.- ")]
-    errors = [line for line in lines if _EXCEPTION.match(line)]
-    return (errors or lines or [""])[-1]
 
 
 def read_jobs(summary: str) -> list[Job]:

@@ -1,9 +1,8 @@
 """A plan as text: a table by stage, a table by arm, and notes on both."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from hgrpo.workflow.planning.forecast import Row
-from hgrpo.workflow.planning.jobs import Job
 from hgrpo.workflow.planning.past_jobs import OTHER_ARMS, OTHER_STUDIES, OWN
 from hgrpo.workflow.planning.profile import PRICES, Profile
 
@@ -74,9 +73,8 @@ def wall_line(everything: Row, minutes: float, profile: Profile, unknown: Sequen
     return f"{text}; not counting {', '.join(unknown)}, for which there is no estimate"
 
 
-def lost_lines(jobs: Iterable[Job]) -> list[str]:
+def lost_lines(lost: Sequence[str]) -> list[str]:
     """Lines about missing files of finished jobs; a run makes such files only on request."""
-    lost = [job.lost for job in jobs if job.lost]
     if not lost:
         return []
     who = "1 finished job has" if len(lost) == 1 else f"{len(lost)} finished jobs have"
@@ -84,6 +82,17 @@ def lost_lines(jobs: Iterable[Job]) -> list[str]:
         f"{who} lost files that no later job needs, such as",
         f"  {lost[0]}",
         f"`snakemake {lost[0]}`, with the profile and --config, makes it again",
+    ]
+
+
+def made_anew_lines(stages: Sequence[str]) -> list[str]:
+    """Lines about missing files on which finished jobs rest; a run would repeat those jobs."""
+    if not stages:
+        return []
+    return [
+        f"files of {', '.join(stages)} are missing, so a run of the study repeats all later jobs;",
+        f"to keep those, run `snakemake {' '.join(stages)}` first, with the profile and --config:",
+        "if the files come out the same, no later job runs again",
     ]
 
 

@@ -244,7 +244,7 @@ def test_a_file_of_its_own_and_named_templates_are_found(tmp_path):
     with pytest.raises(UserError, match="no chat template"):
         conversation_for(tmp_path)
     config.write_text("{")
-    with pytest.raises(UserError, match=r"tokenizer_config\.json: corrupted"):
+    with pytest.raises(UserError, match=r"tokenizer_config\.json: damaged"):
         conversation_for(tmp_path)
 
 

@@ -237,7 +237,7 @@ def test_pickles_beside_weights_are_left_where_they_are(command, source):
     [
         ('{"auto_map": {"AutoModelForCausalLM": "its.Own"}}', "auto_map: the model brings code"),
         ('{"quantization_config": {"quant_method": "awq"}}', "quantization_config: the weights"),
-        ("{", "corrupted"),
+        ("{", "damaged"),
         ("[]", "a mapping was expected"),
     ],
 )

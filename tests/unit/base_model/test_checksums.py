@@ -214,7 +214,7 @@ def test_torch_itself_does_not_see_a_flipped_bit(learner, tmp_path):
     write_state(learner.state(), path)
     flip(path, middle_of_a_tensor(path))
     assert not same(torch.load(path, weights_only=True), learner.state())
-    with pytest.raises(UserError, match=r"trainer_state\.pt: corrupted \(.* does not match its"):
+    with pytest.raises(UserError, match=r"trainer_state\.pt: damaged \(.* does not match its"):
         read_state(path, Learner.STATE)
 
 
@@ -235,7 +235,7 @@ def test_no_flipped_bit_gives_another_state(learner, tmp_path):
         try:
             state = read_state(path, Learner.STATE)
         except UserError as error:
-            assert str(error).startswith(f"{path}: corrupted (") and "\n" not in str(error)
+            assert str(error).startswith(f"{path}: damaged (") and "\n" not in str(error)
             named += 1
         else:
             assert same(state, expected), at
@@ -249,7 +249,7 @@ def test_no_flipped_bit_gives_another_state(learner, tmp_path):
 )
 def test_a_state_of_something_else_is_named(tmp_path, state):
     torch.save(state, tmp_path / "trainer_state.pt")
-    with pytest.raises(UserError, match=r"trainer_state\.pt: corrupted \(no mapping of kl_"):
+    with pytest.raises(UserError, match=r"trainer_state\.pt: damaged \(no mapping of kl_"):
         read_state(tmp_path / "trainer_state.pt", Learner.STATE)
 
 
@@ -271,7 +271,7 @@ def test_a_damaged_step_is_named_and_nothing_is_removed(learner, tmp_path, name,
         learner.kl.coefficient = 0.5
         before = learner.policy.trained_state()
         checkpoints.restore(learner)
-    assert str(caught.value).startswith(f"{damaged}: corrupted (")
+    assert str(caught.value).startswith(f"{damaged}: damaged (")
     assert f"remove {damaged.parent} to go on" in str(caught.value)
     assert {path: path.read_bytes() for path in kept} == kept
     # Nothing of the damaged file has reached the learner.

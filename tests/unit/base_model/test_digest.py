@@ -75,11 +75,11 @@ def test_any_part_changes_the_digest(base, name):
     ("text", "expected"),
     [
         (None, "missing; run the base stage again"),
-        ('{"bytes": 3, "dig', "corrupted (JSONDecodeError"),
-        ("[" * 200_000, "corrupted (RecursionError"),
-        ("null", "corrupted (TypeError"),
-        ("{}", "corrupted (KeyError: 'digest')"),
-        ('{"digest": 1, "companions": "", "bytes": 1}', "corrupted (ValueError: digest: 1)"),
+        ('{"bytes": 3, "dig', "damaged (JSONDecodeError"),
+        ("[" * 200_000, "damaged (RecursionError"),
+        ("null", "damaged (TypeError"),
+        ("{}", "damaged (KeyError: 'digest')"),
+        ('{"digest": 1, "companions": "", "bytes": 1}', "damaged (ValueError: digest: 1)"),
     ],
 )
 def test_a_damaged_summary_is_named(base, text, expected):

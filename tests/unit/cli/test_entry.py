@@ -18,6 +18,7 @@ from hgrpo.command import INTERRUPTED, USER_ERROR, run
 from hgrpo.errors import UserError
 from hgrpo.stages import evaluate, rl_round
 from hgrpo.stages.job import Job
+from hgrpo.stages.order import STAGES
 
 
 def raising(error: BaseException):
@@ -118,6 +119,16 @@ def test_a_missing_part_of_the_settings_is_named():
 def test_a_misspelt_section_is_named():
     with pytest.raises(UserError, match="--config: unknown key 'engin'.*engine"):
         read_settings(rl_round, {"engin": {"kind": "vllm"}}, Job())
+
+
+def test_only_the_commands_own_names_become_commands():
+    for stage in STAGES:
+        assert importlib.util.find_spec(f"hgrpo.cli.{stage}").origin.endswith("stage.py")
+    # A package of that name, such as Hugging Face's `evaluate`, is missing here.
+    assert importlib.util.find_spec("rl_round") is None
+    done = subprocess.run([sys.executable, "-m", "hgrpo.cli.stage"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: hgrpo.cli.stage is no command; run one of study_config,")
 
 
 @pytest.mark.parametrize("name", MOVED)

@@ -8,6 +8,7 @@ import sys
 import pytest
 from places import PROJECT
 
+import hgrpo.envs
 from hgrpo.agent.cut import PLAIN
 from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.envs.base import Observation, Step, Task
@@ -84,6 +85,27 @@ def test_a_mistaken_environment_is_one_line(data, message):
     with pytest.raises(UserError) as caught:
         environment_settings(data, "mine.yaml")
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import nosuchmodule\n", "ModuleNotFoundError: .*nosuchmodule.* .__init__.py, line 1.$"),
+        (
+            "from hgrpo.envs.environment import Environment\n\n\n"
+            "class Own(Environment):\n    pass\n\n\nENVIRONMENT = Own()\n",
+            "TypeError: .*abstract.* .__init__.py, line 8.$",
+        ),
+        ("ENVIRONMENT = 7\n", "ENVIRONMENT: an instance of Environment was expected"),
+    ],
+)
+def test_a_broken_environment_is_one_line(monkeypatch, tmp_path, text, said):
+    name = f"broken{abs(hash(text))}"
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text(text)
+    monkeypatch.setattr(hgrpo.envs, "__path__", [*hgrpo.envs.__path__, str(tmp_path)])
+    with pytest.raises(UserError, match=said):
+        load(name)
 
 
 def test_reading_settings_imports_no_engine():

@@ -106,5 +106,15 @@ def test_a_summary_that_is_none(tmp_path, text):
 
 def test_a_summary_of_an_older_version(check):
     old = {key: value for key, value in round_of("B").items() if key != "parents"}
-    with pytest.raises(UserError, match="rl_B_1.json: it does not record parents, so an older"):
+    with pytest.raises(UserError, match=r"rl_B_1.json: it does not record parents.base, parents.s"):
         check([old], [])
+
+
+@pytest.mark.parametrize("key", ["base", "sft", "policy"])
+def test_a_summary_that_lacks_one_parent(check, key):
+    broken = round_of("B")
+    del broken["parents"][key]
+    with pytest.raises(UserError, match=f"rl_B_1.json: it does not record parents.{key}, so an"):
+        check([broken], [])
+    with pytest.raises(UserError, match="rl_B_1.json: it does not record parents.base, parents.s"):
+        check([round_of("B") | {"parents": 3}], [])

@@ -63,5 +63,5 @@ def test_weights_that_the_summary_does_not_describe_are_named(keyed, tmp_path):
 def test_a_damaged_summary_is_named(keyed, tmp_path, text):
     summary = tmp_path / "base/summary.json"
     summary.write_text(text)
-    with pytest.raises(UserError, match=f"{summary}: corrupted"):
+    with pytest.raises(UserError, match=f"{summary}: damaged"):
         keyed()

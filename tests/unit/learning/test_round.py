@@ -146,10 +146,10 @@ def test_a_truncated_optimiser_state_is_named(tmp_path):
     torch.save({"weights": {}, "optimiser": {}, "kl_coefficient": 0.1}, path)
     assert read_state(path, Learner.STATE)["kl_coefficient"] == 0.1
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(UserError, match=r"trainer_state.pt: corrupted"):
+    with pytest.raises(UserError, match=r"trainer_state.pt: damaged"):
         read_state(path, Learner.STATE)
     path.write_bytes(b"")
-    with pytest.raises(UserError, match=r"trainer_state.pt: corrupted"):
+    with pytest.raises(UserError, match=r"trainer_state.pt: damaged"):
         read_state(path, Learner.STATE)
 
 

@@ -7,17 +7,24 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from report_fixtures import inputs_of, resolved_arm, write_merged_study
+from report_fixtures import inputs_of, resolved_arm, shipped, write_merged_study, write_study
 
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, read_arms
 from hgrpo.report.draw import draw_all, read_index
-from hgrpo.report.figures.credit import credit_table, shades
+from hgrpo.report.figures.credit import credit_table, own_credit_table, shades
 from hgrpo.report.figures.training import moving_average
 from hgrpo.report.inputs import read_inputs
-from hgrpo.report.logs import read_first_turns, read_fits, read_logs, run_of
+from hgrpo.report.logs import (
+    last_day,
+    read_first_turns,
+    read_fits,
+    read_last_turns,
+    read_logs,
+    run_of,
+)
 from hgrpo.report.names import figure_names, run_figures
 from hgrpo.trajectories import store
 from hgrpo.trajectories.trajectory import Trajectory, Turn
@@ -48,7 +55,7 @@ def turns(study):
 @pytest.fixture(scope="module")
 def drawn(inputs, turns, tmp_path_factory):
     folder = tmp_path_factory.mktemp("drawn")
-    draw_all(inputs, turns, read_fits([]), folder)
+    draw_all(inputs, turns, {}, read_fits([]), folder)
     return folder
 
 
@@ -64,7 +71,7 @@ def test_every_figure_is_valid_svg_with_its_numbers(drawn, study):
 
 
 def test_drawing_twice_gives_the_same_bytes(drawn, inputs, turns, tmp_path):
-    draw_all(inputs, turns, read_fits([]), tmp_path)
+    draw_all(inputs, turns, {}, read_fits([]), tmp_path)
     paths = [path.relative_to(drawn) for path in drawn.rglob("*.*")]
     assert {path.suffix for path in paths} == {".svg", ".csv", ".json"}
     for path in paths:
@@ -114,7 +121,7 @@ def test_a_study_without_sft_or_logs_still_has_its_figures(study, tmp_path):
         "methods": {k: v for k, v in study.config["methods"].items() if k != "SFTOnly"}
     }
     inputs = read_inputs(config, study.root / "episodes.parquet", [])
-    index = draw_all(inputs, {}, read_fits([]), tmp_path)
+    index = draw_all(inputs, {}, {}, read_fits([]), tmp_path)
     assert [entry["name"] for entry in index] == ["forest", "task_types", "learning_curves"]
 
 
@@ -152,6 +159,35 @@ def test_an_arm_that_played_other_actions_is_left_out_of_the_credit_picture(turn
     changed = dict(turns)
     changed["Progressive"] = turns["Progressive"].assign(action="look")
     assert set(credit_table(changed, inputs.arms)["method"]) == {"flatGRPO", "RandomCredit"}
+
+
+def test_an_arms_own_credit_is_that_of_its_last_round_and_lowest_seed(tmp_path):
+    settings = {name: shipped("bakeoff")[name] for name in ("flatGRPO", "TurnRDV2")}
+    study = write_study(tmp_path, seeds=(23, 11), rounds=3, steps=2, settings=settings)
+    paths = study.files("rl/*/*/*/turns.parquet")
+    arms = read_arms(study.config)
+    assert arms.fitted == ["TurnRDV2"]
+    table = own_credit_table(read_last_turns(paths, arms.fitted))
+    assert table["method"].unique().tolist() == ["TurnRDV2"]
+    assert table["round"].unique().tolist() == [3]
+    assert table.groupby("rollout")["env_return"].first().tolist() == [1.0, 0.0]
+    stored = store.read_turns(study.root / "rl/TurnRDV2/seed_11/round_3/turns.parquet").to_pandas()
+    mine = stored[(stored["task_id"] == table["task_id"].iloc[0]) & (stored["rollout"] < 2)]
+    assert table["credit"].tolist() == mine["credit"].tolist()
+    assert own_credit_table(read_last_turns(paths[:1], ["TurnRDV2"])).empty
+
+
+def test_the_day_is_that_of_the_last_round_and_old_logs_name_none(tmp_path):
+    paths = [tmp_path / name for name in "abc"]
+    times = (
+        {"finished": "2026-02-03T23:59:59+00:00"},
+        {"finished": "2026-02-04T00:00:01+00:00"},
+        {},
+    )
+    for path, said in zip(paths, times, strict=True):
+        path.write_text(json.dumps({"rows": []} | said))
+    assert last_day(paths) == "2026-02-04"
+    assert last_day(paths[2:]) == last_day([]) == ""
 
 
 def test_credit_scale_by_hand():
@@ -269,6 +305,7 @@ def test_the_goal_of_a_credit_picture_comes_from_the_file(coin_round):
             "admissible": True,
             "credit": 0.5,
             "advantage": 0.25,
+            "progress": 1.0,
             "goal": "find the coin",
         }
     ]

@@ -10,14 +10,15 @@ from urllib.parse import urlparse
 
 import pandas as pd
 import pytest
-from report_fixtures import build_report, resolved_arm, run_cli, write_study
+from report_fixtures import build_report, resolved_arm, run_cli, shipped, write_study
 
 from hgrpo.evaluation.comparison import Protocol, compare
 from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.report import words
 from hgrpo.report.arms import read_arms
+from hgrpo.report.page import _columns
 from hgrpo.report.provenance_rows import provenance_rows
-from hgrpo.report.svg import inline, whisker
+from hgrpo.report.svg import axis, inline, scale, whisker
 
 PANELS = {"n_test": 60, "n_validation": 24}
 
@@ -67,12 +68,21 @@ def test_scores_stand_beside_successes_where_parts_are_paid(paid_in_part):
 def test_credit_before_a_first_fit_is_called_that(tmp_path_factory, html):
     root = tmp_path_factory.mktemp("fits")
     arms = ("SFTOnly", "flatGRPO", "TurnRDV2")
-    settings = {name: resolved_arm(name) for name in arms}
-    settings["TurnRDV2"]["credit"] = {"kind": "turnrd"}
+    settings = {name: shipped("bakeoff")[name] for name in arms}
     said = "TurnRD is fitted after a round, so here it knows nothing yet"
     assert said not in html
-    study = write_study(root, seeds=(11,), rounds=1, steps=3, settings=settings, **PANELS)
-    assert said in build_report(study).read_text()
+    study = write_study(root, seeds=(11,), rounds=2, steps=3, settings=settings, **PANELS)
+    page = build_report(study)
+    text = page.read_text()
+    assert said in text
+    # The fitted credit, with its own turns, stands below.
+    table = pd.read_csv(page.parent / "figures/credit_last_round.csv")
+    assert table["round"].unique().tolist() == [2] and len(table) == 16
+    own = text[text.index("<h3>Credit after the last fit</h3>") :]
+    assert "The assigner of TurnRD v2 is fitted between rounds" in own and "round 2" in own
+    for credit in table["credit"]:
+        assert f">{words.points(credit / 100, 2)}</td>" in own
+    assert ">progress</th>" in own
 
 
 def test_no_scores_where_success_is_all_that_pays(html, page):
@@ -258,7 +268,7 @@ def test_one_seed_is_called_one_seed(study):
     assert set(comparison.against_reference["verdict"]) == {"one seed"}
     assert set(comparison.against_untrained["verdict"]) == {"one seed"}
     answer = words.answer(comparison, read_arms(study.config))
-    assert answer.headline.startswith("One seed, no verdict: Progressive ")
+    assert answer.headline.startswith("One seed, no verdict: Progressive is highest, ")
     told = " ".join(text for _, texts in answer.paragraphs for text in texts)
     assert "better" not in told and "four times out of five" not in told
     assert answer.paragraphs[-1][1][0].startswith("One seed was trained.")
@@ -289,9 +299,44 @@ def test_points(value, text):
 
 
 def test_whisker_by_hand():
-    # Scale -0.2 to 0.2 over 6..114: zero at 60, 0.1 at 87.
+    # Scale -0.2 to 0.2 over 6..144: zero at 75, 0.1 at 109.5.
     mark = str(whisker(0.0, 0.1, 0.2, 0.2, "#000", True))
-    assert 'x1="60.0" y1="1"' in mark and 'cx="87.0"' in mark and 'x2="114.0"' in mark
+    assert 'x1="75.0" y1="1"' in mark and 'cx="109.5"' in mark and 'x2="144.0"' in mark
+
+
+def test_the_axis_of_the_marks_ends_at_round_numbers():
+    assert [scale(ends) for ends in ([], [0.12, -0.31], [0.9], [-0.2])] == [0.02, 0.4, 1, 0.2]
+    assert re.findall(">([^<>]+)</text>", str(axis(0.4))) == ["\u221240", "0", "+40"]
+
+
+def test_the_first_table_is_sorted_and_marks_what_was_not_trained(html, page):
+    first = html[html.index('<table class="results"') : html.index("</table>")]
+    rows = re.findall(r'<tr role="row" class="(\w+)">(.*?)</tr>', first, re.DOTALL)
+    shares = [float(re.search(r"<strong>([\d.]+)", row)[1]) for kind, row in rows[:-2]]
+    assert shares == sorted(shares, reverse=True) and len(shares) >= 4
+    kinds = [kind for kind, _ in rows]
+    assert kinds[-2:] == ["scripted", "scripted"] and kinds.count("reference") == 1
+    assert all(("not trained" in row) == (kind == "untrained") for kind, row in rows)
+    assert "untrained" in kinds
+
+
+def test_the_page_says_when_how_long_and_by_which_command(html, study):
+    facts = dict(re.findall(r"<dt>([^<]+)</dt><dd>(?:<code>)?([^<]+)<", html))
+    assert facts["Seeds"] == "11, 23"
+    assert facts["Training ended"] == "2026-02-07"  # the latest log, not the first
+    logs = [json.loads(path.read_text()) for path in study.files("rl/*/*/*/train_log.json")]
+    seconds = sum(row["elapsed_s"] for log in logs for row in log["rows"])
+    assert facts["Training time, all runs added"] == words.duration(seconds)
+    assert facts["Command"] == "make bakeoff STUDY=fake"
+    assert "make bakeoff STUDY=fake SEEDS=&#34;11 23 31 37 43&#34;" in html
+
+
+def test_columns_of_figures_are_as_wide_as_makes_them_level():
+    figures = [{"shape": shape, "caption": ""} for shape in (1.0, 0.5, 0.5)]
+    columns = _columns(figures)
+    assert (columns["left"], columns["right"]) == (figures[:1], figures[1:])
+    # 75 pixels of words to a figure: left 1 w + 75 = right 1 (1050 - w) + 150.
+    assert columns["share"] == round(100 * (1050 + 75) / 2 / 1050, 1)
 
 
 def test_inline_svg_follows_the_theme_and_keeps_ids_apart():

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from report_fixtures import (
     FIT_SECONDS,
+    STUDIES,
     build_report,
     inputs_of,
     shipped,
@@ -23,9 +24,12 @@ from hgrpo.report.figures.learning import learning_curves
 from hgrpo.report.figures.outcome import forest, task_types
 from hgrpo.report.figures.training import protocol_comparison
 from hgrpo.report.figures.turnrd import turnrd_table
-from hgrpo.report.logs import read_first_turns, read_fits, read_logs
+from hgrpo.report.logs import read_first_turns, read_fits, read_last_turns, read_logs
 from hgrpo.report.names import figure_names, run_figures, table_names
 from hgrpo.report.tables import all_tables, cost, scripted_players
+from hgrpo.stages import figures
+from hgrpo.stages.job import Job
+from hgrpo.study.study import load_study
 
 SMALL = {"seeds": (11, 23), "rounds": 2, "n_test": 24, "n_validation": 12, "steps": 2}
 CORNERS = (
@@ -71,8 +75,9 @@ def fits_of(study):
 
 
 def drawn(study, folder):
-    turns = read_first_turns(study.files("rl/*/*/round_1/turns.parquet"))
-    return [entry["name"] for entry in draw_all(inputs_of(study), turns, fits_of(study), folder)]
+    inputs, paths = inputs_of(study), study.files("rl/*/*/*/turns.parquet")
+    turns, last = read_first_turns(paths), read_last_turns(paths, inputs.arms.fitted)
+    return [entry["name"] for entry in draw_all(inputs, turns, last, fits_of(study), folder)]
 
 
 def announced(study, seeds, rounds):
@@ -114,6 +119,17 @@ def test_what_is_drawn_is_what_was_announced(shape, has, request, pictures):
         f"{name}.svg" for name in names
     }
     assert {"alpha", "alpha_diagnostics", "factorial", "turnrd"} & set(names) == has
+
+
+def test_the_stage_names_the_turns_of_last_rounds_only_of_arms_that_were_fitted():
+    study = load_study(STUDIES / "bakeoff.yaml", {"seeds": "11"})
+    named = figures.inputs(study, Job())
+    later = [path for path in named["turns"] if "/round_1/" not in path]
+    assert later == [f"rl/{arm}/seed_11/round_5/turns.parquet" for arm in ("TurnRDV1", "TurnRDV2")]
+    assert len(named["turns"]) == 6 + 2
+    assert named["sequences"] == [path.replace("turns", "sequences") for path in named["turns"]]
+    once = figures.inputs(load_study(STUDIES / "bakeoff.yaml", {"rounds": 1}), Job())["turns"]
+    assert len(once) == len(set(once)) == 6
 
 
 def test_a_single_round_has_no_fit_to_draw(tmp_path):
@@ -184,7 +200,7 @@ def test_a_sweep_has_a_colour_for_every_alpha_in_every_figure(sweep):
 
 def test_without_logs_a_sweep_has_no_alpha_figures(sweep, tmp_path):
     inputs = replace(inputs_of(sweep), logs=read_logs([]))
-    names = [entry["name"] for entry in draw_all(inputs, {}, read_fits([]), tmp_path)]
+    names = [entry["name"] for entry in draw_all(inputs, {}, {}, read_fits([]), tmp_path)]
     assert "alpha" not in names and "alpha_diagnostics" not in names
 
 

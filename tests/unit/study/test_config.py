@@ -122,6 +122,12 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         ),
         ("methods/Progressive", {"alpha": True}, "alpha: a number was expected, not True"),
         ("studies/bakeoff", {"rounds": True}, "rounds: a number was expected, not True"),
+        ("studies/bakeoff", {"seeds": [11, True]}, "seeds: a number was expected, not True"),
+        (
+            "studies/bakeoff",
+            {"evaluation": {"temperatures": [0.0, True]}},
+            "evaluation: temperatures: a number was expected, not True",
+        ),
         ("models/tiny", {"lora": {"rank": True}}, "lora: rank: a number was expected, not True"),
         ("studies/bakeoff", {"seeds": [-1]}, "seeds.0: input should be greater than"),
         ("studies/bakeoff", {"seeds": []}, "seeds: list should have at least 1 item"),

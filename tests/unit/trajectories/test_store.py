@@ -50,8 +50,8 @@ def test_a_column_that_nobody_asks_for_may_be_missing(path):
     ("content", "said"),
     [
         (None, "missing"),
-        (b"", "not a table of a round ("),
-        (b"PAR1 PAR1", "not a table"),
+        (b"", "damaged, or not a table of a round ("),
+        (b"PAR1 PAR1", "damaged, or not a table"),
     ],
 )
 def test_a_file_that_is_no_table_is_named_on_one_line(path, content, said):
@@ -61,6 +61,21 @@ def test_a_file_that_is_no_table_is_named_on_one_line(path, content, said):
     with pytest.raises(UserError) as caught:
         store.read_turns(path)
     assert str(caught.value).startswith(f"{path}: {said}") and "\n" not in str(caught.value)
+
+
+def test_a_flipped_byte_in_a_page_is_named_on_one_line(path):
+    whole = path.read_bytes()
+    column = pq.ParquetFile(path).metadata.row_group(0).column(store.TURNS.names.index("action"))
+    start = column.dictionary_page_offset or column.data_page_offset
+    place = start + column.total_compressed_size - 1
+    path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    # Without the check, the column reads as other text or not at all.
+    with pytest.raises(UserError) as caught:
+        store.read_turns(path, ["action"])
+    assert str(caught.value).startswith(f"{path}: damaged, or not a table of a round (")
+    assert "CRC" in str(caught.value) and "\n" not in str(caught.value)
+    with pytest.raises(UserError, match=rf"^{path}: damaged \(.*CRC"):
+        store.concatenate([path], path.with_name("all.parquet"))
 
 
 def test_a_column_of_another_type_is_named(path):

@@ -82,10 +82,10 @@ def plug_in_modules() -> set[str]:
 
 
 def test_no_module_is_imported_by_a_computed_name():
-    computed = re.compile(r"import_module|__import__|(?<![.\w])(exec|eval)\(")
+    computed = re.compile(r"import_module|import_plug_in|__import__|(?<![.\w])(exec|eval)\(")
     # Assigners and environments are named by configs, and the hash is told which ones they are.
     kinds = [PACKAGE / f"{part}/kinds.py" for part in ("credit", "envs", "rollout")]
-    allowed = {*kinds, PACKAGE / "stages/order.py"}
+    allowed = {*kinds, PACKAGE / "config/plug_in.py", PACKAGE / "stages/order.py"}
     found = [
         path.name
         for path in PACKAGE.rglob("*.py")
@@ -176,7 +176,7 @@ def version(package: Path) -> dict[str, bytes]:
     for cached in vars(module).values():
         if hasattr(cached, "cache_clear"):
             cached.cache_clear()
-    return contents(["toy.cli.train"], frozenset({"play"}), package)
+    return contents(["toy.cli.train"], frozenset({"factory"}), package)
 
 
 def test_contents_are_the_imported_modules_and_their_data(package):
@@ -245,10 +245,13 @@ def test_an_import_that_is_only_for_types_is_not_run(package):
 
 WORDS = "def f(x):\n    return Field(x, description={})\n"
 RAISES = "def f(x):\n    raise ValueError({}, 3)\n"
+RECORD = "class R:\n    stands_in: int = {}\n"
 PLUGIN = """class Own(Environment):
-    def play(self):
+    def factory(self):
+        return self.helper()
+    def demonstrate(self):
         return {}
-    def make(self):
+    def helper(self):
         return {}
 """
 
@@ -283,8 +286,9 @@ PLUGIN = """class Own(Environment):
             ("1", "2"),
         ),
         ("core/settings.py", "ROOMS = {}\n", None, ("1", "2")),
-        ("core/b.py", PLUGIN.format(1, "{}"), ("1", "2"), None),
-        ("core/b.py", PLUGIN.format("{}", 1), None, ("1", "2")),
+        ("core/b.py", PLUGIN.format("{}", 1), ("1", "2"), None),
+        ("core/b.py", PLUGIN.format(1, "{}"), None, ("1", "2")),
+        ("core/settings.py", f"@dataclass\n{RECORD}", None, ("1", "2")),
     ],
 )
 def test_what_of_a_statement_counts(package, file, text, same, other):

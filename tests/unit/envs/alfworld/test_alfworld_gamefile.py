@@ -53,6 +53,22 @@ def test_keys_that_are_missing_or_of_another_kind(tmp_path, key):
     assert refused(tmp_path).endswith(f"game.tw-pddl: the key {key!r} is missing")
 
 
+@pytest.mark.parametrize("walkthrough", [5, 0, "look", "", [1, 2], ["look", None], {"look": 1}])
+def test_a_walkthrough_is_a_list_of_commands(tmp_path, walkthrough):
+    write(tmp_path, household() | {"walkthrough": walkthrough})
+    expected = f"{tmp_path}/game.tw-pddl: the key 'walkthrough' must hold a list of commands"
+    assert refused(tmp_path) == expected
+    with pytest.raises(UserError) as caught:
+        list_games(tmp_path)
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize("walkthrough", [None, [], ["look"]])
+def test_a_walkthrough_may_be_absent(tmp_path, walkthrough):
+    game = load_compiled(write(tmp_path, household() | {"walkthrough": walkthrough}))
+    assert game.walkthrough == tuple(walkthrough or ())
+
+
 @pytest.mark.parametrize(
     ("goal", "message"),
     [
@@ -153,6 +169,15 @@ def test_an_episode(tmp_path):
     with pytest.raises(RuntimeError):
         env.step("look")
     assert env.reset(task) == first
+
+
+@pytest.mark.parametrize("action", [None, b"look", 3, ["look"]])
+def test_an_action_that_is_no_text_changes_nothing(tmp_path, action):
+    env = AlfworldEnv(tmp_path)
+    env.reset(task_of(write(tmp_path / "game")))
+    with pytest.raises(TypeError, match="step: an action is text, not "):
+        env.step(action)
+    assert pickle.loads(pickle.dumps(env)).step("look") == env.step("look")
 
 
 def test_a_task_of_other_content_is_refused(tmp_path):

@@ -1,6 +1,8 @@
 """Odd and broken input: one clear error or what the original does, and other sessions play on."""
 
 import json
+import pickle
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -9,11 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from webshop_fixtures import items, write_shop
 from webshop_replay import Recorded, compare, read_sessions
 
 from hgrpo.envs.base import Task
-from hgrpo.envs.webshop import assets, official
+from hgrpo.envs.webshop import assets, official, session
 from hgrpo.envs.webshop.env import GOALS, WebshopEnv
 from hgrpo.envs.webshop.goals import synthetic_goals
 from hgrpo.envs.webshop.records import Instruction, Item
@@ -243,6 +247,26 @@ def test_an_action_of_odd_characters_changes_nothing(tmp_path, action):
     assert env.session.page == before
 
 
+@pytest.mark.parametrize("action", [None, b"search[mug]", 3, ["search[mug]"]])
+def test_an_action_that_is_no_text_changes_nothing(tmp_path, action):
+    env = start(tmp_path, record())
+    with pytest.raises(TypeError, match="step: an action is text, not "):
+        env.step(action)
+    assert pickle.loads(pickle.dumps(env)).step("search[mug]") == env.step("search[mug]")
+
+
+@given(st.text(st.sampled_from("ab[]\n\u2028 "), max_size=12))
+def test_actions_read_as_by_the_originals_pattern(action):
+    found = re.match(r"(.+)\[(.+)\]", action)
+    assert session._parse(action) == (found and found.groups())
+
+
+def test_brackets_are_read_in_linear_time():
+    """The original's pattern would take hours for this text."""
+    assert session._parse("[" * 5_000_000) is None
+    assert session._parse("[" * 5_000_000 + "a]") == ("[" * 4_999_999, "a")
+
+
 @pytest.mark.parametrize(
     "query", ["\ud800 mug", "mug \x00\x1b", "a" * 10_000 + " mug", "[mug", "]mug"]
 )
@@ -289,7 +313,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity", "nan", "None", "0x10"])
+@pytest.mark.parametrize("constant", ["nan", "None", "0x10", "'a'"])
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_what_json_does_not_know_is_named(tmp_path, read, constant):
     path = tmp_path / "file.json"
@@ -302,23 +326,18 @@ def test_what_json_does_not_know_is_named(tmp_path, read, constant):
 @pytest.mark.parametrize("depth", [1500, 5000, 200_000])
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_deep_nesting_is_one_line(tmp_path, read, depth):
-    """The parser would take memory of the square of the depth: 100 GB for the last."""
     path = tmp_path / "file.json"
     deep = "[" * depth + "]" * depth
     path.write_text(f"[{deep}]" if read is READERS["products"] else f'{{"A": {deep}}}')
-    with pytest.raises(UserError, match=r"file\.json: .*nested (very|more than 2000 levels) deep"):
+    with pytest.raises(UserError, match=r"file\.json: .*nested very deeply"):
         read(path)
 
 
-@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
-def test_half_a_character_is_named(tmp_path, read):
-    path = tmp_path / "file.json"
-    rows = [record(), record("B0POT", name="\udc00")]
-    if read is not READERS["products"]:
-        rows = {"A": [] if read is READERS["people"] else {}, "B": rows[1]}
-    path.write_text(json.dumps(rows))
-    with pytest.raises(UserError, match=r"file\.json: after entry 1: text with half a surrogate"):
-        read(path)
+def test_half_a_character_is_a_question_mark(tmp_path):
+    path = tmp_path / "items.json"
+    path.write_text(json.dumps([record(name="\udc00 mug \ud800"), record("B0POT")]))
+    products = list(official.products(path, {}, None, Counter()))
+    assert [product.title for product in products] == ["? mug ?", record()["name"]]
 
 
 def test_brackets_in_texts_are_not_nesting(tmp_path):

@@ -1,6 +1,8 @@
 """The official data files: cleaned by the original's rules, and never half read in silence."""
 
 import json
+import math
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -168,6 +170,13 @@ def test_attributes_may_be_missing_or_empty(tmp_path):
     assert [p.attributes for p in found] == [(), ("DUMMY_ATTR",), ("DUMMY_ATTR",)]
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1" * 400])
+def test_numbers_that_the_original_reads_and_does_not_use(tmp_path, number):
+    path = tmp_path / "items.json"
+    path.write_text(json.dumps([MUG | {"average_rating": "?"}, MUG]).replace('"?"', number))
+    assert len(list(products(path, {}, None, Counter()))) == 1
+
+
 def test_images_are_not_needed(tmp_path):
     record = {key: value for key, value in MUG.items() if key not in ("images", "average_rating")}
     assert len(load(tmp_path, [record])[0]) == 1
@@ -191,11 +200,12 @@ def test_a_missing_field_is_named(tmp_path, key):
         ({"small_description": None}, "small_description: a list of texts was expected, not None"),
         ({"small_description": ["x", 1]}, "small_description: a list of texts was expected"),
         ({"query": 1}, "query: text was expected, not 1"),
+        ({"query": math.nan}, "query: text was expected, not nan"),
         ({"pricing": 5}, "pricing: text was expected, not 5"),
         ({"pricing": "ask us"}, "pricing: no number after \"\\$\" in 'ask us'"),
         ({"pricing": "$5 - $"}, "pricing: no number after"),
         ({"pricing": "$1.2.3"}, "pricing: no number after"),
-        ({"pricing": "$" + "9" * 400}, "pricing: no number after .*9{20}\\.\\.\\.$"),
+        ({"pricing": "$" + "9" * 400}, "pricing: too large a number in .*9{20}\\.\\.\\.$"),
         ({"customization_options": "Size"}, "customization_options: an object was expected"),
         ({"customization_options": {"S": 3}}, "customization_options: S: a list was expected"),
         ({"customization_options": {"S": [3]}}, "customization_options: S: an object was expected"),
@@ -229,7 +239,7 @@ def test_a_cut_is_named_after_the_products_before_it(tmp_path):
     path = tmp_path / "items.json"
     path.write_text(json.dumps([MUG, MUG | {"asin": "B"}])[:-20])
     found = []
-    with pytest.raises(UserError, match=r"broken or cut off after entry 1 \(.*premature EOF\)$"):
+    with pytest.raises(UserError, match=r"broken or cut off after entry 1 \(.*\)$"):
         found.extend(product.asin for product in products(path, {}, None, Counter()))
     assert found == ["B000000001"]
 
@@ -248,16 +258,16 @@ def test_only_the_head_of_a_file_is_read_for_a_limit(tmp_path):
         (b'{"item": []}', "a JSON array was expected; the file begins with '{'"),
         (b"<html>", "a JSON array was expected; the file begins with '<'"),
         (b"\xef\xbb\xbf[]", "a JSON array was expected; the file begins with "),
-        (b"[]]", "broken or cut off after entry 0 (.*trailing garbage)"),
-        (b'["\xff"]', "broken or cut off after entry 0 (.*UTF8 string.)"),
-        (b'[{"asin": "\x07"}]', "broken or cut off after entry 0 (.*inside string.)"),
-        (b'[{"asin": NaN}]', "broken or cut off after entry 0"),
+        (b"[]]", "broken or cut off after entry 0 (more after the closing ']')"),
+        (b'["\xff"]', "after entry 0: text that is not UTF-8"),
+        (b'[{"asin": "\x07"}]', "broken or cut off after entry 0 (Invalid control character at)"),
+        (b'[{"asin": 0x1}]', "broken or cut off after entry 0 (Expecting ',' delimiter)"),
     ],
 )
 def test_a_file_of_another_kind_is_named(tmp_path, content, message):
     path = tmp_path / "items.json"
     path.write_bytes(content)
-    pattern = message.replace("(", r"\(").replace(")", r"\)")
+    pattern = re.escape(message)
     with pytest.raises(UserError, match=rf"^{path}: (the JSON is )?{pattern}"):
         list(products(path, {}, None, Counter()))
 

@@ -64,7 +64,7 @@ def test_a_mistake_in_prices_names_file_and_key(profile, prices, said):
 
 def test_the_prices_that_come_with_a_profile_are_examples(project):
     found = {path.parent.name for path in (project / "profiles").glob("*/prices.yaml")}
-    assert found == {"slurm", "kubernetes"}
+    assert found == {"slurm", "kubernetes", "one-gpu"}
     for name in found:
         assert read_prices(project / f"profiles/{name}/prices.yaml").example
 

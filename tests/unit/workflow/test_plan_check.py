@@ -13,7 +13,7 @@ from hgrpo.stages import merge, rl_round
 from hgrpo.stages.job import Job
 from hgrpo.study.study import load_study
 from hgrpo.workflow.code_version import code_of
-from hgrpo.workflow.planned import check_plan, plan_hash
+from hgrpo.workflow.plan_check import check_plan, plan_hash
 from hgrpo.workflow.rules import StudyRules
 
 STUDY = load_study(PROJECT / "configs/studies/smoke.yaml")

@@ -1,0 +1,51 @@
+"""The study that a results folder belongs to, read back from its config.yaml."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from hgrpo.config.read import read_yaml, validate
+from hgrpo.envs.kinds import environment_settings
+from hgrpo.errors import UserError
+from hgrpo.learning.method import MethodConfig
+from hgrpo.learning.settings import TrainingConfig
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.study.study import Study, StudyConfig
+
+
+def recorded_file(results: Path) -> Path:
+    """The file that a study's first job writes: the resolved study."""
+    return results / "config.yaml"
+
+
+def recorded_study(results: Path) -> Study:
+    """The study of results/<study>, as its first job wrote it down.
+
+    Raises:
+        UserError: config.yaml is missing, is not a resolved study, or has a mistake in it.
+    """
+    path = recorded_file(results)
+    if not path.is_file():
+        raise UserError(
+            f"{path}: no such file; results/<study> was expected, whose first job writes it"
+        )
+    given = read_yaml(path)
+    try:
+        env, model, arms = given["env"], given["model"], given["methods"]
+        names = {"env": env["name"], "model": model["name"], "methods": list(arms)}
+        own = {name: arm["training"] for name, arm in arms.items()}
+    except (LookupError, TypeError, AttributeError):
+        raise UserError(f"{path}: not the configuration of a study") from None
+    known: Mapping = {key: given[key] for key in StudyConfig.model_fields if key in given}
+    return Study(
+        validate(StudyConfig, known | names, str(path)),
+        environment_settings(env, f"{path}: env"),
+        validate(ModelConfig, model, f"{path}: model"),
+        {
+            name: validate(MethodConfig, arm, f"{path}: methods.{name}")
+            for name, arm in arms.items()
+        },
+        {
+            name: validate(TrainingConfig, training, f"{path}: methods.{name}.training")
+            for name, training in own.items()
+        },
+    )

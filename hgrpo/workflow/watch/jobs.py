@@ -1,0 +1,75 @@
+"""Every job of a study with its files, from the stages' own declarations."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hgrpo.stages.files import fits, runs, trained_rounds
+from hgrpo.stages.order import STAGES, belongs_to_an_arm
+from hgrpo.study.study import Study
+from hgrpo.workflow.rules import ASKED_FOR, StudyRules, flat
+
+_OF_ARMS = {"rl_round": trained_rounds, "credit_fit": fits, "evaluate": runs}
+
+_NAMES = {"rl_round": "round", "credit_fit": "fit after round", "evaluate": "evaluation of round"}
+
+
+@dataclass(frozen=True)
+class StudyJob:
+    """A job that the target of a whole study runs.
+
+    Attributes:
+        stage: name of the stage.
+        method, seed, round: the run and the round; "", 0 and 0 for a job that serves all runs.
+        inputs, outputs: its files.
+        log: the file that its messages and its progress bar go to.
+        scratch: the folder of its checkpoints; None if the stage saves none.
+    """
+
+    stage: str
+    method: str
+    seed: int
+    round: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    log: Path
+    scratch: Path | None
+
+    @property
+    def name(self) -> str:
+        """The job in words, such as `flatGRPO seed 11 round 2`."""
+        if not self.method:
+            return self.stage
+        return f"{self.method} seed {self.seed} {_NAMES[self.stage]} {self.round}"
+
+
+def study_jobs(study: Study, root: Path) -> list[StudyJob]:
+    """Every job of a study in the order of the stages; `root` is the study's results folder."""
+    of = StudyRules(study, str(root))
+    found = []
+    for stage in STAGES:
+        if stage in ASKED_FOR:
+            continue
+        every = _OF_ARMS[stage](study) if belongs_to_an_arm(stage) else [("", 0, 0)]
+        found += [_job(of, stage, *each) for each in every]
+    return found
+
+
+def _job(of: StudyRules, stage: str, method: str, seed: int, round: int) -> StudyJob:
+    named: Mapping[str, str] = {}
+    if method:
+        named = {"method": method, "seed": str(seed), "round": str(round)}
+
+    def files(given: Iterable[str]) -> tuple[str, ...]:
+        return tuple(path.format(**named) for path in given)
+
+    scratch = None
+    if stage in ("sft", "rl_round"):
+        scratch = Path(of.scratch(stage)(named))
+    return StudyJob(
+        *(stage, method, seed, round),
+        inputs=files(flat(of.inputs(stage)(named))),
+        outputs=files(flat(of.outputs(stage))),
+        log=Path(of.log(stage).format(**named)),
+        scratch=scratch,
+    )

@@ -1,0 +1,120 @@
+"""What each job of a study does now, read from files that the jobs write anyway.
+
+Jobs may run on other machines, so nothing here asks for processes. A killed job leaves an
+unfinished log, to which nobody writes. After two minutes of silence a job is `SILENT`.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hgrpo.learning.scratch import step_folders
+from hgrpo.workflow.watch.jobs import StudyJob
+from hgrpo.workflow.watch.log_tail import LogTail, read_tail
+
+# A job's bar writes every five seconds; a round's is silent while the policy is updated.
+_SILENT_S = 120.0
+# The report's job prints its finding after it has written its files.
+_ENDS_S = 3.0
+
+
+class State(StrEnum):
+    """What a job does."""
+
+    DONE = "done"
+    RUNNING = "running"
+    SILENT = "silent"  # it began, and its log has been silent for two minutes
+    STOPPED = "stopped"  # it ended with an error, or was interrupted
+    QUEUED = "queued"  # its inputs are there, and it waits for a core
+    NOT_STARTED = "not started"  # it waits for other jobs
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """A job, its state, and the end of its log if it has begun.
+
+    Attributes:
+        heard_s: seconds since the job last wrote to its log or saved a step; None if it has no log.
+    """
+
+    job: StudyJob
+    state: State
+    tail: LogTail | None = None
+    heard_s: float | None = None
+
+    @property
+    def share(self) -> float:
+        """How much of the job is done, from 0 to 1, as far as its progress bar says."""
+        if self.state is State.DONE:
+            return 1.0
+        share = self.tail.share if self.tail and self.begun else None
+        return share or 0.0
+
+    @property
+    def begun(self) -> bool:
+        """Whether the job has begun and not ended well."""
+        return self.state in (State.RUNNING, State.SILENT, State.STOPPED)
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds left of a running job; None if its bar does not say."""
+        if self.state is not State.RUNNING or self.tail is None or self.tail.left_s is None:
+            return None
+        return max(0.0, self.tail.left_s - (self.heard_s or 0.0))
+
+
+def job_statuses(jobs: Iterable[StudyJob]) -> list[JobStatus]:
+    """The state of every job."""
+    now = time.time()
+    return [_status(job, now) for job in jobs]
+
+
+def _status(job: StudyJob, now: float) -> JobStatus:
+    tail = read_tail(job.log)
+    heard = max(0.0, now - tail.written) if tail else None
+    if all(os.path.exists(path) for path in job.outputs):
+        return JobStatus(job, State.DONE, tail, heard)
+    ready = _newest(job.inputs)
+    if ready is None:
+        return JobStatus(job, State.NOT_STARTED)
+    # A log older than an input is that of an earlier run.
+    if tail is None or heard is None or tail.written < ready:
+        return JobStatus(job, State.QUEUED)
+    if tail.ended:
+        return JobStatus(job, State.STOPPED, tail, heard)
+    state = State.SILENT if heard > _SILENT_S else State.RUNNING
+    return JobStatus(job, state, tail, heard)
+
+
+def is_over(statuses: Sequence[JobStatus]) -> bool:
+    """Whether every job is done, and the report is newer than what it was made from.
+
+    Files copied from elsewhere are of any age, so a study in which nothing has been heard for two
+    minutes is over as well.
+    """
+    if any(status.state is not State.DONE for status in statuses):
+        return False
+    heard = [status.heard_s for status in statuses if status.heard_s is not None]
+    if all(seconds > _SILENT_S for seconds in heard):
+        return True
+    (report,) = (status.job for status in statuses if status.job.stage == "report")
+    read, made = _newest(report.inputs), _newest(report.outputs)
+    return read is not None and made is not None and read <= made <= time.time() - _ENDS_S
+
+
+def kept_steps(job: StudyJob) -> int:
+    """The number of steps that an unfinished job has saved and need not repeat."""
+    if job.scratch is None or not job.scratch.is_dir():
+        return 0
+    saved = [path for key in job.scratch.iterdir() for path in step_folders(key)]
+    return max((int(path.name.removeprefix("step_")) + 1 for path in saved), default=0)
+
+
+def _newest(paths: Iterable[str]) -> float | None:
+    """When the newest of the files was written; None if one is missing."""
+    try:
+        return max((os.stat(path).st_mtime for path in paths), default=0.0)
+    except FileNotFoundError:
+        return None

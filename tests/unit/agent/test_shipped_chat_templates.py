@@ -1,0 +1,90 @@
+"""configs/chat_templates: they stand in for templates of models that do more than append."""
+
+import json
+import shutil
+
+import pytest
+from chat_models import chat_tokenizer, write_chat
+
+from hgrpo.agent.conversation import conversation_for
+from hgrpo.agent.template import ChatTemplate
+from hgrpo.errors import UserError
+
+# The shapes that the models' own templates have where there are no tools.
+LLAMA3 = (
+    "{{ bos_token }}{% for message in messages %}"
+    "{{ '<|start_header_id|>' + message.role + '<|end_header_id|>\\n\\n'"
+    " + message.content | trim + '<|eot_id|>' }}"
+    "{% endfor %}{% if add_generation_prompt %}"
+    "{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}"
+)
+QWEN3 = (
+    "{% set ns = namespace(last=0) %}{% for message in messages %}"
+    "{% if message.role == 'user' %}{% set ns.last = loop.index0 %}{% endif %}{% endfor %}"
+    "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' }}"
+    "{% if message.role == 'assistant' %}"
+    "{% if loop.index0 > ns.last %}{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}"
+    "{{ message.content.split('</think>')[-1].lstrip('\\n') }}"
+    "{% else %}{{ message.content }}{% endif %}{{ '<|im_end|>\\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}"
+    "{% if enable_thinking is not defined or not enable_thinking %}"
+    "{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}{% endif %}"
+)
+FAMILIES = {
+    "llama3": (
+        LLAMA3,
+        ["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"],
+        "<|eot_id|>",
+    ),
+    "qwen3": (QWEN3, ["<think>", "</think>"], "<|im_end|>"),
+}
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request, project, tmp_path):
+    """A model's folder with its own template, the file that stands in, and the closing token."""
+    own, tokens, closing = FAMILIES[request.param]
+    special = request.param == "llama3"
+    write_chat(tmp_path, own, chat_tokenizer(**dict.fromkeys(tokens, special)))
+    config = tmp_path / "tokenizer_config.json"
+    named = json.loads(config.read_text()) | {"bos_token": "<|begin_of_text|>"}
+    config.write_text(json.dumps(named))
+    return tmp_path, project / f"configs/chat_templates/{request.param}.jinja", closing
+
+
+def test_the_models_own_template_is_refused_on_one_line_that_names_the_page(family, project):
+    folder, _, _ = family
+    with pytest.raises(UserError) as caught:
+        conversation_for(folder)
+    said = str(caught.value)
+    assert said.endswith("; see docs/models.md, Chat templates that are refused")
+    assert "\n" not in said
+    page = (project / "docs/models.md").read_text()
+    assert "\n### Chat templates that are refused\n" in page
+
+
+@pytest.mark.parametrize("system", [None, "Answer with one command."])
+def test_the_file_that_stands_in_is_taken(family, system):
+    folder, shipped, closing = family
+    shutil.copy(shipped, folder / "chat_template.jinja")
+    conversation = conversation_for(folder, system)
+    assert conversation.end_id == conversation.tokenizer.token_to_id(closing)
+
+
+def test_it_asks_the_first_time_as_the_models_own(family):
+    folder, shipped, _ = family
+    own = ChatTemplate(folder)
+    shutil.copy(shipped, folder / "chat_template.jinja")
+    instead = ChatTemplate(folder)
+    for system in (None, "Answer with one command."):
+        assert instead.render(["a hall"], [], system) == own.render(["a hall"], [], system)
+        assert instead.render(["a hall"], ["go"], system) == own.render(["a hall"], ["go"], system)
+
+
+@pytest.mark.parametrize("family", ["llama3"], indirect=True)
+def test_llamas_later_turns_are_those_of_its_own(family):
+    folder, shipped, _ = family
+    own = ChatTemplate(folder)
+    shutil.copy(shipped, folder / "chat_template.jinja")
+    asked, replied = ["a hall", "a door", "a coin"], ["go", "open door 1"]
+    assert ChatTemplate(folder).render(asked, replied) == own.render(asked, replied)

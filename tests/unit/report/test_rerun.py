@@ -1,0 +1,61 @@
+"""The commands on the page: the Makefile takes them, and they name what was overridden."""
+
+import re
+import shlex
+import subprocess
+
+import pytest
+from places import PROJECT
+
+from hgrpo.report.rerun import DEFAULT_STUDY, command, more_seeds
+from hgrpo.study.study import load_study
+
+STUDY = {"name": "bakeoff", "seeds": [11], "rounds": 5, "methods": {"SFTOnly": {}, "RLOO": {}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "overridden", "seeds", "expected"),
+    [
+        ({}, [], [], "make bakeoff"),
+        ({}, [], [11, 23, 31], 'make bakeoff SEEDS="11 23 31"'),
+        ({"name": "grid"}, ["rounds"], [], "make bakeoff STUDY=grid ROUNDS=5"),
+        ({}, ["seeds"], [], "make bakeoff SEEDS=11"),
+        ({}, ["methods"], [11, 2], 'make bakeoff SEEDS="11 2" METHODS="SFTOnly RLOO"'),
+    ],
+)
+def test_a_command_names_what_is_not_in_the_file(changes, overridden, seeds, expected):
+    assert command(STUDY | changes, overridden, seeds) == expected
+
+
+def test_make_takes_the_command():
+    said = command(STUDY | {"name": "smoke"}, ["rounds", "methods"], [11, 23])
+    words = shlex.split(said.replace("bakeoff", "plan", 1))
+    done = subprocess.run(
+        [*words, "--dry-run"], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    assert "study=smoke seeds=11,23 rounds=5 methods=SFTOnly,RLOO" in re.sub(" +", " ", done.stdout)
+
+
+def test_the_default_study_is_the_makefiles():
+    assert f"\nSTUDY ?= {DEFAULT_STUDY}\n" in (PROJECT / "Makefile").read_text()
+
+
+@pytest.mark.parametrize(
+    ("seeds", "more"),
+    [
+        ([11], [11, 23, 31]),
+        ([7], [7, 11, 23]),
+        ([31, 11], [31, 11, 23, 37, 43]),
+        ([1, 2, 3, 4, 5], []),
+    ],
+)
+def test_one_seed_becomes_three_and_a_few_become_five(seeds, more):
+    assert more_seeds(seeds) == more
+
+
+def test_a_study_knows_which_of_its_keys_the_command_line_changed():
+    path = PROJECT / "configs/studies/bakeoff.yaml"
+    assert load_study(path).overridden == ()
+    assert load_study(path, {"seeds": "11", "rounds": 5}).overridden == ()
+    changed = load_study(path, {"seeds": "11,23", "rounds": 2, "methods": "SFTOnly flatGRPO"})
+    assert changed.overridden == ("methods", "rounds", "seeds")

@@ -1,0 +1,104 @@
+"""The page's first sentences: what is sure, and nothing that the table says better."""
+
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+from report_fixtures import inputs_of, write_merged_study
+
+from hgrpo.report import words
+from hgrpo.report.draw import drawings
+from hgrpo.report.logs import read_fits
+
+SMALL = {"rounds": 2, "n_test": 60, "n_validation": 24, "steps": 2}
+SAMPLING = "sampling alone (SFT only, greedy)"
+
+
+@pytest.fixture(scope="module")
+def one_seed(tmp_path_factory):
+    return inputs_of(write_merged_study(tmp_path_factory.mktemp("one"), seeds=(11,), **SMALL))
+
+
+@pytest.fixture(scope="module")
+def two_seeds(tmp_path_factory):
+    return inputs_of(write_merged_study(tmp_path_factory.mktemp("two"), seeds=(11, 23), **SMALL))
+
+
+@pytest.fixture(params=["one_seed", "two_seeds"])
+def inputs(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "differences", "p_holm", "said"),
+    [
+        (3, [0.2, 0.1, 0.3], 0.01, f"What is sure: training beats {SAMPLING} in all three arms."),
+        (3, [0.2, -0.1, 0.3], [0.01, 0.2, 0.01], f"beats {SAMPLING} in two of three arms."),
+        (
+            3,
+            [0.2, -0.1, 0.3],
+            [0.01, 0.01, 0.5],
+            f"beats {SAMPLING} in one of three arms, and does worse than it in one of three arms.",
+        ),
+        (3, [-0.2, -0.1, 0.3], [0.01, 0.01, 0.5], f"sure: training does worse than {SAMPLING} in "),
+        (3, [0.2, 0.1, 0.3], 0.3, f"Not even this is sure: that training beats {SAMPLING} in any"),
+        (1, [0.2, 0.1, 0.3], 0.01, f"For this seed only: training beats {SAMPLING} in all three "),
+        (1, [0.2, 0.1, 0.3], 0.3, f"Even for this seed, no arm is sure to differ from {SAMPLING}."),
+    ],
+)
+def test_what_is_sure(two_seeds, seeds, differences, p_holm, said):
+    table = two_seeds.comparison.against_untrained
+    table = table.assign(n_seeds=seeds, difference=differences, p_holm=p_holm)
+    changed = replace(two_seeds.comparison, against_untrained=table, best_temperature=0.0)
+    assert said in words.answer(changed, two_seeds.arms).sure
+
+
+def test_an_only_arm_is_not_counted(two_seeds):
+    table = two_seeds.comparison.against_untrained.head(1).assign(difference=0.2, p_holm=0.001)
+    changed = replace(two_seeds.comparison, against_untrained=table, best_temperature=0.5)
+    said = words.answer(changed, two_seeds.arms).sure
+    assert said == "What is sure: training beats sampling alone (SFT only, T\u00a0=\u00a00.5)."
+
+
+def test_nothing_is_sure_of_training_without_an_untrained_arm(two_seeds):
+    changed = replace(two_seeds.comparison, against_untrained=pd.DataFrame())
+    assert words.answer(changed, two_seeds.arms).sure == ""
+
+
+def test_one_seed_where_the_reference_is_highest(two_seeds):
+    table = two_seeds.comparison.against_reference.assign(n_seeds=1, difference=-0.1)
+    changed = replace(two_seeds.comparison, against_reference=table)
+    headline = words.answer(changed, two_seeds.arms).headline
+    assert headline == "One seed, no verdict: no arm ends above flat GRPO."
+
+
+def test_no_paragraph_repeats_the_table(inputs):
+    comparison = inputs.comparison
+    told = " ".join(
+        text for _, texts in words.answer(comparison, inputs.arms).paragraphs for text in texts
+    )
+    for table in (comparison.against_reference, comparison.against_untrained):
+        for row in table.itertuples():
+            for number in (row.difference, row.lower, row.upper):
+                assert words.points(number) not in told
+            assert words.percent(row.success) not in told
+    assert not any(inputs.arms.label(name) + " +" in told for name in inputs.arms.trained)
+
+
+def test_captions_speak_of_seeds_only_if_there_are_several(inputs):
+    drawn = {}
+    for drawing in drawings(inputs, {}, {}, read_fits([])):
+        drawn[drawing.name] = drawing.caption
+        plt.close(drawing.figure)
+    several = inputs.comparison.seeds["seed"].nunique() > 1
+    for name in ("forest", "learning_curves", "equal_budget", "health"):
+        assert ("over seeds" in drawn[name] or "single seeds" in drawn[name]) == several
+    assert ("One seed gives no verdict" in drawn["forest"]) != several
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(5, "1 min"), (570, "10 min"), (3600, "1 h 0 min"), (7500, "2 h 5 min")]
+)
+def test_durations(seconds, text):
+    assert words.duration(seconds).replace("\u00a0", " ") == text

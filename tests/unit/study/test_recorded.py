@@ -1,0 +1,48 @@
+"""A study read back from the config.yaml of its results."""
+
+import re
+
+import pytest
+import yaml
+
+from hgrpo.errors import UserError
+from hgrpo.study.recorded import recorded_study
+from hgrpo.study.study import load_study
+
+
+@pytest.mark.parametrize("name", ["smoke", "bakeoff_plus", "alfworld_qwen", "alpha_sweep"])
+def test_a_study_comes_back_whole(project, tmp_path, name):
+    study = load_study(project / f"configs/studies/{name}.yaml")
+    written = study.resolved() | {"provenance": {"packages": {}}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(written, sort_keys=False))
+    again = recorded_study(tmp_path)
+    assert again.resolved() == study.resolved()
+    assert list(again.methods) == list(study.methods)
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(UserError, match="no such file; results/<study> was expected"):
+        recorded_study(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["rounds: 3\n", "methods: [x]\n", "methods: {A: {train: 1}}\n"])
+def test_another_file_is_named(tmp_path, content):
+    (tmp_path / "config.yaml").write_text(content)
+    with pytest.raises(UserError, match=r"config\.yaml: not the configuration of a study"):
+        recorded_study(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"rounds": "many"}, "rounds: input should be a valid integer"),
+        ({"rounds": 0}, "rounds: input should be greater than or equal to 1, not 0"),
+        ({"seeds": "all"}, "seeds: input should be a valid list, not 'all'"),
+        ({"env": {"name": "mars"}}, "env: name: no environment 'mars'"),
+    ],
+)
+def test_a_mistake_is_named_with_its_key(project, tmp_path, change, said):
+    written = load_study(project / "configs/studies/smoke.yaml").resolved() | change
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(written))
+    with pytest.raises(UserError, match=re.escape(f"{tmp_path / 'config.yaml'}: {said}")):
+        recorded_study(tmp_path)

@@ -1,0 +1,69 @@
+"""A small study whose jobs tests finish, begin and stop by writing files."""
+
+import json
+import os
+from pathlib import Path
+
+import pandas as pd
+import yaml
+from places import PROJECT
+
+from hgrpo.study.recorded import recorded_file
+from hgrpo.study.study import load_study
+from hgrpo.workflow.watch.jobs import StudyJob, study_jobs
+
+METHODS = ["SFTOnly", "flatGRPO", "TurnRDV2"]
+
+
+def record(results: Path, **overrides: object) -> Path:
+    """Write config.yaml of the study smoke with three arms and two rounds of two steps."""
+    given = {"methods": METHODS} | overrides
+    study = load_study(PROJECT / "configs/studies/smoke.yaml", given)
+    results.mkdir(parents=True, exist_ok=True)
+    recorded_file(results).write_text(yaml.safe_dump(study.resolved(), sort_keys=False))
+    return results
+
+
+def jobs(results: Path) -> dict[str, StudyJob]:
+    """Name -> job."""
+    study = load_study(PROJECT / "configs/studies/smoke.yaml", {"methods": METHODS})
+    return {job.name: job for job in study_jobs(study, results)}
+
+
+def finish(job: StudyJob, at: float) -> None:
+    """Write a job's outputs at a time (seconds since the epoch), with what the monitor reads."""
+    for path in map(Path, job.outputs):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.name == "train_log.json":
+            path.write_text(json.dumps({"rows": [row(0), row(1)]}))
+        elif path.name == "episodes.parquet":
+            columns = {"panel": ["test"] * 4, "temperature": [0.0] * 4}
+            pd.DataFrame(columns | {"success": [True, True, True, False]}).to_parquet(path)
+        elif not path.exists():
+            path.touch()
+        os.utime(path, (at, at))
+
+
+def begin(job: StudyJob, text: str, at: float) -> None:
+    """Write a job's log."""
+    job.log.parent.mkdir(parents=True, exist_ok=True)
+    job.log.write_text(text)
+    os.utime(job.log, (at, at))
+
+
+def bar(share: int, count: str, left: str, unit: str) -> str:
+    """A bar of tqdm as it stands in a log."""
+    return f"\rx:  {share}%|###   | {count} [01:10<{left},  1.00s/{unit}, loss=0.5]"
+
+
+def row(step: int, **changes: object) -> dict:
+    """A row of a round's log."""
+    return {
+        "step": step,
+        "mean_reward": 0.25,
+        "success_rate": 0.5,
+        "observed_kl": 0.001,
+        "dead_groups": 3,
+        "n_groups": 16,
+        "elapsed_s": 10.0,
+    } | changes

@@ -1,0 +1,26 @@
+"""Checks that the Python code on README.md and docs/*.md passes ruff as files of the package."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[1]
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+def main() -> int:
+    """Print ruff's complaints; return 1 if there are any."""
+    failed = 0
+    for page in [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]:
+        for number, code in enumerate(BLOCK.findall(page.read_text()), 1):
+            name = f"hgrpo/{page.stem.lower()}_{number}.py"
+            for command in (["check"], ["format", "--check"]):
+                words = [sys.executable, "-m", "ruff", *command, "--stdin-filename", name, "-"]
+                done = subprocess.run(words, input=code, text=True, cwd=PROJECT, check=False)
+                failed |= done.returncode != 0
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
