@@ -73,6 +73,20 @@ def group_advantages(
     return GroupAdvantages(per_trajectory, per_turn, dead)
 
 
+def scale_advantages(groups: Sequence[Group], rms: float) -> float:
+    """Scale all advantages of these groups so that their root mean square over turns is `rms`.
+
+    Returns:
+        The factor; 1 if all advantages are 0.
+    """
+    turns = [turn for group in groups for played in group.trajectories for turn in played.turns]
+    found = float(np.sqrt(np.mean([turn.advantage**2 for turn in turns]))) if turns else 0.0
+    factor = rms / found if found else 1.0
+    for turn in turns:
+        turn.advantage *= factor
+    return factor
+
+
 def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSequence]:
     """A sequence for each trajectory; all sampled tokens of a turn get the turn's advantage.
 

@@ -9,7 +9,12 @@ import numpy as np
 from hgrpo.credit.base import CreditAssigner, Group, assign_all
 from hgrpo.envs.base import Task
 from hgrpo.learning.advantages import takes_part
-from hgrpo.learning.batch import GroupAdvantages, group_advantages, training_sequences
+from hgrpo.learning.batch import (
+    GroupAdvantages,
+    group_advantages,
+    scale_advantages,
+    training_sequences,
+)
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.log_row import advantage_row, rollout_row
 from hgrpo.learning.method import MethodConfig
@@ -80,6 +85,9 @@ class Round:
             group_advantages(group, credit, self.id.method, training)
             for group, credit in zip(groups, credits, strict=True)
         ]
+        if training.advantage_rms is not None:
+            alive = [g for g, a in zip(groups, advantages, strict=True) if not a.dead]
+            reported |= {"advantage_factor": scale_advantages(alive, training.advantage_rms)}
         credited = time.perf_counter()
         diagnostics = self._update(groups, advantages, step)
         ended = time.perf_counter()

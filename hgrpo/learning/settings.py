@@ -84,6 +84,13 @@ class TrainingConfig(Strict):
     kl: KlConfig = Field(
         KlConfig(), description="KL penalty that keeps the policy near the SFT policy"
     )
+    advantage_rms: float | None = Field(
+        None,
+        gt=0,
+        description="the advantages of each batch are scaled so that the root of their mean square "
+        "over turns is this; without it, arms whose credit has another scale train with another "
+        "learning rate. null: they stay as they are",
+    )
     invalid_action_penalty: float = Field(
         0.0,
         ge=0,
