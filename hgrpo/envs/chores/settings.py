@@ -25,7 +25,7 @@ class ChoresExpert(ExpertSettings):
 class ChoresSettings(EnvSettings):
     """What a game is made of, what its verdict looks at, and when it pays."""
 
-    name: Literal["chores"]
+    name: Literal["chores"] = Field(description="which environment")
     chores: int = Field(16, ge=1, le=64, description="things to put away in a game")
     kinds: int = Field(40, ge=2, le=72, description="kinds of things in the world")
     places: int = Field(6, ge=2, le=8, description="places, the same in every game")
@@ -51,7 +51,7 @@ class ChoresSettings(EnvSettings):
     may_leave: bool = Field(
         False, description="whether the agent may end the game; what is left then counts as wrong"
     )
-    expert: ChoresExpert = ChoresExpert()
+    expert: ChoresExpert = Field(ChoresExpert(), description="the player to be imitated")
 
     @property
     def counting(self) -> int:

@@ -168,7 +168,7 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         ("methods/Progressive", {"alpha": 1.5}, "alpha: input should be less than or equal to 1"),
         (
             "methods/Progressive",
-            {"credit": {"kind": "oracle"}},
+            {"credit": {"kind": "augur"}},
             "credit: kind: no credit assigner",
         ),
         (
