@@ -14,7 +14,7 @@ COLUMNS = {
         "alpha_progress_corr",
     ],
     "turnrd/model.py": ["cls_query_norm"],
-    "counterfactual.py": ["cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens"],
+    "../rollout/continuations.py": ["cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens"],
     "state_graph/diagnostics.py": [
         *("step_nonzero_share", "state_single_share", "state_one_rollout_share"),
         *("step_floored_share", "action_stochastic_share", "step_to_trajectory"),
