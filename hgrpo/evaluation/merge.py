@@ -21,21 +21,18 @@ NAMED = 3  # an error message names at most this many tasks
 def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) -> pd.DataFrame:
     """Read all episodes into one checked table; its order does not depend on the order of `paths`.
 
-    `methods` are the arms that must be present, and no others; None accepts any.
+    `methods` are the arms that must be present; None accepts any.
 
     Raises:
         UserError: no file is given; a file is missing, unreadable, empty or lacks a column; an arm
-            is missing or unknown; an episode appears twice; or evaluations of a panel played
+            is missing; an episode appears twice; or evaluations of a panel played
             different tasks.
     """
     if not paths:
         raise UserError("no episodes: give at least one episodes.parquet")
     frame = pd.concat([_read_episodes(path) for path in paths], ignore_index=True)
-    found = set(frame["method"])
-    if absent := [name for name in methods or () if name not in found]:
+    if absent := [name for name in methods or () if name not in set(frame["method"])]:
         raise UserError(f"no episodes of {', '.join(absent)} in the {len(paths)} files given")
-    if others := sorted(found.difference(methods or found)):
-        raise UserError(f"episodes of {', '.join(others)}, which --config does not name")
     check_episodes(frame)
     return frame.sort_values([*EVALUATION, "task_id"], ignore_index=True)
 

@@ -18,6 +18,7 @@ from hgrpo import parquet
 from hgrpo.atomic import atomic_file
 from hgrpo.config.canonical import settings_digest
 from hgrpo.config.strict import Strict
+from hgrpo.errors import UserError
 from hgrpo.stages import files
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import file
@@ -88,6 +89,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
     check_lineage(paths.rounds, paths.evaluations, settings.training)
     frame = merge_episodes(paths.episodes, settings.methods)
+    if others := sorted(set(frame["method"]).difference(settings.methods or frame["method"])):
+        raise UserError(f"episodes of {', '.join(others)}, which --config does not name")
     with atomic_file(paths.out) as path:
         frame.to_parquet(path, index=False, **parquet.WRITE)
     print(f"{len(frame)} episodes of {frame['method'].nunique()} arms: {paths.out}")

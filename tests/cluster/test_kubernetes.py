@@ -78,9 +78,10 @@ def snakemake(checkout, variables: dict[str, str], *arguments: str) -> subproces
 def test_a_plan_needs_a_bucket_and_no_cluster(project, tmp_path, bucket):
     checkout = make_checkout(project, tmp_path / "checkout")
     _, variables = bucket
-    planned = snakemake(checkout, variables, "-n")
+    planned = snakemake(checkout, variables, "-n", "--printshellcmds")
     assert planned.returncode == 0, planned.stdout + planned.stderr
-    assert f"s3://{BUCKET}/hgrpo/results/{NAME}/report/report.html" in planned.stdout
+    assert "Tables and the report" in planned.stdout
+    assert f"s3/{BUCKET}/hgrpo/results/{NAME}/report/report.html" in planned.stdout
     assert not (checkout.root / "results").exists()
 
 

@@ -113,8 +113,8 @@ def test_a_reworded_description_reruns_nothing(checkout):
         ("learning/settings.py", "lr: float = Field(3e-4", "lr: float = Field(2e-4", "rounds"),
         (
             "evaluation/settings.py",
-            "test_games: int = Field(500",
-            "test_games: int = Field(400",
+            '        500, gt=0, description="games of the test',
+            '        400, gt=0, description="games of the test',
             "evaluations",
         ),
         ("learning/sft_settings.py", "lr: float = Field(2e-3", "lr: float = Field(1e-3", "sft"),

@@ -27,13 +27,6 @@ def test_merge_keeps_every_episode_and_ignores_the_order_of_files(study, episode
     assert tuple(episodes.columns) == COLUMNS
 
 
-def test_episodes_of_an_arm_that_the_study_does_not_have_are_named(study):
-    paths = study.files("eval/*/*/*/episodes.parquet")
-    kept = sorted(set(merge_episodes(paths)["method"]))[1:]
-    with pytest.raises(UserError, match="^episodes of .*, which --config does not name$"):
-        merge_episodes(paths, kept)
-
-
 def test_an_arm_without_episodes_is_named(study):
     with pytest.raises(UserError, match="no episodes of GiGPO"):
         merge_episodes(study.files("eval/*/*/*/episodes.parquet"), ["flatGRPO", "GiGPO"])

@@ -198,6 +198,16 @@ def test_a_user_error_is_one_line_and_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_episodes_of_an_arm_that_the_study_does_not_have_are_refused(study, tmp_path):
+    config, out = '{"methods": ["SFTOnly"]}', tmp_path / "episodes.parquet"
+    given = study.files("eval/*/*/*/episodes.parquet")
+    done = run_cli("merge", "--config", config, "--out", out, *given)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: episodes of ")
+    assert done.stderr.endswith(", which --config does not name\n")
+    assert not out.exists()
+
+
 def test_the_report_does_not_load_torch():
     code = (
         "import sys, hgrpo.cli.merge, hgrpo.cli.figures, hgrpo.cli.report;"
