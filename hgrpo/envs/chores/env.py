@@ -1,7 +1,7 @@
 """The text environment of chores."""
 
 from hgrpo import streams
-from hgrpo.envs.base import Observation, PickledByReplay, Step, Task, fingerprint
+from hgrpo.envs.base import Observation, PickledByReplay, Step, Task, check_action, fingerprint
 from hgrpo.envs.chores.game import Game, habits_of, read
 from hgrpo.envs.chores.settings import ChoresSettings
 from hgrpo.envs.chores.words import BAGS, PLACES
@@ -48,7 +48,9 @@ class ChoresEnv(PickledByReplay):
 
         Raises:
             RuntimeError: before the first `reset`, and after the end.
+            TypeError: the action is no text.
         """
+        check_action(action)
         if self._done:
             raise RuntimeError("step before reset or after the end")
         self._played.append(action)

@@ -131,6 +131,8 @@ def test_a_command_that_is_not_admissible_changes_nothing():
     before = env.admissible_commands(), env.situation()
     step = env.step("leave")
     assert (step.info["admissible"], step.env_reward, step.progress) == (False, 0, 0)
+    with pytest.raises(TypeError, match="an action is text, not None"):
+        env.step(None)
     assert (env.admissible_commands(), env.situation()) == before
     assert step.observation.text.startswith("Nothing happens. Where does the ")
 
