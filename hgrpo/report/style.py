@@ -254,7 +254,7 @@ def _beside(
     offset: float = 5,
     **look: object,
 ) -> None:
-    """Write text at the right edge of the axes, `offset` points away from it."""
+    """Write text to the right of the axes. The gap to their edge is `offset` typographic points."""
     ax.annotate(
         text,
         (1.0, y),

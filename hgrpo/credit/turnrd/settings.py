@@ -144,7 +144,7 @@ class Settings(CreditSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """Nothing known with the read-out `value_baseline`, otherwise the return."""
+        """Credit sums to the return, except with the read-out `value_baseline`."""
         return "" if self.readout == "value_baseline" else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:

@@ -226,7 +226,7 @@ class FormulaCompiler:
     def clauses(
         self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]
     ) -> list["Clause"]:
-        """Conjunctions that together have the assignments of `formula`.
+        """Conjunctions; what satisfies any of them satisfies `formula`, and nothing else does.
 
         An `or` becomes several conjunctions only if it has a variable that no other relation binds.
         """

@@ -26,7 +26,9 @@ ALWAYS = ("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "validation
 
 
 def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw weights by round above fits by epoch, with a panel per measure; None without values.
+    """Draw TurnRD's weights alpha by round and, below them, its fits by epoch.
+
+    Each measure has a panel. If nothing was logged, return None.
 
     A measure that was not logged has a panel only if it is in `ALWAYS`.
     """
