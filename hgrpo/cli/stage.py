@@ -25,7 +25,7 @@ from hgrpo.workflow.plan_check import check_plan
 
 _JOB_OPTIONS = {
     "method": (str, "name of the arm"),
-    "seed": (int, "seed of the run; in early stages, seed of the environment's draws, by default 0"),
+    "seed": (int, "of the run; in stages before the runs, of the environment's draws (then 0)"),
     "round": (int, "number of the round, from 1; round 0 is the SFT policy"),
 }
 # Keys of a config.yaml that describe the run that wrote it. They are not settings.

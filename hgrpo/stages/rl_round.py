@@ -77,7 +77,9 @@ class Paths:
     sft: Path = folder("sft", "SFT adapter, the reference of the KL penalty")
     policy: Path = folder("policy", "adapter the round starts from")
     out: Path = folder("summary", "folder to write")
-    fitted: Path | None = folder("fitted", "fit of the credit after the previous round", optional=True)
+    fitted: Path | None = folder(
+        "fitted", "fit of the credit, after the previous round", optional=True
+    )
     cache: Path | None = place("folder that all jobs of a study share, for judges' answers")
     scratch: Path | None = place("folder for step checkpoints; without it, beside --out")
     processes: int = number("processes that share the round, one a GPU (default 1)", 1)
