@@ -107,6 +107,7 @@ lint: $(LINT)
 
 # A killed snakemake leaves its lock. Never unlock while another snakemake is running.
 unlock: $(RUN)
+	$(BIN)/python -m hgrpo.workflow.study_lock results/$(STUDY)
 	$(SNAKEMAKE) --unlock --config $(STUDY_CONFIG)
 
 # Run this after an edit of a config model: editors check YAML files against the schema, and people

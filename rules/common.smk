@@ -42,7 +42,8 @@ os.environ[STUDY_VARIABLE] = study.config.name
 R = str(results_folder(study))
 of = StudyRules(study, R, None if workflow.is_main_process else os.environ.get(PLANNED_VARIABLE))
 if workflow.is_main_process:
-    os.environ[PLANNED_VARIABLE] = of.plans()
+    with one_line_errors():
+        os.environ[PLANNED_VARIABLE] = of.plans()
 # Files in a bucket cannot be seen from here.
 ELSEWHERE = workflow.storage_settings.default_storage_provider is not None
 if workflow.is_main_process and not ELSEWHERE:

@@ -136,6 +136,9 @@ def _render(
     key = ".".join(map(str, (*place, *location)))
     if details["type"] == "extra_forbidden":
         known = [*_fields(model, location[:-1]), *(also if len(location) == 1 else ())]
+        sections = [name for name in model.model_fields if location[-1] in _fields(model, (name,))]
+        if sections:
+            return f"{key}: unknown key; it belongs to {' or '.join(sections)}"
         return f"{key}: unknown key{did_you_mean(str(location[-1]), known)}"
     if details["type"] == "missing":
         return f"{key}: required, but not given"

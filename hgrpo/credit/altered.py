@@ -3,6 +3,7 @@
 import numpy as np
 from pydantic import Field
 
+from hgrpo.credit.base import Group
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.streams import generator
 
@@ -24,24 +25,22 @@ class AlterableSettings(CreditSettings):
         return self.shuffled or self.flipped
 
 
-def alter(
-    rows: list[np.ndarray], settings: AlterableSettings, stream: tuple[object, ...]
-) -> list[np.ndarray]:
+def alter(rows: list[np.ndarray], settings: AlterableSettings, group: Group) -> list[np.ndarray]:
     """The group's credit, K float64 arrays [T_k], shuffled, flipped or noisy as the settings say.
 
     Noise is normal. Its variance is that of the group's credit times 1 / correlation^2 - 1, so
     that the correlation with the credit has the given expectation, and the same in every group.
     """
+    streams = [generator("altered", *group.stream, t.rollout) for t in group.trajectories]
     if settings.shuffled:
-        rows = [
-            generator("altered-shuffle", *stream, k).permutation(row) for k, row in enumerate(rows)
-        ]
+        rows = [rng.permutation(row) for rng, row in zip(streams, rows, strict=True)]
     if settings.flipped:
         rows = [-row for row in rows]
-    if settings.correlation < 1:
-        spread = np.concatenate(rows).std() * np.sqrt(settings.correlation**-2 - 1)
+    if settings.correlation < 1 and rows:
+        # Sorted, so that the order of the trajectories does not matter to the last bit.
+        spread = np.sort(np.concatenate(rows)).std() * np.sqrt(settings.correlation**-2 - 1)
         rows = [
-            row + spread * generator("altered-noise", *stream, k).standard_normal(len(row))
-            for k, row in enumerate(rows)
+            row + spread * rng.standard_normal(len(row))
+            for rng, row in zip(streams, rows, strict=True)
         ]
     return rows

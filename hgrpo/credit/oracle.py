@@ -45,7 +45,7 @@ class OracleCredit(CreditAssigner):
             ReplayError: the environment answered differently when a turn was played again.
         """
         rows = [self._credit(trajectory) for trajectory in group.trajectories]
-        return alter(rows, self._settings, group.stream)
+        return alter(rows, self._settings, group)
 
     def _credit(self, trajectory: Trajectory) -> np.ndarray:
         from hgrpo.policy.choices import Choice, choice_probabilities

@@ -38,6 +38,8 @@ class VineCredit(CreditAssigner):
         Raises:
             ReplayError: the environment answered differently when a turn was played again.
         """
+        if not group.trajectories:
+            return []
         points = [
             Point(trajectory, turn, ("vine", *group.stream))
             for trajectory in group.trajectories
@@ -50,7 +52,7 @@ class VineCredit(CreditAssigner):
             np.diff(row, append=trajectory.env_return)
             for row, trajectory in zip(values, group.trajectories, strict=True)
         ]
-        return alter(rows, self._settings, group.stream)
+        return alter(rows, self._settings, group)
 
     def report(self) -> dict[str, float]:
         """Counts of continuations, and of their new replies, replayed turns and tokens."""

@@ -1,4 +1,4 @@
-"""The protocol of text environments, the records that its methods use, and three helpers."""
+"""The protocol of text environments, the records that its methods use, and four helpers."""
 
 import hashlib
 from collections.abc import Iterable
@@ -82,6 +82,13 @@ def check_action(action: object) -> None:
     """Raise TypeError if an action is no text, such as None or bytes."""
     if not isinstance(action, str):
         raise TypeError(f"step: an action is text, not {action!r:.60}")
+
+
+def check_step(env: object, step: object) -> None:
+    """Raise UserError if what an environment's `step` returned is no `Step`."""
+    if not isinstance(step, Step):
+        where = f"{type(env).__module__}.{type(env).__qualname__}"
+        raise UserError(f"{where}.step: a Step was expected, not {type(step).__name__}")
 
 
 def fingerprint(parts: Iterable[object]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from hgrpo.envs.base import Observation, Task, TextEnv
+from hgrpo.envs.base import Observation, Task, TextEnv, check_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ def play(
         if action is None:
             break
         step = env.step(action)
+        check_step(env, step)
         actions.append(action)
         observations.append(step.observation.text)
         score += step.env_reward

@@ -112,6 +112,8 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
     table, reference = comparison.against_reference, arms.label(arms.reference)
     if not len(table):
         return f"Only {reference} was trained, so there is nothing to compare."
+    if not comparison.methods["success"].any():
+        return "No arm solved a single test task, so there is nothing to compare."
     if _one_seed(table):
         best = table.loc[table["difference"].idxmax()]
         if best["difference"] <= 0:
@@ -155,7 +157,7 @@ def _sure(comparison: Comparison, arms: Arms) -> str:
         parts.append(f"{'' if better else 'training '}does worse {than}{_share(worse, len(table))}")
     if _one_seed(table):
         if not parts:
-            return f"Even for this seed, no arm is sure to differ from {sampling}."
+            return f"For this seed, no arm differs from {sampling} with certainty."
         return f"For this seed only: {', and '.join(parts)}. Another seed may differ."
     if not parts:
         return f"Not even this is sure: that training beats {sampling} in any arm."

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hgrpo.envs.base import Observation, Task, TextEnv
+from hgrpo.envs.base import Observation, Task, TextEnv, check_step
 from hgrpo.errors import UserError
 from hgrpo.rollout.engine import Completion, Request, RolloutEngine
 from hgrpo.streams import key
@@ -130,6 +130,8 @@ class Collector:
                 if self._play(episode, completion):
                     self._ask(name, episode)
                     continue
+                if episode.start.before is None:
+                    check_progress(episode.trajectory)
                 if self._situations:
                     episode.trajectory.final = FinalState(
                         episode.observation.text, *episode.env.situation()
@@ -178,6 +180,7 @@ class Collector:
         trajectory.token_ids.extend(completion.token_ids)
         trajectory.behaviour_logprobs.extend(completion.logprobs)
         step = episode.env.step(action)
+        check_step(episode.env, step)
         trajectory.turns.append(
             Turn(
                 observation=episode.observation.text,
@@ -207,3 +210,13 @@ class Collector:
             trajectory.truncated = trajectory.context_overflow = True
             return False
         return True
+
+
+def check_progress(trajectory: Trajectory) -> None:
+    """Raise UserError if progress cannot be that of a potential in [0, 1]."""
+    total = sum(turn.progress for turn in trajectory.turns)
+    if not abs(total) <= 1 + 1e-6:
+        raise UserError(
+            f"task {trajectory.task.task_id}: progress sums to {total:g}; it is the change of a "
+            "potential between 0 and 1"
+        )

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from hgrpo.credit import kinds as credit_kinds
 from hgrpo.envs.environment import Environment
+from hgrpo.errors import UserError
 from hgrpo.rollout.engine_kind import EngineKind
 from hgrpo.stages.order import load
 
@@ -176,7 +177,10 @@ def _read_uses(module: str, uses: frozenset[str], package: Path) -> frozenset[st
 def _tree(module: str, uses: frozenset[str], package: Path) -> ast.Module:
     """A module's syntax tree, without the parts that cannot change a result."""
     source = _source(module, package)
-    tree = ast.parse(source.read_bytes(), filename=str(source))
+    try:
+        tree = ast.parse(source.read_bytes(), filename=str(source))
+    except SyntaxError as error:
+        raise UserError(f"{source}, line {error.lineno}: {error.msg}") from None
     is_stage = module.startswith(f"{package.name}.stages.")
     holds_settings = module.endswith("settings")
     return _Counted(uses, _PLANS if is_stage else set(), holds_settings).visit(tree)

@@ -1,9 +1,14 @@
-"""One run at a time for each study."""
+"""One run at a time for each study.
+
+`python -m hgrpo.workflow.study_lock results/<study>` ends with an error while a run goes on.
+"""
 
 import fcntl
+import sys
 from pathlib import Path
 from typing import IO
 
+from hgrpo.command import run
 from hgrpo.errors import UserError
 
 
@@ -31,3 +36,7 @@ def hold_study(results: Path) -> IO[str]:
     except OSError:
         pass  # this disk has no locks
     return file
+
+
+if __name__ == "__main__":
+    run(lambda: hold_study(Path(sys.argv[1])))

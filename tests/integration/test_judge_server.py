@@ -276,11 +276,11 @@ def test_it_refuses_what_its_rules_cannot_score(healthy):
         ask(healthy.url, prompt)
     said = json.load(caught.value)["error"]["message"]
     assert said == "response_format asks for one trajectory, the prompt shows 2"
-    chess = json.loads(json.dumps(prompt.messages).replace("alfworld", "chess"))
+    chess = json.loads(json.dumps(prompt.messages).replace("alfworld", "go"))
     with pytest.raises(urllib.error.HTTPError) as caught:
         ask(healthy.url, replace(prompt, messages=chess))
     said = json.load(caught.value)["error"]["message"]
-    assert said.startswith("no environment 'chess'; known: alfworld")
+    assert said.startswith("no environment 'go'; known: alfworld")
 
 
 @pytest.mark.parametrize(

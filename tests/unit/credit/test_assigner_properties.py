@@ -22,9 +22,11 @@ from hgrpo.evaluation.shared_rollouts import computations
 from hgrpo.trajectories.played_groups import read_groups
 from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 
+# The oracle is left out: the hall does not know what a choice is worth. `test_oracle` plays chores.
 CREDIT = {
-    path.stem: read_yaml(path).get("credit", {"kind": "flat"})
+    path.stem: credit
     for path in sorted(Path("configs/methods").glob("*.yaml"))
+    if (credit := read_yaml(path).get("credit", {"kind": "flat"}))["kind"] != "oracle"
 }
 # Assigners that compare turns across the group are left out; they pad nothing.
 OWN = [name for name, given in CREDIT.items() if given["kind"] not in {"state_graph", "judge"}]

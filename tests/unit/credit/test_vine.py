@@ -9,6 +9,8 @@ from toy_round import imitate_random_doors
 from hgrpo.credit.altered import AlterableSettings, alter
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.section import CreditConfig
+from hgrpo.envs.base import Task
+from hgrpo.trajectories.trajectory import Trajectory
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +54,13 @@ def test_a_trajectorys_credit_sums_to_its_return_less_the_first_value(collector,
 ROWS = [np.arange(5.0), np.array([3.0, -4.0]), np.zeros(0)]
 
 
+def group_of(number):
+    task = Task("t", "p", "h", "x")
+    return Group([Trajectory(task, rollout) for rollout in range(number)], ("stream",))
+
+
 def altered(**given):
-    return alter(ROWS, AlterableSettings(**given), ("stream",))
+    return alter(ROWS, AlterableSettings(**given), group_of(len(ROWS)))
 
 
 def test_unaltered_credit_stays_as_it_is():
@@ -77,7 +84,7 @@ def test_flipped_credit_has_the_other_sign():
 @pytest.mark.parametrize("correlation", [0.25, 0.5, 0.75])
 def test_noisy_credit_has_the_stated_correlation(correlation):
     true = [np.random.default_rng(k).exponential(size=4000) for k in range(10)]
-    noisy = alter(true, AlterableSettings(correlation=correlation), ("stream",))
+    noisy = alter(true, AlterableSettings(correlation=correlation), group_of(len(true)))
     found = np.corrcoef(np.concatenate(true), np.concatenate(noisy))[0, 1]
     # The standard error of a correlation of 40,000 pairs is at most 0.005.
     assert found == pytest.approx(correlation, abs=0.025)

@@ -211,6 +211,16 @@ def test_the_plain_cut_keeps_words_and_numbers_whole():
     assert made.decode(made.encode("Ö 7\n").ids) == "Ö 7\n"
 
 
+def test_a_step_that_is_no_step_names_the_environment():
+    class Broken(Walk):
+        def step(self, action):
+            return None
+
+    env = Broken()
+    with pytest.raises(UserError, match=r"Broken\.step: a Step was expected, not NoneType$"):
+        play(env, task(), env.reset(task()), "me", replayed(["go"]), 10)
+
+
 def test_an_episode_becomes_a_row():
     env = Walk()
     opening = env.reset(task())

@@ -44,7 +44,7 @@ def inputs(request):
         (3, [-0.2, -0.1, 0.3], [0.01, 0.01, 0.5], f"sure: training does worse than {SAMPLING} in "),
         (3, [0.2, 0.1, 0.3], 0.3, f"Not even this is sure: that training beats {SAMPLING} in any"),
         (1, [0.2, 0.1, 0.3], 0.01, f"For this seed only: training beats {SAMPLING} in all three "),
-        (1, [0.2, 0.1, 0.3], 0.3, f"Even for this seed, no arm is sure to differ from {SAMPLING}."),
+        (1, [0.2, 0.1, 0.3], 0.3, f"For this seed, no arm differs from {SAMPLING} with certainty."),
     ],
 )
 def test_what_is_sure(two_seeds, seeds, differences, p_holm, said):
@@ -64,6 +64,12 @@ def test_an_only_arm_is_not_counted(two_seeds):
 def test_nothing_is_sure_of_training_without_an_untrained_arm(two_seeds):
     changed = replace(two_seeds.comparison, against_untrained=pd.DataFrame())
     assert words.answer(changed, two_seeds.arms).sure == ""
+
+
+def test_a_study_in_which_nobody_solved_a_task_compares_nothing(inputs):
+    changed = replace(inputs.comparison, methods=inputs.comparison.methods.assign(success=0.0))
+    headline = words.answer(changed, inputs.arms).headline
+    assert headline == "No arm solved a single test task, so there is nothing to compare."
 
 
 def test_one_seed_where_the_reference_is_highest(two_seeds):

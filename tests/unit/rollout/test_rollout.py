@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -30,6 +32,21 @@ def test_greedy_does_not_depend_on_the_batch_or_the_stream(policy):
     alone = collect(policy, 1, temperature=0.0, rollouts=1, seed=3)
     beside = collect(policy, 64, temperature=0.0, rollouts=1, seed=4)
     assert replies(alone) == replies(beside)
+
+
+def test_progress_that_no_potential_has_is_refused(policy, monkeypatch):
+    step = HallEnv.step
+    monkeypatch.setattr(HallEnv, "step", lambda *given: replace(step(*given), progress=7.0))
+    with pytest.raises(
+        UserError, match="task hall-0-1: progress sums to .*potential between 0 and 1"
+    ):
+        collect(policy, 8, tasks=1)
+
+
+def test_a_step_that_is_no_step_is_refused(policy, monkeypatch):
+    monkeypatch.setattr(HallEnv, "step", lambda *given: None)
+    with pytest.raises(UserError, match="HallEnv.step: a Step was expected, not NoneType"):
+        collect(policy, 8, tasks=1)
 
 
 def test_streams_and_rollouts_differ(policy):

@@ -106,6 +106,11 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
     ("file", "changes", "expected"),
     [
         ("studies/bakeoff", {"sedes": [1]}, "sedes: unknown key; did you mean 'seeds'?"),
+        (
+            "studies/bakeoff",
+            {"importance_cap": 2},
+            "importance_cap: unknown key; it belongs to training",
+        ),
         ("studies/bakeoff", {"rounds": -1}, "rounds: input should be greater than or equal to 1"),
         ("studies/bakeoff", {"rounds": "many"}, "rounds: input should be a valid integer"),
         ("studies/bakeoff", {"training": {"leer": 1}}, "training.leer: unknown key"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, load
 from hgrpo.workflow import code_version as module
 from hgrpo.workflow.code_version import PACKAGE, code_version, contents, imported_modules, plug_ins
@@ -298,6 +299,12 @@ def test_what_of_a_statement_counts(package, file, text, same, other):
     before = version(package)
     (package / file).write_text(text.format((same or other)[1]))
     assert (version(package) == before) == (same is not None)
+
+
+def test_a_syntax_error_names_its_file_and_line(package):
+    (package / "core/b.py").write_text("X = 1\ndef (\n")
+    with pytest.raises(UserError, match=r"core/b\.py, line 2: invalid syntax$"):
+        version(package)
 
 
 def test_a_missing_stage_is_an_error():

@@ -90,6 +90,16 @@ def test_a_second_run_of_a_study_is_refused(tmp_path):
     hold_study(tmp_path / "s").close()
 
 
+def test_the_command_behind_make_unlock_refuses_while_a_run_goes_on(tmp_path):
+    words = [sys.executable, "-m", "hgrpo.workflow.study_lock", str(tmp_path / "s")]
+    held = hold_study(tmp_path / "s")
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.endswith("s: another snakemake is running this study\n")
+    held.close()
+    assert subprocess.run(words).returncode == 0
+
+
 def test_a_killed_run_leaves_no_lock(tmp_path):
     code = (
         "import sys, time; from pathlib import Path\n"
