@@ -148,7 +148,7 @@ def _print(lines: Iterable[str]) -> None:
 def service_call_lines(
     study: Study, jobs: Iterable[Job], environment: Mapping[str, str]
 ) -> list[str]:
-    """One line for each arm whose rounds to run call an outside service, such as a judge.
+    """One line for each arm that has rounds to play and whose credit calls an outside service.
 
     Args:
         study: the study to plan.

@@ -1,4 +1,4 @@
-"""Reads training logs and turns as tables; the path of each file says which run it belongs to."""
+"""Reads training logs and tables of turns; the path of each file says which run it belongs to."""
 
 import json
 import re

@@ -77,7 +77,7 @@ class Program:
         self.reachability = Reachability(domain, self.vocabulary, sizes) if self.unsure else None
 
     def goal(self, formula: pddl.Formula) -> tuple[Slots, list[Step]]:
-        """The slots of a frame, and steps of which one returns True if the formula holds."""
+        """The slots of a frame, and steps. The formula holds if at least one step returns True."""
         if formula not in self._goals:
             slots = Slots()
             compiler = FormulaCompiler(slots, self.vocabulary, self.sizes, self.domain)
