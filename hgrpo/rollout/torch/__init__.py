@@ -1,6 +1,9 @@
-"""The engine in plain PyTorch: the default, for Qwen2- and Llama-shaped models."""
+"""The engine in PyTorch: the default, for Qwen2- and Llama-shaped models."""
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from pydantic import Field
 
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
@@ -15,9 +18,20 @@ if TYPE_CHECKING:
     from hgrpo.rollout.torch.engine import TorchEngine
 
 
-class TorchKind(EngineKind):
-    """Makes `TorchEngine`; it takes no settings."""
+class Settings(Strict):
+    """Keys beside `kind: torch`."""
 
+    compiled: bool = Field(
+        False,
+        description="whether numba compiles the attention, for a CPU: faster, and equal up to "
+        "rounding",
+    )
+
+
+class TorchKind(EngineKind):
+    """Makes `TorchEngine`."""
+
+    Settings = Settings
     plays_saved_weights = True
 
     def check_playable(self, config: "PretrainedConfig") -> None:
@@ -30,7 +44,7 @@ class TorchKind(EngineKind):
 
     def make(
         self,
-        settings: Strict,
+        settings: Settings,
         policy: "Policy | SavedPolicy",
         capacity: int,
         sampling: "Sampling",
@@ -38,7 +52,7 @@ class TorchKind(EngineKind):
     ) -> "TorchEngine":
         from hgrpo.rollout.torch.engine import TorchEngine
 
-        return TorchEngine(policy, capacity, sampling, embeddings)
+        return TorchEngine(policy, capacity, sampling, embeddings, settings.compiled)
 
 
 ENGINE = TorchKind()

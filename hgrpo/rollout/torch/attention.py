@@ -8,10 +8,11 @@ https://arxiv.org/abs/2402.05099.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from hgrpo.rollout.torch.rows import Row
 
 # Rows with 2 to this many new tokens form one attention group, rows with 1 new token another.
 _NARROW = 8
@@ -19,28 +20,55 @@ _NARROW = 8
 _SHORT = 64
 
 
-class Row(NamedTuple):
-    """Where the new tokens of a row stand.
+class GroupedAttention:
+    """See `Attends`. Rows of similar shape are padded to one shape and attend together.
 
-    Attributes:
-        slot: the row's place in the cache.
-        offset: index of its first new token among the packed tokens of all rows.
-        length: number of its new tokens.
-        start: position of the first new token in the row's own part of the cache.
-        trunk: slot of the row that it branches from; None if it has all its positions itself.
-        shared: how many of the trunk's positions stand before the row's own; 0 without a trunk.
+    Args:
+        rows: those of one trunk stand next to each other.
+        positions: position of each new token in its conversation, int64 [tokens].
+        rope: cosines and sines of each position, [max length, head dim] each.
     """
 
-    slot: int
-    offset: int
-    length: int
-    start: int
-    trunk: int | None = None
-    shared: int = 0
+    def __init__(self, rows: Sequence[Row], positions: Tensor, rope: tuple[Tensor, Tensor]):
+        self._rows = rows
+        self._device = device = rope[0].device
+        positions = positions.to(device)
+        self._cos, self._sin = rope[0][positions, None], rope[1][positions, None]
+        self._attention = Attention(rows, device)
+        self._places: Tensor | None = None
 
-    def ended(self, offset: int) -> "Row":
-        """The row's last new token alone, which stands at `offset`."""
-        return self._replace(offset=offset, length=1, start=self.start + self.length - 1)
+    def attend(self, q: Tensor, kv: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """See `Attends`."""
+        attention, cos, sin = self._attention, self._cos, self._sin
+        if self._places is None:
+            self._places = _places(self._rows, keys).to(self._device)
+        new_keys, new_values = kv.unbind(1)
+        for cache, new in ((keys, _rotate(new_keys, cos, sin)), (values, new_values)):
+            rows = cache.view(-1, cache.shape[-1])
+            rows.index_copy_(0, self._places, new.reshape(-1, cache.shape[-1]))
+        if len(q) < len(kv):
+            ends = torch.tensor([row.offset + row.length - 1 for row in self._rows])
+            cos, sin = cos[ends.to(self._device)], sin[ends.to(self._device)]
+            ended = [row.ended(index) for index, row in enumerate(self._rows)]
+            attention = Attention(ended, self._device)
+        # Scaling the queries is cheaper than scaling the scores, of which there are more.
+        q = _rotate(q, cos, sin).mul_(q.shape[-1] ** -0.5)
+        return attention.attend(q, keys, values)
+
+
+def _places(rows: Sequence[Row], cache: Tensor) -> Tensor:
+    """Where each new token and KV head stands in a layer's cache, viewed as [places, head dim]."""
+    slots = torch.tensor([row.slot for row in rows for _ in range(row.length)])
+    own = torch.tensor([row.start + i for row in rows for i in range(row.length)])
+    _, kv_heads, length, _ = cache.shape
+    heads = slots[:, None] * kv_heads + torch.arange(kv_heads)
+    return (heads * length + own[:, None]).flatten()
+
+
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Apply rotary embeddings to x [tokens, heads, dim]; cos and sin are [tokens, 1, dim]."""
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-second, first], dim=-1) * sin
 
 
 class Attention:

@@ -1,12 +1,12 @@
 """A forward pass over ragged rows with a static KV cache, for Qwen2- and Llama-shaped models.
 
 A row is one conversation. Linear layers run on the packed new tokens of all rows; attention runs
-over each row's part of the cache, see attention.py.
+over each row's part of the cache, see attention.py and compiled.py.
 """
 
 import math
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hgrpo.errors import UserError
-from hgrpo.rollout.torch.attention import Attention, Row
+from hgrpo.rollout.torch.attention import GroupedAttention
+from hgrpo.rollout.torch.rows import Attends, Row
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -64,12 +65,21 @@ class Decoder:
 
     Weights and cache are float32 and lie on `device`.
 
+    Args:
+        compiled: whether a compiled kernel attends, see compiled.py.
+
     Raises:
-        UserError: the decoder does not run LLMs with this config, or memory cannot hold the cache.
+        UserError: the decoder does not run LLMs with this config, memory cannot hold the cache, or
+            a kernel is to be compiled for a device that is no CPU.
     """
 
     def __init__(
-        self, config: "PretrainedConfig", slots: int, max_length: int, device: torch.device
+        self,
+        config: "PretrainedConfig",
+        slots: int,
+        max_length: int,
+        device: torch.device,
+        compiled: bool = False,
     ):
         check_supported(config)
         self.config = config
@@ -80,6 +90,7 @@ class Decoder:
         self.head_dim = config.to_dict().get("head_dim") or config.hidden_size // self.heads
         self.eps = config.rms_norm_eps
         self.device = device
+        self._attends = _attends(compiled, device)
         cos, sin = _rope_table(config, self.head_dim, max_length)
         self._rope = cos.to(device), sin.to(device)
         self._weights: dict[str, Tensor] = {}
@@ -186,24 +197,20 @@ class Decoder:
         flat = torch.tensor([i for row in tokens for i in row])
         ends = counts.cumsum(0)
         rows = _rows(slots, tokens, starts, ends, branches)
-        attention = Attention(rows, self.device)
         row_of = torch.repeat_interleave(torch.arange(len(tokens)), counts)
         within = torch.arange(len(flat)) - (ends - counts)[row_of]
-        own = torch.tensor([row.start for row in rows])[row_of] + within
-        places = self._places(torch.tensor(slots)[row_of], own).to(self.device)
         positions = torch.tensor(starts)[row_of] + within
-        flat, ends, row_of, positions = (t.to(self.device) for t in (flat, ends, row_of, positions))
-        cos, sin = self._rope[0][positions, None], self._rope[1][positions, None]
+        attention = self._attends(rows, positions, self._rope)
+        flat, ends, row_of = (t.to(self.device) for t in (flat, ends, row_of))
         x = w["embed"][flat]
         layers = self.config.num_hidden_layers
         # Only plain rows compute all of the last layer: other shapes round differently, and a
         # rollout must stay as it was.
         lean = not sums and len(branches) > 0 and all(branches)
         for layer in range(layers - lean):
-            x = self._layer(layer, x, cos, sin, places, attention)
+            x = self._layer(layer, x, attention)
         if lean:
-            ended = Attention([row.ended(index) for index, row in enumerate(rows)], self.device)
-            x = self._layer(layers - 1, x, cos, sin, places, ended, ends - 1)
+            x = self._layer(layers - 1, x, attention, ends - 1)
         if not sums:
             last = F.rms_norm(x if lean else x[ends - 1], (x.shape[-1],), w["norm"], self.eps)
             return F.linear(last, w["head"]), None
@@ -213,51 +220,52 @@ class Decoder:
         return F.linear(x[ends - 1], w["head"]), total.cpu()
 
     def _layer(
-        self,
-        layer: int,
-        x: Tensor,
-        cos: Tensor,
-        sin: Tensor,
-        places: Tensor,
-        attention: Attention,
-        wanted: Tensor | None = None,
+        self, layer: int, x: Tensor, attention: Attends, last: Tensor | None = None
     ) -> Tensor:
         """One layer of the LLM on hidden states [tokens, hidden size]; it extends the cache.
 
         Args:
-            attention: that of the wanted tokens.
-            wanted: tokens whose hidden states are returned; None: all.
+            last: index of each row's last token, to return the hidden states of these only; None
+                to return all.
         """
         w = self._weights
-        q_size, kv_size = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        q_size = self.heads * self.head_dim
         h = F.rms_norm(x, (x.shape[-1],), w[f"{layer}.norm1"], self.eps)
         weight, bias = w[f"{layer}.qkv"], w.get(f"{layer}.qkv.bias")
-        if wanted is None:
+        if last is None:
             qkv = F.linear(h, weight, bias)
-            q, k, v = qkv.split((q_size, kv_size, kv_size), dim=-1)
-            q_cos, q_sin = cos, sin
+            q, kv = qkv[:, :q_size], qkv[:, q_size:]
         else:
-            q = F.linear(h[wanted], weight[:q_size], None if bias is None else bias[:q_size])
+            q = F.linear(h[last], weight[:q_size], None if bias is None else bias[:q_size])
             kv = F.linear(h, weight[q_size:], None if bias is None else bias[q_size:])
-            k, v = kv.split((kv_size, kv_size), dim=-1)
-            q_cos, q_sin, x = cos[wanted], sin[wanted], x[wanted]
-        # Scaling the queries is cheaper than scaling the scores, of which there are more.
-        q = _rotate(q.view(-1, self.heads, self.head_dim), q_cos, q_sin).mul_(self.head_dim**-0.5)
-        k = _rotate(k.view(-1, self.kv_heads, self.head_dim), cos, sin)
-        for cache, new in ((self._keys, k), (self._values, v)):
-            rows = cache[layer].view(-1, self.head_dim)
-            rows.index_copy_(0, places, new.reshape(-1, self.head_dim))
-        attended = attention.attend(q, self._keys[layer], self._values[layer])
+            x = x[last]
+        q = q.view(-1, self.heads, self.head_dim)
+        kv = kv.view(-1, 2, self.kv_heads, self.head_dim)
+        attended = attention.attend(q, kv, self._keys[layer], self._values[layer])
         x = x + F.linear(attended.view(-1, q_size), w[f"{layer}.o"], w.get(f"{layer}.o.bias"))
         h = F.rms_norm(x, (x.shape[-1],), w[f"{layer}.norm2"], self.eps)
         both = F.linear(h, w[f"{layer}.gate_up"], w.get(f"{layer}.gate_up.bias"))
         gate, up = both.chunk(2, dim=-1)
         return x + F.linear(F.silu(gate) * up, w[f"{layer}.down"], w.get(f"{layer}.down.bias"))
 
-    def _places(self, slots: Tensor, positions: Tensor) -> Tensor:
-        """Row of every token and KV head in a layer's cache, viewed as [rows, head dim]."""
-        heads = slots[:, None] * self.kv_heads + torch.arange(self.kv_heads)
-        return (heads * self._keys.shape[3] + positions[:, None]).flatten()
+
+def _attends(
+    compiled: bool, device: torch.device
+) -> Callable[[list[Row], Tensor, tuple[Tensor, Tensor]], Attends]:
+    """What makes the attention of a forward pass.
+
+    Raises:
+        UserError: a kernel is to be compiled for a device that is no CPU.
+    """
+    if not compiled:
+        return GroupedAttention
+    if device.type != "cpu":
+        raise UserError(
+            f"engine: compiled: the kernel runs on a CPU, and the policy is on {device}"
+        )
+    from hgrpo.rollout.torch.compiled import CompiledAttention
+
+    return CompiledAttention
 
 
 def _rows(
@@ -305,9 +313,3 @@ def _rope_table(config: "PretrainedConfig", dim: int, length: int) -> tuple[Tens
     angles = torch.arange(length, dtype=torch.float32)[:, None] * inverse
     angles = torch.cat([angles, angles], dim=-1)
     return angles.cos(), angles.sin()
-
-
-def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Apply rotary embeddings to x [tokens, heads, dim]; cos and sin are [tokens, 1, dim]."""
-    first, second = x.chunk(2, dim=-1)
-    return x * cos + torch.cat([-second, first], dim=-1) * sin

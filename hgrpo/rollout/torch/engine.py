@@ -61,6 +61,7 @@ class TorchEngine:
         capacity: int,
         sampling: Sampling,
         embeddings: bool = False,
+        compiled: bool = False,
     ):
         self.capacity = capacity
         self.embeddings = embeddings
@@ -68,7 +69,7 @@ class TorchEngine:
         self.end_id = policy.conversation.end_id
         config = policy.architecture
         self.max_length = config.max_position_embeddings
-        self._decoder = Decoder(config, capacity, self.max_length, policy.device)
+        self._decoder = Decoder(config, capacity, self.max_length, policy.device, compiled)
         self.load_weights(policy)
 
     def load_weights(self, policy: Policy | SavedPolicy) -> None:
