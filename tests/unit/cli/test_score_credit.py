@@ -103,9 +103,9 @@ def first(places):
     ("spoil", "expected"),
     [
         (lambda t: t.drop(index=2), "{first}: turn 2 is missing"),
-        (lambda t: t.drop(index=range(4)), "{first}: the trajectory is missing"),
+        (lambda t: t.drop(index=range(8)), "{first}: the trajectory is missing"),
         (lambda t: pd.concat([t, t.iloc[:1]]), "{first} turn 0 stands twice"),
-        (lambda t: t.assign(turn=t["turn"] + 1), "turn 4, but its turns are 0 to 3"),
+        (lambda t: t.assign(turn=t["turn"] + 1), "turn 8, but its turns are 0 to 7"),
         (
             lambda t: t.assign(rollout=t["rollout"] + 8),
             " rollout 8: no such trajectory was published",
