@@ -16,7 +16,7 @@ def endpoint_phrase(comparison: Comparison) -> str:
         return f"mean {measure} over rounds 1 to {last}"
     if settings.endpoint in (AREA, LAST_ROUND):
         return f"{measure} after the last round"
-    return f"{measure} at a budget of {settings.endpoint.budget:,} trajectories"
+    return f"{measure} at a budget of {settings.endpoint.budget:,} trajectories played"
 
 
 def endpoint_title(name: str, score: Score) -> str:
