@@ -123,7 +123,7 @@ def log_axis_from_zero(axis: matplotlib.axis.XAxis, first: float) -> None:
     top = axis.axes.get_xlim()[1]
     tens = 10.0 ** np.arange(np.ceil(np.log10(first)), np.log10(top) + 1)
     ticks = [0.0, first, *(tick for tick in tens if 2 * first < tick <= top)]
-    axis.set_ticks(ticks, [f"{tick:,.3g}" for tick in ticks])
+    axis.set_ticks(ticks, [f"{tick:,.0f}" if tick >= 100 else f"{tick:.3g}" for tick in ticks])
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
 
