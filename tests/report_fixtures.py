@@ -156,7 +156,6 @@ def write_study(
         "seeds": list(seeds),
         "rounds": rounds,
         "methods": arms,
-        "trajectories": {name: 256 * steps for name, arm in arms.items() if arm["train"]},
         "bootstrap": 500,
         "confidence": 0.95,
     }

@@ -41,6 +41,7 @@ DRAWN = {"factorial": "effects", "turnrd": "turnrd"}
 FIGURES = (
     "forest",
     "learning_curves",
+    "learning_by_play",
     "thresholds",
     "sft_temperatures",
     "alpha",

@@ -22,7 +22,7 @@ from hgrpo.credit.settings import CreditSettings
 
 _SHARED = {
     *("altered", "base", "drawn_turns", "held_out", "kinds", "prompt_states", "replay"),
-    *("section", "settings", "to_go"),
+    *("section", "settings", "to_go", "value_changes"),
 }
 
 

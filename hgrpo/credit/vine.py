@@ -12,6 +12,7 @@ from pydantic import Field
 
 from hgrpo.credit.altered import AlterableSettings, alter
 from hgrpo.credit.base import Context, CreditAssigner, Group
+from hgrpo.credit.value_changes import value_changes
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.continuations import Continuations, Point
 
@@ -49,7 +50,7 @@ class VineCredit(CreditAssigner):
         lengths = [len(trajectory.turns) for trajectory in group.trajectories]
         values = np.split(returns.mean(axis=1), np.cumsum(lengths)[:-1])
         rows = [
-            np.diff(row, append=trajectory.env_return)
+            value_changes(row, trajectory.env_return)
             for row, trajectory in zip(values, group.trajectories, strict=True)
         ]
         return alter(rows, self._settings, group)

@@ -96,16 +96,24 @@ def pays_in_part(methods: pd.DataFrame) -> bool:
     return bool((methods["mean_return"] - methods["success"] > _ROUNDING).any())
 
 
-def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
+def compare(
+    episodes: pd.DataFrame, protocol: Protocol, play: pd.DataFrame | None = None
+) -> Comparison:
     """Carry out the protocol on merged episodes.
+
+    Args:
+        play: what each run has played when a round ends: columns method, seed, round, and
+            trajectories and replies of all play (`hgrpo.trajectories.all_play`). Without it there
+            are no thresholds, and a budget cannot be an endpoint.
 
     Raises:
         UserError: an episode appears twice, panels differ or are incomplete, the reference arm is
             missing, runs end at different rounds, an arm has no test episodes that the endpoint
             reads, the untrained arm has no validation episodes, the budget is not within the
-            rounds, or the two arms of a pair have different seeds.
+            rounds, a run lacks in `play`, or the two arms of a pair have different seeds.
     """
     check_episodes(episodes)
+    play = pd.DataFrame(columns=thresholds.PLAY) if play is None else play
     settings, level = protocol.settings, protocol.level
     order, untrained = _arms(episodes, protocol)
     trained = [name for name in order if name != untrained]
@@ -118,7 +126,7 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
     arms = [(method, GREEDY) for method in order]
     if untrained and best_temperature != GREEDY:
         arms.insert(order.index(untrained) + 1, (untrained, best_temperature))
-    played = played_endpoints(episodes, arms, protocol, last)
+    played = played_endpoints(episodes, arms, protocol, last, play)
     declared = played[endpoint_name(settings.endpoint)]
     methods = arm_tables.methods(episodes, arms, declared, played[LAST_ROUND], protocol, last)
 
@@ -133,7 +141,7 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
     }
     rounds = breakdowns.rounds(episodes, order, level)
     by_seed = breakdowns.rounds_by_seed(episodes)
-    first = _first_rounds(by_seed, methods, trained, best_temperature, protocol)
+    first = _first_rounds(by_seed, play, methods, trained, best_temperature, protocol)
     others = list(others_than_declared(played, settings, pays_in_part(methods)))
     return Comparison(
         protocol=protocol,
@@ -174,12 +182,18 @@ def compare(episodes: pd.DataFrame, protocol: Protocol) -> Comparison:
 
 def _first_rounds(
     by_seed: pd.DataFrame,
+    play: pd.DataFrame,
     methods: pd.DataFrame,
     trained: Sequence[str],
     best_temperature: float | None,
     protocol: Protocol,
 ) -> pd.DataFrame:
-    """When each run reached the declared thresholds, or those derived from two arms' scores."""
+    """When each run reached the declared thresholds, or those derived from two arms' scores.
+
+    Empty if nothing is known of what runs have played.
+    """
+    if play.empty:
+        return pd.DataFrame()
     column, levels = scores.COLUMNS[protocol.settings.score], protocol.settings.thresholds
     test = by_seed[by_seed["panel"] == TEST].set_index("method")
     runs = pd.concat(test.loc[[name]] for name in trained).reset_index() if trained else test
@@ -187,7 +201,7 @@ def _first_rounds(
         ends = methods.set_index(["method", "temperature"])[column]
         start = 0.0 if best_temperature is None else ends[protocol.untrained, best_temperature]
         levels = thresholds.derived(start, ends[protocol.reference, GREEDY])
-    return thresholds.first_rounds(runs, levels, column, protocol.trajectories)
+    return thresholds.first_rounds(runs, levels, column, play)
 
 
 def _arms(episodes: pd.DataFrame, protocol: Protocol) -> tuple[list[str], str | None]:

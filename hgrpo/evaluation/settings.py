@@ -17,8 +17,9 @@ class Budget(Strict):
 
     budget: int = Field(
         gt=0,
-        description="N: the endpoint is an arm's last evaluation at which it has trained on N "
-        "trajectories or fewer. Branches and continuations that an assigner plays do not count",
+        description="N: the endpoint is a run's last evaluation at which it has played N "
+        "trajectories or fewer, with all groups of dynamic sampling and with continuations that "
+        "its credit asked for. A run whose first round takes more is still the SFT policy",
     )
 
 

@@ -1,22 +1,27 @@
-"""How many trajectories an arm needs to reach a score; runs that never do are censored.
+"""How many trajectories an arm plays until it reaches a score; runs that never do are censored.
 
-A run reaches a threshold in the first round whose greedy test score is at least as high. What
-happens between two evaluations is unknown, so times are multiples of a round. A run that does not
-reach it is censored at its last round. Kaplan and Meier's estimator and the mean restricted to a
-common horizon take this into account. Sources: Kaplan and Meier 1958, "Nonparametric Estimation
-from Incomplete Observations" (https://doi.org/10.1080/01621459.1958.10501452); Royston and Parmar
-2013, "Restricted mean survival time" (https://doi.org/10.1186/1471-2288-13-152).
+All play counts, continuations too (`hgrpo.trajectories.all_play`). A run reaches a threshold in
+the first round whose greedy test score is at least as high. What happens between two evaluations is
+unknown, so times are ends of rounds. A run that does not reach it is censored at its last round.
+Kaplan and Meier's estimator and the mean restricted to a common horizon take this into account.
+Sources: Kaplan and Meier 1958, "Nonparametric Estimation from Incomplete Observations"
+(https://doi.org/10.1080/01621459.1958.10501452); Royston and Parmar 2013, "Restricted mean survival
+time" (https://doi.org/10.1186/1471-2288-13-152).
 
 Nothing here carries a verdict.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from statsmodels.duration.survfunc import SurvfuncRight
 from statsmodels.stats.weightstats import DescrStatsW
 
+from hgrpo.errors import UserError
+
+# Columns of a table of what runs have played when a round ends.
+PLAY = ["method", "seed", "round", "trajectories", "replies"]
 # Shares of the way from the supervised policy to the reference's last round.
 SHARES = (0.25, 0.5, 0.75)
 
@@ -34,23 +39,32 @@ def derived(start: float, end: float) -> list[float]:
 
 
 def first_rounds(
-    runs: pd.DataFrame, thresholds: Sequence[float], column: str, per_round: Mapping[str, int]
+    runs: pd.DataFrame, thresholds: Sequence[float], column: str, play: pd.DataFrame
 ) -> pd.DataFrame:
     """One row per threshold and run: whether and when the run reached the threshold.
 
     Args:
         runs: a run's score by round, with the columns method, seed, round and `column`.
-        per_round: method -> trajectories that the arm trains on in a round.
+        play: all that each run has played when a round ends, with the columns `PLAY`.
 
     Returns:
-        Columns threshold, method, seed, reached, round and trajectories at which the run reached
-        the threshold or ended without it, and end: the trajectories at its end.
+        Columns threshold, method, seed, reached, round, trajectories and replies at which the run
+        reached the threshold or ended without it, and end: the trajectories at its end.
+
+    Raises:
+        UserError: `play` lacks a round of a run.
     """
     rows = []
+    played = play.set_index(PLAY[:3])[PLAY[3:]]
     for threshold in thresholds:
         for (method, seed), run in runs.groupby(["method", "seed"], sort=False):
             high = run.loc[run[column] >= threshold, "round"]
-            number = int(high.min() if len(high) else run["round"].max())
+            last = int(run["round"].max())
+            number = int(high.min()) if len(high) else last
+            for each in (number, last):
+                if (method, seed, each) not in played.index:
+                    raise UserError(f"{method} seed {seed}: no train log of round {each}")
+            then = played.loc[(method, seed, number)]
             rows.append(
                 {
                     "threshold": threshold,
@@ -58,8 +72,9 @@ def first_rounds(
                     "seed": seed,
                     "reached": len(high) > 0,
                     "round": number,
-                    "trajectories": number * per_round[method],
-                    "end": int(run["round"].max()) * per_round[method],
+                    "trajectories": int(then["trajectories"]),
+                    "replies": int(then["replies"]) if pd.notna(then["replies"]) else np.nan,
+                    "end": int(played.loc[(method, seed, last), "trajectories"]),
                 }
             )
     return pd.DataFrame(rows)
@@ -85,7 +100,7 @@ def restricted_mean(times: Sequence[float], reached: Sequence[bool], horizon: fl
 def summary(first: pd.DataFrame, reference: str, level: float) -> pd.DataFrame:
     """One row per threshold and arm; `first` is what `first_rounds` returned.
 
-    The horizon of the restricted mean is the end of the arm that trains on the fewest trajectories.
+    The horizon of the restricted mean is the end of the run that plays the fewest trajectories.
     The difference from the reference is paired by seed; intervals are t intervals over seeds, NaN
     with one seed. The median is NaN if fewer than half of the runs reach the threshold.
     """

@@ -82,7 +82,9 @@ class Round:
         if training.advantage_rms is not None:
             alive = [g for g, a in zip(groups, advantages, strict=True) if not a.dead]
             reported |= {"advantage_factor": scale_advantages(alive, training.advantage_rms)}
-        trained = [self._takes_part(advantage) for advantage in advantages]
+        rule = self.id.method.dead_groups
+        penalised = training.penalises_dead_groups(self.learner.kl.coefficient)
+        trained = [takes_part(advantage.dead, rule, penalised) for advantage in advantages]
         diagnostics = self._update(groups, trained, step)
         elapsed = time.perf_counter() - began
         played = [group.trajectories for group in groups]
@@ -131,13 +133,6 @@ class Round:
             missing = training.tasks_per_step - sum(not each.dead for each in advantages)
             tasks, further = further[:missing], further[missing:]
         return groups, advantages, synced, seconds
-
-    def _takes_part(self, advantage: GroupAdvantages) -> bool:
-        if self.learner.training.dynamic_sampling is not None:
-            return not advantage.dead
-        return takes_part(
-            advantage.dead, self.id.method.dead_groups, self.learner.kl.coefficient > 0
-        )
 
     def _load_engine(self, tasks: Sequence[Task]) -> dict[str, float | None]:
         """Load the policy's weights into the engine, check the result, and return log entries."""

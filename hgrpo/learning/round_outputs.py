@@ -10,6 +10,7 @@ from hgrpo.learning.round import Round
 from hgrpo.learning.set_up import TRAINER_STATE
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.precision import dtype_name
+from hgrpo.trajectories.all_play import all_play
 from hgrpo.trajectories.store import join_steps
 
 # Columns of the log whose sums over the round go to the summary. In the log, the names in `_TOTALS`
@@ -49,7 +50,10 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
 
 
 def totals(rows: Sequence[Mapping]) -> dict:
-    """Sums and means of log rows; `mean_grad_norm` is None if the optimiser took no step."""
+    """Sums and means of log rows; `mean_grad_norm` is None if the optimiser took no step.
+
+    `all_play` includes continuations; the sums whose names start with `total_` do not.
+    """
     tenth = max(1, len(rows) // 10)
     norms = [row["grad_norm"] for row in rows if row["grad_norm"] is not None]
 
@@ -62,6 +66,7 @@ def totals(rows: Sequence[Mapping]) -> dict:
     return {
         "n_steps": len(rows),
         **{f"total_{name}": total(f"n_{name}") for name in _TOTALS},
+        "all_play": all_play(rows),
         "mean_reward_first_10pct": mean(rows[:tenth]),
         "mean_reward_last_10pct": mean(rows[-tenth:]),
         "mean_grad_norm": sum(norms) / len(norms) if norms else None,

@@ -122,3 +122,10 @@ class TrainingConfig(Strict):
         """The most tasks that a step may play, with the further ones of `dynamic_sampling`."""
         sampling = self.dynamic_sampling
         return self.tasks_per_step * (1 if sampling is None else sampling.most_batches)
+
+    def penalises_dead_groups(self, coefficient: float) -> bool:
+        """Whether a KL penalty with this coefficient acts on dead groups.
+
+        Dynamic sampling plays other groups in their place, and the update leaves them out.
+        """
+        return coefficient > 0 and self.dynamic_sampling is None

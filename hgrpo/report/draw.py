@@ -38,6 +38,7 @@ def drawings(
         lambda: outcome.sft_temperatures(comparison, arms),
         lambda: outcome.task_types(comparison, arms),
         lambda: learning.learning_curves(comparison, arms) if arms.trained else None,
+        lambda: learning.learning_by_play(comparison, logs, arms),
         lambda: learning.equal_budget(comparison, logs, arms),
         lambda: thresholds.thresholds(comparison, arms),
         lambda: credit.credit_strips(credit.credit_table(turns, arms), arms),

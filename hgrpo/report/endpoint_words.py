@@ -1,8 +1,11 @@
 """Names a study's endpoint in sentences, and in the titles of columns."""
 
+import pandas as pd
+
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.endpoint import AREA, LAST_ROUND
-from hgrpo.evaluation.settings import Score
+from hgrpo.evaluation.settings import Budget, Score
+from hgrpo.report.arms import Arms
 
 # 100 times a return is called a score, as papers on shopping agents do.
 MEASURES: dict[Score, str] = {"success": "success", "return": "score"}
@@ -16,7 +19,30 @@ def endpoint_phrase(comparison: Comparison) -> str:
         return f"mean {measure} over rounds 1 to {last}"
     if settings.endpoint in (AREA, LAST_ROUND):
         return f"{measure} after the last round"
-    return f"{measure} at a budget of {settings.endpoint.budget:,} trajectories"
+    return f"{measure} at a budget of {settings.endpoint.budget:,} trajectories played"
+
+
+def over_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> str:
+    """A sentence that names the arms whose first round took more than the declared budget.
+
+    "" if there are none. `play` says what each run has played when a round ends.
+    """
+    endpoint = comparison.protocol.settings.endpoint
+    if not isinstance(endpoint, Budget):
+        return ""
+    first = play[(play["round"] == 1) & play["method"].isin(arms.trained)]
+    over = (first["trajectories"] > endpoint.budget).groupby(first["method"]).agg(["sum", "size"])
+    named = [
+        f"{arms.label(name)} ({over.loc[name, 'sum']} of {over.loc[name, 'size']} runs)"
+        for name in arms.trained
+        if name in over.index and over.loc[name, "sum"]
+    ]
+    if not named:
+        return ""
+    return (
+        f"The first round took more than {endpoint.budget:,} trajectories for {', '.join(named)}: "
+        "these runs count as the policy that they started from."
+    )
 
 
 def endpoint_title(name: str, score: Score) -> str:

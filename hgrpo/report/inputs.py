@@ -14,7 +14,7 @@ from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.evaluation.protocol import Protocol
 from hgrpo.evaluation.settings import STATISTICS, StatisticsConfig
 from hgrpo.report.arms import Arms, read_arms
-from hgrpo.report.logs import read_logs
+from hgrpo.report.logs import play_by_round, read_logs
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,15 @@ def read_inputs(
         reference=arms.reference,
         untrained=arms.untrained,
         methods=arms.names,
-        trajectories=config.get("trajectories", {}),
         settings=validate(
             StatisticsConfig, {key: config[key] for key in STATISTICS & set(config)}, "--config"
         ),
     )
     merged = merged[merged["method"].isin(arms.names)]
-    comparison = compare(merged, protocol)
+    logs = read_logs(train_logs, fits)
+    comparison = compare(merged, protocol, play_by_round(logs))
     sweep, design = alpha_sweep(config["methods"]), factorial(config["methods"], arms.reference)
     found = pd.DataFrame()
     if design:
         found = effects(comparison.scores, design, protocol.settings.score, protocol.level)
-    logs = read_logs(train_logs, fits)
     return Inputs(arms, merged, logs, comparison, sweep, design, found)

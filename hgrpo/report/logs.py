@@ -9,6 +9,7 @@ import pandas as pd
 
 from hgrpo.errors import UserError
 from hgrpo.trajectories import store
+from hgrpo.trajectories.all_play import ALL_PLAY
 
 RUN = re.compile(r"(?P<method>[^/]+)/seed_(?P<seed>\d+)/round_(?P<round>\d+)/[^/]+$")
 # Every log must have the required columns. An optional column that a log lacks is NaN.
@@ -18,19 +19,14 @@ OPTIONAL = (
     *("inadmissible", "overlong", "empty", "truncated", "context_overflow"),
     *("observed_kl", "kl_coef", "grad_norm", "entropy", "clip_fraction", "ess", "mismatch_max"),
     *("mean_abs_turn_adv", "mean_abs_token_adv", "collect_s", "credit_s", "update_s"),
-    # Credit assigners log these: TurnRD's weights, counterfactual branches, calls to a judge.
+    # Credit assigners log these: TurnRD's weights, continuations, calls to a judge.
     *("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "cls_query_norm"),
     *("cf_branches", "cf_replies", "cf_tokens"),
     *("judge_calls", "judge_cache_hits", "judge_fallbacks"),
     *("judge_input_tokens", "judge_output_tokens", "judge_dollars", "judge_dollars_unconfirmed"),
 )
 # Running sums over a run: name -> the columns that are added up. `read_logs` computes `fit_s`.
-SUMS = {
-    "trajectories": ("n_trajectories", "cf_branches"),
-    "replies": ("n_turns", "cf_replies"),
-    "tokens": ("n_forward_tokens", "cf_tokens"),
-    "seconds": ("elapsed_s", "fit_s"),
-}
+SUMS = {**ALL_PLAY, "seconds": ("elapsed_s", "fit_s")}
 # `TRAJECTORY` identifies a trajectory inside a step. Credit pictures show `TURN_COLUMNS`.
 TRAJECTORY = ["task_id", "rollout"]
 TURN_COLUMNS = [
@@ -59,8 +55,8 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
     These columns are added:
         batch: number of the batch in its run, counted from 1 over all rounds.
         fit_s: seconds of the fit before a round, only in the row of the round's first batch.
-        trajectories, replies, tokens, seconds: sums over the run so far. A counterfactual branch
-            counts as a trajectory with its own replies and tokens.
+        trajectories, replies, tokens, seconds: sums over the run so far, of all play
+            (`hgrpo.trajectories.all_play`).
 
     Args:
         paths: train_log.json of every round.
@@ -88,6 +84,15 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
         spent = table[list(columns)].sum(axis=1, min_count=1)
         table[name] = spent.groupby([table["method"], table["seed"]]).cumsum()
     return table
+
+
+def play_by_round(logs: pd.DataFrame) -> pd.DataFrame:
+    """What each run has played and spent when a round ends: method, seed, round and `SUMS`.
+
+    `logs` is what `read_logs` returned.
+    """
+    keys = ["method", "seed", "round"]
+    return logs.groupby(keys)[list(SUMS)].last().reset_index()
 
 
 def read_fits(paths: Sequence[Path]) -> pd.DataFrame:

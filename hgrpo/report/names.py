@@ -27,6 +27,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
         "sft_temperatures": len(trained(methods)) < len(methods),
         "task_types": True,
         "learning_curves": learns,
+        "learning_by_play": learns,
         "equal_budget": learns,
         "thresholds": learns,
         "credit": learns,

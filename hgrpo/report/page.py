@@ -18,9 +18,10 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.credit_rows import credit_pictures, own_pictures
 from hgrpo.report.draw import read_index
 from hgrpo.report.endpoint_rows import beside, thresholds
-from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase
+from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, over_budget
 from hgrpo.report.gate_rows import gate_rows, verdict_on_gates
 from hgrpo.report.inputs import Inputs
+from hgrpo.report.logs import play_by_round
 from hgrpo.report.rerun import command, more_seeds
 from hgrpo.report.svg import axis, height_by_width, inline, scale, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, never_updated
@@ -94,6 +95,7 @@ def render(page: Page) -> str:
         gates_verdict=verdict_on_gates(comparison),
         answer=words.answer(comparison, arms, never_updated(logs, arms)),
         endpoint=endpoint_phrase(comparison),
+        over_budget=over_budget(comparison, play_by_round(logs), arms),
         measures=measures,
         results=_results(comparison, arms, limit),
         gates=gate_rows(comparison, arms),

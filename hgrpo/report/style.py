@@ -116,6 +116,17 @@ def log_axis(axis: matplotlib.axis.YAxis) -> None:
     axis.set_minor_locator(matplotlib.ticker.NullLocator())
 
 
+def log_axis_from_zero(axis: matplotlib.axis.XAxis, first: float) -> None:
+    """A horizontal scale that shows 0, is linear up to `first`, and logarithmic beyond."""
+    axis.axes.set_xscale("symlog", linthresh=first, linscale=0.5)
+    axis.axes.set_xlim(left=0)
+    top = axis.axes.get_xlim()[1]
+    tens = 10.0 ** np.arange(np.ceil(np.log10(first)), np.log10(top) + 1)
+    ticks = [0.0, first, *(tick for tick in tens if 2 * first < tick <= top)]
+    axis.set_ticks(ticks, [f"{tick:,.0f}" if tick >= 100 else f"{tick:.3g}" for tick in ticks])
+    axis.set_minor_locator(matplotlib.ticker.NullLocator())
+
+
 def whole_numbers(ax: Axes, label: str, **look: object) -> None:
     """Label the horizontal axis, and put ticks only at whole numbers, as there is no batch 1.5."""
     ax.set_xlabel(label, **look)

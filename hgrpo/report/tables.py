@@ -13,10 +13,10 @@ from hgrpo.report.inputs import Inputs
 
 COUNTS = ["n_trajectories", "n_groups", "dead_groups"]
 COUNTS += ["inadmissible", "overlong", "empty", "truncated", "context_overflow"]
-# Column -> title, for the costs of counterfactual branches and of judges.
+# Column -> title, for the costs of continuations and of judges.
 EXTRAS = {
-    "cf_branches": "counterfactual branches",
-    "cf_replies": "replies in them",
+    "cf_branches": "continuations played for credit",
+    "cf_replies": "new replies in them",
     "judge_calls": "judge calls",
     "judge_cache_hits": "judge cache hits",
     "judge_fallbacks": "judge fallbacks",
@@ -62,8 +62,9 @@ def never_updated(logs: pd.DataFrame, arms: Arms) -> list[str]:
 def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
     """Cost of training one seed of each trained arm, mean over seeds.
 
-    Trajectories, replies (calls of the policy) and tokens include counterfactual branches. Seconds
-    include the fits between rounds but not evaluation. Values that an arm did not log are NaN.
+    Trajectories, replies (calls of the policy) and tokens are of all play, with the groups that
+    dynamic sampling adds and with continuations. Seconds include the fits between rounds but not
+    evaluation. Values that an arm did not log are NaN.
     """
     columns = ["trajectories", "replies", "tokens", "seconds"]
     parts = ["collect_s", "credit_s", "update_s", "fit_s", *EXTRAS]
@@ -103,18 +104,6 @@ def scripted_players(expert: Mapping) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=SCRIPTED)
 
 
-def with_play(first_rounds: pd.DataFrame, logs: pd.DataFrame) -> pd.DataFrame:
-    """`first_rounds` with the column `played`: trajectories played by then, branches included.
-
-    It is NaN for runs without logs.
-    """
-    if first_rounds.empty:
-        return first_rounds
-    keys = ["method", "seed", "round"]
-    played = logs.groupby(keys)["trajectories"].last().rename("played")
-    return first_rounds.join(played, on=keys)
-
-
 def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Name -> table, for the names that `names.table_names` returns."""
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
@@ -132,7 +121,7 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
         "endpoints": comparison.endpoints,
         "other_endpoints": comparison.other_endpoints,
         "thresholds": comparison.thresholds,
-        "thresholds_by_seed": with_play(comparison.first_rounds, logs),
+        "thresholds_by_seed": comparison.first_rounds,
         "seeds_needed": comparison.seeds_needed,
         "task_types": comparison.task_types,
         "counts": counts(comparison, logs, arms),

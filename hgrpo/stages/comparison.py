@@ -12,10 +12,7 @@ _FACTORS = {"lr", "rollouts_per_task"}
 
 
 def comparison(study: "Study") -> dict:
-    """Settings of the statistics, the reference arm, and all arms in the order of the study.
-
-    `trajectories` is the number that each trained arm trains on in a round.
-    """
+    """Settings of the statistics, the reference arm, and all arms in the order of the study."""
     # If one arm changes a training key, list the key for all arms, so that readers can compare.
     shown = _FACTORS.union(*(method.training for method in study.methods.values()))
     return {
@@ -23,7 +20,6 @@ def comparison(study: "Study") -> dict:
         # The list keeps the arms' order, which JSON with sorted keys would lose.
         "order": list(study.methods),
         "reference": study.config.reference,
-        "trajectories": study.round_trajectories,
         "methods": {
             name: method.model_dump(mode="json", exclude={"training"})
             | {"label": method.shown_label}

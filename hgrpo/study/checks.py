@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from hgrpo.config.read import did_you_mean
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
-from hgrpo.evaluation.endpoint import rounds_read
+from hgrpo.evaluation.endpoint import check_budget
+from hgrpo.evaluation.settings import Budget
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -94,9 +95,12 @@ def _check_cut(study: "Study", path: Path) -> None:
 
 def _check_endpoint(study: "Study", path: Path) -> None:
     config = study.config
+    endpoint = config.evaluation.endpoint
+    if not isinstance(endpoint, Budget):
+        return
     for name, trajectories in study.round_trajectories.items():
         try:
-            rounds_read(config.evaluation.endpoint, config.rounds, trajectories)
+            check_budget(endpoint.budget, config.rounds, trajectories)
         except ValueError as error:
             raise UserError(f"{path}: evaluation.endpoint.budget: {name}: {error}") from None
 

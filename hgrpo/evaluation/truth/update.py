@@ -26,7 +26,8 @@ def update_advantages(credit: np.ndarray, groups: Sequence[Group], update: ArmUp
     if update.training.advantage_rms is not None:
         alive = [groups[k] for k in known if not made[k].dead]
         scale_advantages(alive, update.training.advantage_rms)
-    penalised, rule = update.training.kl.init > 0, update.method.dead_groups
+    rule = update.method.dead_groups
+    penalised = update.training.penalises_dead_groups(update.training.kl.init)
     found = [np.full(size, np.nan) for size in sizes]
     for k, advantages in made.items():
         part = takes_part(advantages.dead, rule, penalised)

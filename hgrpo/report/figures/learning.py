@@ -1,4 +1,4 @@
-"""Figures of learning: greedy test success and score by round, and success by cost."""
+"""Figures of learning: greedy test success and score by round, by play, and by other cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,22 @@ from hgrpo.evaluation.settings import Score
 from hgrpo.report import style
 from hgrpo.report.arms import Arm, Arms
 from hgrpo.report.endpoint_words import endpoint_phrase
+from hgrpo.report.logs import SUMS, play_by_round
 from hgrpo.report.style import INK, MANY, MUTED, Drawing
 from hgrpo.report.words import if_several, percent, temperature_name
 
-BUDGETS = {
-    "trajectories": ("trajectories played, thousands", 1e3),
+# Column of the logs -> title of an axis, and the unit that it counts in.
+PLAYED = {
+    "trajectories": ("trajectories played, continuations included, thousands", 1e3),
+    "replies": ("new replies, thousands", 1e3),
+}
+SPENT = {
     "tokens": ("tokens read, millions", 1e6),
     "seconds": ("minutes of training, without evaluation", 60),
 }
+# If an arm's axis would end so many times further out than another's, the axis is logarithmic.
+_FAR = 8
+_THIN = {"alpha": 0.3, "linewidth": 0.8}
 
 
 @dataclass(frozen=True)
@@ -107,29 +115,36 @@ def _panel_each(
     table: pd.DataFrame, comparison: Comparison, arms: Arms, measure: Measure
 ) -> Figure:
     """Draw a small panel for every arm; each panel also shows the reference and the SFT policy."""
+    figure, panels = _panels(arms)
+    reference = table[table["method"] == arms.reference]
+    for ax, name in panels:
+        arm, own = arms[name], arms[arms.reference].colour
+        ax.plot(reference["round"], reference[measure.column], color=own, linewidth=0.9)
+        last = _draw_arm(ax, table, comparison, arm, measure, shift=0.2, markersize=4)
+        _untrained_line(ax, comparison, arms, measure)
+        end = last[measure.column]
+        style.label_ends(ax, [(f"{100 * end:.0f}{measure.unit}", 0, end, INK)])
+        style.percent_axis(ax.yaxis, measure.unit)
+    panels[0][0].set_xticks(sorted(table["round"].unique()))
+    figure.supxlabel("round", fontsize=9)
+    figure.supylabel(f"greedy {measure.name} on the test panel", fontsize=9)
+    return figure
+
+
+def _panels(arms: Arms) -> tuple[Figure, list[tuple[Axes, str]]]:
+    """A figure with a small titled panel for each trained arm, and the panels with their arms."""
     rows = -(-len(arms.trained) // 2)
     titles = [style.wrap(arms.label(name), 34) for name in arms.trained]
     lines = max(title.count("\n") + 1 for title in titles)
     figure, axes = style.canvas(
         rows, 2, height=rows * (0.85 + 0.13 * lines), sharex=True, sharey=True
     )
-    reference = table[table["method"] == arms.reference]
     for ax, name, title in zip(axes.flat, arms.trained, titles, strict=False):
-        arm, own = arms[name], arms[arms.reference].colour
-        ax.plot(reference["round"], reference[measure.column], color=own, linewidth=0.9)
-        last = _draw_arm(ax, table, comparison, arm, measure, shift=0.2, markersize=4)
-        _untrained_line(ax, comparison, arms, measure)
-        ax.set_title(title, fontsize=8.5, fontweight="normal", color=arm.colour)
-        end = last[measure.column]
-        style.label_ends(ax, [(f"{100 * end:.0f}{measure.unit}", 0, end, INK)])
+        ax.set_title(title, fontsize=8.5, fontweight="normal", color=arms[name].colour)
         ax.tick_params(labelsize=8)
-        style.percent_axis(ax.yaxis, measure.unit)
     for ax in axes.flat[len(titles) :]:
         ax.set_axis_off()
-    axes[0, 0].set_xticks(sorted(table["round"].unique()))
-    figure.supxlabel("round", fontsize=9)
-    figure.supylabel(f"greedy {measure.name} on the test panel", fontsize=9)
-    return figure
+    return figure, list(zip(axes.flat, arms.trained, strict=False))
 
 
 def _draw_arm(
@@ -151,7 +166,7 @@ def _draw_arm(
     if runs["seed"].nunique() > 1:
         for _, run in runs.groupby("seed"):
             values = run[measure.column]
-            ax.plot(run["round"], values, color=arm.colour, alpha=0.3, linewidth=0.8)
+            ax.plot(run["round"], values, color=arm.colour, **_THIN)
     look = {"color": arm.colour, "marker": arm.marker, "markersize": markersize}
     ax.plot(mine["round"], mine[measure.column], label=arm.label, **look)
     last = mine.iloc[-1]
@@ -160,17 +175,111 @@ def _draw_arm(
     return last
 
 
-def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw the endpoint's measure against trajectories, tokens and time; None without logs."""
+def learning_by_play(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
+    """Draw the endpoint's measure against all trajectories and all new replies; None without logs.
+
+    Thin lines are seeds. With more than `MANY` trained arms, each arm has its own panel, and all
+    panels show the trajectories only.
+    """
     if logs.empty:
         return None
     measure = MEASURES[comparison.protocol.settings.score]
-    spent = logs.groupby(["method", "seed", "round"])[list(BUDGETS)].last()
-    spent = spent.groupby(["method", "round"]).mean()
-    table = _with_start(comparison, arms).join(spent, on=["method", "round"])
-    table.loc[table["round"] == 0, list(BUDGETS)] = 0.0
-    figure, axes = style.canvas(len(BUDGETS), height=5.7, sharey=True)
-    for ax, (column, (label, unit)) in zip(axes.flat, BUDGETS.items(), strict=True):
+    table = _with_play(_with_start(comparison, arms), logs)
+    many = len(arms.trained) > MANY
+    draw = _play_panel_each if many else _play_together
+    figure = draw(table, _runs_with_play(comparison, logs), comparison, arms, measure)
+    thin = if_several(comparison.seeds["seed"], " Thin lines are single seeds.")
+    also = f" {arms.label(arms.reference)} is drawn thin in every panel." if many else ""
+    totals = table.groupby("method", sort=False)[list(PLAYED)].max()
+    said = "; ".join(
+        f"{arms.label(name)} {row.trajectories:,.0f} trajectories, {row.replies:,.0f} new replies"
+        for name, row in totals.iterrows()
+    )
+    return Drawing(
+        "learning_by_play",
+        "learning",
+        "Learning curves against all that was played",
+        f"Greedy {measure.name} on the {comparison.n_test} test tasks against all trajectories "
+        "played in training: rollouts, the groups that dynamic sampling adds, and continuations "
+        "that credit asked for. A continuation is one trajectory, although it starts midway. New "
+        f"replies are the finer measure: they leave out turns that were played again.{thin}{also}",
+        f"Played in all, per seed: {said}.",
+        figure,
+        table,
+    )
+
+
+def _play_together(
+    table: pd.DataFrame, runs: pd.DataFrame, comparison: Comparison, arms: Arms, measure: Measure
+) -> Figure:
+    """Draw all arms on the same axes, against each of `PLAYED`."""
+    figure, axes = style.canvas(len(PLAYED), height=5.7, sharey=True)
+    for ax, column in zip(axes.flat, PLAYED, strict=True):
+        for name in arms.trained:
+            _draw_play(ax, table, runs, arms[name], measure, column, markersize=5)
+        _untrained_line(ax, comparison, arms, measure)
+        _play_axis(ax, table, column)
+        ax.set_xlabel(PLAYED[column][0])
+        ax.set_ylabel(f"greedy test {measure.name}")
+        style.percent_axis(ax.yaxis, measure.unit)
+    style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
+    return figure
+
+
+def _play_panel_each(
+    table: pd.DataFrame, runs: pd.DataFrame, comparison: Comparison, arms: Arms, measure: Measure
+) -> Figure:
+    """Draw a small panel for every arm, against trajectories; each also shows the reference."""
+    column = "trajectories"
+    figure, panels = _panels(arms)
+    for ax, name in panels:
+        _draw_play(ax, table, runs.head(0), arms[arms.reference], measure, column, thin=True)
+        _draw_play(ax, table, runs, arms[name], measure, column, markersize=4)
+        _untrained_line(ax, comparison, arms, measure)
+        style.percent_axis(ax.yaxis, measure.unit)
+    _play_axis(panels[0][0], table, column)
+    figure.supxlabel(PLAYED[column][0], fontsize=9)
+    figure.supylabel(f"greedy {measure.name} on the test panel", fontsize=9)
+    return figure
+
+
+def _draw_play(
+    ax: Axes,
+    table: pd.DataFrame,
+    runs: pd.DataFrame,
+    arm: Arm,
+    measure: Measure,
+    column: str,
+    markersize: float = 0,
+    thin: bool = False,
+) -> None:
+    """Draw an arm's mean over its seeds, and a thin line for each of its `runs` if several."""
+    unit = PLAYED[column][1]
+    mine, own = (each[each["method"] == arm.name] for each in (table, runs))
+    if own["seed"].nunique() > 1:
+        for _, run in own.groupby("seed"):
+            ax.plot(run[column] / unit, run[measure.column], color=arm.colour, **_THIN)
+    look = {"linewidth": 0.9} if thin else {"marker": arm.marker, "markersize": markersize}
+    x, y = mine[column] / unit, mine[measure.column]
+    ax.plot(x, y, color=arm.colour, label=arm.label, **look)
+
+
+def _play_axis(ax: Axes, table: pd.DataFrame, column: str) -> None:
+    """Make a horizontal axis from 0 logarithmic beyond its first round, if arms lie far apart."""
+    ends = table.groupby("method")[column].max()
+    if ends.max() > _FAR * ends.min():
+        first = table.loc[table[column] > 0, column].min()
+        style.log_axis_from_zero(ax.xaxis, first / PLAYED[column][1])
+
+
+def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
+    """Draw the endpoint's measure against tokens and time; None without logs."""
+    if logs.empty:
+        return None
+    measure = MEASURES[comparison.protocol.settings.score]
+    table = _with_play(_with_start(comparison, arms), logs)
+    figure, axes = style.canvas(len(SPENT), height=4.4, sharey=True)
+    for ax, (column, (label, unit)) in zip(axes.flat, SPENT.items(), strict=True):
         for name in arms.trained:
             arm, mine = arms[name], table[table["method"] == name]
             spent = mine[column] / unit
@@ -180,7 +289,7 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
         ax.set_ylabel(f"test {measure.name}")
         style.percent_axis(ax.yaxis, measure.unit)
     style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
-    totals = table.groupby("method")[list(BUDGETS)].max()
+    totals = table.groupby("method")[list(SUMS)].max()
     said = "; ".join(
         f"{arms.label(name)} {row.trajectories:.0f} trajectories, {row.tokens / 1e6:.2f} million "
         f"tokens, {row.seconds / 60:.1f} minutes"
@@ -190,14 +299,29 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
         "equal_budget",
         "learning",
         f"{measure.name.capitalize()} against what it cost",
-        f"Greedy test {measure.name} against trajectories, tokens and training time"
+        f"Greedy test {measure.name} against tokens and training time"
         f"{if_several(logs['seed'], ', means over seeds')}. "
-        "Compare arms at equal cost, not at equal rounds. A counterfactual branch counts as a "
-        "trajectory, although it starts midway, and its tokens count as read.",
+        "Compare arms at equal cost, not at equal rounds. All play counts: the tokens of a "
+        "continuation count as read, with those of the turns before it.",
         f"Total cost: {said}.",
         figure,
         table,
     )
+
+
+def _with_play(table: pd.DataFrame, logs: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `_with_start` with the columns `SUMS`, as means over seeds; 0 in round 0."""
+    spent = play_by_round(logs).groupby(["method", "round"])[list(SUMS)].mean()
+    table = table.join(spent, on=["method", "round"])
+    table.loc[table["round"] == 0, list(SUMS)] = 0.0
+    return table
+
+
+def _runs_with_play(comparison: Comparison, logs: pd.DataFrame) -> pd.DataFrame:
+    """Test rows of single runs, with what each has played when the round ends."""
+    runs = comparison.rounds_by_seed
+    runs = runs[runs["panel"] == TEST]
+    return runs.merge(play_by_round(logs), on=["method", "seed", "round"])
 
 
 def _with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:

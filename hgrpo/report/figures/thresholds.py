@@ -1,4 +1,4 @@
-"""Draws the share of each arm's runs that have reached a score, by trajectories trained on."""
+"""Draws the share of each arm's runs that have reached a score, by all trajectories played."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ _APART = 0.012
 def thresholds(comparison: Comparison, arms: Arms) -> Drawing | None:
     """Draw one panel per threshold, with a step curve per trained arm; None without trained arms.
 
-    The curve is 1 minus Kaplan and Meier's estimate, and ends where the first arm's training ends.
+    The curve is 1 minus Kaplan and Meier's estimate, and ends where the first run's training ends.
     """
     if comparison.first_rounds.empty:
         return None
@@ -34,7 +34,7 @@ def thresholds(comparison: Comparison, arms: Arms) -> Drawing | None:
         ax.set_title(f"{threshold_text(level, score)} or more", fontsize=9.5)
         ax.set_ylim(-0.08, 1.08)
         style.percent_axis(ax.yaxis)
-    axes[-1, 0].set_xlabel("trajectories trained on, thousands")
+    axes[-1, 0].set_xlabel("trajectories played, thousands")
     figure.supylabel("share of runs that got there", fontsize=9)
     style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
     apart = if_several(comparison.seeds["seed"], " With few seeds the steps are large.")
@@ -43,7 +43,8 @@ def thresholds(comparison: Comparison, arms: Arms) -> Drawing | None:
         "learning",
         "Trajectories to a threshold",
         f"Share of each arm's runs whose greedy test {MEASURES[score]} has reached the threshold "
-        f"in an evaluation so far (Kaplan and Meier's estimate).{apart} Equal lines are drawn "
+        f"in an evaluation so far (Kaplan and Meier's estimate), by all trajectories played: a "
+        f"continuation that credit asked for is one.{apart} Equal lines are drawn "
         "slightly apart. Verdicts do not use this.",
         _said(comparison, arms),
         figure,

@@ -16,14 +16,25 @@ from hgrpo.evaluation.protocol import Protocol
 from hgrpo.evaluation.settings import StatisticsConfig
 
 ARMS = ("SFTOnly", "flatGRPO", "New")
-PER_ROUND = {"flatGRPO": 100, "New": 100, "Progressive": 100, "RandomCredit": 100}
+
+
+def play(flat=(100, 200), new=(100, 200), seeds=(1, 2)):
+    """What the two arms have played when each round ends; a reply is a tenth of a trajectory."""
+    return pd.DataFrame(
+        [
+            (method, seed, number, trajectories, 10 * trajectories)
+            for method, ends in (("flatGRPO", flat), ("New", new))
+            for seed in seeds
+            for number, trajectories in enumerate(ends, start=1)
+        ],
+        columns=["method", "seed", "round", "trajectories", "replies"],
+    )
 
 
 def protocol(**settings):
-    """The protocol of the small study, whose arms train on 100 trajectories in a round."""
+    """The protocol of the small study."""
     return Protocol(
         methods=ARMS,
-        trajectories=PER_ROUND,
         settings=StatisticsConfig(**{"bootstrap": 200, "endpoint": "last_round"} | settings),
     )
 
@@ -230,34 +241,64 @@ def test_the_area_is_the_mean_over_the_rounds_per_task():
     [(100, 14, 10), (199, 14, 10), (200, 10, 18)],
 )
 def test_a_budget_reads_the_last_round_within_it(budget, flat, new):
-    comparison = compare(small_study(), protocol(endpoint={"budget": budget}))
+    comparison = compare(small_study(), protocol(endpoint={"budget": budget}), play())
     row = comparison.against_reference.iloc[0]
     assert row["baseline_endpoint"] == pytest.approx(flat / 20)
     assert row["endpoint"] == pytest.approx(new / 20)
 
 
-def test_arms_with_larger_rounds_reach_a_budget_earlier():
-    wide = replace(PROTOCOL, trajectories={"flatGRPO": 100, "New": 150})
-    wide = replace(wide, settings=StatisticsConfig(endpoint={"budget": 200}, bootstrap=100))
-    row = compare(small_study(), wide).against_reference.iloc[0]
+def test_arms_that_play_more_in_a_round_reach_a_budget_earlier():
+    settings = protocol(endpoint={"budget": 200})
+    row = compare(small_study(), settings, play(new=(150, 300))).against_reference.iloc[0]
     # Two rounds of 100, but only one of 150.
     assert (row["baseline_endpoint"], row["endpoint"]) == pytest.approx((10 / 20, 10 / 20))
 
 
+def test_a_run_whose_first_round_takes_more_than_the_budget_is_still_the_supervised_policy():
+    settings = protocol(endpoint={"budget": 200})
+    table = compare(small_study(), settings, play(new=(201, 402))).methods
+    greedy = table[table["temperature"] == 0].set_index("method")
+    # SFT solves 8 of 20 greedily.
+    assert greedy["endpoint"].to_dict() == pytest.approx(
+        {"SFTOnly": 8 / 20, "flatGRPO": 10 / 20, "New": 8 / 20}
+    )
+
+
+def test_each_seed_reads_its_own_round():
+    # Dynamic sampling: seed 1 has played 200 after two rounds, seed 2 after one.
+    mine = pd.concat([play(seeds=(1,)), play(new=(200, 330), seeds=(2,))])
+    settings = protocol(endpoint={"budget": 200})
+    seeds = compare(small_study(), settings, mine).seeds
+    assert seeds[seeds["method"] == "New"]["endpoint"].tolist() == pytest.approx([18 / 20, 10 / 20])
+
+
+def test_without_a_supervised_arm_a_budget_must_reach_the_first_round():
+    frame = small_study()
+    trained = frame[frame["method"] != "SFTOnly"]
+    settings = replace(protocol(endpoint={"budget": 200}), untrained=None)
+    with pytest.raises(UserError, match="New, seed 1: its first round took more than 200 "):
+        compare(trained, settings, play(new=(201, 402)))
+
+
 @pytest.mark.parametrize(
-    ("budget", "said"),
+    ("budget", "known", "said"),
     [
-        (99, "flatGRPO: 99 trajectories are fewer than its first round's 100"),
-        (201, "flatGRPO: 201 trajectories are more than it trains on in 2 rounds, 200"),
+        (
+            201,
+            play(),
+            "flatGRPO, seed 1: 201 trajectories are more than it played in 2 rounds, 200",
+        ),
+        (200, None, "flatGRPO, seed 1: no train logs, from which a budget counts"),
+        (200, play(seeds=(1,)), "flatGRPO, seed 2: no train logs, from which a budget counts"),
     ],
 )
-def test_a_budget_outside_the_rounds_is_refused(budget, said):
+def test_a_budget_that_cannot_be_read_is_refused(budget, known, said):
     with pytest.raises(UserError, match=re.escape(said)):
-        compare(small_study(), protocol(endpoint={"budget": budget}))
+        compare(small_study(), protocol(endpoint={"budget": budget}), known)
 
 
 def test_every_endpoint_stands_beside_the_declared_one():
-    comparison = compare(small_study(), protocol(endpoint={"budget": 150}))
+    comparison = compare(small_study(), protocol(endpoint={"budget": 150}), play())
     table = comparison.endpoints.query("method == 'New'").set_index("endpoint")
     assert table["mean"].to_dict() == pytest.approx(
         {"budget_150": 10 / 20, "area": 14 / 20, "last_round": 18 / 20}
@@ -311,9 +352,9 @@ def test_a_round_that_the_endpoint_reads_must_be_there():
 
 def test_thresholds_are_derived_from_the_supervised_policy_and_the_reference():
     # SFT ends at 7 of 20, the reference at 10: thresholds at 0.39, 0.42 and 0.46.
-    comparison = compare(small_study(), PROTOCOL)
+    comparison = compare(small_study(), PROTOCOL, play())
     assert comparison.thresholds["threshold"].unique().tolist() == [0.39, 0.42, 0.46]
-    given = compare(small_study(), protocol(thresholds=[0.6, 0.95]))
+    given = compare(small_study(), protocol(thresholds=[0.6, 0.95]), play())
     table = given.thresholds.set_index(["threshold", "method"])
     # flat has 0.7 after the first round; New has 0.5, then 0.9.
     assert table["reached"].to_dict() == {

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from hgrpo.errors import UserError
 from hgrpo.evaluation import thresholds
 
 # Success by round of three seeds.
@@ -14,7 +15,19 @@ RUNS = {
     "flat": {1: [0.2, 0.4, 0.6], 2: [0.5, 0.3, 0.6], 3: [0.1, 0.2, 0.3]},
     "fast": {1: [0.6, 0.6, 0.6], 2: [0.2, 0.5, 0.4], 3: [0.1, 0.5, 0.7]},
 }
-PER_ROUND = {"flat": 100, "fast": 100}
+
+
+def play(flat=100, fast=100):
+    """What each run has played when a round ends, with equal rounds; nine replies a trajectory."""
+    return pd.DataFrame(
+        [
+            (method, seed, number, number * each, number * each * 9)
+            for method, each in (("flat", flat), ("fast", fast))
+            for seed in (1, 2, 3)
+            for number in (1, 2, 3)
+        ],
+        columns=thresholds.PLAY,
+    )
 
 
 def runs(table=RUNS):
@@ -30,7 +43,7 @@ def runs(table=RUNS):
 
 @pytest.fixture
 def first():
-    return thresholds.first_rounds(runs(), [0.5], "success", PER_ROUND)
+    return thresholds.first_rounds(runs(), [0.5], "success", play())
 
 
 def test_the_first_round_counts_even_if_the_run_falls_back(first):
@@ -59,14 +72,14 @@ def test_the_summary_by_hand(first):
 
 
 def test_the_median_is_missing_if_most_runs_never_get_there():
-    first = thresholds.first_rounds(runs(), [0.65], "success", PER_ROUND)
+    first = thresholds.first_rounds(runs(), [0.65], "success", play())
     table = thresholds.summary(first, "flat", 0.95).set_index("method")
     assert table["reached"].to_dict() == {"flat": 0, "fast": 1}
     assert table["median"].isna().all() and (table["restricted_mean"] == 300).all()
 
 
-def test_arms_that_train_on_less_set_the_horizon():
-    first = thresholds.first_rounds(runs(), [0.5], "success", {"flat": 50, "fast": 100})
+def test_runs_that_play_less_set_the_horizon():
+    first = thresholds.first_rounds(runs(), [0.5], "success", play(flat=50))
     table = thresholds.summary(first, "flat", 0.95).set_index("method")
     assert set(table["horizon"]) == {150}
     # fast needs 100, 200 and 200; the horizon cuts the last two.
@@ -77,14 +90,46 @@ def test_arms_that_train_on_less_set_the_horizon():
     assert fast["share_reached"].tolist() == pytest.approx([0, 1 / 3, 1 / 3])
 
 
+def test_extra_play_comes_before_the_threshold():
+    # Every step of `fast` plays 128 rollouts of 32 replies, and before each reply 4 continuations.
+    # On average a continuation has 16.5 new replies. A round has one step.
+    rollouts, continuations = 128, 128 * 32 * 4
+    mine = play(flat=rollouts)
+    is_fast = mine["method"] == "fast"
+    mine.loc[is_fast, "trajectories"] = mine["round"] * (rollouts + continuations)
+    mine.loc[is_fast, "replies"] = mine["round"] * (rollouts * 32 + continuations * 33 // 2)
+    first = thresholds.first_rounds(runs(), [0.5], "success", mine)
+    fast = first[first["method"] == "fast"].set_index("seed")
+    assert fast["trajectories"].tolist() == [16_512, 33_024, 33_024]
+    assert fast["replies"].tolist() == [274_432, 548_864, 548_864]
+    table = thresholds.summary(first, "flat", 0.95).set_index("method")
+    # Flat ends at 384, before `fast` ends a round; 384, 128 and 384 are its own times.
+    assert set(table["horizon"]) == {384}
+    assert table["restricted_mean"].to_dict() == pytest.approx({"flat": 896 / 3, "fast": 384})
+
+
+def test_runs_of_one_arm_may_play_unequally():
+    mine = play()
+    second = (mine["method"] == "fast") & (mine["seed"] == 2)
+    mine.loc[second, "trajectories"] = [130, 250, 410]
+    first = thresholds.first_rounds(runs(), [0.5], "success", mine).set_index(["method", "seed"])
+    assert first.loc["fast", "trajectories"].tolist() == [100, 250, 200]
+    assert first.loc["fast", "end"].tolist() == [300, 410, 300]
+
+
+def test_a_round_without_log_is_named():
+    with pytest.raises(UserError, match="flat seed 1: no train log of round 3"):
+        thresholds.first_rounds(runs(), [0.5], "success", play().query("round < 3"))
+
+
 def test_one_seed_has_no_interval():
-    first = thresholds.first_rounds(runs().query("seed == 1"), [0.5], "success", PER_ROUND)
+    first = thresholds.first_rounds(runs().query("seed == 1"), [0.5], "success", play())
     table = thresholds.summary(first, "flat", 0.95)
     assert table[["lower", "upper", "difference_lower"]].isna().all(axis=None)
 
 
 def test_no_runs_give_empty_tables():
-    first = thresholds.first_rounds(runs().head(0), [0.5], "success", PER_ROUND)
+    first = thresholds.first_rounds(runs().head(0), [0.5], "success", play())
     assert first.empty and thresholds.summary(first, "flat", 0.95).empty
 
 

@@ -97,6 +97,15 @@ def test_the_steps_own_tasks_are_played_as_without_it(imitator, tmp_path):
     assert more.slice(0, few.num_rows).equals(few)
 
 
+@pytest.mark.parametrize(
+    ("coefficient", "sampling", "acts"),
+    [(0.01, None, True), (0.0, None, False), (0.01, THRICE, False), (0.0, THRICE, False)],
+)
+def test_no_penalty_brings_dead_groups_back_that_others_replaced(coefficient, sampling, acts):
+    training = TrainingConfig(dynamic_sampling=sampling)
+    assert training.penalises_dead_groups(coefficient) is acts
+
+
 def test_a_step_ends_when_it_has_played_the_most_tasks(imitator, tmp_path):
     play = flat_round(imitator, tmp_path, rollouts_per_task=1, steps_per_round=1)
     (row,) = play.run(lambda row: None, lambda: None)

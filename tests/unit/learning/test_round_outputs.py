@@ -45,3 +45,15 @@ def test_a_round_without_a_step_has_no_gradient():
     found = totals([row(1.0, None)])
     assert found["mean_grad_norm"] is None
     assert found["mean_reward_first_10pct"] == found["mean_reward_last_10pct"] == 1.0
+
+
+def test_all_play_has_continuations_and_the_groups_of_dynamic_sampling():
+    # The second step played two groups of 4 in place of one, and continuations: 12 before turns.
+    rows = [
+        row(0.0, None, n_groups=1, n_trajectories=4, n_turns=20, n_forward_tokens=300),
+        row(0.0, None, n_groups=2, n_trajectories=8, n_turns=35, n_forward_tokens=500)
+        | {"cf_branches": 12, "cf_replies": 30, "cf_replayed_turns": 25, "cf_tokens": 900},
+    ]
+    found = totals(rows)
+    assert found["all_play"] == {"trajectories": 24, "replies": 85, "tokens": 1700}
+    assert (found["total_trajectories"], found["total_turns"]) == (12, 55)

@@ -122,9 +122,7 @@ def test_a_study_without_sft_or_logs_still_has_its_figures(study, tmp_path):
     }
     inputs = read_inputs(config, study.root / "episodes.parquet", [])
     index = draw_all(inputs, {}, {}, read_fits([]), tmp_path)
-    assert [entry["name"] for entry in index] == [
-        *("forest", "task_types", "learning_curves", "thresholds")
-    ]
+    assert [entry["name"] for entry in index] == [*("forest", "task_types", "learning_curves")]
 
 
 def test_run_is_read_off_the_path():

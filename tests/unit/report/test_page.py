@@ -253,7 +253,6 @@ def compared(study):
 def protocol_of(study):
     return Protocol(
         methods=list(study.config["methods"]),
-        trajectories=study.config["trajectories"],
         settings=StatisticsConfig(bootstrap=100),
     )
 

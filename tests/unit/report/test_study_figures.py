@@ -258,7 +258,33 @@ def test_counterfactual_branches_count_as_trajectories(counterfactual, pictures)
         assert spent.loc[(arm, 2), "tokens"] == own + 2 * BRANCHES["cf_tokens"]
     index = json.loads((folder / "index.json").read_text())
     caption = next(entry["caption"] for entry in index if entry["name"] == "equal_budget")
-    assert "counterfactual branch counts as a trajectory" in caption
+    assert "the tokens of a continuation count" in caption
+
+
+def test_curves_against_all_play_count_continuations(counterfactual, pictures):
+    folder = pictures(counterfactual)
+    table = pd.read_csv(folder / "learning_by_play.csv").set_index(["method", "round"])
+    assert table.loc[("flatGRPO", 0), ["trajectories", "replies"]].tolist() == [0, 0]
+    # Two steps a round, of 256 rollouts with 8 replies each.
+    assert table.loc[("flatGRPO", 3), ["trajectories", "replies"]].tolist() == [1536, 12_288]
+    # And 900 + 901 continuations with 8,000 new replies; replayed turns are no replies.
+    mine = table.loc[("Counterfactual", 3), ["trajectories", "replies"]]
+    assert mine.tolist() == [3 * (512 + 1801), 3 * (4096 + 8000)]
+    steps = pd.read_csv(folder / "learning_curves.csv").set_index(["method", "round"])
+    assert table["success"].equals(steps["success"])
+    index = json.loads((folder / "index.json").read_text())
+    caption = next(entry["caption"] for entry in index if entry["name"] == "learning_by_play")
+    assert "A continuation is one trajectory" in caption
+
+
+def test_thresholds_count_continuations(counterfactual):
+    inputs = inputs_of(counterfactual)
+    first = all_tables(inputs, scripted_players({}))["thresholds_by_seed"]
+    for row in first.itertuples():
+        extra = 1801 if row.method in ("Counterfactual", "TurnRDV2CF") else 0
+        assert row.trajectories == row.round * (512 + extra)
+        assert row.end == 3 * (512 + extra)
+        assert row.replies == row.round * (4096 + (8000 if extra else 0))
 
 
 def test_cost_shows_extra_play_and_calls(counterfactual):

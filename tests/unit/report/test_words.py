@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from report_fixtures import inputs_of, write_merged_study
 
+from hgrpo.evaluation.settings import Budget
 from hgrpo.report import words
 from hgrpo.report.draw import drawings
-from hgrpo.report.logs import read_fits
+from hgrpo.report.endpoint_words import over_budget
+from hgrpo.report.logs import play_by_round, read_fits
 
 SMALL = {"rounds": 2, "n_test": 60, "n_validation": 24, "steps": 2}
 SAMPLING = "sampling alone (SFT only, greedy)"
@@ -100,9 +102,28 @@ def test_captions_speak_of_seeds_only_if_there_are_several(inputs):
         drawn[drawing.name] = drawing.caption
         plt.close(drawing.figure)
     several = inputs.comparison.seeds["seed"].nunique() > 1
-    for name in ("forest", "learning_curves", "equal_budget", "health"):
+    for name in ("forest", "learning_curves", "learning_by_play", "equal_budget", "health"):
         assert ("over seeds" in drawn[name] or "single seeds" in drawn[name]) == several
     assert ("One seed gives no verdict" in drawn["forest"]) != several
+
+
+def test_arms_whose_first_round_takes_more_than_the_budget_are_named(two_seeds):
+    arms, comparison = two_seeds.arms, two_seeds.comparison
+    # Every run plays 512 trajectories a round, but for one of Progressive.
+    play = play_by_round(two_seeds.logs)
+    one = (play["method"] == "Progressive") & (play["seed"] == 23)
+    play.loc[one, "trajectories"] += 1
+
+    def said(endpoint):
+        settings = comparison.protocol.settings.model_copy(update={"endpoint": endpoint})
+        protocol = replace(comparison.protocol, settings=settings)
+        return over_budget(replace(comparison, protocol=protocol), play, arms)
+
+    assert said("area") == said(Budget(budget=513)) == ""
+    assert said(Budget(budget=512)) == (
+        "The first round took more than 512 trajectories for Progressive (1 of 2 runs): these runs "
+        "count as the policy that they started from."
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,23 @@
+"""Counts all that a run has played: its rollouts, and the continuations that its credit asked for.
+
+A continuation is one trajectory, although it starts midway. Its replies are the new ones; turns
+that were only played again up to its start are none. Its tokens are those of the whole sequence.
+The groups that dynamic sampling adds are rollouts like all others, so `n_trajectories` has them.
+"""
+
+from collections.abc import Mapping, Sequence
+
+# What was played -> the columns of a step's log row that are added up.
+ALL_PLAY = {
+    "trajectories": ("n_trajectories", "cf_branches"),
+    "replies": ("n_turns", "cf_replies"),
+    "tokens": ("n_forward_tokens", "cf_tokens"),
+}
+
+
+def all_play(rows: Sequence[Mapping]) -> dict[str, int]:
+    """Sums over log rows, by the names in `ALL_PLAY`; rows without continuations played none."""
+    return {
+        name: sum(int(row.get(column, 0)) for row in rows for column in columns)
+        for name, columns in ALL_PLAY.items()
+    }
