@@ -27,6 +27,7 @@ from hgrpo.workflow.rules import as_json
 
 ROOT = Path(__file__).resolve().parent.parent
 _TRAIN_GAMES, _TRAJECTORIES = 400, 3000
+PLAIN, COMPILED = EngineConfig(), EngineConfig(compiled=True)
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Laptop:
         capacity: int,
         turns: int,
         reply: int,
-        kind: str = "torch",
+        engine: EngineConfig = PLAIN,
         needs: CreditSettings | None = None,
     ) -> Collector:
         """A collector at temperature 1, whose engine holds `capacity` episodes at once.
@@ -64,10 +65,9 @@ class Laptop:
         """
         needs = needs or CreditSettings()
         conversation = Conversation(policy.tokenizer)
-        config, sampling = EngineConfig(kind=kind), Sampling(1.0, reply)
-        engine = config.make(policy, capacity, sampling, needs.reads_embeddings)
+        made = engine.make(policy, capacity, Sampling(1.0, reply), needs.reads_embeddings)
         make_env = self.make_env()
-        return Collector(engine, conversation, make_env, turns, reply, needs.reads_situations)
+        return Collector(made, conversation, make_env, turns, reply, needs.reads_situations)
 
 
 def prepare(folder: Path, name: str = "alfworld-laptop") -> Laptop:

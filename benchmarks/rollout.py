@@ -1,4 +1,4 @@
-"""Rollout: our engine against a loop over Hugging Face's `generate`, and against vLLM.
+"""Rollout: our engine, plain and compiled, against Hugging Face's `generate`, and against vLLM.
 
 All play the same 128 episodes of at most 12 turns, with the same weights, at temperature 1, on one
 thread. They play groups of 8 on 16 games, as in training, and then single episodes on 128 games. At
@@ -6,8 +6,8 @@ every turn the loop pads all live conversations on the left and gives them to `g
 computes their whole prefixes again. The result is sampled tokens (including closing tokens) per
 second of process time. Loading the model is not timed, but copying the policy's weights into an
 engine is, because training does so after every update. vLLM takes part if it is installed, in
-float32 like the others. Our engine and vLLM also play 128 episodes greedily; trajectories with
-equal tokens are counted.
+float32 like the others. All engines also play 128 episodes greedily; trajectories with the tokens
+of our plain engine are counted.
 """
 
 import importlib.util
@@ -17,23 +17,26 @@ import time
 from pathlib import Path
 
 import torch
-from laptop import Laptop, prepare
+from laptop import COMPILED, PLAIN, Laptop, prepare
 from transformers.utils import logging
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.policy.policy import Policy
 from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout.settings import EngineConfig
 
 EPISODES, TURNS, REPLY, REPEATS = 128, 12, 12, 3
 GROUPS = (8, 1)
+# Which side is compared with which.
+PAIRS = (("plain", "generate"), ("compiled", "generate"), ("plain", "vllm"))
 
 
 class Ours:
     """Plays with our collector and one engine, which all measurements share."""
 
-    def __init__(self, laptop: Laptop, policy: Policy, kind: str = "torch"):
+    def __init__(self, laptop: Laptop, policy: Policy, engine: EngineConfig):
         self._tasks, self._policy = laptop.tasks, policy
-        self._collector = laptop.collector(policy, EPISODES, TURNS, REPLY, kind)
+        self._collector = laptop.collector(policy, EPISODES, TURNS, REPLY, engine)
 
     def play(self, rollouts: int) -> tuple[int, int]:
         """Play 128 episodes, `rollouts` on each game; return the sampled tokens and the turns."""
@@ -106,34 +109,41 @@ class GenerateLoop:
 def measure(laptop: Laptop) -> list[dict]:
     """Measure each group size: all sides play in turn, and medians are over the repeats."""
     policy = laptop.policy()
-    sides = {"ours": Ours(laptop, policy), "generate": GenerateLoop(laptop, policy)}
-    greedy = {}
+    kinds = {"plain": PLAIN, "compiled": COMPILED}
     if importlib.util.find_spec("vllm"):
-        sides["vllm"] = Ours(laptop, policy, "vllm")
-        pairs = zip(sides["ours"].greedy(), sides["vllm"].greedy(), strict=True)
-        greedy = {"vllm_same_greedy": sum(ours == theirs for ours, theirs in pairs)}
-    return [_measure(sides, rollouts) | greedy for rollouts in GROUPS]
+        kinds["vllm"] = EngineConfig(kind="vllm")
+    engines = {name: Ours(laptop, policy, kind) for name, kind in kinds.items()}
+    greedy = {name: engine.greedy() for name, engine in engines.items()}
+    same = {
+        name: sum(ours == theirs for ours, theirs in zip(greedy["plain"], found, strict=True))
+        for name, found in greedy.items()
+    }
+    sides = engines | {"generate": GenerateLoop(laptop, policy)}
+    return [_measure(sides, rollouts) | {"same_greedy": same} for rollouts in GROUPS]
 
 
 def _measure(sides: dict, rollouts: int) -> dict:
     rates: dict[str, list[float]] = {name: [] for name in sides}
     sampled: dict[str, tuple[int, int]] = {}
     for side in sides.values():
-        side.play(rollouts)  # compiles games, warms caches
+        side.play(rollouts)  # compiles games and the kernel, warms caches
     for _ in range(REPEATS):
         for name, side in sides.items():
             began = time.process_time()
             sampled[name] = side.play(rollouts)
             rates[name].append(sampled[name][0] / (time.process_time() - began))
-    row: dict = {"rollouts_per_game": rollouts, "games": EPISODES // rollouts}
-    for name in sides:
-        row[f"{name}_tokens_per_cpu_s"] = sorted(rates[name])[REPEATS // 2]
-        row[f"{name}_tokens_turns"] = sampled[name]
-        if name != "ours":
-            ratios = sorted(a / b for a, b in zip(rates["ours"], rates[name], strict=True))
-            row[f"{name}_ratio"] = ratios[REPEATS // 2]
-            row[f"{name}_ratio_range"] = [ratios[0], ratios[-1]]
-    return row
+    ratios = {
+        f"{ours}/{theirs}": sorted(a / b for a, b in zip(rates[ours], rates[theirs], strict=True))
+        for ours, theirs in PAIRS
+        if theirs in sides
+    }
+    return {
+        "rollouts_per_game": rollouts,
+        "games": EPISODES // rollouts,
+        "tokens_per_cpu_s": {name: sorted(rates[name])[REPEATS // 2] for name in sides},
+        "tokens_turns": sampled,
+        "ratios": ratios,
+    }
 
 
 if __name__ == "__main__":

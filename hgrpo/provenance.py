@@ -17,6 +17,7 @@ _PACKAGES = (
     "transformers",
     "peft",
     "tokenizers",
+    "numba",
     "numpy",
     "pyarrow",
     "vllm",

@@ -84,6 +84,11 @@ def test_an_edit_in_another_engine_or_assigner_reruns_nothing(checkout):
     assert checkout.planned() == set()
 
 
+def test_an_edit_of_the_compiled_kernel_reruns_what_the_engine_plays(checkout):
+    append(checkout, "hgrpo/rollout/torch/compiled.py", "FLOOR = 1e-6\n")
+    assert checkout.planned() == SFT_EVALUATIONS | trained() | MERGED
+
+
 def test_a_capability_of_the_environment_reruns_the_stages_that_use_it(checkout):
     # Only a judge reads this text, and the study has none.
     append(checkout, "hgrpo/envs/alfworld/judge.py", "FLOOR = 1e-6\n")

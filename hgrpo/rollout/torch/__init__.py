@@ -1,13 +1,10 @@
 """The engine in PyTorch: the default, for Qwen2- and Llama-shaped models."""
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
 from hgrpo.rollout.engine_kind import EngineKind
+from hgrpo.rollout.torch.settings import Settings
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -16,16 +13,6 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.engine import Sampling
     from hgrpo.rollout.torch.engine import TorchEngine
-
-
-class Settings(Strict):
-    """Keys beside `kind: torch`."""
-
-    compiled: bool = Field(
-        False,
-        description="whether numba compiles the attention, for a CPU: faster, and equal up to "
-        "rounding",
-    )
 
 
 class TorchKind(EngineKind):

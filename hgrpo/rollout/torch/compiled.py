@@ -16,8 +16,10 @@ from torch import Tensor
 
 from hgrpo.rollout.torch.rows import Row
 
-# `fastmath` lets the sums of a dot product run in parallel lanes.
+# `fastmath` lets the sums of a dot product run in parallel lanes. It assumes that no number is
+# infinite.
 _FAST = {"nogil": True, "fastmath": True, "error_model": "numpy"}
+_LOWEST = np.finfo(np.float32).min
 _LOG2_E = np.float32(math.log2(math.e))
 # A polynomial for 2^f with f in [0, 1]: it interpolates at Chebyshev's points, lowest power first.
 _FIT = np.polynomial.Chebyshev.interpolate(np.exp2, 6, [0, 1])
@@ -59,7 +61,7 @@ def _rotate(x, cos, sin, scale, out):
 @numba.njit(inline="always", **_FAST)
 def _score(query, keys, count, scores):
     """Write the query's scores with the first `count` keys; return the largest."""
-    top = np.float32(-np.inf)
+    top = _LOWEST
     for s in range(count):
         score = np.float32(0)
         for d in range(len(query)):
@@ -92,7 +94,10 @@ def _exponentiate(scores, count, top, exponents):
 
 @numba.njit(inline="always", **_FAST)
 def _mix(weights, values, count, out):
-    """Add the first `count` values, weighted, to out; four at a time, as out is loaded less often."""
+    """Add the first `count` values, weighted, to out.
+
+    Four at a time, because then out is loaded and stored less often.
+    """
     whole = count - count % 4
     for s in range(0, whole, 4):
         a, b, c, e = weights[s], weights[s + 1], weights[s + 2], weights[s + 3]

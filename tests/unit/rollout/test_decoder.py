@@ -12,7 +12,7 @@ from tiny_policy import make_policy
 from transformers import AutoModelForCausalLM, LlamaConfig, PretrainedConfig, Qwen2Config
 
 from hgrpo.errors import UserError
-from hgrpo.rollout.torch.decoder import Decoder
+from hgrpo.rollout.torch.decoder import Branch, Decoder
 
 STATUS = Path("/proc/self/status")
 SIZES = {
@@ -88,9 +88,10 @@ def random_model(config: PretrainedConfig) -> torch.nn.Module:
     ],
     ids=["llama", "attention bias, swish", "MLP bias", "tied", "qwen2", "wide window"],
 )
-def test_it_computes_what_transformers_does(config):
+@pytest.mark.parametrize("compiled", [False, True])
+def test_it_computes_what_transformers_does(config, compiled):
     model = random_model(config)
-    decoder = Decoder(config, 1, 64, torch.device("cpu"))
+    decoder = Decoder(config, 1, 64, torch.device("cpu"), compiled)
     decoder.load(model.state_dict())
     tokens = torch.randint(0, 40, (1, 64), generator=torch.manual_seed(1))
     with torch.no_grad():
@@ -99,6 +100,31 @@ def test_it_computes_what_transformers_does(config):
         decoder.forward([0], [tokens[0, a:b].tolist()], [a])[0][0] for a, b in ((0, 41), (41, 64))
     ]
     torch.testing.assert_close(torch.stack(found), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("sums", [False, True])
+def test_the_compiled_kernel_computes_what_grouped_attention_does(sums):
+    model = random_model(LlamaConfig(**SIZES, head_dim=10))
+    decoders = [Decoder(model.config, 6, 64, torch.device("cpu"), each) for each in (False, True)]
+    for decoder in decoders:
+        decoder.load(model.state_dict())
+    tokens = torch.randint(0, 40, (64,), generator=torch.manual_seed(1)).tolist()
+    long, short = Branch(4, 20), Branch(5, 7)
+    # Slots, numbers of new tokens, starts, and branches. A row of a trunk begins within it.
+    steps = [
+        ([4, 5], [20, 9], [0, 0], ()),
+        ([0, 2], [9, 1], [0, 0], ()),
+        ([0, 2], [1, 3], [9, 1], ()),
+        ([1, 3], [1, 5], [20, 7], (long, short)),
+        ([0, 1, 3], [2, 4, 1], [10, 21, 12], (None, long, short)),
+        ([0, 1, 3], [1, 1, 1], [12, 25, 13], (None, long, short)),
+    ]
+    for slots, counts, starts, branches in steps:
+        new = [tokens[slot : slot + count] for slot, count in zip(slots, counts, strict=True)]
+        plain, compiled = (
+            decoder.forward(slots, new, starts, sums, branches) for decoder in decoders
+        )
+        torch.testing.assert_close(compiled, plain, rtol=1e-5, atol=1e-5)
 
 
 def test_a_head_that_an_adapter_made_another_than_the_embeddings_is_used():

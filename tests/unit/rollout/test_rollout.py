@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hall import MAX_TOKENS, TURN_CAP, collect
+from hall import MAX_TOKENS, TURN_CAP, collect, hall_collector
 from tiny_policy import TEXTS, HallEnv, hall_tasks, make_policy
 
 from hgrpo.agent.conversation import Conversation
@@ -11,6 +11,7 @@ from hgrpo.errors import UserError
 from hgrpo.policy.logprobs import make_batch, sampled_logprobs
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Request, Sampling
+from hgrpo.rollout.start import Start
 from hgrpo.rollout.torch.engine import TorchEngine, draw
 
 
@@ -23,15 +24,33 @@ def policy(tmp_path_factory):
     return make_policy(tmp_path_factory.mktemp("base"))
 
 
-@pytest.mark.parametrize("capacity", [1, 7])
-def test_a_trajectory_does_not_depend_on_what_shares_its_batch(policy, capacity):
-    assert replies(collect(policy, capacity)) == replies(collect(policy, 64))
+@pytest.mark.parametrize(("capacity", "compiled"), [(1, False), (7, False), (7, True)])
+def test_a_trajectory_does_not_depend_on_what_shares_its_batch(policy, capacity, compiled):
+    few = collect(policy, capacity, compiled=compiled)
+    assert replies(few) == replies(collect(policy, 64, compiled=compiled))
 
 
 def test_greedy_does_not_depend_on_the_batch_or_the_stream(policy):
     alone = collect(policy, 1, temperature=0.0, rollouts=1, seed=3)
     beside = collect(policy, 64, temperature=0.0, rollouts=1, seed=4)
     assert replies(alone) == replies(beside)
+
+
+def test_a_compiled_engine_plays_as_the_plain_one_up_to_rounding(policy):
+    plain, compiled = (collect(policy, 64, compiled=each) for each in (False, True))
+    pairs = zip(replies(plain), replies(compiled), strict=True)
+    assert sum(a == b for a, b in pairs) >= 62
+    greedy = [collect(policy, 64, temperature=0.0, compiled=each) for each in (False, True)]
+    assert replies(greedy[0]) == replies(greedy[1])
+
+
+def test_a_compiled_engine_continues_as_the_plain_one_up_to_rounding(policy):
+    played = [t for t in collect(policy, 64) if len(t.turns) > 1]
+    starts = [Start(t.task, 0, i, TURN_CAP, t, 1) for i, t in enumerate(played) for _ in range(2)]
+    found = [hall_collector(policy, compiled=each).play(starts) for each in (False, True)]
+    pairs = zip(*map(replies, found), strict=True)
+    assert len(starts) > 100
+    assert sum(a == b for a, b in pairs) >= 0.97 * len(starts)
 
 
 def test_progress_that_no_potential_has_is_refused(policy, monkeypatch):
@@ -55,14 +74,17 @@ def test_streams_and_rollouts_differ(policy):
     assert len({tuple(t.token_ids) for t in group}) > 1
 
 
-@pytest.mark.parametrize(("adapt", "kv_heads"), [("full", 2), ("full", 4), ("lora", 1)])
+@pytest.mark.parametrize(
+    ("adapt", "kv_heads", "compiled"),
+    [("full", 2, False), ("full", 4, False), ("lora", 1, False), ("full", 2, True)],
+)
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
-def test_recorded_logprobs_are_the_trainers(tmp_path, adapt, kv_heads, temperature):
+def test_recorded_logprobs_are_the_trainers(tmp_path, adapt, kv_heads, compiled, temperature):
     policy = make_policy(tmp_path, adapt, kv_heads)
     with torch.no_grad():
         for _, parameter in policy.trainable:
             parameter.add_(0.05 * torch.randn(parameter.shape, generator=torch.manual_seed(0)))
-    trajectories = collect(policy, 16, temperature)
+    trajectories = collect(policy, 16, temperature, compiled=compiled)
     batch = make_batch(
         [t.token_ids for t in trajectories],
         [[turn.span for turn in t.turns] for t in trajectories],

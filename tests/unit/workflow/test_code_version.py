@@ -99,6 +99,7 @@ def test_a_round_depends_on_its_own_assigner_environment_and_engine():
     covered = of_job("rl_round", "alfworld", "torch", ["random"])
     assert {"hgrpo.credit.random", "hgrpo.credit.progress"} <= covered
     assert {"hgrpo.envs.alfworld.env", "hgrpo.rollout.torch.decoder"} <= covered
+    assert "hgrpo.rollout.torch.compiled" in covered & of_job("evaluate", "alfworld", "torch")
     assert "hgrpo/envs/alfworld/domain.pddl" in covered
     others = ("hgrpo.envs.webshop", "hgrpo.rollout.vllm", "hgrpo.credit.judge")
     assert not [name for name in covered if name.startswith(others)]

@@ -18,8 +18,8 @@ for stage in STAGES:
 print(*sorted({name.split(".")[0] for name in sys.modules}))
 """
 LARGE = {
-    *("accelerate", "matplotlib", "openai", "pandas", "peft", "pyarrow", "safetensors", "scipy"),
-    *("statsmodels", "tokenizers", "torch", "transformers"),
+    *("accelerate", "matplotlib", "numba", "openai", "pandas", "peft", "pyarrow"),
+    *("safetensors", "scipy", "statsmodels", "tokenizers", "torch", "transformers"),
 }
 
 
