@@ -111,7 +111,8 @@ def measure(laptop: Laptop) -> list[dict]:
     policy = laptop.policy()
     kinds = {"plain": PLAIN, "compiled": COMPILED}
     if importlib.util.find_spec("vllm"):
-        kinds["vllm"] = EngineConfig(kind="vllm")
+        # vLLM's CPU build cannot start in a process that has imported numba, so it starts first.
+        kinds = {"vllm": EngineConfig(kind="vllm"), **kinds}
     engines = {name: Ours(laptop, policy, kind) for name, kind in kinds.items()}
     greedy = {name: engine.greedy() for name, engine in engines.items()}
     same = {

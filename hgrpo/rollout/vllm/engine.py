@@ -12,7 +12,6 @@ changes, and it gives no warning.
 
 import copy
 import os
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -155,16 +154,6 @@ def _untied(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
         yield _HEAD, weights[_EMBEDDING]
 
 
-def _let_vllm_see_llvmlite() -> None:
-    """Let vLLM's CPU build start in a process that has imported numba.
-
-    The build reads `__dict__` of everything in every imported module. llvmlite's library takes any
-    name for one of its C functions, and answers with what is no dictionary.
-    """
-    if "llvmlite.binding.ffi" in sys.modules:
-        sys.modules["llvmlite.binding.ffi"].lib._fntab["__dict__"] = {}
-
-
 def _start(
     architecture: "PretrainedConfig", capacity: int, max_length: int, settings: Settings
 ) -> "LLMEngine":
@@ -191,7 +180,6 @@ def _start(
         # Do not let vLLM compile a function that ranks tokens. Nobody reads the ranks, and the
         # compilation needs half a minute and a C++ compiler.
         torch.compiler.set_stance("force_eager")
-        _let_vllm_see_llvmlite()
     shared = torch.distributed.is_available() and torch.distributed.is_initialized()
     untied = copy.deepcopy(architecture)
     untied.tie_word_embeddings = False

@@ -41,8 +41,6 @@ def policy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def started(policy):
-    # A process that has imported numba, as the compiled torch engine does, can start vLLM too.
-    importlib.import_module("numba")
     config = EngineConfig(kind="vllm", max_length=LENGTH)
     return config.make(policy, CAPACITY, Sampling(1.0, MAX_TOKENS))
 
