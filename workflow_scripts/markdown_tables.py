@@ -1,18 +1,26 @@
 """A report's tables as Markdown, inserted into pages that people write."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pandas as pd
 
 from hgrpo.errors import UserError
 from hgrpo.evaluation.comparison import pays_in_part
+from hgrpo.evaluation.dose_response import ENDPOINT, TRAJECTORIES
 from hgrpo.evaluation.outcomes import TEST
-from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_title
-from hgrpo.report.words import percent, points
+from hgrpo.evaluation.power import MOST_SEEDS
+from hgrpo.evaluation.settings import Score
+from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_title, threshold_text
+from hgrpo.report.gate_rows import claim, found, verdict_on_gates
+from hgrpo.report.words import MINUS, percent, points
 
-_BLOCK = re.compile(r"<!-- (?P<kind>\w+) (?P<study>\w+) -->\n.*?<!-- end -->", re.DOTALL)
+_BLOCK = re.compile(
+    r"(?P<head><!-- (?P<kind>\w+) (?P<study>\w+)(?: (?P<name>\w+))? -->)\n.*?<!-- end -->",
+    re.DOTALL,
+)
 _ROW = re.compile(r"^(?P<name>\| [^|]*\(`(?P<method>\w+)`\) \|)[^|\n]*\|", re.MULTILINE)
 
 Tables = Mapping[str, pd.DataFrame]
@@ -101,29 +109,132 @@ def areas(tables: Tables) -> str:
     return _table(lines)
 
 
+def gates(tables: Tables) -> str:
+    """The verdict on a study's controls, and one line per gate."""
+    table = tables["gates"]
+    labels = tables["methods"].set_index("method")["label"]
+    reference = labels[tables["against_reference"]["baseline"].iloc[0]]
+    lines = [["control", f"claim, against {reference}, points", "found (interval)", "result"]]
+    for row in table.to_dict("records"):
+        said = claim(row["expect"], row["points"])
+        lines.append([row["label"], said, found(row), f"**{row['result']}**"])
+    return f"**{verdict_on_gates(table)}**\n\n{_table(lines)}"
+
+
+def thresholds(tables: Tables) -> str:
+    """One line per trained arm: the trajectories that it needs to each threshold.
+
+    They are restricted means with their intervals, and the number of runs that got there.
+    """
+    table, score = tables["thresholds"], _score_of(tables)
+    levels = sorted(table["threshold"].unique())
+    lines = [["arm", *(f"to {threshold_text(level, score)}" for level in levels)]]
+    for label, arm in table.groupby("label", sort=False):
+        rows = arm.set_index("threshold")
+        lines.append([label, *(_time(rows.loc[level], "restricted_mean") for level in levels)])
+    return _table(lines)
+
+
+def seeds_needed(tables: Tables) -> str:
+    """One line per difference: how many seeds detect it."""
+    lines = [["difference, points", "seeds", "fewest of a comparison", "most"]]
+    for row in tables["seeds_needed"].itertuples():
+        numbers = [
+            f"more than {MOST_SEEDS}" if pd.isna(number) else f"{number:.0f}"
+            for number in (row.seeds, row.fewest, row.most)
+        ]
+        lines.append([f"{100 * row.difference:g}", *numbers])
+    return _table(lines)
+
+
+def dose_response(tables: Tables) -> str:
+    """One line per arm whose credit has a known correlation with the truth, then the reference."""
+    table, score = tables["dose_response"], _score_of(tables)
+    means = table[table["seed"].isna()]
+    levels = means[means["measure"] == ENDPOINT]
+    times = means[means["measure"] == TRAJECTORIES].set_index(["threshold", "method"])
+    wanted = sorted(means["threshold"].dropna().unique())
+    labels = tables["methods"].drop_duplicates("method").set_index("method")["label"]
+    steps = times["steps"].notna().all()
+    unit, column = ("steps", "steps") if steps else ("trajectories", "value")
+    to = [f"{unit} to {threshold_text(level, score)}" for level in wanted]
+    lines = [["correlation with the truth", "arm", _endpoint_title(tables), *to]]
+    for row in levels.itertuples():
+        place = "" if pd.isna(row.correlation) else f"{row.correlation:g}"
+        own = _amounts(row.value, row.lower, row.upper, score)
+        needed = [_time(times.loc[level, row.method], column) for level in wanted]
+        lines.append([place, labels[row.method], own, *needed])
+    return _table(lines)
+
+
+# Figure -> what a page calls it.
+FIGURES = {
+    "forest": "Paired differences",
+    "learning_curves": "Learning curves",
+    "dose_response": "Endpoint and time to a threshold, by the credit's correlation with truth",
+    "thresholds": "Trajectories to a threshold",
+    "sft_temperatures": "Sampling alone",
+}
+NOT_PUBLISHED = "*Not run yet: no results are published.*"
 # A page marks a block with <!-- results bakeoff --> ... <!-- end -->.
 KINDS: dict[str, Callable[[Tables], str]] = {
     "results": results,
     "cost": cost,
     "effects": effects,
     "areas": areas,
+    "gates": gates,
+    "thresholds": thresholds,
+    "seeds_needed": seeds_needed,
+    "dose_response": dose_response,
 }
 
 
-def fill(page: str, studies: Mapping[str, Tables]) -> str:
+def fill(
+    page: str,
+    studies: Mapping[str, Tables],
+    planned: Collection[str] = (),
+    figures: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> str:
     """Rewrite every block between `<!-- kind study -->` and `<!-- end -->` of a page.
 
+    `<!-- figure study name -->` begins a block that holds a figure of `FIGURES`.
+
+    Args:
+        studies: study -> its published tables.
+        planned: studies that may have no tables yet; their blocks say so.
+        figures: study -> names of its published figures.
+
     Raises:
-        UserError: a block names an unknown kind or study.
+        UserError: a block names an unknown kind, study or figure, or a table or figure that the
+            study has not.
     """
 
     def made(match: re.Match) -> str:
-        kind, study = match["kind"], match["study"]
-        if kind not in KINDS or study not in studies:
-            raise UserError(f"<!-- {kind} {study} -->: no such table")
-        return f"<!-- {kind} {study} -->\n{KINDS[kind](studies[study])}\n<!-- end -->"
+        kind, study, name = match["kind"], match["study"], match["name"]
+        if not (kind in KINDS and name is None) and not (kind == "figure" and name in FIGURES):
+            raise UserError(f"{match['head']}: no such table or figure")
+        if study not in studies and study not in planned:
+            raise UserError(f"{match['head']}: no such study")
+        text = NOT_PUBLISHED
+        if study in studies:
+            text = _figure(match, figures) if kind == "figure" else _filled(match, studies[study])
+        return f"{match['head']}\n{text}\n<!-- end -->"
 
     return _BLOCK.sub(made, page)
+
+
+def _filled(match: re.Match, tables: Tables) -> str:
+    try:
+        return KINDS[match["kind"]](tables)
+    except KeyError as error:
+        raise UserError(f"{match['head']}: {error} is not published") from None
+
+
+def _figure(match: re.Match, figures: Mapping[str, Collection[str]]) -> str:
+    study, name = match["study"], match["name"]
+    if name not in figures.get(study, ()):
+        raise UserError(f"{match['head']}: the figure is not published")
+    return f"![{FIGURES[name]}](figures/{study}/{name}.svg)"
 
 
 def fill_rates(page: str, rates: Mapping[str, str]) -> str:
@@ -161,16 +272,45 @@ def _endpoint(tables: Tables) -> tuple[str, dict[tuple[str, float], str]]:
     """The endpoint's title, and (method, temperature) -> its text with the interval."""
     if "endpoints" not in tables:
         rows = tables["methods"].itertuples()
-        return "test success", {(row.method, row.temperature): rate(row) for row in rows}
-    declared = tables["endpoints"][tables["endpoints"]["declared"]]
-    name, score = declared.iloc[0][["endpoint", "score"]]
-    titles = {"area": "area: mean test {}", "last_round": "test {}"}
-    title = titles.get(name, f"test {{}}, {endpoint_title(name, 'success')}")
-    return title.format(MEASURES[score]), {
-        (row.method, row.temperature): f"{amount(row.mean, score)} ({amount(row.lower, score)} to "
-        f"{amount(row.upper, score)})"
+        return _endpoint_title(tables), {(row.method, row.temperature): rate(row) for row in rows}
+    declared, score = _declared(tables), _score_of(tables)
+    return _endpoint_title(tables), {
+        (row.method, row.temperature): _amounts(row.mean, row.lower, row.upper, score)
         for row in declared.itertuples()
     }
+
+
+def _endpoint_title(tables: Tables) -> str:
+    if "endpoints" not in tables:
+        return "test success"
+    name = _declared(tables)["endpoint"].iloc[0]
+    titles = {"area": "area: mean test {}", "last_round": "test {}"}
+    title = titles.get(name, f"test {{}}, {endpoint_title(name, 'success')}")
+    return title.format(MEASURES[_score_of(tables)])
+
+
+def _declared(tables: Tables) -> pd.DataFrame:
+    return tables["endpoints"][tables["endpoints"]["declared"]]
+
+
+def _score_of(tables: Tables) -> Score:
+    """What an episode counts in the study's endpoint."""
+    return _declared(tables)["score"].iloc[0] if "endpoints" in tables else "success"
+
+
+def _amounts(value: float, lower: float, upper: float, score: Score) -> str:
+    return f"{amount(value, score)} ({amount(lower, score)} to {amount(upper, score)})"
+
+
+def _time(row: pd.Series, column: str) -> str:
+    """`1,126 (810 to 1,442), 5 of 5 runs`, from a restricted mean with its interval.
+
+    The interval's columns are lower and upper, or begin with `steps_` for the column `steps`.
+    """
+    prefix, digits = ("steps_", 1) if column == "steps" else ("", 0)
+    ends = " to ".join(f"{row[prefix + end]:,.{digits}f}" for end in ("lower", "upper"))
+    ends = ends.replace("-", MINUS)
+    return f"{row[column]:,.{digits}f} ({ends}), {row['reached']:.0f} of {row['n_seeds']:.0f} runs"
 
 
 def _score(row: tuple) -> str:

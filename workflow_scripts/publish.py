@@ -1,8 +1,9 @@
 """Copy tables and figures of finished studies into docs/, and fill the pages that quote them.
 
 docs/tables/<study>/ and docs/figures/<study>/ are copies from the report. The blocks of
-docs/results.md between `<!-- results <study> -->` and `<!-- end -->`, and our column of
-docs/published.md, are made from these copies, so pages always agree with their tables.
+docs/results.md and docs/calibration.md between `<!-- results <study> -->` and `<!-- end -->`, and
+our column of docs/published.md, are made from these copies, so pages always agree with their
+tables. A block of a study that is not published yet says so.
 
 Examples:
   python workflow_scripts/publish.py bakeoff alpha_sweep     # after the studies have run
@@ -20,6 +21,7 @@ from hgrpo.command import run
 from hgrpo.errors import UserError
 
 TABLES = (
+    "gates",
     "methods",
     "scripted",
     "seeds",
@@ -37,7 +39,7 @@ TABLES = (
 # Seconds depend on the machine's other work, so only counts are published.
 TIMINGS = ["seconds", "collect_s", "credit_s", "update_s", "fit_s"]
 # Figure -> name of its data in docs/tables.
-DRAWN = {"factorial": "effects", "turnrd": "turnrd"}
+DRAWN = {"factorial": "effects", "turnrd": "turnrd", "dose_response": "dose_response"}
 FIGURES = (
     "forest",
     "learning_curves",
@@ -46,10 +48,11 @@ FIGURES = (
     "sft_temperatures",
     "alpha",
     "alpha_diagnostics",
+    "dose_response",
     "factorial",
     "turnrd",
 )
-DOCS = Path("docs")
+DOCS, STUDIES = Path("docs"), Path("configs/studies")
 SEEDS = 3
 
 
@@ -63,7 +66,7 @@ def main() -> None:
     args = parser.parse_args()
     for study in args.studies:
         copy(args.results / study / "report", study)
-    for page, text in filled(DOCS).items():
+    for page, text in filled(DOCS, STUDIES).items():
         page.write_text(text)
         print(page)
 
@@ -99,8 +102,11 @@ def copy(report: Path, study: str) -> None:
             shutil.copy(report / f"figures/{name}.svg", figures)
 
 
-def filled(docs: Path) -> dict[Path, str]:
-    """Page -> its text, with tables made from docs/tables."""
+def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:
+    """Page -> its text, with tables made from docs/tables, and links to docs/figures.
+
+    A page may name any study of `studies_folder`, also before it is published.
+    """
     studies = {
         folder.name: markdown_tables.read_tables(folder) for folder in (docs / "tables").iterdir()
     }
@@ -109,11 +115,18 @@ def filled(docs: Path) -> dict[Path, str]:
     for study in ("bakeoff", "bakeoff_plus", "cf_supervision"):
         if study in studies:
             rates = markdown_tables.greedy_rates(studies[study]) | rates
-    results, published = docs / "results.md", docs / "published.md"
-    return {
-        results: markdown_tables.fill(results.read_text(), studies),
-        published: markdown_tables.fill_rates(published.read_text(), rates),
+    planned = {path.stem for path in studies_folder.glob("*.yaml")}
+    figures = {folder.name: _names(folder) for folder in (docs / "figures").iterdir()}
+    pages = {
+        page: markdown_tables.fill(page.read_text(), studies, planned, figures)
+        for page in (docs / "results.md", docs / "calibration.md")
     }
+    published = docs / "published.md"
+    return pages | {published: markdown_tables.fill_rates(published.read_text(), rates)}
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.stem for path in folder.glob("*.svg")}
 
 
 if __name__ == "__main__":

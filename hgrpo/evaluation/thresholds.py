@@ -106,7 +106,7 @@ def summary(first: pd.DataFrame, reference: str, level: float) -> pd.DataFrame:
     """
     if first.empty:
         return pd.DataFrame()
-    horizon = _horizon(first)
+    horizon = common_horizon(first)
     rows = []
     for (threshold, method), mine in first.groupby(["threshold", "method"], sort=False):
         theirs = first[(first["threshold"] == threshold) & (first["method"] == reference)]
@@ -134,7 +134,7 @@ def curves(first: pd.DataFrame) -> pd.DataFrame:
 
     One row per step of `curve`, and one at the horizon, where each line ends.
     """
-    horizon, parts = _horizon(first), []
+    horizon, parts = common_horizon(first), []
     for (threshold, method), mine in first.groupby(["threshold", "method"], sort=False):
         steps, shares = curve(mine["trajectories"], mine["reached"])
         inside = steps <= horizon
@@ -149,8 +149,8 @@ def curves(first: pd.DataFrame) -> pd.DataFrame:
     ]
 
 
-def _horizon(first: pd.DataFrame) -> float:
-    """The trajectories until which all runs were followed."""
+def common_horizon(first: pd.DataFrame) -> float:
+    """The trajectories until which all runs were followed; `first` is from `first_rounds`."""
     return float(first["end"].min())
 
 

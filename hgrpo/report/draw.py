@@ -10,6 +10,7 @@ from hgrpo.errors import UserError
 from hgrpo.report.figures import (
     alpha,
     credit,
+    dose_response,
     factorial,
     learning,
     outcome,
@@ -34,6 +35,7 @@ def drawings(
     makers = [
         lambda: outcome.forest(comparison, arms),
         lambda: alpha.alpha(comparison, logs, arms, inputs.sweep),
+        lambda: dose_response.dose_response(comparison, arms, inputs.doses),
         lambda: factorial.factorial(comparison, inputs.effects, inputs.design),
         lambda: outcome.sft_temperatures(comparison, arms),
         lambda: outcome.task_types(comparison, arms),

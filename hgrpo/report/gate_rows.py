@@ -1,5 +1,7 @@
 """Rows of the page's table of gates, and the sentence above it."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from hgrpo.evaluation.comparison import Comparison
@@ -18,9 +20,11 @@ CLAIMS = {
 LOOKS = {PASSED: "better", FAILED: "worse", OPEN: "inconclusive"}
 
 
-def verdict_on_gates(comparison: Comparison) -> str:
-    """Whether the study's controls did what was declared; "" without gates."""
-    table = comparison.gates
+def verdict_on_gates(table: pd.DataFrame) -> str:
+    """Whether the study's controls did what was declared; "" without gates.
+
+    `table` is `Comparison.gates`.
+    """
     if table.empty:
         return ""
     many, results = len(table), table["result"]
@@ -40,8 +44,8 @@ def gate_rows(comparison: Comparison, arms: Arms) -> list[dict]:
     return [
         {
             "arm": arms[row["method"]],
-            "claim": _claim(row["expect"], row["points"]),
-            "found": _found(row),
+            "claim": claim(row["expect"], row["points"]),
+            "found": found(row),
             "n_seeds": row["n_seeds"],
             "result": row["result"],
             "look": LOOKS[row["result"]],
@@ -51,14 +55,16 @@ def gate_rows(comparison: Comparison, arms: Arms) -> list[dict]:
     ]
 
 
-def _claim(expect: str, margin: float | None) -> str:
-    claim = CLAIMS[expect]
+def claim(expect: str, margin: float | None) -> str:
+    """What a gate expects of its arm's difference from the reference; `margin` is in points."""
+    text = CLAIMS[expect]
     if margin is None or pd.isna(margin):
-        return claim
-    return f"{claim} by {margin:g} or more" if expect == "above" else f"{claim} within ±{margin:g}"
+        return text
+    return f"{text} by {margin:g} or more" if expect == "above" else f"{text} within ±{margin:g}"
 
 
-def _found(row: dict) -> str:
+def found(row: Mapping) -> str:
+    """A gate's difference with its interval, in points; a dash if its arm was not run."""
     if pd.isna(row["difference"]):
         return DASH
     return f"{points(row['difference'])} ({points(row['lower'])} to {points(row['upper'])})"

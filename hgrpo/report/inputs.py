@@ -9,6 +9,7 @@ import pandas as pd
 from hgrpo.config.read import validate
 from hgrpo.evaluation.comparison import Comparison, compare
 from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial
+from hgrpo.evaluation.doses import doses
 from hgrpo.evaluation.effects import effects
 from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.evaluation.protocol import Protocol
@@ -23,6 +24,7 @@ class Inputs:
 
     Attributes:
         sweep: arm -> alpha, if the arms form a sweep of alpha (`designs.alpha_sweep`); else empty.
+        doses: arm -> correlation of its credit with the truth (`doses.doses`).
         design: the factorial that the arms form; None if they do not form one.
         effects: main effects and interactions (`effects.effects`); empty without a factorial.
     """
@@ -32,6 +34,7 @@ class Inputs:
     logs: pd.DataFrame
     comparison: Comparison
     sweep: Mapping[str, float]
+    doses: Mapping[str, float]
     design: Factorial | None
     effects: pd.DataFrame
 
@@ -55,6 +58,8 @@ def read_inputs(
         reference=arms.reference,
         untrained=arms.untrained,
         methods=arms.names,
+        trajectories=config.get("trajectories", {}),
+        steps=config.get("steps", {}),
         settings=validate(
             StatisticsConfig, {key: config[key] for key in STATISTICS & set(config)}, "--config"
         ),
@@ -66,4 +71,5 @@ def read_inputs(
     found = pd.DataFrame()
     if design:
         found = effects(comparison.scores, design, protocol.settings.score, protocol.level)
-    return Inputs(arms, merged, logs, comparison, sweep, design, found)
+    known = doses(config["methods"])
+    return Inputs(arms, merged, logs, comparison, sweep, known, design, found)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from hgrpo.evaluation.designs import alpha_sweep, factorial, fitted, trained, with_figure
+from hgrpo.evaluation.doses import doses
 
 TABLES = (
     *("methods", "scripted", "seeds", "against_reference", "against_sft", "mcnemar"),
@@ -23,6 +24,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
     drawn = {
         "forest": len(methods) > 1,
         "alpha": sweep,
+        "dose_response": bool(doses(methods)),
         "factorial": factorial(methods, config["reference"]),
         "sft_temperatures": len(trained(methods)) < len(methods),
         "task_types": True,

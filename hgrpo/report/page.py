@@ -92,7 +92,7 @@ def render(page: Page) -> str:
         page=page,
         arms=arms,
         comparison=comparison,
-        gates_verdict=verdict_on_gates(comparison),
+        gates_verdict=verdict_on_gates(comparison.gates),
         answer=words.answer(comparison, arms, never_updated(logs, arms)),
         endpoint=endpoint_phrase(comparison),
         over_budget=over_budget(comparison, play_by_round(logs), arms),

@@ -152,12 +152,163 @@ def test_our_cell_of_a_row_that_names_a_method(tables):
 
 
 def test_the_projects_pages_say_what_its_tables_say(project):
-    pages = publish.filled(project / "docs")
-    assert len(pages) == 2
+    pages = publish.filled(project / "docs", project / "configs/studies")
+    assert len(pages) == 3
     for page, text in pages.items():
         assert page.read_text() == text, f"{page}: run workflow_scripts/publish.py"
-    results, published = pages
+    results, calibration, published = pages
     for study in (project / "docs/tables").iterdir():
-        assert f"<!-- results {study.name} -->" in pages[results]
+        assert f"<!-- results {study.name} -->" in pages[results] + pages[calibration]
     flat = markdown.greedy_rates(markdown.read_tables(project / "docs/tables/bakeoff"))["flatGRPO"]
     assert f"(`flatGRPO`) | {flat} |" in pages[published]
+
+
+def test_a_calibration_that_is_published_has_nothing_left_to_write(project):
+    page = (project / "docs/calibration.md").read_text()
+    studies = ("calibration_hard", "calibration_easy")
+    if all((project / "docs/tables" / name).is_dir() for name in studies):
+        assert "TO WRITE" not in page
+
+
+@pytest.fixture
+def calibrated(tables):
+    """A study with gates, thresholds and doses, in returns."""
+    endpoints = pd.DataFrame(
+        [["area", "return", True, name, 0.0, 0.4] for name in ("SFTOnly", "flat", "A")],
+        columns=["endpoint", "score", "declared", "method", "temperature", "mean"],
+    ).assign(lower=0.3, upper=0.5)
+    gates = pd.DataFrame(
+        [
+            ["A", "arm A", "above", 10.0, 0.12, 0.02, 0.22, "passed"],
+            ["B", "arm B", "equivalent", 5.0, -0.01, -0.07, 0.05, "failed"],
+            ["C", "arm C", "not_above", None, None, None, None, "open"],
+        ],
+        columns=["method", "label", "expect", "points", "difference", "lower", "upper", "result"],
+    )
+    thresholds = pd.DataFrame(
+        [
+            [0.5, "flat", "flat GRPO", 2, 1700.4, -10.0, 2900.0],
+            [0.5, "A", "arm A", 3, 500.0, 250.0, 750.0],
+            [0.75, "flat", "flat GRPO", 0, 2048.0, 2048.0, 2048.0],
+            [0.75, "A", "arm A", 3, 1024.0, 512.0, 1536.0],
+        ],
+        columns=["threshold", "method", "label", "reached", "restricted_mean", "lower", "upper"],
+    ).assign(n_seeds=3)
+    seeds = pd.DataFrame(
+        {"difference": [0.03, 0.1], "seeds": [None, 30.0], "fewest": [24.0, 5.0], "most": None}
+    )
+    doses = pd.DataFrame(
+        [
+            ["endpoint", None, "A", 0.5, None, 0.6, 0.5, 0.7, None, None, None, None],
+            ["endpoint", None, "A", 0.5, 11.0, 0.6, None, None, None, None, None, None],
+            ["endpoint", None, "flat", None, None, 0.4, 0.3, 0.5, None, None, None, None],
+            ["trajectories", 0.5, "A", 0.5, None, 500, 250, 750, 3, 4.0, 2.0, 6.0],
+            ["trajectories", 0.5, "flat", None, None, 1000, 500, 1500, 2, 8.0, 4.0, 12.0],
+        ],
+        columns=[
+            *("measure", "threshold", "method", "correlation", "seed", "value", "lower", "upper"),
+            *("reached", "steps", "steps_lower", "steps_upper"),
+        ],
+    ).assign(n_seeds=3)
+    return tables | {
+        "endpoints": endpoints,
+        "gates": gates,
+        "thresholds": thresholds,
+        "seeds_needed": seeds,
+        "dose_response": doses,
+    }
+
+
+def test_gates_by_hand(calibrated):
+    lines = markdown.gates(calibrated).splitlines()
+    assert lines[0].startswith("**1 of 3 gates failed")
+    assert lines[2] == "| control | claim, against flat GRPO, points | found (interval) | result |"
+    assert lines[4:] == [
+        "| arm A | above by 10 or more | +12.0 (+2.0 to +22.0) | **passed** |",
+        "| arm B | equivalent within ±5 | \u22121.0 (\u22127.0 to +5.0) | **failed** |",
+        "| arm C | not above | \u2013 | **open** |",
+    ]
+
+
+def test_thresholds_by_hand(calibrated):
+    assert markdown.thresholds(calibrated).splitlines() == [
+        "| arm | to 50 | to 75 |",
+        "| --- | --- | --- |",
+        "| flat GRPO | 1,700 (\u221210 to 2,900), 2 of 3 runs "
+        "| 2,048 (2,048 to 2,048), 0 of 3 runs |",
+        "| arm A | 500 (250 to 750), 3 of 3 runs | 1,024 (512 to 1,536), 3 of 3 runs |",
+    ]
+
+
+def test_seeds_needed_by_hand(calibrated):
+    assert markdown.seeds_needed(calibrated).splitlines()[2:] == [
+        "| 3 | more than 200 | 24 | more than 200 |",
+        "| 10 | 30 | 5 | more than 200 |",
+    ]
+
+
+def test_doses_by_hand(calibrated):
+    table = calibrated["dose_response"]
+    assert markdown.dose_response(calibrated).splitlines() == [
+        "| correlation with the truth | arm | area: mean test score | steps to 50 |",
+        "| --- | --- | --- | --- |",
+        "| 0.5 | arm A | 60.0 (50.0 to 70.0) | 4.0 (2.0 to 6.0), 3 of 3 runs |",
+        "|  | flat GRPO | 40.0 (30.0 to 50.0) | 8.0 (4.0 to 12.0), 2 of 3 runs |",
+    ]
+    without = calibrated | {"dose_response": table.assign(steps=None)}
+    lines = markdown.dose_response(without).splitlines()
+    assert lines[0].endswith("trajectories to 50 |")
+    assert lines[2].endswith("500 (250 to 750), 3 of 3 runs |")
+
+
+def test_a_study_that_is_planned_is_said_not_to_have_run(calibrated):
+    page = "".join(
+        f"<!-- {kind} {study}{name} -->\nold\n<!-- end -->\n"
+        for study in ("first", "second")
+        for kind, name in (("gates", ""), ("figure", " forest"))
+    )
+    figures = {"first": {"forest"}}
+    filled = markdown.fill(page, {"first": calibrated}, {"first", "second"}, figures)
+    assert filled.count(markdown.NOT_PUBLISHED) == 2
+    assert "![Paired differences](figures/first/forest.svg)\n<!-- end -->" in filled
+    assert "**1 of 3 gates failed" in filled.split("second")[0]
+    assert markdown.fill(filled, {"first": calibrated}, {"second"}, figures) == filled
+    with pytest.raises(UserError, match="gates second -->: no such study"):
+        markdown.fill(page, {"first": calibrated}, {"first"}, figures)
+    with pytest.raises(UserError, match="the figure is not published"):
+        markdown.fill(page, {"first": calibrated}, {"second"})
+    without = {name: table for name, table in calibrated.items() if name != "gates"}
+    with pytest.raises(UserError, match="gates first -->: 'gates' is not published"):
+        markdown.fill(page, {"first": without}, {"second"}, figures)
+    with pytest.raises(UserError, match="no such table or figure"):
+        markdown.fill("<!-- figure first other -->\n<!-- end -->", {}, {"first"})
+
+
+def test_publishing_copies_gates_and_the_dose_response(tmp_path, monkeypatch, calibrated):
+    report = tmp_path / "results/hard/report"
+    for name in ("tables", "figures"):
+        (report / name).mkdir(parents=True)
+    calibrated["cost"] = calibrated["cost"].assign(**dict.fromkeys(publish.TIMINGS, 1.0))
+    calibrated["seeds"] = pd.DataFrame({"seed": [11, 23, 31]})
+    for name, table in calibrated.items():
+        folder = "figures" if name == "dose_response" else "tables"
+        table.to_csv(report / folder / f"{name}.csv", index=False)
+    (report / "figures/dose_response.svg").write_text("<svg/>")
+    (report / "report.html").write_text("")
+    docs, studies = tmp_path / "docs", tmp_path / "configs/studies"
+    for folder in (docs / "tables", docs / "figures", studies):
+        folder.mkdir(parents=True)
+    for name in ("hard", "easy"):
+        (studies / f"{name}.yaml").write_text("")
+    (docs / "results.md").write_text("results")
+    (docs / "published.md").write_text("published")
+    blocks = ("gates hard", "dose_response hard", "figure hard dose_response", "gates easy")
+    page = "".join(f"<!-- {block} -->\n<!-- end -->\n" for block in blocks)
+    (docs / "calibration.md").write_text(page)
+    monkeypatch.setattr(publish, "DOCS", docs)
+    publish.copy(report, "hard")
+    filled = publish.filled(docs, studies)[docs / "calibration.md"]
+    assert "| arm A | above by 10 or more | +12.0 (+2.0 to +22.0) | **passed** |" in filled
+    assert "| 0.5 | arm A | 60.0 (50.0 to 70.0) | 4.0 (2.0 to 6.0), 3 of 3 runs |" in filled
+    assert "(figures/hard/dose_response.svg)" in filled
+    assert filled.count(markdown.NOT_PUBLISHED) == 1

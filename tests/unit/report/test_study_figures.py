@@ -18,8 +18,10 @@ from report_fixtures import (
 )
 
 from hgrpo.errors import UserError
+from hgrpo.evaluation.comparison import compare
 from hgrpo.report.arms import Arms
 from hgrpo.report.draw import draw_all, read_index
+from hgrpo.report.figures.dose_response import dose_response
 from hgrpo.report.figures.learning import learning_curves
 from hgrpo.report.figures.outcome import forest, task_types
 from hgrpo.report.figures.training import protocol_comparison
@@ -60,6 +62,13 @@ def sweep(tmp_path_factory):
 @pytest.fixture(scope="module")
 def factorial(tmp_path_factory):
     return write_merged_study(tmp_path_factory.mktemp("cells"), settings=corners(), **SMALL)
+
+
+@pytest.fixture(scope="module")
+def calibration(tmp_path_factory):
+    names = ("SFTOnly", "flatGRPO", "Oracle", "OracleNoisy50", "OracleShuffled", "OracleFlipped")
+    arms = picked("calibration_hard", names)
+    return write_merged_study(tmp_path_factory.mktemp("calibration"), settings=arms, **SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +117,7 @@ def pictures(tmp_path_factory):
         ("sweep", {"alpha", "alpha_diagnostics", "turnrd"}),
         ("factorial", {"factorial", "turnrd"}),
         ("counterfactual", {"turnrd"}),
+        ("calibration", {"dose_response"}),
     ],
 )
 def test_what_is_drawn_is_what_was_announced(shape, has, request, pictures):
@@ -118,7 +128,8 @@ def test_what_is_drawn_is_what_was_announced(shape, has, request, pictures):
     assert {str(path.relative_to(folder)) for path in folder.rglob("*.svg")} == {
         f"{name}.svg" for name in names
     }
-    assert {"alpha", "alpha_diagnostics", "factorial", "turnrd"} & set(names) == has
+    only_some = {"alpha", "alpha_diagnostics", "factorial", "turnrd", "dose_response"}
+    assert only_some & set(names) == has
 
 
 def test_the_stage_names_the_turns_of_last_rounds_only_of_arms_that_were_fitted():
@@ -175,6 +186,58 @@ def test_the_factorial_is_drawn_from_the_effects(factorial, pictures):
         (cells["flat_K8_lo_guard"] + cells["turnrd_K8_lo_guard"]) / 2
         - (cells["flat_K8_hi_guard"] + cells["turnrd_K8_hi_guard"]) / 2
     )
+
+
+def test_the_dose_response_holds_every_arm_of_a_known_correlation(calibration, pictures):
+    folder = pictures(calibration)
+    table = pd.read_csv(folder / "dose_response.csv")
+    means = table[table["seed"].isna() & (table["measure"] == "endpoint")].set_index("method")
+    assert means["correlation"].dropna().to_dict() == {
+        "OracleShuffled": 0.0,
+        "OracleNoisy50": 0.5,
+        "Oracle": 1.0,
+    }
+    assert means.index[-1] == "flatGRPO"
+    runs = inputs_of(calibration).comparison.seeds.groupby("method")["endpoint"].mean()
+    assert means.loc["Oracle", "value"] == pytest.approx(runs["Oracle"])
+    entry = next(each for each in read_index(folder) if each["name"] == "dose_response")
+    # The fixture does not say how many steps a round has.
+    assert "Trajectories to" in entry["alt"] and "of 2 runs got there" in entry["alt"]
+    assert "Shuffled credit stands at 0" in entry["caption"]
+
+
+def test_the_dose_response_is_drawn_in_steps_where_they_are_known(calibration):
+    arms = [name for name in calibration.config["order"] if name != "SFTOnly"]
+    known = {"steps": dict.fromkeys(arms, 2), "trajectories": dict.fromkeys(arms, 512)}
+    config = calibration.config | known
+    inputs = inputs_of(replace(calibration, config=config))
+    drawing = dose_response(inputs.comparison, inputs.arms, inputs.doses)
+    assert "A step trains on 256 trajectories." in drawing.caption
+    titles = [ax.get_title(loc="left") for ax in drawing.figure.axes if ax.get_visible()]
+    assert len(titles) == 1 + drawing.data["threshold"].nunique()
+    assert all(title.startswith("Steps to") for title in titles[1:])
+    assert overlaps(drawing.figure) == []
+    plt.close(drawing.figure)
+
+
+def test_runs_that_never_got_there_are_drawn_hollow(calibration):
+    config = calibration.config | {"thresholds": [1.0]}
+    inputs = inputs_of(replace(calibration, config=config))
+    drawing = dose_response(inputs.comparison, inputs.arms, inputs.doses)
+    marks = [line for line in drawing.figure.axes[1].lines if line.get_marker() == "^"]
+    hollow = [line for line in marks if line.get_markerfacecolor() == "none"]
+    assert len(hollow) == 3 * 2
+    assert {line.get_ydata()[0] for line in hollow} == {2 * 512}
+    plt.close(drawing.figure)
+
+
+def test_a_single_seed_has_a_dose_response_too(calibration):
+    inputs = inputs_of(calibration)
+    one = inputs.episodes[inputs.episodes["seed"] == 11]
+    comparison = compare(one, inputs.comparison.protocol)
+    drawing = dose_response(comparison, inputs.arms, inputs.doses)
+    assert "Verdicts" not in drawing.caption
+    plt.close(drawing.figure)
 
 
 def test_alpha_numbers_against_the_logs(sweep, pictures):
