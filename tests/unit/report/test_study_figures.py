@@ -207,7 +207,7 @@ def test_the_dose_response_holds_every_arm_of_a_known_correlation(calibration, p
 
 
 def test_the_dose_response_is_drawn_in_steps_where_they_are_known(calibration):
-    arms = [name for name in calibration.config["order"] if name != "SFTOnly"]
+    arms = [name for name, arm in calibration.config["methods"].items() if arm["train"]]
     known = {"steps": dict.fromkeys(arms, 2), "trajectories": dict.fromkeys(arms, 512)}
     config = calibration.config | known
     inputs = inputs_of(replace(calibration, config=config))
