@@ -2,9 +2,9 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from transformers import AutoConfig
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hgrpo.errors import UserError, one_line
 
@@ -15,6 +15,36 @@ if TYPE_CHECKING:
 _CODE = ("auto_map", "auto_mapping", "custom_pipelines", "megatron_config")
 # Config keys for dropout end like this. Layerdrop leaves out whole layers.
 _DROPOUTS = ("dropout", "_pdrop", "layerdrop")
+# Config keys that change nothing in play, where every layer attends to all earlier tokens.
+_UNREAD = {
+    *("architectures", "attention_bias", "attention_dropout", "bos_token_id", "dtype"),
+    *("eos_token_id", "initializer_range", "intermediate_size", "max_window_layers", "mlp_bias"),
+    *("pad_token_id", "pretraining_tp", "sliding_window", "transformers_version", "use_cache"),
+    "vocab_size",
+}
+
+
+class PlainConfig(BaseModel):
+    """The config of a plain Qwen2 or Llama model, read from a file that spells all of it out.
+
+    The attributes have the names and values that they have in transformers' config.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    model_type: Literal["qwen2", "llama"]
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    hidden_act: str
+    rms_norm_eps: float
+    max_position_embeddings: int
+    tie_word_embeddings: bool
+    rope_parameters: dict[Literal["rope_theta", "rope_type"], float | Literal["default"]]
+    head_dim: int | None = None
+    layer_types: list[Literal["full_attention"]] | None = None
+    use_sliding_window: Literal[False] = False
 
 
 def config_without_code(path: Path, name: str) -> dict:
@@ -47,6 +77,9 @@ def architecture(folder: Path) -> "PretrainedConfig":
     Raises:
         UserError: transformers cannot load config.json. The message names the file.
     """
+    # Importing transformers takes a second, and a `PlainConfig` does not need it.
+    from transformers import AutoConfig
+
     try:
         # By default, transformers asks on the terminal whether to run a model's own code.
         return AutoConfig.from_pretrained(
@@ -72,3 +105,19 @@ def capped_architecture(folder: Path, max_length: int | None) -> "PretrainedConf
     if max_length is not None:
         config.max_position_embeddings = min(config.max_position_embeddings, max_length)
     return config
+
+
+def played_architecture(folder: Path, max_length: int | None) -> "PlainConfig | PretrainedConfig":
+    """The config to play saved weights with: `capped_architecture`, or a `PlainConfig` like it.
+
+    Raises:
+        UserError: as `config_without_code` and `architecture`.
+    """
+    path = folder / "config.json"
+    given = config_without_code(path, str(path))
+    try:
+        plain = PlainConfig.model_validate({k: v for k, v in given.items() if k not in _UNREAD})
+    except ValidationError:
+        return capped_architecture(folder, max_length)
+    longest = min(plain.max_position_embeddings, max_length or plain.max_position_embeddings)
+    return plain.model_copy(update={"max_position_embeddings": longest})

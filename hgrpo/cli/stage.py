@@ -19,7 +19,6 @@ from hgrpo.errors import UserError
 from hgrpo.stages import order
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import option
-from hgrpo.study.study import StudyConfig
 from hgrpo.workflow.code_version import code_of
 from hgrpo.workflow.plan_check import check_plan
 from hgrpo.workflow.reuse import reusable_job
@@ -121,10 +120,14 @@ def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
     model = stage.Settings
     if model.model_config.get("extra") == "allow":
         return validate(model, given, "--config")
-    known = {*model.model_fields, *StudyConfig.model_fields, *_JOB_OPTIONS, *_RECORDED}
-    for name in given.keys() - known:
-        nearest = did_you_mean(name, set(model.model_fields))
-        raise UserError(f"--config: unknown key {name!r}{nearest}")
+    other = given.keys() - model.model_fields - _JOB_OPTIONS.keys() - _RECORDED
+    if other:
+        # Importing it takes as long as reading a stage's settings, and the pipeline gives no more.
+        from hgrpo.study.study import StudyConfig
+
+        for name in other - StudyConfig.model_fields.keys():
+            nearest = did_you_mean(name, set(model.model_fields))
+            raise UserError(f"--config: unknown key {name!r}{nearest}")
     for name, field in model.model_fields.items():
         if field.is_required() and name not in given:
             raise UserError(f"--config: key {name!r} is missing")

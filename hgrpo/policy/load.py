@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.agent.conversation import conversation_for
-from hgrpo.base_model.architecture import capped_architecture
+from hgrpo.base_model.architecture import PlainConfig, played_architecture
 from hgrpo.errors import UserError
 from hgrpo.policy.compatible import check_adapter, check_policy
 from hgrpo.policy.head import check_head
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class SavedPolicy:
     """A fully tuned policy that only plays: the weights are read, but no torch model is built."""
 
-    architecture: "PretrainedConfig"
+    architecture: "PlainConfig | PretrainedConfig"
     conversation: "Conversation | ChatConversation"
     weights: dict[str, Tensor]
     device: torch.device
@@ -50,7 +50,7 @@ def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | Save
         return load_policy(config, base, adapter)
     check_policy(config, base, adapter)
     weights = finite_weights(adapter, lora=False)
-    architecture = capped_architecture(Path(adapter), config.max_length)
+    architecture = played_architecture(Path(adapter), config.max_length)
     conversation = conversation_for(base, config.system)
     return SavedPolicy(architecture, conversation, weights, chosen_device(config))
 

@@ -9,7 +9,6 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers.utils import logging
 
 from hgrpo.base_model.architecture import capped_architecture
 from hgrpo.base_model.safetensors_file import WEIGHTS
@@ -77,6 +76,8 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
 @contextmanager
 def _without_report() -> Iterator[None]:
     """Keep transformers from printing a table of tensors that do not fit."""
+    from transformers.utils import logging
+
     level = logging.get_verbosity()
     logging.set_verbosity_error()
     try:

@@ -299,12 +299,11 @@ def _imports(module: str, uses: frozenset[str], package: Path, lazy: bool) -> li
 
 
 def _statements(tree: ast.AST, lazy: bool):
-    """All nodes of a tree; without `lazy`, only those outside functions."""
-    if lazy:
-        yield from ast.walk(tree)
-        return
+    """All statements of a tree; without `lazy`, only those outside functions."""
+    skipped = ast.expr if lazy else ast.expr | ast.FunctionDef | ast.AsyncFunctionDef
     for child in ast.iter_child_nodes(tree):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        # Most nodes are parts of expressions, and no import is.
+        if isinstance(child, skipped):
             continue
         yield child
         yield from _statements(child, lazy)

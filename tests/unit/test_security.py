@@ -245,7 +245,7 @@ def test_transformers_asks_nobody_whether_to_run_code(tmp_path, monkeypatch):
         monkeypatch.setattr(kind, "from_pretrained", watched)
     load_policy(made.config, tmp_path / "base")
     load_player(made.config, tmp_path / "base", tmp_path / "base")
-    assert asked.count(False) == len(asked) > 3
+    assert asked.count(False) == len(asked) > 1
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,14 @@ from hgrpo.rollout.torch.rows import Attends, Row
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
+    from hgrpo.base_model.architecture import PlainConfig
+
 _SUPPORTED = ("qwen2", "llama")
 # A private mapping keeps a forked process from writing into its parent's cache. Windows lacks it.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
-def check_supported(config: "PretrainedConfig") -> None:
+def check_supported(config: "PlainConfig | PretrainedConfig") -> None:
     """Check that the decoder runs LLMs with this config.
 
     Raises:
@@ -75,7 +77,7 @@ class Decoder:
 
     def __init__(
         self,
-        config: "PretrainedConfig",
+        config: "PlainConfig | PretrainedConfig",
         slots: int,
         max_length: int,
         device: torch.device,
@@ -87,7 +89,7 @@ class Decoder:
         self.heads = config.num_attention_heads
         self.kv_heads = config.num_key_value_heads
         # A Qwen2 config has `head_dim` only if its file gives the key.
-        self.head_dim = config.to_dict().get("head_dim") or config.hidden_size // self.heads
+        self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.eps = config.rms_norm_eps
         self.device = device
         self._attends = _attends(compiled, device)
@@ -302,7 +304,9 @@ def _cache(shape: tuple[int, ...], device: torch.device) -> Tensor:
     return torch.frombuffer(room, dtype=torch.float32).view(shape)
 
 
-def _rope_table(config: "PretrainedConfig", dim: int, length: int) -> tuple[Tensor, Tensor]:
+def _rope_table(
+    config: "PlainConfig | PretrainedConfig", dim: int, length: int
+) -> tuple[Tensor, Tensor]:
     """Cosines and sines of rotary embeddings, [length, dim] each.
 
     "RoFormer: Enhanced Transformer with Rotary Position Embedding",

@@ -1,7 +1,12 @@
-"""Planning a study is quick because it loads no large package."""
+"""Planning a study is quick because it loads no large package, and jobs load few.
+
+A study has hundreds of jobs that compute for seconds, and importing transformers takes one.
+"""
 
 import subprocess
 import sys
+
+from tiny_policy import make_policy
 
 PROBE = """
 import sys
@@ -24,7 +29,51 @@ LARGE = {
 
 
 def test_planning_loads_no_large_package(project):
-    done = subprocess.run(
-        [sys.executable, "-c", PROBE], cwd=project, capture_output=True, text=True, check=True
-    )
-    assert LARGE & set(done.stdout.split()) == set()
+    assert LARGE & loaded(project, PROBE) == set()
+
+
+# Importing torch imports none of these.
+PLAY = """
+import sys
+from pathlib import Path
+from hgrpo.cli import stage
+from hgrpo.policy.load import load_player
+from hgrpo.policy.policy import Policy
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.rollout import canary, collector
+from hgrpo.rollout.engine import Sampling
+from hgrpo.rollout.settings import EngineConfig
+from hgrpo.stages import evaluate
+
+base = Path(sys.argv[1])
+model = ModelConfig(name="test", tiny={}, adapt="full")
+EngineConfig().make(load_player(model, base, base), 2, Sampling(0.0, 4))
+print(*sorted({name.split(".")[0] for name in sys.modules}))
+"""
+FIT = """
+import sys
+from hgrpo.cli import stage
+from hgrpo.credit.turnrd import fitting
+from hgrpo.stages import credit_fit
+print(*sorted({name.split(".")[0] for name in sys.modules}))
+"""
+
+
+def test_an_evaluation_plays_saved_weights_without_transformers(project, tmp_path):
+    make_policy(tmp_path)
+    found = loaded(project, PLAY, str(tmp_path))
+    assert {"accelerate", "pandas", "peft", "scipy", "transformers"} & found == set()
+    assert "torch" in found
+
+
+def test_a_fit_needs_neither_scipy_nor_transformers(project):
+    found = loaded(project, FIT)
+    assert {"accelerate", "pandas", "peft", "scipy", "transformers"} & found == set()
+    assert "torch" in found
+
+
+def loaded(project, code, *words):
+    """The packages that a process has loaded after it ran code, which prints them."""
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 from needle import WIDTH, needle_task, recovery
+from scipy.stats import pearsonr
 
 from hgrpo.credit.held_out import split
 from hgrpo.credit.replay import ReplayRow
 from hgrpo.credit.turnrd.checkpoint import load_model, save_model
-from hgrpo.credit.turnrd.diagnostics import pooled_correlation
+from hgrpo.credit.turnrd.diagnostics import mean_correlation, pooled_correlation
 from hgrpo.credit.turnrd.fitting import (
     NotFiniteError,
     evaluate,
@@ -82,6 +83,14 @@ def test_turns_that_were_not_drawn_are_not_taught_to_weigh_nothing():
 
     assert loss(0.2, 0.7, 0.1) == pytest.approx(0, abs=1e-6), "two thirds and one third"
     assert loss(0.1, 0.7, 0.2) == pytest.approx(loss(1 / 3, 0.0, 2 / 3)) and loss(0.1, 0.7, 0.2) > 0
+
+
+def test_correlation_within_pairs_is_scipys_to_the_last_bit():
+    draws = np.random.default_rng(0)
+    pairs = [(draws.dirichlet(np.ones(size)), draws.normal(size=size)) for size in range(2, 40)]
+    for pair in pairs:
+        assert mean_correlation([pair]) == pearsonr(*pair).statistic
+    assert mean_correlation([(np.ones(3), pairs[1][0])]) is None
 
 
 def test_correlation_over_all_pairs_is_of_centred_sides():
