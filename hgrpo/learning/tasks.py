@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from hgrpo.envs.base import Task
+from hgrpo.errors import UserError
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.streams import generator
 
@@ -14,18 +15,43 @@ def tasks_of_step(
 
     Each seed plays one permutation of the panel after another. So every task is played once before
     any task is played again. Rounds take consecutive, disjoint slices of this order, so adding
-    rounds to a study leaves its earlier rounds as they are.
+    rounds to a study leaves its earlier rounds as they are. No task is played twice in a step.
+
+    Raises:
+        UserError: a step plays more tasks than the panel has.
     """
+    many, size = training.tasks_per_step, len(panel)
+    if many > size:
+        raise UserError(
+            f"training.tasks_per_step: {many} tasks are wanted, but the train panel has {size}"
+        )
     steps_before = (round_index - 1) * training.steps_per_round + step
-    start = steps_before * training.tasks_per_step
-    orders: dict[int, list[int]] = {}
-    chosen = []
-    for position in range(start, start + training.tasks_per_step):
-        epoch, index = divmod(position, len(panel))
-        if epoch not in orders:
-            orders[epoch] = generator("task-order", seed, epoch).permutation(len(panel)).tolist()
-        chosen.append(panel[orders[epoch][index]])
-    return chosen
+    first, last = steps_before * many, (steps_before + 1) * many - 1
+    epoch, start = divmod(first, size)
+    order = _order(seed, epoch, size, many)
+    if last // size > epoch:
+        order = order + _order(seed, epoch + 1, size, many)
+    return [panel[index] for index in order[start : start + many]]
+
+
+def _order(seed: int, epoch: int, size: int, many: int) -> list[int]:
+    """The order in which a seed plays the panel for the (`epoch` + 1)-th time, steps of `many`.
+
+    If a step begins in one permutation and ends in the next, tasks that it has already played
+    change places with later ones.
+    """
+    order = generator("task-order", seed, epoch).permutation(size).tolist()
+    played = epoch * size % many
+    if not played:
+        return order
+    before = set(_order(seed, epoch - 1, size, many)[-played:])
+    rest = many - played
+    later = (place for place in range(rest, size) if order[place] not in before)
+    for place in range(rest):
+        if order[place] in before:
+            other = next(later)
+            order[place], order[other] = order[other], order[place]
+    return order
 
 
 def further_tasks(

@@ -35,6 +35,7 @@ def check(study: "Study", path: Path) -> None:
         _check_penalty,
         _check_group_size,
         _check_dynamic_sampling,
+        _check_tasks,
     ):
         part(study, path)
 
@@ -165,6 +166,18 @@ def _check_group_size(study: "Study", path: Path) -> None:
             raise UserError(
                 f"{path}: training.rollouts_per_task: 1: {name} compares rollouts of a task with "
                 "each other, so one alone teaches it nothing"
+            )
+
+
+def _check_tasks(study: "Study", path: Path) -> None:
+    """Refuse a step of more tasks than the train panel has."""
+    games = study.env.panels.train
+    for name, method in study.methods.items():
+        many = study.training[name].tasks_per_step
+        if method.train and games is not None and games < many:
+            raise UserError(
+                f"{path}: training.tasks_per_step: {name} plays {many} tasks a step, but the train "
+                f"panel of env {study.config.env!r} has {games}"
             )
 
 

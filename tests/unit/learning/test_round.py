@@ -227,6 +227,27 @@ def test_no_task_comes_twice_before_all_came_once():
     assert len(set(played[20:24])) == 4
 
 
+@pytest.mark.parametrize("size", [7, 8, 9, 11])
+@pytest.mark.parametrize("seed", range(20))
+def test_no_task_comes_twice_in_a_step_that_begins_the_panel_again(seed, size):
+    training = TrainingConfig(steps_per_round=5, tasks_per_step=7)
+    steps = [
+        [task.task_id for task in tasks_of_step(PANEL[:size], seed, number, step, training)]
+        for number in range(1, 6)
+        for step in range(5)
+    ]
+    assert all(len(set(step)) == 7 for step in steps)
+    played = [name for step in steps for name in step]
+    for first in range(0, len(played) - size + 1, size):
+        assert len(set(played[first : first + size])) == size
+
+
+def test_a_step_of_more_tasks_than_the_panel_has_is_refused():
+    training = TrainingConfig(tasks_per_step=8)
+    with pytest.raises(UserError, match="training.tasks_per_step: 8 tasks .* train panel has 7"):
+        tasks_of_step(PANEL[:7], 11, 1, 0, training)
+
+
 def test_seeds_differ_and_repeat():
     assert of(11, 1, 0) == of(11, 1, 0)
     assert of(11, 1, 0) != of(23, 1, 0)

@@ -205,6 +205,12 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
             "evaluation.endpoint: area",
         ),
         ("studies/bakeoff", {"training": {"steps_per_round": 0}}, "training.steps_per_round:"),
+        (
+            "studies/bakeoff",
+            {"training": {"tasks_per_step": 4001}},
+            "training.tasks_per_step: flatGRPO plays 4001 tasks a step, but the train panel of env "
+            "'alfworld-laptop' has 4000",
+        ),
         ("studies/bakeoff", {"training": {"rollouts_per_task": 0}}, "training.rollouts_per_task:"),
         ("studies/bakeoff", {"training": {"betas": [1.5, 0.9]}}, "training.betas.0: input should"),
         ("studies/bakeoff", {"training": {"lr": float("inf")}}, "training.lr: input should be a f"),
