@@ -168,12 +168,41 @@ def dose_response(tables: Tables) -> str:
 
 
 # Figure -> what a page calls it.
+def truth(tables: Tables) -> str:
+    """One line per arm, the closest first: how near its credit comes to the truth.
+
+    For each policy whose truth was measured, the correlation of the advantages with the truth, and
+    whether turns within a trajectory are told apart better than by the shuffled truth.
+    """
+    table = tables["truth"]
+    rounds = sorted(table["round"].unique())
+    policies = ["SFT policy" if number == 0 else f"after round {number}" for number in rounds]
+    rows = {each: table[table["round"] == each].set_index("method") for each in rounds}
+    order = table.groupby("method")["advantage_pearson"].mean().drop("shuffled")
+    lines = [["arm", *policies, *(f"within a trajectory, {policy}" for policy in policies)]]
+    for method in [*order.sort_values(ascending=False).index, "shuffled"]:
+        of = [rows[each].loc[method] for each in rounds]
+        beats = [", beats shuffled" if row["beats_shuffled"] == "yes" else "" for row in of]
+        within = [_correlation(row, "within") + word for row, word in zip(of, beats, strict=True)]
+        lines.append([of[0]["label"], *(_correlation(row, "advantage") for row in of), *within])
+    return _table(lines)
+
+
+def _correlation(row: pd.Series, name: str) -> str:
+    """`0.41 (0.37 to 0.45)`, or "" if the arm gives all turns of a trajectory the same."""
+    value, lower, upper = (row[f"{name}_pearson{end}"] for end in ("", "_lower", "_upper"))
+    if pd.isna(value):
+        return ""
+    return f"{value:.2f} ({lower:.2f} to {upper:.2f})".replace("-", "\N{MINUS SIGN}")
+
+
 FIGURES = {
     "forest": "Paired differences",
     "learning_curves": "Learning curves",
     "dose_response": "Endpoint and time to a threshold, by the credit's correlation with truth",
     "thresholds": "Trajectories to a threshold",
     "sft_temperatures": "Sampling alone",
+    "closest": "Who is closest to the truth, and at what price",
 }
 NOT_PUBLISHED = "*Not run yet: no results are published.*"
 # A page marks a block with <!-- results bakeoff --> ... <!-- end -->.
@@ -186,6 +215,7 @@ KINDS: dict[str, Callable[[Tables], str]] = {
     "thresholds": thresholds,
     "seeds_needed": seeds_needed,
     "dose_response": dose_response,
+    "truth": truth,
 }
 
 

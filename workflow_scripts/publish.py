@@ -7,6 +7,7 @@ tables. A block of a study that is not published yet says so.
 
 Examples:
   python workflow_scripts/publish.py bakeoff alpha_sweep     # after the studies have run
+  python workflow_scripts/publish.py --truth bakeoff_plus    # after `snakemake credit_agreement`
   python workflow_scripts/publish.py                         # only fill the pages again
 """
 
@@ -52,6 +53,8 @@ FIGURES = (
     "factorial",
     "turnrd",
 )
+# What the credit agreement gives: a table and a figure.
+TRUTH = ("truth.csv", "closest.svg")
 DOCS, STUDIES = Path("docs"), Path("configs/studies")
 SEEDS = 3
 
@@ -62,10 +65,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("studies", nargs="*", help="names of studies with a report")
+    parser.add_argument(
+        "--truth", nargs="*", default=[], help="names of studies that compared credit with truth"
+    )
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of studies")
     args = parser.parse_args()
     for study in args.studies:
         copy(args.results / study / "report", study)
+    for study in args.truth:
+        copy_truth(args.results / study / "credit_agreement", study)
     for page, text in filled(DOCS, STUDIES).items():
         page.write_text(text)
         print(page)
@@ -82,10 +90,10 @@ def copy(report: Path, study: str) -> None:
     seeds = pd.read_csv(report / "tables/seeds.csv")["seed"].nunique()
     if seeds < SEEDS:
         raise UserError(f"{report}: {seeds} seeds; publish studies with {SEEDS} seeds or more")
-    tables, figures = DOCS / "tables" / study, DOCS / "figures" / study
-    for folder in (tables, figures):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+    tables, figures = _folders(study)
+    for old in (*tables.iterdir(), *figures.iterdir()):
+        if old.name not in TRUTH:
+            old.unlink()
     for name in TABLES:
         if (report / f"tables/{name}.csv").is_file():
             shutil.copy(report / f"tables/{name}.csv", tables)
@@ -100,6 +108,26 @@ def copy(report: Path, study: str) -> None:
     for name in FIGURES:
         if (report / f"figures/{name}.svg").is_file():
             shutil.copy(report / f"figures/{name}.svg", figures)
+
+
+def copy_truth(agreement: Path, study: str) -> None:
+    """Copy a study's comparison of credit with truth.
+
+    Raises:
+        UserError: the study has not compared credit with truth yet.
+    """
+    for name, folder in zip(TRUTH, _folders(study), strict=True):
+        if not (agreement / name).is_file():
+            raise UserError(f"{agreement}: no {name}; run `snakemake credit_agreement` first")
+        shutil.copy(agreement / name, folder)
+
+
+def _folders(study: str) -> tuple[Path, Path]:
+    """The folders of the study's tables and figures, which exist then."""
+    folders = DOCS / "tables" / study, DOCS / "figures" / study
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    return folders
 
 
 def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:

@@ -312,3 +312,45 @@ def test_publishing_copies_gates_and_the_dose_response(tmp_path, monkeypatch, ca
     assert "| 0.5 | arm A | 60.0 (50.0 to 70.0) | 4.0 (2.0 to 6.0), 3 of 3 runs |" in filled
     assert "(figures/hard/dose_response.svg)" in filled
     assert filled.count(markdown.NOT_PUBLISHED) == 1
+
+
+def test_truth_by_hand():
+    nothing = float("nan")
+    rows = [
+        (0, "flat", "flat GRPO", (0.28, 0.25, 0.31), (nothing,) * 3, "no"),
+        (0, "near", "near", (0.41, 0.37, 0.45), (0.34, 0.28, 0.4), "yes"),
+        (0, "shuffled", "Truth, shuffled", (0.09, -0.07, 0.27), (-0.01, -0.18, 0.2), "no"),
+    ]
+    names = [f"{kind}_pearson{end}" for kind in ("advantage", "within") for end in ENDS]
+    columns = ["round", "method", "label", *names, "beats_shuffled"]
+    table = pd.DataFrame([(*a, *b, *c, d) for *a, b, c, d in rows], columns=columns)
+    assert markdown.truth({"truth": table}).splitlines()[2:] == [
+        "| near | 0.41 (0.37 to 0.45) | 0.34 (0.28 to 0.40), beats shuffled |",
+        "| flat GRPO | 0.28 (0.25 to 0.31) |  |",
+        "| Truth, shuffled | 0.09 (\u22120.07 to 0.27) | \u22120.01 (\u22120.18 to 0.20) |",
+    ]
+
+
+ENDS = ("", "_lower", "_upper")
+
+
+def test_publishing_again_keeps_the_comparison_with_truth(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    agreement = tmp_path / "results/credit_agreement"
+    with pytest.raises(UserError, match="no truth.csv; run `snakemake credit_agreement` first"):
+        publish.copy_truth(agreement, "some")
+    agreement.mkdir(parents=True)
+    for name in publish.TRUTH:
+        (agreement / name).write_text(name)
+    publish.copy_truth(agreement, "some")
+    report = tmp_path / "results/report"
+    (report / "tables").mkdir(parents=True)
+    (report / "report.html").touch()
+    (report / "tables/seeds.csv").write_text("seed\n1\n2\n3\n")
+    cost = pd.DataFrame({"method": ["a"]} | {key: [1.0] for key in publish.TIMINGS})
+    cost.to_csv(report / "tables/cost.csv", index=False)
+    publish.copy(report, "some")
+    kept = [
+        tmp_path / "docs" / place for place in ("tables/some/truth.csv", "figures/some/closest.svg")
+    ]
+    assert all(path.read_text() == path.name for path in kept)
