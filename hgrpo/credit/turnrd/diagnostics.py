@@ -52,7 +52,7 @@ def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | 
 def _correlation(first: np.ndarray, second: np.ndarray) -> np.float64:
     """Pearson correlation, to the last bit as `scipy.stats.pearsonr` computes it.
 
-    Importing scipy.stats takes half a second, and a test takes longer than the correlation.
+    Importing scipy.stats takes half a second, and each p-value longer than the correlation.
     """
     units = []
     for side in (first, second):
