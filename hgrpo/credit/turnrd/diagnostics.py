@@ -42,27 +42,11 @@ def entropy(alpha: np.ndarray) -> float:
 def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
     """Mean Pearson correlation over pairs in which both sides vary; None without such a pair."""
     found = [
-        _correlation(first, second)
+        np.corrcoef(first, second)[0, 1]
         for first, second in pairs
         if len(first) > 1 and np.ptp(first) > 1e-12 and np.ptp(second) > 1e-12
     ]
     return float(np.mean(found)) if found else None
-
-
-def _correlation(first: np.ndarray, second: np.ndarray) -> np.float64:
-    """Pearson correlation, to the last bit as `scipy.stats.pearsonr` computes it.
-
-    Importing scipy.stats takes half a second, and each p-value longer than the correlation.
-    """
-    units = []
-    for side in (first, second):
-        centred = side - side.mean()
-        largest = np.abs(centred).max()
-        # With an axis, numpy sums in another order than without.
-        units.append(centred / (largest * np.linalg.norm(centred / largest, axis=-1)))
-    found = np.clip(np.vecdot(*units), -1.0, 1.0)
-    # Between two points it is exactly 1 or -1.
-    return np.round(found) if len(first) == 2 else found
 
 
 def pooled_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
