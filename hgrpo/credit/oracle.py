@@ -30,6 +30,16 @@ class Settings(AlterableSettings):
     uses = ("worths",)
     demands = {"turn_norm": ("none", "its credit is an advantage already")}
 
+    @property
+    def correlation_with_truth(self) -> float | None:  # type: ignore[override]
+        """The correlation that noise leaves; 0 if shuffled.
+
+        Flipped credit has None: nobody asks from which negative correlation on credit pays.
+        """
+        if self.flipped:
+            return None
+        return 0.0 if self.shuffled else self.correlation
+
 
 class OracleCredit(CreditAssigner):
     """Plays each trajectory again and asks the environment before every turn."""

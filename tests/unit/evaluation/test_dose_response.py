@@ -9,9 +9,10 @@ from report_fixtures import STUDIES, shipped
 from scipy import stats
 from stage_settings import stage_settings
 
+from hgrpo.credit.section import CreditConfig
 from hgrpo.evaluation import thresholds
 from hgrpo.evaluation.dose_response import responses
-from hgrpo.evaluation.doses import declared_correlation, doses
+from hgrpo.evaluation.doses import doses
 from hgrpo.evaluation.protocol import Protocol
 from hgrpo.study.study import load_study
 
@@ -30,7 +31,7 @@ from hgrpo.study.study import load_study
     ],
 )
 def test_the_correlation_that_settings_declare(credit, expected):
-    assert declared_correlation(credit) == expected
+    assert CreditConfig(**credit).declared.correlation_with_truth == expected
 
 
 def arm(credit, train=True):
