@@ -6,8 +6,8 @@ our column of docs/published.md, are made from these copies, so pages always agr
 tables. A block of a study that is not published yet says so.
 
 Examples:
-  python workflow_scripts/publish.py bakeoff alpha_sweep     # after the studies have run
-  python workflow_scripts/publish.py --truth bakeoff_plus    # after `snakemake credit_agreement`
+  python workflow_scripts/publish.py bakeoff alpha_sweep   # after the studies have run
+  python workflow_scripts/publish.py --truth bakeoff_plus   # after `snakemake credit_agreement`
   python workflow_scripts/publish.py                         # only fill the pages again
 """
 
@@ -140,7 +140,7 @@ def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:
     }
     # A method's rate comes from the first of these studies that has the method.
     rates: dict[str, str] = {}
-    for study in ("bakeoff", "bakeoff_plus", "cf_supervision"):
+    for study in ("bakeoff_plateau", "bakeoff_plateau_plus", "cf_supervision"):
         if study in studies:
             rates = markdown_tables.greedy_rates(studies[study]) | rates
     planned = {path.stem for path in studies_folder.glob("*.yaml")}

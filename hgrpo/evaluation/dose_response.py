@@ -29,9 +29,9 @@ def responses(comparison: Comparison, known: Mapping[str, float]) -> pd.DataFram
     rows = [*_endpoint(comparison), *_times(comparison)]
     table = pd.DataFrame(row for row in rows if row["method"] in arms)
     table.insert(3, "correlation", table["method"].map(arms))
-    share = table["method"].map(_steps_per_trajectory(comparison))
+    per_step = table["method"].map(dict(comparison.protocol.step_trajectories))
     for name in _TIMES:
-        steps = (table[name] * share).where(table["measure"] == TRAJECTORIES)
+        steps = (table[name] / per_step).where(table["measure"] == TRAJECTORIES)
         table["steps" if name == "value" else f"steps_{name}"] = steps
     place = table["method"].map({name: number for number, name in enumerate(arms)})
     order = table.assign(place=place, single=table["seed"].notna())
@@ -73,8 +73,3 @@ def _row(measure: str, method: str, value: float, **others: float) -> dict:
     nothing = dict.fromkeys(("seed", "lower", "upper", "reached", "n_seeds"), float("nan"))
     head = {"measure": measure, "threshold": float("nan"), "method": method}
     return head | {"seed": nothing.pop("seed"), "value": value} | nothing | others
-
-
-def _steps_per_trajectory(comparison: Comparison) -> dict[str, float]:
-    protocol = comparison.protocol
-    return {name: many / protocol.trajectories[name] for name, many in protocol.steps.items()}

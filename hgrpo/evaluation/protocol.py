@@ -14,16 +14,14 @@ class Protocol:
         reference: name of the arm that the other trained arms are compared with.
         untrained: name of the supervised policy's arm, evaluated at several temperatures, or None.
         methods: arms in display order. Arms with episodes that are not in this list come after it.
-        trajectories: trained arm -> number of trajectories that it trains on in a round.
-        steps: trained arm -> number of training steps in a round.
+        step_trajectories: trained arm -> number of trajectories that it trains on in a step.
         settings: endpoint, score, thresholds, and the settings of intervals and verdicts.
     """
 
     reference: str = "flatGRPO"
     untrained: str | None = "SFTOnly"
     methods: Sequence[str] = ()
-    trajectories: Mapping[str, int] = field(default_factory=dict)
-    steps: Mapping[str, int] = field(default_factory=dict)
+    step_trajectories: Mapping[str, int] = field(default_factory=dict)
     settings: StatisticsConfig = field(default_factory=StatisticsConfig)
 
     @property

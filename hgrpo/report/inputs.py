@@ -58,8 +58,7 @@ def read_inputs(
         reference=arms.reference,
         untrained=arms.untrained,
         methods=arms.names,
-        trajectories=config.get("trajectories", {}),
-        steps=config.get("steps", {}),
+        step_trajectories=config.get("step_trajectories", {}),
         settings=validate(
             StatisticsConfig, {key: config[key] for key in STATISTICS & set(config)}, "--config"
         ),

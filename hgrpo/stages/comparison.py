@@ -14,8 +14,7 @@ _FACTORS = {"lr", "rollouts_per_task"}
 def comparison(study: "Study") -> dict:
     """Settings of the statistics, the reference arm, and all arms in the order of the study.
 
-    `trajectories` is the number that each trained arm trains on in a round, `steps` the number of
-    steps that it takes in one.
+    `step_trajectories` is the number of trajectories that each trained arm trains on in a step.
     """
     # If one arm changes a training key, list the key for all arms, so that readers can compare.
     shown = _FACTORS.union(*(method.training for method in study.methods.values()))
@@ -24,8 +23,7 @@ def comparison(study: "Study") -> dict:
         # The list keeps the arms' order, which JSON with sorted keys would lose.
         "order": list(study.methods),
         "reference": study.config.reference,
-        "trajectories": study.round_trajectories,
-        "steps": {name: study.training[name].steps_per_round for name in study.round_trajectories},
+        "step_trajectories": study.step_trajectories,
         "methods": {
             name: method.model_dump(mode="json", exclude={"training"})
             | {"label": method.shown_label}

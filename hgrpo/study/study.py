@@ -129,12 +129,20 @@ class Study:
     overridden: tuple[str, ...] = ()
 
     @property
+    def step_trajectories(self) -> dict[str, int]:
+        """Trained method -> number of trajectories that it trains on in a step."""
+        return {
+            name: training.tasks_per_step * training.rollouts_per_task
+            for name, training in self.training.items()
+            if self.methods[name].train
+        }
+
+    @property
     def round_trajectories(self) -> dict[str, int]:
         """Trained method -> number of trajectories that it trains on in a round."""
         return {
-            name: training.steps_per_round * training.tasks_per_step * training.rollouts_per_task
-            for name, training in self.training.items()
-            if self.methods[name].train
+            name: self.training[name].steps_per_round * trajectories
+            for name, trajectories in self.step_trajectories.items()
         }
 
     def resolved(self) -> dict:

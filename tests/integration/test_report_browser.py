@@ -22,8 +22,8 @@ FLAGS = (
 SHAPES = {
     "1 seed, 7 arms": ((11,), "bakeoff"),
     "3 seeds, 7 arms": ((11, 23, 31), "bakeoff"),
-    "1 seed, 17 arms": ((11,), "bakeoff_plus"),
-    "3 seeds, 17 arms": ((11, 23, 31), "bakeoff_plus"),
+    "1 seed, 17 arms": ((11,), "bakeoff_plateau_plus"),
+    "3 seeds, 17 arms": ((11, 23, 31), "bakeoff_plateau_plus"),
 }
 # Elements that are wider than their place, but for those that screen readers alone meet.
 WIDER = """

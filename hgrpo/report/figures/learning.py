@@ -1,6 +1,6 @@
 """Figures of learning: greedy test success and score by round, by play, and by other cost."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -185,9 +185,12 @@ def learning_by_play(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> 
         return None
     measure = MEASURES[comparison.protocol.settings.score]
     table = _with_play(_with_start(comparison, arms), logs)
+    runs = _runs_with_play(comparison, logs)
     many = len(arms.trained) > MANY
-    draw = _play_panel_each if many else _play_together
-    figure = draw(table, _runs_with_play(comparison, logs), comparison, arms, measure)
+    if many:
+        figure = _play_panel_each(table, runs, comparison, arms, measure)
+    else:
+        figure = _play_together(table, runs, comparison, arms, measure, PLAYED)
     thin = if_several(comparison.seeds["seed"], " Thin lines are single seeds.")
     also = f" {arms.label(arms.reference)} is drawn thin in every panel." if many else ""
     totals = table.groupby("method", sort=False)[list(PLAYED)].max()
@@ -210,16 +213,21 @@ def learning_by_play(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> 
 
 
 def _play_together(
-    table: pd.DataFrame, runs: pd.DataFrame, comparison: Comparison, arms: Arms, measure: Measure
+    table: pd.DataFrame,
+    runs: pd.DataFrame,
+    comparison: Comparison,
+    arms: Arms,
+    measure: Measure,
+    costs: Mapping[str, tuple[str, float]],
 ) -> Figure:
-    """Draw all arms on the same axes, against each of `PLAYED`."""
-    figure, axes = style.canvas(len(PLAYED), height=5.7, sharey=True)
-    for ax, column in zip(axes.flat, PLAYED, strict=True):
+    """Draw all arms on the same axes, against each column of `costs` (its label and unit)."""
+    figure, axes = style.canvas(len(costs), height=5.7, sharey=True)
+    for ax, (column, (label, unit)) in zip(axes.flat, costs.items(), strict=True):
         for name in arms.trained:
-            _draw_play(ax, table, runs, arms[name], measure, column, markersize=5)
+            _draw_play(ax, table, runs, arms[name], measure, column, unit, markersize=5)
         _untrained_line(ax, comparison, arms, measure)
-        _play_axis(ax, table, column)
-        ax.set_xlabel(PLAYED[column][0])
+        _play_axis(ax, table, column, unit)
+        ax.set_xlabel(label)
         ax.set_ylabel(f"greedy test {measure.name}")
         style.percent_axis(ax.yaxis, measure.unit)
     style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
@@ -231,14 +239,15 @@ def _play_panel_each(
 ) -> Figure:
     """Draw a small panel for every arm, against trajectories; each also shows the reference."""
     column = "trajectories"
+    label, unit = PLAYED[column]
     figure, panels = _panels(arms)
     for ax, name in panels:
-        _draw_play(ax, table, runs.head(0), arms[arms.reference], measure, column, thin=True)
-        _draw_play(ax, table, runs, arms[name], measure, column, markersize=4)
+        _draw_play(ax, table, runs.head(0), arms[arms.reference], measure, column, unit, thin=True)
+        _draw_play(ax, table, runs, arms[name], measure, column, unit, markersize=4)
         _untrained_line(ax, comparison, arms, measure)
         style.percent_axis(ax.yaxis, measure.unit)
-    _play_axis(panels[0][0], table, column)
-    figure.supxlabel(PLAYED[column][0], fontsize=9)
+    _play_axis(panels[0][0], table, column, unit)
+    figure.supxlabel(label, fontsize=9)
     figure.supylabel(f"greedy {measure.name} on the test panel", fontsize=9)
     return figure
 
@@ -250,11 +259,11 @@ def _draw_play(
     arm: Arm,
     measure: Measure,
     column: str,
+    unit: float,
     markersize: float = 0,
     thin: bool = False,
 ) -> None:
     """Draw an arm's mean over its seeds, and a thin line for each of its `runs` if several."""
-    unit = PLAYED[column][1]
     mine, own = (each[each["method"] == arm.name] for each in (table, runs))
     if own["seed"].nunique() > 1:
         for _, run in own.groupby("seed"):
@@ -264,12 +273,12 @@ def _draw_play(
     ax.plot(x, y, color=arm.colour, label=arm.label, **look)
 
 
-def _play_axis(ax: Axes, table: pd.DataFrame, column: str) -> None:
+def _play_axis(ax: Axes, table: pd.DataFrame, column: str, unit: float) -> None:
     """Make a horizontal axis from 0 logarithmic beyond its first round, if arms lie far apart."""
     ends = table.groupby("method")[column].max()
     if ends.max() > _FAR * ends.min():
         first = table.loc[table[column] > 0, column].min()
-        style.log_axis_from_zero(ax.xaxis, first / PLAYED[column][1])
+        style.log_axis_from_zero(ax.xaxis, first / unit)
 
 
 def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
@@ -278,17 +287,9 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
         return None
     measure = MEASURES[comparison.protocol.settings.score]
     table = _with_play(_with_start(comparison, arms), logs)
-    figure, axes = style.canvas(len(SPENT), height=4.4, sharey=True)
-    for ax, (column, (label, unit)) in zip(axes.flat, SPENT.items(), strict=True):
-        for name in arms.trained:
-            arm, mine = arms[name], table[table["method"] == name]
-            spent = mine[column] / unit
-            ax.plot(spent, mine[measure.column], markersize=5, label=arm.label, **arm.look)
-        _untrained_line(ax, comparison, arms, measure)
-        ax.set_xlabel(label)
-        ax.set_ylabel(f"test {measure.name}")
-        style.percent_axis(ax.yaxis, measure.unit)
-    style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
+    figure = _play_together(
+        table, _runs_with_play(comparison, logs), comparison, arms, measure, SPENT
+    )
     totals = table.groupby("method")[list(SUMS)].max()
     said = "; ".join(
         f"{arms.label(name)} {row.trajectories:.0f} trajectories, {row.tokens / 1e6:.2f} million "
@@ -300,7 +301,7 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
         "learning",
         f"{measure.name.capitalize()} against what it cost",
         f"Greedy test {measure.name} against tokens and training time"
-        f"{if_several(logs['seed'], ', means over seeds')}. "
+        f"{if_several(logs['seed'], ', means over seeds; thin lines are single seeds')}. "
         "Compare arms at equal cost, not at equal rounds. All play counts: the tokens of a "
         "continuation count as read, with those of the turns before it.",
         f"Total cost: {said}.",

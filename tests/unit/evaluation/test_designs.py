@@ -133,7 +133,7 @@ def test_settings_that_follow_one_factor_belong_to_it(tier2):
 
 
 def test_turnrd_is_known_by_its_kind():
-    assert with_figure(shipped("bakeoff_plus"), "turnrd") == ["TurnRDV1", "TurnRDV2"]
+    assert with_figure(shipped("bakeoff_plateau_plus"), "turnrd") == ["TurnRDV1", "TurnRDV2"]
     assert with_figure(shipped("smoke"), "turnrd") == ["TurnRDV2CF"]
 
 

@@ -65,8 +65,8 @@ def test_the_shipped_studies_that_have_doses():
 
 def test_the_report_is_told_the_steps_of_every_arm():
     config = stage_settings(load_study(STUDIES / "calibration_hard.yaml"), "figures")
-    assert config["steps"]["Oracle"] == 4 and "SFTOnly" not in config["steps"]
-    assert config["trajectories"]["Oracle"] == 4 * 16 * 8
+    assert config["step_trajectories"]["Oracle"] == 16 * 8
+    assert "SFTOnly" not in config["step_trajectories"]
 
 
 # Success by round of two seeds, 100 trajectories and 4 steps a round.
@@ -92,9 +92,7 @@ def comparison(steps=True):
     means = areas.groupby("method")["endpoint"].mean().reset_index()
     return SimpleNamespace(
         protocol=Protocol(
-            reference="flat",
-            trajectories=dict.fromkeys(RUNS, 100),
-            steps=dict.fromkeys(RUNS, 4) if steps else {},
+            reference="flat", step_trajectories=dict.fromkeys(RUNS, 25) if steps else {}
         ),
         methods=means.assign(temperature=0.0, endpoint_lower=0.1, endpoint_upper=0.9, n_seeds=2),
         seeds=areas.assign(temperature=0.0),

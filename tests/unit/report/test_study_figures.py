@@ -74,7 +74,7 @@ def calibration(tmp_path_factory):
 @pytest.fixture(scope="module")
 def counterfactual(tmp_path_factory):
     arms = picked("cf_supervision", ("SFTOnly", "flatGRPO", "TurnRDV2CF", "Counterfactual"))
-    arms |= picked("bakeoff_plus", ("TurnRDV1", "LLMJudge"))
+    arms |= picked("bakeoff_plateau_plus", ("TurnRDV1", "LLMJudge"))
     options = SMALL | {"rounds": 3}
     return write_merged_study(tmp_path_factory.mktemp("cf"), settings=arms, **options)
 
@@ -208,7 +208,7 @@ def test_the_dose_response_holds_every_arm_of_a_known_correlation(calibration, p
 
 def test_the_dose_response_is_drawn_in_steps_where_they_are_known(calibration):
     arms = [name for name, arm in calibration.config["methods"].items() if arm["train"]]
-    known = {"steps": dict.fromkeys(arms, 2), "trajectories": dict.fromkeys(arms, 512)}
+    known = {"step_trajectories": dict.fromkeys(arms, 256)}
     config = calibration.config | known
     inputs = inputs_of(replace(calibration, config=config))
     drawing = dose_response(inputs.comparison, inputs.arms, inputs.doses)
@@ -367,7 +367,7 @@ def test_cost_shows_extra_play_and_calls(counterfactual):
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """Written by the command lines, fits and all."""
-    arms = picked("bakeoff_plus", ("SFTOnly", "flatGRPO", "LLMJudge", "TurnRDV1"))
+    arms = picked("bakeoff_plateau_plus", ("SFTOnly", "flatGRPO", "LLMJudge", "TurnRDV1"))
     options = SMALL | {"seeds": (11,)}
     return build_report(write_study(tmp_path_factory.mktemp("page"), settings=arms, **options))
 
@@ -405,7 +405,9 @@ def test_who_judged_is_said_wherever_the_judge_is_named(page):
 def sixteen(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sixteen")
     options = SMALL | {"n_validation": 6}
-    return inputs_of(write_merged_study(folder, settings=shipped("bakeoff_plus"), **options))
+    return inputs_of(
+        write_merged_study(folder, settings=shipped("bakeoff_plateau_plus"), **options)
+    )
 
 
 def overlaps(figure):

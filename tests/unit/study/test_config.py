@@ -36,7 +36,7 @@ def edit(path: Path, /, **changes) -> None:
 
 def error_of(configs: Path, overrides=None) -> str:
     with pytest.raises(UserError) as caught:
-        load_study(configs / "studies/bakeoff.yaml", overrides)
+        load_study(configs / "studies/bakeoff_plateau.yaml", overrides)
     return str(caught.value)
 
 
@@ -66,7 +66,7 @@ def test_schemas_in_the_tree_are_those_of_the_models():
 
 
 def test_the_bakeoff_compares_the_seven_arms():
-    study = load_study(CONFIGS / "studies/bakeoff.yaml")
+    study = load_study(CONFIGS / "studies/bakeoff_plateau.yaml")
     assert study.config.reference == "flatGRPO"
     assert not study.methods["SFTOnly"].train
     assert {name: arm.alpha for name, arm in study.methods.items() if arm.train} == {
@@ -81,7 +81,7 @@ def test_the_bakeoff_compares_the_seven_arms():
 
 
 def test_a_gate_names_an_arm_of_the_study(configs):
-    study = configs / "studies/bakeoff.yaml"
+    study = configs / "studies/bakeoff_plateau.yaml"
     for arm, said in (
         ("Progresive", "'Progresive' is not among the methods; did you mean 'Progressive'?"),
         ("flatGRPO", "flatGRPO is the reference itself"),
@@ -95,21 +95,22 @@ def test_a_gate_names_an_arm_of_the_study(configs):
 
 def test_a_budget_is_checked_against_every_arms_rounds(configs):
     edit(configs / "methods/Progressive.yaml", training={"tasks_per_step": 48})
-    edit(configs / "studies/bakeoff.yaml", evaluation={"endpoint": {"budget": 2000}})
+    edit(configs / "studies/bakeoff_plateau.yaml", evaluation={"endpoint": {"budget": 2000}})
     assert error_of(configs).endswith(
         "evaluation.endpoint.budget: Progressive: 2,000 trajectories are fewer than its first "
         "round's 2,304"
     )
-    edit(configs / "studies/bakeoff.yaml", evaluation={"endpoint": {"budget": 7680}})
-    study = load_study(configs / "studies/bakeoff.yaml")
+    edit(configs / "studies/bakeoff_plateau.yaml", evaluation={"endpoint": {"budget": 7680}})
+    study = load_study(configs / "studies/bakeoff_plateau.yaml")
     assert study.round_trajectories["Progressive"] == 6 * 48 * 8
     assert "SFTOnly" not in study.round_trajectories
     assert "more than it trains on in 2 rounds" in error_of(configs, {"rounds": 2})
 
 
 def test_studies_that_were_published_before_the_default_keep_their_endpoint():
-    published = {path.name for path in (PROJECT / "docs/tables").iterdir()} - {"bakeoff"}
-    for name in published - {"calibration_easy", "calibration_hard"}:
+    published = {path.name for path in (PROJECT / "docs/tables").iterdir()}
+    later = {"bakeoff", "bakeoff_plus", "webshop_credit"}
+    for name in {name for name in published - later if not name.startswith("calibration")}:
         stated = read_yaml(CONFIGS / f"studies/{name}.yaml")["evaluation"]
         assert stated["endpoint"] == "last_round", name
     for name in ("bakeoff", "smoke", "calibration_easy", "calibration_hard"):
@@ -118,18 +119,18 @@ def test_studies_that_were_published_before_the_default_keep_their_endpoint():
 
 @pytest.mark.parametrize("seeds", ["11,23", "11 23", " 11, 23 ", [11, 23], ("11", 23)])
 def test_seeds_are_read_from_text_and_lists(configs, seeds):
-    study = load_study(configs / "studies/bakeoff.yaml", {"seeds": seeds, "rounds": "7"})
+    study = load_study(configs / "studies/bakeoff_plateau.yaml", {"seeds": seeds, "rounds": "7"})
     assert study.config.seeds == [11, 23]
     assert study.config.rounds == 7
 
 
 def test_one_seed_is_a_number_on_the_command_line(configs):
-    assert load_study(configs / "studies/bakeoff.yaml", {"seeds": 31}).config.seeds == [31]
+    assert load_study(configs / "studies/bakeoff_plateau.yaml", {"seeds": 31}).config.seeds == [31]
 
 
 def test_a_method_changes_only_the_training_keys_it_names(configs):
     edit(configs / "methods/Progressive.yaml", training={"lr": 0.001, "kl": {"init": 0.5}})
-    study = load_study(configs / "studies/bakeoff.yaml")
+    study = load_study(configs / "studies/bakeoff_plateau.yaml")
     flat = study.training["flatGRPO"].model_dump()
     changed = study.training["Progressive"].model_dump()
     assert changed["lr"] == 0.001
@@ -141,101 +142,145 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
 @pytest.mark.parametrize(
     ("file", "changes", "expected"),
     [
-        ("studies/bakeoff", {"sedes": [1]}, "sedes: unknown key; did you mean 'seeds'?"),
+        ("studies/bakeoff_plateau", {"sedes": [1]}, "sedes: unknown key; did you mean 'seeds'?"),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
             {"importance_cap": 2},
             "importance_cap: unknown key; it belongs to training",
         ),
-        ("studies/bakeoff", {"rounds": -1}, "rounds: input should be greater than or equal to 1"),
-        ("studies/bakeoff", {"rounds": "many"}, "rounds: input should be a valid integer"),
-        ("studies/bakeoff", {"training": {"leer": 1}}, "training.leer: unknown key"),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
+            {"rounds": -1},
+            "rounds: input should be greater than or equal to 1",
+        ),
+        ("studies/bakeoff_plateau", {"rounds": "many"}, "rounds: input should be a valid integer"),
+        ("studies/bakeoff_plateau", {"training": {"leer": 1}}, "training.leer: unknown key"),
+        (
+            "studies/bakeoff_plateau",
             {"training": {"kl": {"tarjet": 1}}},
             "training.kl.tarjet: unknown key; did you mean 'target'?",
         ),
-        ("studies/bakeoff", {"seeds": [11, 11]}, "seeds: 11 stands twice"),
+        ("studies/bakeoff_plateau", {"seeds": [11, 11]}, "seeds: 11 stands twice"),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
             {"methods": ["flatGRPO", "GiGPO", "GiGPO"]},
             "methods: GiGPO stands twice",
         ),
         ("methods/Progressive", {"alpha": True}, "alpha: a number was expected, not True"),
-        ("studies/bakeoff", {"rounds": True}, "rounds: a number was expected, not True"),
-        ("studies/bakeoff", {"seeds": [11, True]}, "seeds: a number was expected, not True"),
+        ("studies/bakeoff_plateau", {"rounds": True}, "rounds: a number was expected, not True"),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
+            {"seeds": [11, True]},
+            "seeds: a number was expected, not True",
+        ),
+        (
+            "studies/bakeoff_plateau",
             {"evaluation": {"temperatures": [0.0, True]}},
             "evaluation: temperatures: a number was expected, not True",
         ),
         ("models/tiny", {"lora": {"rank": True}}, "lora: rank: a number was expected, not True"),
-        ("studies/bakeoff", {"seeds": [-1]}, "seeds.0: input should be greater than"),
-        ("studies/bakeoff", {"seeds": []}, "seeds: list should have at least 1 item"),
-        ("studies/bakeoff", {"reference": "SFTOnly"}, "reference: 'SFTOnly' is not a trained"),
-        ("studies/bakeoff", {"reference": "PPO"}, "reference: 'PPO' is not among the methods"),
-        ("studies/bakeoff", {"name": "other"}, "name: 'other' is not the file's name, 'bakeoff'"),
-        ("studies/bakeoff", {"evaluation": {"test_games": 10**6}}, "evaluation.test_games:"),
-        ("studies/bakeoff", {"evaluation": {"temperatures": [0.7]}}, "evaluation.temperatures: 0 "),
+        ("studies/bakeoff_plateau", {"seeds": [-1]}, "seeds.0: input should be greater than"),
+        ("studies/bakeoff_plateau", {"seeds": []}, "seeds: list should have at least 1 item"),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
+            {"reference": "SFTOnly"},
+            "reference: 'SFTOnly' is not a trained",
+        ),
+        (
+            "studies/bakeoff_plateau",
+            {"reference": "PPO"},
+            "reference: 'PPO' is not among the methods",
+        ),
+        (
+            "studies/bakeoff_plateau",
+            {"name": "other"},
+            "name: 'other' is not the file's name, 'bakeoff_plateau'",
+        ),
+        (
+            "studies/bakeoff_plateau",
+            {"evaluation": {"test_games": 10**6}},
+            "evaluation.test_games:",
+        ),
+        (
+            "studies/bakeoff_plateau",
+            {"evaluation": {"temperatures": [0.7]}},
+            "evaluation.temperatures: 0 ",
+        ),
+        (
+            "studies/bakeoff_plateau",
             {"evaluation": {"sft_temperatures": []}},
             "evaluation.sft_temperatures: 0 (greedy) is missing",
         ),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
             {"evaluation": {"temperatures": [-1.0, 0]}},
             "evaluation.temperatures: different temperatures, none below 0",
         ),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
             {"evaluation": {"endpoint": {"budget": 1535}}},
             "evaluation.endpoint.budget: flatGRPO: 1,535 trajectories are fewer than its first "
             "round's 1,536",
         ),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
             {"evaluation": {"endpoint": {"budget": 7681}}},
             "evaluation.endpoint.budget: flatGRPO: 7,681 trajectories are more than it trains on "
             "in 5 rounds, 7,680",
         ),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
             {"evaluation": {"endpoint": "best_round"}},
             "evaluation.endpoint: area",
         ),
-        ("studies/bakeoff", {"training": {"steps_per_round": 0}}, "training.steps_per_round:"),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
+            {"training": {"steps_per_round": 0}},
+            "training.steps_per_round:",
+        ),
+        (
+            "studies/bakeoff_plateau",
             {"training": {"tasks_per_step": 4001}},
             "training.tasks_per_step: flatGRPO plays 4001 tasks a step, but the train panel of env "
             "'alfworld-laptop' has 4000",
         ),
-        ("studies/bakeoff", {"training": {"rollouts_per_task": 0}}, "training.rollouts_per_task:"),
-        ("studies/bakeoff", {"training": {"betas": [1.5, 0.9]}}, "training.betas.0: input should"),
-        ("studies/bakeoff", {"training": {"lr": float("inf")}}, "training.lr: input should be a f"),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
+            {"training": {"rollouts_per_task": 0}},
+            "training.rollouts_per_task:",
+        ),
+        (
+            "studies/bakeoff_plateau",
+            {"training": {"betas": [1.5, 0.9]}},
+            "training.betas.0: input should",
+        ),
+        (
+            "studies/bakeoff_plateau",
+            {"training": {"lr": float("inf")}},
+            "training.lr: input should be a f",
+        ),
+        (
+            "studies/bakeoff_plateau",
             {"training": {"kl": {"minimum": 2, "maximum": 1}}},
             "training.kl: minimum: 2 is above maximum, 1",
         ),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
             {"training": {"rollouts_per_task": 1}},
             "training.rollouts_per_task: 1: flatGRPO compares rollouts of a task",
         ),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
             {"training": {"dynamic_sampling": {"most_batches": 1}}},
             "training.dynamic_sampling.most_batches: input should be greater than 1",
         ),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
             {"training": {"dynamic_sampling": {}, "tasks_per_step": 10**6}},
             "training.dynamic_sampling: flatGRPO plays 1000000 tasks a step, and the train panel",
         ),
         (
-            "studies/bakeoff",
+            "studies/bakeoff_plateau",
             {"evaluation": {"sft_temperatures": [0.0, float("nan")]}},
             "evaluation.sft_temperatures.1: input should be a finite number",
         ),
@@ -311,7 +356,7 @@ def test_dynamic_sampling_does_not_keep_dead_groups(configs):
 
 
 def test_two_mistakes_are_two_lines(configs):
-    edit(configs / "studies/bakeoff.yaml", rounds=0, colour="blue")
+    edit(configs / "studies/bakeoff_plateau.yaml", rounds=0, colour="blue")
     assert len(error_of(configs).splitlines()) == 2
 
 
@@ -355,7 +400,7 @@ def test_keys_that_would_spoil_a_finished_advantage_are_named(configs, method, c
 
 def test_an_arm_that_is_not_trained_has_no_credit_to_suit(configs):
     edit(configs / "methods/SFTOnly.yaml", alpha=0.5)
-    assert load_study(configs / "studies/bakeoff.yaml").methods["SFTOnly"].alpha == 0.5
+    assert load_study(configs / "studies/bakeoff_plateau.yaml").methods["SFTOnly"].alpha == 0.5
 
 
 @pytest.mark.parametrize(
@@ -367,10 +412,10 @@ def test_an_arm_that_is_not_trained_has_no_credit_to_suit(configs):
     ],
 )
 def test_a_missing_file_is_named_with_its_nearest_neighbour(configs, key, value, expected):
-    edit(configs / "studies/bakeoff.yaml", **{key: value})
+    edit(configs / "studies/bakeoff_plateau.yaml", **{key: value})
     message = error_of(configs)
     wanted = value if isinstance(value, str) else value[-1]
-    assert f"bakeoff.yaml: {key}: '{wanted}': no such file" in message
+    assert f"bakeoff_plateau.yaml: {key}: '{wanted}': no such file" in message
     assert message.endswith(expected)
 
 
@@ -399,7 +444,7 @@ def test_a_mistaken_override_is_named_as_one(configs, overrides, expected):
     ],
 )
 def test_a_file_that_yaml_reads_as_something_else_is_named(configs, text, expected):
-    path = configs / "studies/bakeoff.yaml"
+    path = configs / "studies/bakeoff_plateau.yaml"
     path.write_text(text)
     message = error_of(configs)
     assert message.startswith(f"{path}")
@@ -417,7 +462,7 @@ def test_a_judge_for_an_environment_without_a_judge_text_is_refused(configs, mon
     environment = type(load("alfworld"))
     monkeypatch.delattr(environment, "judge_text")
     assert error_of(configs).endswith(
-        "bakeoff.yaml: methods: LLMJudge: credit.kind 'judge' needs `judge_text` in "
+        "bakeoff_plateau.yaml: methods: LLMJudge: credit.kind 'judge' needs `judge_text` in "
         "hgrpo/envs/alfworld/__init__.py"
     )
 
@@ -433,7 +478,7 @@ def test_did_you_mean_lists_what_is_known_when_nothing_is_near():
 
 
 def test_stage_settings_are_plain_and_sorted(configs):
-    study = load_study(configs / "studies/bakeoff.yaml")
+    study = load_study(configs / "studies/bakeoff_plateau.yaml")
     for stage in ("study_config", "assets", "expert", "base", "sft", "merge", "figures", "report"):
         text = as_json(stage_settings(study, stage))
         assert as_json(json.loads(text)) == text
@@ -441,7 +486,7 @@ def test_stage_settings_are_plain_and_sorted(configs):
 
 
 def test_a_stage_sees_only_its_own_settings(configs):
-    study = load_study(configs / "studies/bakeoff.yaml")
+    study = load_study(configs / "studies/bakeoff_plateau.yaml")
     arm = stage_settings(study, "rl_round", "Progressive")
     assert set(arm) == {"env", "model", "engine", "training", "method"}
     assert "label" not in arm["method"]
@@ -459,14 +504,14 @@ def test_a_stage_sees_only_its_own_settings(configs):
 
 def test_a_variant_is_a_method_with_some_keys_changed(configs):
     edit(
-        configs / "studies/bakeoff.yaml",
+        configs / "studies/bakeoff_plateau.yaml",
         methods=["flatGRPO", "Half", "Slow"],
         variants={
             "Half": {"of": "Progressive", "alpha": 0.25, "label": "half"},
             "Slow": {"of": "flatGRPO", "training": {"lr": 1e-5}},
         },
     )
-    study = load_study(configs / "studies/bakeoff.yaml")
+    study = load_study(configs / "studies/bakeoff_plateau.yaml")
     assert study.methods["Half"].credit.kind == "progress"
     assert (study.methods["Half"].name, study.methods["Half"].alpha) == ("Half", 0.25)
     assert study.training["Slow"].lr == 1e-5
@@ -488,16 +533,16 @@ def test_a_variant_is_a_method_with_some_keys_changed(configs):
 )
 def test_a_mistake_in_a_variant_is_named(configs, variant, expected):
     edit(
-        configs / "studies/bakeoff.yaml",
+        configs / "studies/bakeoff_plateau.yaml",
         methods=["flatGRPO", "Half"],
         variants={"Half": variant},
     )
     message = error_of(configs)
-    assert message.startswith(f"{configs / 'studies/bakeoff.yaml'}: {expected}"), message
+    assert message.startswith(f"{configs / 'studies/bakeoff_plateau.yaml'}: {expected}"), message
 
 
 def test_a_variant_does_not_hide_a_method(configs):
-    path = configs / "studies/bakeoff.yaml"
+    path = configs / "studies/bakeoff_plateau.yaml"
     edit(path, variants={"Progressive": {"of": "flatGRPO"}})
     method = configs / "methods/Progressive.yaml"
     expected = f"{path}: variants.Progressive: {method} is a method of that name"
@@ -505,7 +550,7 @@ def test_a_variant_does_not_hide_a_method(configs):
 
 
 def test_a_mistake_in_a_variant_that_no_arm_is_yet_is_named(configs):
-    path = configs / "studies/bakeoff.yaml"
+    path = configs / "studies/bakeoff_plateau.yaml"
     half = {"of": "Progressive", "alpah": 1}
     edit(path, methods=["flatGRPO"], variants={"Half": half})
     assert error_of(configs).startswith(f"{path}: variants.Half: alpah: unknown key")
@@ -522,8 +567,10 @@ def test_a_variant_of_another_kind_starts_without_the_old_kinds_settings(configs
         "Named": {"of": "TurnRDV2", "credit": {"kind": "turnrd", "fit": {"epochs": 5}}},
         "Other": {"of": "TurnRDV2", "credit": {"kind": "progress"}},
     }
-    edit(configs / "studies/bakeoff.yaml", methods=["flatGRPO", *variants], variants=variants)
-    methods = load_study(configs / "studies/bakeoff.yaml").methods
+    edit(
+        configs / "studies/bakeoff_plateau.yaml", methods=["flatGRPO", *variants], variants=variants
+    )
+    methods = load_study(configs / "studies/bakeoff_plateau.yaml").methods
     assert methods["Same"].credit == methods["Named"].credit
     assert methods["Same"].credit.settings["fit"]["rank_weight"] == 0.1
     assert methods["Other"].credit.model_dump() == {"kind": "progress", "to_go": None}
@@ -533,15 +580,15 @@ def test_a_variant_of_another_kind_starts_without_the_old_kinds_settings(configs
 def test_a_variant_without_a_label_is_shown_by_its_key(configs):
     variants = {"P25": {"of": "Progressive", "alpha": 0.25}}
     names = ["flatGRPO", "Progressive", "P25"]
-    edit(configs / "studies/bakeoff.yaml", methods=names, variants=variants)
-    methods = load_study(configs / "studies/bakeoff.yaml").methods
+    edit(configs / "studies/bakeoff_plateau.yaml", methods=names, variants=variants)
+    methods = load_study(configs / "studies/bakeoff_plateau.yaml").methods
     shown = [method.shown_label for method in methods.values()]
     assert shown == ["flat GRPO", "Progressive", "P25"]
 
 
 @pytest.mark.parametrize("label", ["Progressive", "flat GRPO"])
 def test_two_arms_under_one_label_are_refused(configs, label):
-    path = configs / "studies/bakeoff.yaml"
+    path = configs / "studies/bakeoff_plateau.yaml"
     variants = {"P25": {"of": "Progressive", "alpha": 0.25, "label": label}}
     edit(path, methods=["flatGRPO", "Progressive", "P25"], variants=variants)
     other = "Progressive" if label == "Progressive" else "flatGRPO"
@@ -554,12 +601,12 @@ def test_a_cut_of_another_environments_text_is_refused(configs, cut):
     path = configs / "models/tiny.yaml"
     given = yaml.safe_load(path.read_text())
     edit(path, tiny=given["tiny"] | {"cut": "phrases"})
-    assert load_study(configs / "studies/bakeoff.yaml").model.tiny.cut == "phrases"
+    assert load_study(configs / "studies/bakeoff_plateau.yaml").model.tiny.cut == "phrases"
     edit(path, tiny=given["tiny"] | {"cut": cut})
     expected = f"configs/models/tiny.yaml: tiny.cut: {cut!r}: the text of alfworld is cut by 'phra"
     assert error_of(configs).startswith(expected)
 
 
 def test_the_base_of_a_tiny_model_is_told_whose_text_it_reads(configs):
-    study = load_study(configs / "studies/bakeoff.yaml")
+    study = load_study(configs / "studies/bakeoff_plateau.yaml")
     assert stage_settings(study, "base")["env"] == {"name": "alfworld"}
