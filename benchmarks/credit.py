@@ -7,7 +7,7 @@ and update on it. TurnRD's share includes the time that pooling embeddings adds 
 Judges answer from a warm cache. The share of counterfactual credit includes the episodes it plays.
 
 Then copies of the batch are stored as one round of 10,000 trajectories, with embeddings and
-situations. Every method of the study `bakeoff_plus` reads the round and credits it. Rounds may also
+situations. Every method of the study `bakeoff_plateau_plus` reads the round and credits it. Rounds may also
 be stored without embeddings or situations. The time to compute these is measured on one batch and
 scaled up to the round.
 """
@@ -63,7 +63,7 @@ class _ReadsStatesAndEmbeddings(_ReadsStates):
 
 def measure(laptop: Laptop, scratch: Path) -> dict:
     """Measure each method's share of a step, and the seconds to credit the stored round."""
-    study = load_study(ROOT / "configs/studies/bakeoff_plus.yaml")
+    study = load_study(ROOT / "configs/studies/bakeoff_plateau_plus.yaml")
     playing = load_study(ROOT / "configs/studies/cf_supervision.yaml").methods["Counterfactual"]
     methods = {name: arm for name, arm in study.methods.items() if arm.train}
     training = study.training[study.config.reference]

@@ -128,7 +128,7 @@ def large_study(root: Path, jobs: int) -> None:
     for part in ("rules", "profiles", "configs"):
         shutil.copytree(PROJECT / part, root / part, symlinks=True)
     seeds = list(range(max(1, round(jobs / JOBS_PER_SEED))))
-    study = yaml.safe_load((root / "configs/studies/bakeoff.yaml").read_text())
+    study = yaml.safe_load((root / "configs/studies/bakeoff_plateau.yaml").read_text())
     study |= {"name": "large", "seeds": seeds, "rounds": ROUNDS, "methods": METHODS}
     (root / "configs/studies/large.yaml").write_text(yaml.safe_dump(study))
 

@@ -78,7 +78,7 @@ def prepare(folder: Path, name: str = "alfworld-laptop") -> Laptop:
     """
     path = ROOT / f"configs/envs/{name}.yaml"
     env = environment_settings(read_yaml(path), str(path))
-    study = replace(load_study(ROOT / "configs/studies/bakeoff.yaml", {}), env=env)
+    study = replace(load_study(ROOT / "configs/studies/bakeoff_plateau.yaml", {}), env=env)
     stages = {
         "assets": ("--seed", "0"),
         "expert": ("--assets", folder / "assets", "--seed", "0"),

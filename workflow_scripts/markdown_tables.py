@@ -199,6 +199,7 @@ def _correlation(row: pd.Series, name: str) -> str:
 FIGURES = {
     "forest": "Paired differences",
     "learning_curves": "Learning curves",
+    "learning_by_play": "Learning curves against all that was played",
     "dose_response": "Endpoint and time to a threshold, by the credit's correlation with truth",
     "thresholds": "Trajectories to a threshold",
     "sft_temperatures": "Sampling alone",
