@@ -7,9 +7,9 @@ and update on it. TurnRD's share includes the time that pooling embeddings adds 
 Judges answer from a warm cache. The share of counterfactual credit includes the episodes it plays.
 
 Then copies of the batch are stored as one round of 10,000 trajectories, with embeddings and
-situations. Every method of the study `bakeoff_plateau_plus` reads the round and credits it. Rounds may also
-be stored without embeddings or situations. The time to compute these is measured on one batch and
-scaled up to the round.
+situations. Every method of the study `bakeoff_plateau_plus` reads the round and credits it. Rounds
+may also be stored without embeddings or situations. The time to compute these is measured on one
+batch and scaled up to the round.
 """
 
 import json

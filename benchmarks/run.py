@@ -139,9 +139,10 @@ def _credit_rows(credit: dict) -> list[str]:
         *shares,
         f"| the same, other assigners | the same | {others} | - |",
         f"| credit of {credit['cached_trajectories']:,} cached trajectories by every method of "
-        f"`bakeoff_plateau_plus` | - | **{credit['cached_s']:.0f} s**; {credit['embedding_s']:.0f} s more "
-        f"if the round was stored without TurnRD's embeddings, {credit['situations_s']:.0f} s if "
-        f"without situations | at most {_CACHED_S} s{_short(credit['cached_s'] <= _CACHED_S)} |",
+        f"`bakeoff_plateau_plus` | - | **{credit['cached_s']:.0f} s**; "
+        f"{credit['embedding_s']:.0f} s more if the round was stored without TurnRD's embeddings, "
+        f"{credit['situations_s']:.0f} s if without situations | at most {_CACHED_S} s"
+        f"{_short(credit['cached_s'] <= _CACHED_S)} |",
     ]
 
 

@@ -43,10 +43,10 @@ def measure(laptop: Laptop, scratch: Path) -> dict:
     """Minutes of the whole task, and continuations per second on both sides."""
     policy = laptop.policy()
     collector = laptop.collector(policy, IN_FLIGHT, TURNS, REPLY)
-    config = TruthConfig(groups=MEASURED, rollouts=ROLLOUTS, continuations=EACH)
+    config = TruthConfig(groups=MEASURED, continuations=EACH)
     began = time.process_time()
     sketcher = ScoreSketcher(policy, config.sketch, 1.0)
-    measurement = Measurement(config, 0, 0, collector, sketcher, scratch)
+    measurement = Measurement(config, ROLLOUTS, 0, 0, collector, sketcher, scratch)
     groups = measurement.rollouts(laptop.tasks)
     for group in groups:
         measurement.measure(group)

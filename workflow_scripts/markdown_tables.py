@@ -148,7 +148,7 @@ def seeds_needed(tables: Tables) -> str:
 
 
 def dose_response(tables: Tables) -> str:
-    """One line per arm whose credit has a known correlation with the truth, then the reference."""
+    """One line per arm whose correlation with the oracle is known, then the reference."""
     table, score = tables["dose_response"], _score_of(tables)
     means = table[table["seed"].isna()]
     levels = means[means["measure"] == ENDPOINT]
@@ -158,7 +158,7 @@ def dose_response(tables: Tables) -> str:
     steps = times["steps"].notna().all()
     unit, column = ("steps", "steps") if steps else ("trajectories", "value")
     to = [f"{unit} to {threshold_text(level, score)}" for level in wanted]
-    lines = [["correlation with the truth", "arm", _endpoint_title(tables), *to]]
+    lines = [["correlation with the oracle", "arm", _endpoint_title(tables), *to]]
     for row in levels.itertuples():
         place = "" if pd.isna(row.correlation) else f"{row.correlation:g}"
         own = _amounts(row.value, row.lower, row.upper, score)
@@ -200,7 +200,7 @@ FIGURES = {
     "forest": "Paired differences",
     "learning_curves": "Learning curves",
     "learning_by_play": "Learning curves against all that was played",
-    "dose_response": "Endpoint and time to a threshold, by the credit's correlation with truth",
+    "dose_response": "Endpoint and time to a threshold, by the credit's correlation with Oracle's",
     "thresholds": "Trajectories to a threshold",
     "sft_temperatures": "Sampling alone",
     "closest": "Who is closest to the truth, and at what price",

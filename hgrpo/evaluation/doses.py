@@ -1,4 +1,4 @@
-"""Which arms credit with a known correlation with the truth.
+"""Which arms' credit has a known correlation with the oracle's, the truth or its direction.
 
 The workflow reads this file while it plans, so it must not wait for pandas.
 """
@@ -10,7 +10,7 @@ from hgrpo.evaluation.designs import trained
 
 
 def doses(methods: Mapping[str, Mapping]) -> dict[str, float]:
-    """Trained arm -> correlation of its credit with the truth, ascending.
+    """Trained arm -> correlation of its credit with the oracle's, ascending.
 
     Empty if the arms have fewer than two different correlations. `methods` (arm -> its settings) is
     from `hgrpo.stages.comparison.comparison`.

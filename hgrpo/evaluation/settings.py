@@ -124,8 +124,8 @@ class AgreementConfig(Strict):
     """Settings of `snakemake credit_agreement`."""
 
     counterfactual_groups: int = Field(
-        4,
+        16,
         ge=0,
         description="groups whose turns are all played anew for counterfactual credit, the first "
-        "of the round; 0: leave such methods out",
+        "of the round; fewer than 8 give no intervals; 0: leave such methods out",
     )

@@ -2,8 +2,9 @@
 
 All play counts, continuations too (`hgrpo.trajectories.all_play`). A run reaches a threshold in
 the first round whose greedy test score is at least as high. What happens between two evaluations is
-unknown, so times are ends of rounds. A run that does not reach it is censored at its last round.
-Kaplan and Meier's estimator and the mean restricted to a common horizon take this into account.
+unknown, so times are ends of rounds. A run that does not reach it by the common horizon, the end of
+the run that plays the fewest trajectories, is censored there. Kaplan and Meier's estimator and the
+mean restricted to that horizon take this into account.
 Sources: Kaplan and Meier 1958, "Nonparametric Estimation from Incomplete Observations"
 (https://doi.org/10.1080/01621459.1958.10501452); Royston and Parmar 2013, "Restricted mean survival
 time" (https://doi.org/10.1186/1471-2288-13-152).
@@ -102,7 +103,8 @@ def summary(first: pd.DataFrame, reference: str, level: float) -> pd.DataFrame:
 
     The horizon of the restricted mean is the end of the run that plays the fewest trajectories.
     The difference from the reference is paired by seed; intervals are t intervals over seeds, NaN
-    with one seed. The median is NaN if fewer than half of the runs reach the threshold.
+    with one seed, and where all values are equal. The median is NaN unless more than half of the
+    runs reach the threshold by the horizon.
     """
     if first.empty:
         return pd.DataFrame()
@@ -111,7 +113,8 @@ def summary(first: pd.DataFrame, reference: str, level: float) -> pd.DataFrame:
     for (threshold, method), mine in first.groupby(["threshold", "method"], sort=False):
         theirs = first[(first["threshold"] == threshold) & (first["method"] == reference)]
         time, other = (_restricted(table, horizon) for table in (mine, theirs))
-        estimate = SurvfuncRight(mine["trajectories"].astype(float), mine["reached"].astype(int))
+        in_time = mine["reached"] & (mine["trajectories"] <= horizon)
+        estimate = SurvfuncRight(time.to_numpy(), in_time.to_numpy(int))
         rows.append(
             {
                 "threshold": threshold,
@@ -159,7 +162,7 @@ def _restricted(runs: pd.DataFrame, horizon: float) -> pd.Series:
 
 
 def _ends(values: pd.Series, level: float, prefix: str) -> dict[str, float]:
-    if len(values) < 2:
+    if values.nunique() < 2:  # times are ends of rounds, so equal ones say little about the spread
         lower = upper = np.nan
     else:
         lower, upper = DescrStatsW(values.to_numpy()).tconfint_mean(alpha=1 - level)

@@ -24,7 +24,7 @@ class Inputs:
 
     Attributes:
         sweep: arm -> alpha, if the arms form a sweep of alpha (`designs.alpha_sweep`); else empty.
-        doses: arm -> correlation of its credit with the truth (`doses.doses`).
+        doses: arm -> correlation of its credit with the oracle's (`doses.doses`).
         design: the factorial that the arms form; None if they do not form one.
         effects: main effects and interactions (`effects.effects`); empty without a factorial.
     """

@@ -27,9 +27,9 @@ def write_truth(
     write_csv(tables.methods, folder / "truth.csv", _DIGITS)
     write_csv(tables.gradients, folder / "truth_gradients.csv", _DIGITS)
     write_csv(tables.errors, folder / "truth_errors.csv", _DIGITS)
-    last, groups = played[-1].rollouts.stored[0].round, len(played[-1].rollouts.stored)
+    last = played[-1].rollouts.stored[0].round
     return [
         figures.closest(tables.methods),
-        figures.updates(tables.gradients[tables.gradients["round"] == last], groups),
+        figures.updates(tables.gradients[tables.gradients["round"] == last]),
         figures.mistakes(tables.errors[tables.errors["round"] == last]),
     ]

@@ -76,7 +76,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     truth = study.config.truth or TruthConfig()
     return {
         **playing(study),
-        "play": training.model_dump(mode="json", include=PLAY),
+        "play": training.model_dump(mode="json", include=PLAY | {"rollouts_per_task"}),
         "truth": truth.model_dump(mode="json", exclude={"after_rounds"}),
     }
 
@@ -118,6 +118,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         make_env = load(settings.env.name).factory(settings.env, tasks)
         measurement = Measurement(
             settings.truth,
+            settings.play["rollouts_per_task"],
             job.seed,
             job.round,
             collector(settings, settings.play, policy, make_env),
@@ -139,7 +140,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 def _play(measurement: "Measurement", panels: Path) -> list["PlayedGroup"]:
     config = measurement.config
-    with tqdm(total=config.groups * config.rollouts, desc="rollouts", unit="traj") as bar:
+    with tqdm(total=config.groups * measurement.size, desc="rollouts", unit="traj") as bar:
         return measurement.rollouts(read_panels(panels)["train"], bar.update)
 
 

@@ -252,7 +252,7 @@ def test_seeds_needed_by_hand(calibrated):
 def test_doses_by_hand(calibrated):
     table = calibrated["dose_response"]
     assert markdown.dose_response(calibrated).splitlines() == [
-        "| correlation with the truth | arm | area: mean test score | steps to 50 |",
+        "| correlation with the oracle | arm | area: mean test score | steps to 50 |",
         "| --- | --- | --- | --- |",
         "| 0.5 | arm A | 60.0 (50.0 to 70.0) | 4.0 (2.0 to 6.0), 3 of 3 runs |",
         "|  | flat GRPO | 40.0 (30.0 to 50.0) | 8.0 (4.0 to 12.0), 2 of 3 runs |",

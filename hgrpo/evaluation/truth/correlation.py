@@ -8,7 +8,6 @@ correlation may exceed 1. The credit's own noise is part of the credit and is no
 """
 
 import numpy as np
-from scipy.stats import rankdata
 
 from hgrpo.evaluation.truth.resampling import ratio, sums_by_group
 
@@ -43,39 +42,6 @@ def pearson(
     return ratio(shared, np.sqrt(np.maximum(_varies(spread, cc / n) * true, 0)))
 
 
-def spearman(
-    credit: np.ndarray,
-    truth: np.ndarray,
-    halves: tuple[np.ndarray, np.ndarray],
-    owner: np.ndarray,
-    weights: np.ndarray,
-) -> np.ndarray:
-    """Corrected rank correlation on each resample, float64 [R]; arguments as for `pearson`.
-
-    The ranks are those among all turns. With q, the rank correlation of the halves, the truth's
-    reliability is 2 q / (1 + q) (Spearman-Brown), and r = r(credit, truth) / sqrt(reliability).
-    """
-    ranks = [centred_ranks(values) for values in (credit, truth, *halves)]
-    plain = [(ranks[0], ranks[1]), (ranks[2], ranks[3])]
-    raw, halved = (_plain(x, y, owner, weights) for x, y in plain)
-    return ratio(raw, np.sqrt(np.maximum(ratio(2 * halved, 1 + halved), 0)))
-
-
-def _plain(x: np.ndarray, y: np.ndarray, owner: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    columns = np.array([np.ones(len(x)), x, y, x * y, x**2, y**2])
-    sums = weights @ sums_by_group(columns, owner, weights.shape[1])
-    n, sx, sy, xy, xx, yy = np.where(sums[:, :1] > 0, sums, np.nan).T
-    spreads = _varies(xx / n - (sx / n) ** 2, xx / n) * _varies(yy / n - (sy / n) ** 2, yy / n)
-    return ratio(xy / n - sx * sy / n**2, np.sqrt(np.maximum(spreads, 0)))
-
-
 def _varies(variance: np.ndarray, square: np.ndarray) -> np.ndarray:
     """The variance, and 0 where it is no more than the rounding of the mean square."""
     return np.where(variance > 1e-12 * square, variance, 0.0)
-
-
-def centred_ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks among all turns, less their mean; values that differ by rounding only tie."""
-    largest = np.abs(values).max(initial=0.0)
-    tied = np.round(values / largest, 9) if largest else values
-    return rankdata(tied) - (len(values) + 1) / 2

@@ -1,15 +1,9 @@
 """Where a method errs: by the number of the turn and by the kind of its action."""
 
-from collections import Counter
-
 import numpy as np
 
 from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.signs import sign_hits
-
-# Further kinds of action share one row.
-KINDS = 12
-OTHER = "(other)"
 
 
 def best_scale(advantage: np.ndarray, truth: np.ndarray) -> float:
@@ -39,7 +33,7 @@ def error_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, ob
     scaled = best_scale(advantage, truth.advantage) * advantage
     hits = sign_hits(advantage, truth.advantage)
     rows = []
-    for by, keys in (("turn", truth.turn + 1), ("action", common_kinds(truth.kind))):
+    for by, keys in (("turn", truth.turn + 1), ("action", truth.kind)):
         for key in sorted(set(keys.tolist())):
             part = keys == key
             sure = part & truth.clear
@@ -55,10 +49,3 @@ def error_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, ob
                 }
             )
     return rows
-
-
-def common_kinds(kinds: np.ndarray) -> np.ndarray:
-    """The kinds [N], with all but the `KINDS` most common ones replaced by `OTHER`."""
-    ranked = sorted(Counter(kinds.tolist()).items(), key=lambda item: (-item[1], item[0]))
-    kept = {kind for kind, _ in ranked[:KINDS]}
-    return np.array([kind if kind in kept else OTHER for kind in kinds], dtype=object)

@@ -30,8 +30,9 @@ def cosine(
     """Cosine of the updates from `groups` groups with a method and with the truth, float64 [R].
 
     The length of the update with the truth comes from the product of its two halves, whose noise is
-    independent. So the cosine is that with the exact truth, up to chance, and may exceed 1. Without
-    bias, 1 / cosine^2 at one group is how many times as many groups the method needs.
+    independent. So the cosine is that with the exact truth, up to chance, and may exceed 1. While
+    noise dominates, 1 / cosine^2 at one group is roughly how many times as many groups an unbiased
+    method needs.
 
     Args:
         own: [G, G], g_k . g_l.
@@ -75,9 +76,13 @@ class Expected:
         return np.where(cosine <= 0, np.inf, tangent)
 
     def relative_variance(self, groups: float) -> np.ndarray:
-        """c^2 v / (n |nu|^2) with the c of `bias`: the update's variance, in squares of |nu|."""
+        """c^2 v / (n |nu|^2) with the c of `bias`: the update's variance, in squares of |nu|.
+
+        Infinite if mu points away from nu.
+        """
         along = np.maximum(self.along, 0) ** 2
-        return ratio(np.maximum(self.truth, 0) * self.variance, groups * along)
+        found = ratio(np.maximum(self.truth, 0) * self.variance, groups * along)
+        return np.where(self.along <= 0, np.inf, found)
 
     def signal_to_noise(self, groups: float) -> np.ndarray:
         """n |mu|^2 / v: signal to noise of an update from n groups."""

@@ -37,11 +37,13 @@ class Measurement:
     """A measurement for one policy, in a folder from `locked_scratch`.
 
     Attributes:
+        size: rollouts of each game, at least 2.
         seed, round: with the task, they name the random streams.
         folder: where the rollouts and every finished group are kept.
     """
 
     config: TruthConfig
+    size: int
     seed: int
     round: int
     collector: Collector
@@ -63,7 +65,7 @@ class Measurement:
         if not kept.is_dir():
             tasks = truth_tasks(panel, self.config.groups, self.seed)
             stream = ("truth", self.seed, self.round)
-            groups = self.collector.collect(tasks, self.config.rollouts, stream, on_done)
+            groups = self.collector.collect(tasks, self.size, stream, on_done)
             with atomic_folder(kept) as out:
                 for step, group in enumerate(groups):
                     write_step(group, self.round, step, out)

@@ -7,13 +7,10 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from hgrpo.evaluation.truth.action_kinds import action_kind, common_kinds
 from hgrpo.evaluation.truth.quality import clear
 from hgrpo.evaluation.truth.resampling import resamples
-from hgrpo.evaluation.truth.shuffled import shuffles
 from hgrpo.evaluation.truth.table import sketches_of
-
-INADMISSIBLE = "(not admissible)"
-_EMPTY = "(empty)"
 
 
 @dataclass(frozen=True)
@@ -26,7 +23,7 @@ class MeasuredTruth:
         sketches: float64 [N, size], projections of the turns' gradients.
         owner: int [N], each turn's group, from 0 to G - 1.
         turn: int [N], each turn's number in its trajectory.
-        kind: [N], the first word of each action, or `INADMISSIBLE`.
+        kind: [N], kind of each action, see `action_kinds`.
         lengths: int [trajectories], turns of each trajectory.
     """
 
@@ -57,11 +54,6 @@ class MeasuredTruth:
     def weights(self) -> np.ndarray:
         """float64 [R, G], the resamples of the groups."""
         return resamples(self.groups)
-
-    @cached_property
-    def orders(self) -> np.ndarray:
-        """int [draws, N], random orders of the turns within each trajectory."""
-        return shuffles(self.lengths)
 
     @cached_property
     def within(self) -> "MeasuredTruth":
@@ -107,12 +99,6 @@ def measured_truth(table: pa.Table, actions: Sequence[tuple[str, bool]]) -> Meas
         sketches=sketches_of(table).astype(np.float64),
         owner=np.cumsum(np.diff(step, prepend=step[:1]) != 0),
         turn=turn,
-        kind=np.array([_kind(*action) for action in actions], dtype=object),
+        kind=common_kinds([action_kind(*action) for action in actions]),
         lengths=np.diff(np.flatnonzero(np.append(turn, 0) == 0)),
     )
-
-
-def _kind(action: str, admissible: bool) -> str:
-    if not admissible:
-        return INADMISSIBLE
-    return (action.split() or [_EMPTY])[0].lower()

@@ -4,11 +4,14 @@ import numpy as np
 import pyarrow as pa
 
 # A turn's truth is clear if it is further from 0 than this many standard errors.
-CLEAR = 2.0
+CLEAR = 3.0
 
 
 def clear(advantage: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Whether each turn helped or harmed for sure: bool [turns], |A| > `CLEAR` errors."""
+    """Whether it is clear that each turn helped or harmed: bool [turns], |A| > `CLEAR` errors.
+
+    Among many turns, a few that are worth nothing are clear by chance.
+    """
     return np.abs(advantage) > CLEAR * error
 
 

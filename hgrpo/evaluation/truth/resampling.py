@@ -9,12 +9,19 @@ import numpy as np
 from hgrpo.streams import generator
 
 RESAMPLES = 2000
+# Percentile intervals from fewer groups are far too narrow.
+FEWEST = 8
 # If more of the resamples than this have no value, there is no interval.
 _UNDEFINED = 0.05
 
 
 def resamples(groups: int, number: int = RESAMPLES) -> np.ndarray:
-    """How often each group is drawn, float64 [1 + number, groups]; first every group once."""
+    """How often each group is drawn, float64 [1 + number, groups]; first every group once.
+
+    With fewer groups than `FEWEST` there is only the first row, so nothing has an interval.
+    """
+    if groups < FEWEST:
+        return np.ones((1, groups))
     rng = generator("truth-bootstrap", groups)
     drawn = rng.multinomial(groups, np.full(groups, 1 / groups), size=number)
     return np.vstack([np.ones(groups), drawn])
@@ -23,13 +30,16 @@ def resamples(groups: int, number: int = RESAMPLES) -> np.ndarray:
 def estimate(values: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:
     """The estimate and its percentile interval, from a statistic's values on `resamples`.
 
-    The limits are NaN if the statistic is undefined on more than one resample in twenty.
+    Infinite values count. The limits are NaN without resamples, and if the statistic is undefined
+    on more than one in twenty.
     """
     drawn = values[1:]
-    known = drawn[np.isfinite(drawn)]
-    if len(known) < (1 - _UNDEFINED) * len(drawn):
+    known = drawn[~np.isnan(drawn)]
+    if not len(known) or len(known) < (1 - _UNDEFINED) * len(drawn):
         return float(values[0]), np.nan, np.nan
-    lower, upper = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    ends = [(1 - level) / 2, (1 + level) / 2]
+    # Without interpolation, which is undefined between infinite values.
+    lower, upper = np.quantile(known, ends, method="inverted_cdf")
     return float(values[0]), float(lower), float(upper)
 
 

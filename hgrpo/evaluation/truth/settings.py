@@ -16,8 +16,12 @@ class TruthConfig(Strict):
         description="rounds of the reference arm, in the study's first seed, after which the "
         "policy's truth is measured; 0: the SFT policy",
     )
-    groups: int = Field(32, ge=2, description="training games that the policy plays")
-    rollouts: int = Field(8, ge=2, description="rollouts of each of these games")
+    groups: int = Field(
+        32,
+        ge=2,
+        description="training games that the policy plays, with as many rollouts as the reference "
+        "arm's groups have",
+    )
     continuations: int = Field(
         16,
         ge=2,

@@ -1,58 +1,82 @@
 """The null: the truth itself, dealt at random to the turns of each trajectory.
 
-Such a credit knows how well a trajectory went, but not which of its turns did it.
+Such a credit knows how well a trajectory went, but not which of its turns did it. One half of the
+continuations is dealt and the other is not, so their noise is independent. Means over all orders of
+the turns follow from sums over each trajectory. Within trajectories, that is less each one's mean,
+the null's correlation with the truth is exactly 0.
 """
 
 import numpy as np
 
 from hgrpo.evaluation.truth.resampling import ratio, sums_by_group
-from hgrpo.streams import generator
-
-DRAWS = 200
-
-
-def shuffles(lengths: np.ndarray, number: int = DRAWS) -> np.ndarray:
-    """Random orders of the turns within each trajectory, int [number, turns].
-
-    Args:
-        lengths: int [trajectories], turns of each, one trajectory after another.
-    """
-    rng = generator("truth-shuffle", int(lengths.sum()), len(lengths))
-    trajectory = np.repeat(np.arange(len(lengths)), lengths)
-    return np.array(
-        [np.lexsort((rng.random(len(trajectory)), trajectory)) for _ in range(number)]
-    ).reshape(number, len(trajectory))
 
 
 def shuffled_pearson(
     halves: tuple[np.ndarray, np.ndarray],
-    orders: np.ndarray,
+    lengths: np.ndarray,
     owner: np.ndarray,
     weights: np.ndarray,
 ) -> np.ndarray:
     """Correlation of the shuffled truth with the truth, free of noise in both, float64 [R].
 
-    One half of the continuations is shuffled and the other is not, so their noise is independent:
-
         r = cov(shuffled first half, second half) / cov(first half, second half)
 
-    Resample r takes one of the orders, in turn. The first value is the mean over all orders, each
-    with every group once.
-
     Args:
-        halves: the truth from each half of the continuations, float64 [turns] each.
-        orders: from `shuffles`.
-        owner: int [turns], each turn's group.
+        halves: the truth from each half of the continuations, float64 [N] each.
+        lengths: int [trajectories], turns of each, one trajectory after another.
+        owner: int [N], each turn's group.
         weights: float64 [R, groups] from `resamples`.
     """
     first, second = halves
-    groups = weights.shape[1]
     columns = np.array([np.ones(len(first)), first, second, first * second])
-    n, a, b, ab = (weights @ sums_by_group(columns, owner, groups)).T
-    products = first[orders] * second
-    dealt = sums_by_group(products, owner, groups).T
-    turn_of = np.arange(len(weights)) % len(orders)
-    mixed = np.einsum("rg,rg->r", weights, dealt[turn_of])
-    mixed[0] = dealt.mean(axis=0).sum()
+    columns = np.vstack([columns, trajectory_means(first, lengths) * second])
+    n, a, b, ab, dealt = (weights @ sums_by_group(columns, owner, weights.shape[1])).T
     middle = a * b / np.where(n > 0, n, np.nan)
-    return ratio(mixed - middle, ab - middle)
+    return ratio(dealt - middle, ab - middle)
+
+
+def shuffled_signs(
+    truth: np.ndarray,
+    clear: np.ndarray,
+    lengths: np.ndarray,
+    owner: np.ndarray,
+    weights: np.ndarray,
+) -> np.ndarray:
+    """Sign accuracy of the shuffled truth on the turns that are `clear`, float64 [R]."""
+    signs = np.sign(truth)
+    # The mean over all orders of a hit, which is linear in the sign that a turn is dealt.
+    hits = (1 + trajectory_means(signs, lengths) * signs) / 2
+    columns = np.array([clear * hits, clear], dtype=np.float64)
+    found, turns = (weights @ sums_by_group(columns, owner, weights.shape[1])).T
+    return ratio(found, turns)
+
+
+def trajectory_means(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The mean of `values` [N] over each trajectory, at each of its turns, float64 [N]."""
+    trajectory = np.repeat(np.arange(len(lengths)), lengths)
+    return (np.bincount(trajectory, values) / np.bincount(trajectory))[trajectory]
+
+
+def shuffled_spread(
+    halves: tuple[np.ndarray, np.ndarray], sketches: np.ndarray, lengths: np.ndarray
+) -> np.ndarray:
+    """What shuffling adds to the squared length of a trajectory's gradient, float64 [trajectories].
+
+    With c the covariance of the halves over the trajectory's T turns, and s_t the turns' gradients:
+
+        c (T sum |s_t|^2 - |sum s_t|^2) / (T - 1)
+
+    This is the mean over all orders of the product of both halves' gradients, dealt in the same
+    order, less the product of their means. A single turn adds nothing.
+
+    Args:
+        sketches: float64 [N, size], s_t.
+    """
+    first, second = halves
+    starts = np.cumsum(lengths) - lengths
+    trajectory = np.repeat(np.arange(len(lengths)), lengths)
+    away = first - trajectory_means(first, lengths)
+    covariance = np.bincount(trajectory, away * second) / lengths
+    squares = np.bincount(trajectory, (sketches**2).sum(axis=1))
+    whole = (np.add.reduceat(sketches, starts) ** 2).sum(axis=1)
+    return covariance * (lengths * squares - whole) / np.maximum(lengths - 1, 1)

@@ -5,7 +5,7 @@ from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 
 # The keys of `TrainingConfig` that decide what advantages become of an arm's credit.
-TRAINING = {"invalid_action_penalty": True, "advantage_rms": True, "kl": {"init"}}
+TRAINING = {"invalid_action_penalty"}
 
 
 class ArmUpdate(Strict):

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FormatStrFormatter, LogLocator
 
-from hgrpo.evaluation.truth.errors import OTHER
+from hgrpo.evaluation.truth.action_kinds import OTHER
 from hgrpo.evaluation.truth.played import SHUFFLED, TRUTH, YES
 from hgrpo.report.figures.credit import CELL_INK, CELL_MUTED, draw_cells, write_in_cell
 from hgrpo.report.style import GRID, INK, MUTED, PAPER, Drawing, canvas, cell_rows, wrap
@@ -60,9 +60,9 @@ def closest(table: pd.DataFrame) -> Drawing:
         "Who is closest to the truth, and at what price?",
         "Left: correlation of a method's advantages with the true advantages of the same turns, "
         "free of the truth's noise, with 95 % intervals over groups; 1 is the truth. The band is "
-        "the truth itself, shuffled within each trajectory. A hollow point knows which trajectory "
-        "was good, but of its turns no more than the shuffled truth does. Right: seconds to credit "
-        "a trajectory; in words, what else it cost. " + said,
+        f"the truth itself, shuffled within each trajectory ({policy_name(rounds[-1])}). A hollow "
+        "point is not shown to know more of the turns of a trajectory than the shuffled truth "
+        "does. Right: seconds to credit a trajectory; in words, what else it cost. " + said,
         f"Correlation with the truth and price of {len(names)} methods. {said} The numbers are in "
         "closest.csv.",
         figure,
@@ -70,13 +70,12 @@ def closest(table: pd.DataFrame) -> Drawing:
     )
 
 
-def updates(table: pd.DataFrame, most: int) -> Drawing:
+def updates(table: pd.DataFrame) -> Drawing:
     """Draw the direction of methods' updates against the number of groups in an update.
 
-    `table` holds the rows of truth_gradients.csv for one policy, and `most` is how many groups it
-    comes from.
+    `table` holds the rows of truth_gradients.csv for one policy.
     """
-    methods = table[(table["method"] != TRUTH) & (table["groups"] <= most)]
+    methods = table[(table["method"] != TRUTH) & (table["groups"] <= table["of_groups"])]
     figure, axes = canvas(height=3.8)
     ax = axes[0, 0]
     one = methods[methods["groups"] == 1].set_index("method")
@@ -105,7 +104,8 @@ def updates(table: pd.DataFrame, most: int) -> Drawing:
         "Cosine between the update that a method makes of so many groups and the update that the "
         "exact truth makes of the same groups. It falls short of 1 because of noise, which more "
         "groups average out, and because of bias, which they do not. Named are the best three at "
-        "one group; the others are grey. A line ends where the groups do not suffice to tell.",
+        "one group; the others are grey. A line ends at the number of groups that the method "
+        "credited.",
         f"Cosine with the truth's update by number of groups; the best are {named}. Intervals, "
         "bias, variance and signal to noise are in updates.csv.",
         figure,
@@ -119,7 +119,7 @@ def mistakes(table: pd.DataFrame) -> Drawing:
     `table` holds the rows of truth_errors.csv for one policy.
     """
     labels = table.drop_duplicates("method").set_index("method")["label"]
-    turns = table[(table["by"] == "turn") & (table["key"].astype(str).str.len() <= 3)]
+    turns = table[table["by"] == "turn"]
     turns = turns[turns["key"].astype(int) <= _TURNS]
     actions = table[table["by"] == "action"]
     parts = [(turns, sorted(turns["key"].unique(), key=int)), (actions, _kinds(actions))]
@@ -147,7 +147,7 @@ def mistakes(table: pd.DataFrame) -> Drawing:
         "mistakes",
         _SECTION,
         "Where do methods err?",
-        "Share of the turns with clear truth (more than two standard errors from 0) whose "
+        "Share of the turns with clear truth (more than three standard errors from 0) whose "
         "advantage has the right sign, in per cent: blue is right, orange is wrong, 50 is a coin. "
         "An advantage of 0 counts as half right. Blank: no such turn has a clear truth.",
         f"Sign accuracy of {len(labels)} methods by turn number and kind of action; the numbers "

@@ -1,4 +1,4 @@
-"""Draws what arms gain from credit by its correlation with the truth: when does credit pay?"""
+"""Draws what arms gain from credit by its correlation with the oracle's: when does it pay?"""
 
 from collections.abc import Mapping
 
@@ -53,7 +53,7 @@ def dose_response(comparison: Comparison, arms: Arms, doses: Mapping[str, float]
     for ax in others[len(levels) :]:
         ax.set_visible(False)
     for ax in axes.flat[max(0, len(levels) - 1) : len(levels) + 1]:
-        ax.set_xlabel("credit's correlation with truth", fontsize=8.5)
+        ax.set_xlabel("correlation with the oracle's credit", fontsize=8.5)
     style.legend_below(figure, _handles(arms, bool(len(times))), columns=2)
     return Drawing(
         "dose_response",
@@ -133,7 +133,7 @@ def _caption(
         else ""
     )
     return (
-        "Arms whose credit is the truth, spoilt by a declared amount. Bars are "
+        "Arms whose credit is the oracle's, spoilt by a declared amount. Bars are "
         f"{percent(comparison.protocol.level, 0)} intervals: of the endpoint over seeds and tasks, "
         "of times over seeds. Times are means up to the end of training, at which a run that "
         f"never got there counts; they are multiples of a round.{step}{shuffled} Above the line of "
@@ -160,5 +160,5 @@ def _said(table: pd.DataFrame, unit: str, comparison: Comparison, arms: Arms) ->
             for row in mine.itertuples()
         ]
         rows = ", ".join(f"{text} at {x}" for text, x in zip(said, places, strict=True))
-        parts.append(f"{head}, by the credit's correlation with the truth: {rows}.")
+        parts.append(f"{head}, by the credit's correlation with the oracle's: {rows}.")
     return " ".join(parts)

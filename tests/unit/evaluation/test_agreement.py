@@ -361,4 +361,4 @@ def test_the_stage_sees_trained_methods_in_the_studys_order(project):
     assert names == [name for name in study.methods if name != "SFTOnly"]
     assert set(given["methods"][0]) == {"name", "label", "credit"}
     assert set(given["play"]) == {"temperature", "max_action_tokens", "in_flight"}
-    assert given["agreement"] == {"counterfactual_groups": 4}
+    assert given["agreement"] == {"counterfactual_groups": 16}

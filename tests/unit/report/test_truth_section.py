@@ -72,7 +72,7 @@ def folder(tables, tmp_path_factory):
     methods, gradients, errors = tables
     methods.to_csv(folder / "truth.csv", index=False)
     last = gradients[gradients["round"] == 1]
-    save_all([closest(methods), updates(last, 30), mistakes(errors[errors["round"] == 1])], folder)
+    save_all([closest(methods), updates(last), mistakes(errors[errors["round"] == 1])], folder)
     return folder
 
 

@@ -33,11 +33,11 @@ def root(tmp_path_factory):
     root = tmp_path_factory.mktemp("study")
     policy = write_lamp_study(root, games=14)
     train = read_panels(root / "assets/panels.json")["train"]
-    config = TruthConfig(groups=GROUPS, rollouts=4, continuations=40, sketch=512)
+    config = TruthConfig(groups=GROUPS, continuations=40, sketch=512)
     for round in (0, 1):
         scratch = root / f"scratch_{round}"
         sketcher = ScoreSketcher(policy, config.sketch, 1.0)
-        measured = Measurement(config, 11, round, lamp_collector(policy), sketcher, scratch)
+        measured = Measurement(config, 4, 11, round, lamp_collector(policy), sketcher, scratch)
         groups = measured.rollouts(train)
         for group in groups:
             measured.measure(group)
@@ -49,7 +49,7 @@ def root(tmp_path_factory):
 def settings():
     tiny = {"hidden_size": 32, "layers": 2, "heads": 4, "kv_heads": 2, "intermediate_size": 48}
     arms = {name: given | {"name": name} for name, given in METHODS.items()}
-    training = {"invalid_action_penalty": 0.0, "advantage_rms": None, "kl": {"init": 0.0}}
+    training = {"invalid_action_penalty": 0.0}
     return credit_agreement.Settings.model_validate(
         {
             "env": {"name": "alfworld", "turn_cap": TURN_CAP, "games": {"generate": {}}},
@@ -109,7 +109,7 @@ def test_continuations_find_the_truth_and_flipped_ones_its_opposite(table, round
     assert vine["beats_shuffled"] == "yes" and vine["within_pearson_lower"] > 0.6
     assert vine["sign_accuracy"] > 0.9 and vine["cosine"] > 0.75
     assert vine["extra_trajectories"] > 24 and vine["seconds"] > 0
-    for name in ("credit_pearson", "advantage_spearman", "cosine"):
+    for name in ("credit_pearson", "advantage_pearson", "cosine"):
         assert flipped[name] == pytest.approx(-vine[name], abs=1e-5)
     assert flipped["sign_accuracy"] == pytest.approx(1 - vine["sign_accuracy"], abs=1e-5)
     assert flipped["beats_shuffled"] == "no"

@@ -1,16 +1,24 @@
 """Correlations, signs, the shuffled null and gradients: by hand, and against simulated truth."""
 
+from itertools import permutations, product
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.evaluation.truth.correlation import pearson, spearman
-from hgrpo.evaluation.truth.errors import OTHER, best_scale, common_kinds, error_rows
+from hgrpo.evaluation.truth.action_kinds import OTHER, action_kind, common_kinds
+from hgrpo.evaluation.truth.correlation import pearson
+from hgrpo.evaluation.truth.errors import best_scale, error_rows
 from hgrpo.evaluation.truth.gradients import cosine, expected
 from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.resampling import estimate, ratio, resamples, sums_by_group
-from hgrpo.evaluation.truth.shuffled import shuffled_pearson, shuffles
+from hgrpo.evaluation.truth.shuffled import (
+    shuffled_pearson,
+    shuffled_signs,
+    shuffled_spread,
+    trajectory_means,
+)
 from hgrpo.evaluation.truth.signs import sign_accuracy, sign_hits
 
 ONCE = np.ones((1, 1))
@@ -26,23 +34,21 @@ def test_a_correlation_by_hand():
     halves = np.array([0.0, 3.0, 2.0]), np.array([2.0, 3.0, 2.0])
     found = pearson(credit, truth, halves, alone(truth), ONCE)
     assert found == pytest.approx((1 / 3) / np.sqrt(2 / 3 * 4 / 9))
-    # Ranks: r = 1/2, and q = 1/2 between (1, 3, 2) and (1, 2, 3), so the reliability is 2/3.
-    halves = np.array([0.0, 3.0, 2.0]), np.array([1.0, 2.0, 3.0])
-    found = spearman(credit, truth, halves, alone(truth), ONCE)
-    assert found == pytest.approx(0.5 / np.sqrt(2 / 3))
-    # Halves that rank turns the other way round show no truth.
-    assert np.isnan(spearman(credit, truth, (truth, -truth), alone(truth), ONCE))
+    # Halves that go against each other show no truth.
+    assert np.isnan(pearson(credit, truth, (truth, -truth), alone(truth), ONCE))
 
 
-@pytest.mark.parametrize("kind", [pearson, spearman])
 @pytest.mark.parametrize("strength", [0.0, 0.4, 0.9])
-def test_the_noise_of_the_truth_is_corrected(kind, strength):
+@pytest.mark.parametrize("routine", [0.0, 0.7])
+def test_the_noise_of_the_truth_is_corrected(strength, routine):
     rng = np.random.default_rng(0)
     true, own = rng.normal(size=(2, 40_000))
+    true = np.where(rng.random(40_000) < routine, 0.0, true)
+    true /= true.std()
     credit = 7 * (strength * true + np.sqrt(1 - strength**2) * own) + 3
     halves = tuple(true + 2 * rng.normal(size=true.shape) for _ in range(2))
     truth = sum(halves) / 2
-    found = kind(credit, truth, halves, alone(truth), ONCE)[0]
+    found = pearson(credit, truth, halves, alone(truth), ONCE)[0]
     assert found == pytest.approx(strength, abs=0.05)
     assert abs(np.corrcoef(credit, truth)[0, 1]) < 0.7 * strength + 0.02
 
@@ -51,8 +57,7 @@ def test_credit_that_does_not_vary_has_no_correlation():
     truth = np.array([1.0, 2.0, 4.0])
     for constant in (0.0, 0.1, 1e6):
         credit = np.full(3, constant)
-        for kind in (pearson, spearman):
-            assert np.isnan(kind(credit, truth, (truth, truth), alone(truth), ONCE))
+        assert np.isnan(pearson(credit, truth, (truth, truth), alone(truth), ONCE))
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -75,12 +80,17 @@ def test_a_resample_counts_a_group_as_often_as_it_was_drawn(seed):
 
 
 def test_resamples_and_intervals():
-    weights = resamples(5, 400)
-    assert weights.shape == (401, 5) and (weights[0] == 1).all()
-    assert (weights.sum(axis=1) == 5).all()
-    np.testing.assert_array_equal(weights, resamples(5, 400))
+    weights = resamples(9, 400)
+    assert weights.shape == (401, 9) and (weights[0] == 1).all()
+    assert (weights.sum(axis=1) == 9).all()
+    np.testing.assert_array_equal(weights, resamples(9, 400))
+    # Too few groups for an interval.
+    np.testing.assert_array_equal(resamples(7, 400), np.ones((1, 7)))
+    assert np.isnan(estimate(np.array([7.0]))[1:]).all()
     values = np.concatenate([[7.0], np.linspace(0, 1, 1001)])
     assert estimate(values) == pytest.approx((7, 0.025, 0.975))
+    values[-40:] = np.inf
+    assert estimate(values) == (7, pytest.approx(0.025), np.inf)
     values[1:100] = np.nan
     assert np.isnan(estimate(values)[1:]).all() and estimate(values)[0] == 7
     np.testing.assert_array_equal(
@@ -97,30 +107,57 @@ def test_signs_by_hand():
     assert np.isnan(sign_accuracy(advantage, truth, np.zeros(4, bool), alone(truth), ONCE))
 
 
-def test_orders_stay_within_a_trajectory_and_are_all_as_likely():
-    orders = shuffles(np.array([3, 0, 1, 2]), 3000)
-    assert {tuple(sorted(order[:3])) for order in orders} == {(0, 1, 2)}
-    assert (orders[:, 3] == 3).all()
-    assert len({tuple(order[:3]) for order in orders}) == 6
-    for place in range(3):
-        shares = np.bincount(orders[:, place], minlength=6)[:3] / 3000
-        np.testing.assert_allclose(shares, 1 / 3, atol=0.04)
+LENGTHS = np.array([3, 1, 2, 2])
+OWNER = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+
+
+def in_all_orders(values):
+    """`values` [8], with the turns of each trajectory of `LENGTHS` in every order."""
+    ends = np.cumsum(LENGTHS)
+    parts = [permutations(range(end - n, end)) for end, n in zip(ends, LENGTHS, strict=True)]
+    return [values[np.concatenate(order)] for order in product(*parts)]
+
+
+def test_the_shuffled_truth_is_the_mean_over_all_orders():
+    first, second, truth = np.random.default_rng(5).normal(size=(3, 8))
+    sketches = np.random.default_rng(6).normal(size=(8, 5))
+    weights = np.array([[1.0, 1.0], [2.0, 1.0]])
+    counts = weights[:, OWNER]
+
+    def mean(values):
+        return counts @ values / counts.sum(axis=1)
+
+    both = [mean(values * second) for values in in_all_orders(first)]
+    above = np.mean(both, axis=0) - mean(first) * mean(second)
+    below = mean(first * second) - mean(first) * mean(second)
+    found = shuffled_pearson((first, second), LENGTHS, OWNER, weights)
+    np.testing.assert_allclose(found, np.where(below > 0, above / below, np.nan))
+
+    clear = np.array([1, 1, 0, 1, 0, 1, 1, 1], dtype=bool)
+    signs = [sign_accuracy(values, truth, clear, OWNER, weights) for values in in_all_orders(truth)]
+    found = shuffled_signs(truth, clear, LENGTHS, OWNER, weights)
+    np.testing.assert_allclose(found, np.mean(signs, axis=0))
+
+    pairs = zip(in_all_orders(first), in_all_orders(second), strict=True)
+    lengths = np.mean([(one @ sketches) @ (two @ sketches) for one, two in pairs])
+    mean_first, mean_second = (trajectory_means(half, LENGTHS) for half in (first, second))
+    spread = shuffled_spread((first, second), sketches, LENGTHS)
+    assert spread[1] == 0
+    found = (mean_first @ sketches) @ (mean_second @ sketches) + spread.sum()
+    assert found == pytest.approx(lengths)
 
 
 def test_the_shuffled_truth_by_hand():
-    lengths = np.array([2, 2])
-    owner = np.array([0, 0, 1, 1])
-    orders = shuffles(lengths, 2000)
-    weights = np.ones((1, 2))
+    lengths, owner, weights = np.array([2, 2]), np.array([0, 0, 1, 1]), np.ones((1, 2))
 
     def null(truth):
-        return shuffled_pearson((truth, truth), orders, owner, weights)[0]
+        return shuffled_pearson((truth, truth), lengths, owner, weights)[0]
 
     # Only which turn differs: shuffling leaves nothing. Only which trajectory: it changes nothing.
-    assert null(np.array([1.0, -1, -1, 1])) == pytest.approx(0, abs=0.05)
-    assert null(np.array([1.0, 1, -1, -1])) == pytest.approx(1)
+    assert null(np.array([1.0, -1, -1, 1])) == 0
+    assert null(np.array([1.0, 1, -1, -1])) == 1
     # Means +-1 and +-1 around them: half of the variance is between the trajectories.
-    assert null(np.array([2.0, 0, -2, 0])) == pytest.approx(0.5, abs=0.05)
+    assert null(np.array([2.0, 0, -2, 0])) == 0.5
 
 
 def test_the_shuffled_truth_is_free_of_noise():
@@ -130,7 +167,7 @@ def test_the_shuffled_truth_is_free_of_noise():
     true = between + np.sqrt(2) * rng.normal(size=12_000)
     halves = tuple(true + rng.normal(size=12_000) for _ in range(2))
     owner = np.arange(4000).repeat(3)
-    found = shuffled_pearson(halves, shuffles(lengths, 20), owner, np.ones((1, 4000)))
+    found = shuffled_pearson(halves, lengths, owner, np.ones((1, 4000)))
     # A shuffled turn is itself in one case of three: (1 + 2/3) / 3.
     assert found[0] == pytest.approx(5 / 9, abs=0.03)
 
@@ -147,7 +184,8 @@ def test_gradients_by_hand():
     assert moments.cosine() == pytest.approx(0.5**0.5) and moments.bias() == pytest.approx(1)
     assert moments.variance == pytest.approx(0) and np.isnan(moments.signal_to_noise(8))
     away = expected(own @ own.T, -own @ true.T, true @ true.T, weights)
-    assert away.bias() == np.inf and away.cosine() == pytest.approx(-(0.5**0.5))
+    assert away.bias() == away.relative_variance(8) == np.inf
+    assert away.cosine() == pytest.approx(-(0.5**0.5))
     assert cosine(own @ own.T, -own @ true.T, true @ true.T, weights) == pytest.approx(-(0.5**0.5))
 
 
@@ -235,8 +273,20 @@ def test_what_is_equal_within_a_trajectory_is_0_without_its_mean():
     assert truth.centred(rounded).tolist() == [0, 0, 0, 0]
 
 
+def test_the_kind_of_an_action_is_its_first_word():
+    said = [
+        ("Go to desk 1", True),
+        ("click[b07xyz]", True),
+        ("", True),
+        ("7 up", True),
+        ("go", False),
+    ]
+    kinds = [action_kind(*each) for each in said]
+    assert kinds == ["go", "click", "(no word)", "(no word)", "(not admissible)"]
+
+
 def test_rare_kinds_share_a_row():
-    kinds = np.array([f"k{i}" for i in range(14) for _ in range(20 - i)], dtype=object)
+    kinds = [f"k{i}" for i in range(14) for _ in range(20 - i)]
     found = common_kinds(kinds)
     assert set(found) == {f"k{i}" for i in range(12)} | {OTHER}
     assert (found == OTHER).sum() == 8 + 7

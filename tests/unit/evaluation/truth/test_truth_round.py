@@ -32,12 +32,17 @@ def root(tmp_path_factory):
 
 def settings(**truth):
     tiny = {"hidden_size": 32, "layers": 2, "heads": 4, "kv_heads": 2, "intermediate_size": 48}
-    given = {"groups": GROUPS, "rollouts": ROLLOUTS, "continuations": EACH, "sketch": SKETCH}
+    given = {"groups": GROUPS, "continuations": EACH, "sketch": SKETCH}
     return truth_round.Settings.model_validate(
         {
             "env": {"name": "alfworld", "turn_cap": TURN_CAP, "games": {"generate": {}}},
             "model": {"name": "lamps", "tiny": tiny | {"max_vocab": 300}, "adapt": "full"},
-            "play": {"temperature": 1.0, "max_action_tokens": MAX_TOKENS, "in_flight": 32},
+            "play": {
+                "temperature": 1.0,
+                "max_action_tokens": MAX_TOKENS,
+                "in_flight": 32,
+                "rollouts_per_task": ROLLOUTS,
+            },
             "truth": given | truth,
         }
     )

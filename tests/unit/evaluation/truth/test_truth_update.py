@@ -49,12 +49,6 @@ def test_groups_without_credit_stay_unknown():
     assert np.isnan(found[:5]).all() and found[5:].tolist() == [0.5, -0.5]
 
 
-def test_advantages_are_scaled_as_one_batch():
-    plain = update_advantages(CREDIT, GROUPS, update())
-    found = update_advantages(CREDIT, GROUPS, update({"advantage_rms": 2.0}))
-    np.testing.assert_allclose(found, plain * 2 / np.sqrt(np.mean(plain**2)))
-
-
 def test_the_penalty_enters_the_trajectorys_advantage():
     GROUPS[1].trajectories[0].turns[0].admissible = False
     found = update_advantages(CREDIT, GROUPS, update({"invalid_action_penalty": 0.5}))

@@ -71,7 +71,7 @@ def test_reliability_is_the_share_of_the_variance_that_is_truth():
     # The mean of the halves has noise of variance 1/2.
     assert reliability((first + second) / 2, first, second) == pytest.approx(2 / 3, abs=0.02)
     assert np.isnan(reliability(np.ones(3), np.ones(3), np.ones(3)))
-    assert clear(np.array([0.3, -0.3, 0.1, 0.0]), np.array([0.1, 0.1, 0.1, 0.0])).tolist() == [
+    assert clear(np.array([0.4, -0.4, 0.2, 0.0]), np.array([0.1, 0.1, 0.1, 0.0])).tolist() == [
         True,
         True,
         False,
@@ -83,9 +83,10 @@ def test_reliability_is_the_share_of_the_variance_that_is_truth():
 def lamps(tmp_path_factory):
     """A measured policy: its groups, its truth, and the exact values of their tasks."""
     policy = make_lamp_policy(tmp_path_factory.mktemp("base"))
-    config = TruthConfig(groups=3, rollouts=6, continuations=96, sketch=64)
+    config = TruthConfig(groups=3, continuations=96, sketch=64)
     measurement = Measurement(
         config,
+        size=6,
         seed=5,
         round=0,
         collector=lamp_collector(policy),
