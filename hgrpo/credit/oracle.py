@@ -31,8 +31,8 @@ class Settings(AlterableSettings):
     demands = {"turn_norm": ("none", "its credit is an advantage already")}
 
     @property
-    def correlation_with_truth(self) -> float | None:  # type: ignore[override]
-        """The correlation that noise leaves; 0 if shuffled.
+    def correlation_with_oracle(self) -> float | None:  # type: ignore[override]
+        """The correlation that noise leaves; if shuffled 0, as it is within a trajectory.
 
         Flipped credit has None: nobody asks from which negative correlation on credit pays.
         """

@@ -44,8 +44,8 @@ class CreditSettings(Strict):
         demands: maps keys of the method's config to (the only value allowed, the reason).
         label_remark: text that every label of the arm must add, such as "(offline rubric)".
         first_round_remark: what a reader of the first round's credit must know, as a sentence.
-        correlation_with_truth: how credit correlates with the truth within a trajectory, if the
-            settings fix it; None if it must be measured.
+        correlation_with_oracle: how credit correlates with that of `oracle`, if the settings fix
+            it; None if it must be measured.
         is_control: the arm is a control. A method that gains from turn credit must beat it.
         figures: names of the report's figures that are drawn only for this assigner's arms.
         uses: capabilities of the environment that the assigner calls, such as "judge_text".
@@ -65,7 +65,7 @@ class CreditSettings(Strict):
     demands: ClassVar[Mapping[str, tuple[object, str]]] = {}
     label_remark: ClassVar[str] = ""
     first_round_remark: ClassVar[str] = ""
-    correlation_with_truth: ClassVar[float | None] = None
+    correlation_with_oracle: ClassVar[float | None] = None
     is_control: ClassVar[bool] = False
     figures: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ()

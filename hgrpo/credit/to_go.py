@@ -73,15 +73,16 @@ def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.nd
     padded = np.zeros((len(rows), lengths.max()))
     for k, row in enumerate(rows):
         padded[k, : len(row)] = row
-    others = padded.sum(axis=0) - padded
-    if baseline == "peers":
-        number = np.full_like(others, len(rows) - 1)
-    else:
-        playing = np.arange(lengths.max()) < lengths[:, None]
-        number = np.maximum(playing.sum(axis=0) - playing, 1)
-        # Exactly 0 where no peer plays, which the difference above may miss by rounding.
-        others = np.where(playing.sum(axis=0) - playing > 0, others, 0.0)
-    return [values[:length] for values, length in zip(others / number, lengths, strict=True)]
+    compared = np.full(padded.shape, True)
+    if baseline == "playing_peers":
+        compared = np.arange(lengths.max()) < lengths[:, None]
+    number = compared.sum(axis=0) - compared
+    means = (padded.sum(axis=0) - padded) / np.maximum(number, 1)
+    # Exact where the difference above may miss the value by rounding: equal sums, and no peers.
+    lowest = np.where(compared, padded, np.inf).min(axis=0)
+    equal = np.where(compared, padded, -np.inf).max(axis=0) == lowest
+    means = np.where(number > 0, np.where(equal, lowest, means), 0.0)
+    return [values[:length] for values, length in zip(means, lengths, strict=True)]
 
 
 def credit_to_go(rows: list[np.ndarray], settings: ToGo | None) -> list[np.ndarray]:

@@ -7,6 +7,8 @@ https://arxiv.org/abs/2410.01679). It is an unbiased estimate of the turn's own 
 credit `R - V(before t)` of `counterfactual` also includes the luck of all later turns.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from pydantic import Field
 
@@ -39,21 +41,27 @@ class VineCredit(CreditAssigner):
         Raises:
             ReplayError: the environment answered differently when a turn was played again.
         """
-        if not group.trajectories:
-            return []
+        return self.assign_many([group])[0]
+
+    def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
+        """`assign` for several groups, whose continuations are played together."""
+        played = [(trajectory, group) for group in groups for trajectory in group.trajectories]
         points = [
             Point(trajectory, turn, ("vine", *group.stream))
-            for trajectory in group.trajectories
+            for trajectory, group in played
             for turn in range(len(trajectory.turns))
         ]
         returns = self._continuations.returns(points, self._settings.continuations)
-        lengths = [len(trajectory.turns) for trajectory in group.trajectories]
-        values = np.split(returns.mean(axis=1), np.cumsum(lengths)[:-1])
-        rows = [
+        ends = np.cumsum([len(trajectory.turns) for trajectory, _ in played], dtype=int)
+        values = np.split(returns.mean(axis=1), ends[:-1])
+        rows = (
             value_changes(row, trajectory.env_return)
-            for row, trajectory in zip(values, group.trajectories, strict=True)
+            for row, (trajectory, _) in zip(values, played, strict=True)
+        )
+        return [
+            alter([next(rows) for _ in group.trajectories], self._settings, group)
+            for group in groups
         ]
-        return alter(rows, self._settings, group)
 
     def report(self) -> dict[str, float]:
         """Counts of continuations, and of their new replies, replayed turns and tokens."""

@@ -16,7 +16,7 @@ def doses(methods: Mapping[str, Mapping]) -> dict[str, float]:
     from `hgrpo.stages.comparison.comparison`.
     """
     found = {
-        name: CreditConfig(**arm["credit"]).declared.correlation_with_truth
+        name: CreditConfig(**arm["credit"]).declared.correlation_with_oracle
         for name, arm in trained(methods).items()
     }
     known = {name: value for name, value in found.items() if value is not None}

@@ -160,6 +160,9 @@ def compute(
         assigner = make_assigner(computation.credit, replace(context, fitted=computation.fitted))
         if declared.reads_situations:
             rollouts.add_states(rollouts.trajectories)
+        if not declared.reads_embeddings:
+            # What it notes in the turns must not reach those that read embeddings from them.
+            groups = [_copied(group) for group in groups]
         began = time.perf_counter()
         rows = []
         for first in range(0, len(groups), declared.groups_at_once):
@@ -180,3 +183,11 @@ def compute(
     computation.values = np.full(rollouts.lengths.sum(), np.nan)
     credit = np.concatenate(rows)
     computation.values[: len(credit)] = credit
+
+
+def _copied(group: Group) -> Group:
+    trajectories = [
+        replace(trajectory, turns=[replace(turn) for turn in trajectory.turns])
+        for trajectory in group.trajectories
+    ]
+    return Group(trajectories, group.stream)

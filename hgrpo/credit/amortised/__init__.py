@@ -8,7 +8,9 @@ In the next round
     credit_t = R - V(state before turn t)                                 otherwise.
 
 V knows nothing of the turn's own action and was fitted on earlier rounds, so it is a baseline that
-leaves the gradient unbiased however bad it is. A good one lowers the variance.
+leaves the gradient unbiased however bad it is, if no turn is drawn. A good one lowers the
+variance. If turns are drawn, their chance depends on how long the trajectory became, which makes a
+small bias.
 
 `make` and `fit` import torch when they are called, because reading a study does not need torch.
 """
@@ -90,7 +92,8 @@ def _fitted(
     from hgrpo.credit.held_out import split
 
     advance = show(len(PENALTIES), "penalty")
-    training, validation = split(rows, settings.validation_share, seed)
+    training, held_out = split(rows, settings.validation_share, seed)
+    validation = held_out or training  # a lone task is used for both
     found = losses(*[points(part, round, settings.half_life) for part in (training, validation)])
     log = []
     for index, (penalty, loss) in enumerate(zip(PENALTIES, found, strict=True)):

@@ -70,11 +70,15 @@ class JudgeCredit(CreditAssigner):
 
     def report(self) -> dict[str, float]:
         """What the counts gained since the last report, for the log; names start with `judge_`."""
-        now = self.account.report()
-        row = {f"judge_{key}": now[key] - self._reported.get(key, 0) for key in now}
+        row = {f"judge_{name}": value for name, value in self._since_report().items()}
         row["judge_fallback_share"] = row["judge_fallbacks"] / max(1, row["judge_judged"])
-        self._reported = now
+        self._reported = self.account.report()
         return row
+
+    def _since_report(self) -> dict[str, float]:
+        """What the counts gained since the last report."""
+        now = self.account.report()
+        return {name: now[name] - self._reported.get(name, 0) for name in now}
 
     def _questions(self, group: Group) -> list[tuple[Question, list[int]]]:
         """The questions about a group, each with the indices of the trajectories that it shows."""
@@ -110,7 +114,7 @@ class JudgeCredit(CreditAssigner):
     def _count(
         self, questions: list[Question], answers: dict[str, Judgement | CallError], asked: set[str]
     ) -> None:
-        """Count the answers; UserError if too many trajectories got no judgement."""
+        """Count the answers; UserError if too many trajectories since the last report failed."""
         failed: Counter[str] = Counter()
         judged = hits = 0
         for question in questions:
@@ -124,11 +128,13 @@ class JudgeCredit(CreditAssigner):
                 hits += size
         fallbacks = {f"fallback_{reason}": count for reason, count in failed.items()}
         self.account.count(judged=judged, cache_hits=hits, fallbacks=failed.total(), **fallbacks)
-        limit = self.settings.fallback_limit
-        if failed.total() > limit * judged:
-            reasons = ", ".join(f"{name} {failed[name]}" for name in FALLBACKS if failed[name])
+        # A step with dynamic sampling asks several times, and a small refill may fail by chance.
+        step, limit = self._since_report(), self.settings.fallback_limit
+        if step["fallbacks"] > limit * step["judged"]:
+            shares = ((name, step[f"fallback_{name}"]) for name in FALLBACKS)
+            reasons = ", ".join(f"{name} {number:.0f}" for name, number in shares if number)
             raise UserError(
-                f"judge {self.settings.model} at {self.settings.base_url}: {failed.total()} of "
-                f"{judged} trajectories got no judgement ({reasons}): more than "
-                f"credit.fallback_limit {limit:g} allows"
+                f"judge {self.settings.model} at {self.settings.base_url}: "
+                f"{step['fallbacks']:.0f} of {step['judged']:.0f} trajectories got no judgement "
+                f"({reasons}): more than credit.fallback_limit {limit:g} allows"
             )

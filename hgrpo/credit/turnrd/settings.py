@@ -89,7 +89,11 @@ class ModelSettings(Strict):
     hidden: int = Field(128, gt=0, description="width of the encoder, a multiple of `heads`")
     heads: int = Field(4, gt=0, description="attention heads")
     dropout: float = Field(0.1, ge=0, lt=1, description="dropout rate while the model is fitted")
-    max_turns: int = Field(64, gt=0, description="longest trajectory, in turns")
+    max_turns: int = Field(
+        64,
+        gt=0,
+        description="turns with a learnt position of their own; later turns share the last one",
+    )
     value_head: bool = Field(True, description="v1 may do without; v2 needs it")
     progress_prior: float = Field(
         1.0, ge=0, description="v2: slope that is added to the scores over the turns"

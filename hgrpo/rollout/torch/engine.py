@@ -106,7 +106,8 @@ class TorchEngine:
             raise RuntimeError(f"conversation {name} does not extend its cache")
         pending = request.prefix[known:]
         if row.asked and pending != row.pending:
-            row = self._split(row, [name])
+            shared, row = row, self._split(row, [name])
+            self._copy(shared, [row])
         if not row.asked:
             row.pending, row.reply, row.logprobs = pending, [], []
         row.asked.add(name)

@@ -158,6 +158,12 @@ def test_credit_of_a_round_and_of_the_next(policy, collector, tmp_path):
     assert second.report()["cf_branches"] == 12
 
 
+def test_a_lone_task_is_fitted_and_validated_on(policy, collector, tmp_path):
+    groups, _ = play(collector, assigner(policy, collector, turns_per_trajectory=1), 1)
+    said, log = fitted_to([store(groups[:1], 1, tmp_path / "round_1")], tmp_path / "fit")
+    assert said.startswith("amortised: 4 values") and len(log) == 6
+
+
 def test_without_a_counterfactual_the_value_is_the_mean_return(policy, collector, tmp_path):
     groups, credit = play(collector, assigner(policy, collector, least_entropy=50.0), 1)
     assert not any(found.any() for rows in credit for found in rows)

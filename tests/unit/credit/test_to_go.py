@@ -159,6 +159,14 @@ def test_baselines_by_hand():
     assert [row.tolist() for row in peer_baselines(rows[:1], "peers")] == [[0, 0]]
 
 
+@pytest.mark.parametrize("baseline", ["peers", "playing_peers"])
+def test_equal_sums_leave_exactly_nothing(baseline):
+    # 8 x 0.1 is not 0.8 in floating point, and a group whose credit is 0 must count as dead.
+    rows = [np.full(2, 0.1)] * 8
+    for row, mean in zip(rows, peer_baselines(rows, baseline), strict=True):
+        np.testing.assert_array_equal(row, mean)
+
+
 def test_progress_to_go_by_hand():
     trajectories = failures(2)
     for trajectory, progress in zip(trajectories, ([0.5, 0, 0, 0.5], [0, 0, 0, 0]), strict=True):

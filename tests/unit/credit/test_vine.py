@@ -51,6 +51,17 @@ def test_a_trajectorys_credit_sums_to_its_return_less_the_first_value(collector,
         assert first * 3 == pytest.approx(round(first * 3))
 
 
+def test_several_groups_get_what_each_would_get_alone(collector, group):
+    other = Group(collector.collect(hall_tasks(2)[1:], 3, ("test", 4))[0], ("test", 4, "other"))
+    empty = Group([], ("test", 5, "none"))
+    vine = make_assigner(CreditConfig(kind="vine"), Context(collector=collector))
+    together = vine.assign_many([group, empty, other])
+    assert [len(rows) for rows in together] == [8, 0, 3]
+    for each, rows in zip([group, empty, other], together, strict=True):
+        for row, alone in zip(rows, vine.assign(each), strict=True):
+            np.testing.assert_array_equal(row, alone)
+
+
 ROWS = [np.arange(5.0), np.array([3.0, -4.0]), np.zeros(0)]
 
 

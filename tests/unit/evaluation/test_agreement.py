@@ -226,6 +226,23 @@ def test_a_credit_that_is_no_number_or_one_too_many_is_an_error(rollouts, monkey
         compute(plan(m={"kind": "flat"})["m"], rollouts.named, rollouts, Context())
 
 
+class Marks(CreditAssigner):
+    """Notes something in every turn, as assigners do that fill in targets."""
+
+    def assign(self, group):
+        for trajectory in group.trajectories:
+            for turn in trajectory.turns:
+                turn.target = 7.0
+        return [np.zeros(len(t.turns)) for t in group.trajectories]
+
+
+def test_what_an_assigner_notes_in_turns_does_not_reach_the_others(rollouts, monkeypatch):
+    before = [turn.target for t in rollouts.trajectories for turn in t.turns]
+    monkeypatch.setattr(shared_rollouts, "make_assigner", lambda *_: Marks())
+    compute(plan(m={"kind": "flat"})["m"], rollouts.named, rollouts, Context())
+    assert [turn.target for t in rollouts.trajectories for turn in t.turns] == before
+
+
 def test_a_method_that_plays_is_asked_about_the_first_groups(rollouts):
     computed = plan(cf={"kind": "counterfactual"})["cf"]
     assert computed.credit.settings["turns_per_trajectory"] is None

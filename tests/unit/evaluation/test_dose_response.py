@@ -31,7 +31,7 @@ from hgrpo.study.study import load_study
     ],
 )
 def test_the_correlation_that_settings_declare(credit, expected):
-    assert CreditConfig(**credit).declared.correlation_with_truth == expected
+    assert CreditConfig(**credit).declared.correlation_with_oracle == expected
 
 
 def arm(credit, train=True):

@@ -159,6 +159,32 @@ def test_engine_refuses_too_many_conversations_and_foreign_prefixes(policy):
         engine.submit(Request(0, [6, 6, 7], 1))
 
 
+def test_conversations_that_part_after_a_shared_reply_keep_what_they_read(policy):
+    """Two continuations of one text reply alike, and are then told different things."""
+    start, told = [5, 6, 7, 8], ([9, 10], [11, 12])
+    engine = TorchEngine(policy, 8, Sampling(0.0, 3))
+    engine.hold(0, start)
+    for name in (1, 2):
+        engine.submit(Request(name, start, 1, text=0))
+    first = []
+    while len(first) < 2:
+        first += engine.step()
+    assert first[0].token_ids == first[1].token_ids
+    prefix = start + first[0].token_ids
+    for name, more in zip((1, 2), told, strict=True):
+        engine.submit(Request(name, prefix + more, 1))
+    found = {}
+    while len(found) < 2:
+        found |= {each.conversation: each for each in engine.step()}
+    for name, more in zip((1, 2), told, strict=True):
+        alone = TorchEngine(policy, 1, Sampling(0.0, 3))
+        alone.submit(Request(name, prefix + more, 1))
+        while not (done := alone.step()):
+            pass
+        assert found[name].token_ids == done[0].token_ids
+        np.testing.assert_allclose(found[name].logprobs, done[0].logprobs, atol=1e-4)
+
+
 def test_draw_follows_the_distribution():
     logits = torch.log(torch.tensor([[0.5, 0.2, 0.3]])).expand(20_000, 3)
     streams = np.zeros(20_000, dtype=np.uint64)

@@ -146,9 +146,18 @@ def test_a_step_fails_when_its_share_of_fallbacks_passes_the_limit(make, size):
 def test_earlier_steps_neither_excuse_nor_burden_a_step(make):
     judge = make(StandIn({40, 41}, "timeout"), fallback_limit=0.1)
     judge.assign(group(failures(40)))
+    judge.report()
     with pytest.raises(UserError, match="2 of 10 trajectories"):
         judge.assign(group(failures(10, 50)))
+    judge.report()
     judge.assign(group(failures(10, 90)))
+
+
+def test_a_step_that_asks_twice_is_judged_as_a_whole(make):
+    judge = make(StandIn({20}, "timeout"), fallback_limit=0.1)
+    judge.assign(group(failures(20)))
+    judge.assign(group(failures(2, 50)))  # one of these two failed, but only one of 22
+    assert counted(judge)["fallbacks"] == 1
 
 
 def test_a_share_at_the_limit_is_let_pass(make):
