@@ -81,7 +81,7 @@ def make_study(
     until: str = "sft",
 ) -> SmallStudy:
     """Run assets, expert, base and SFT in `root`, or those `until` one of them."""
-    study = load_study(project / "configs/studies/bakeoff.yaml", {})
+    study = load_study(project / "configs/studies/bakeoff_plateau.yaml", {})
     configs = {stage: stage_settings(study, stage) for stage in ("assets", "expert", "base", "sft")}
     configs["rl_round"] = stage_settings(study, "rl_round", "Progressive")
     configs["rl_round"]["training"] |= TRAINING

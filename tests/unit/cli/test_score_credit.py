@@ -61,7 +61,7 @@ def test_a_strangers_script_gets_the_row_of_the_method_it_imitates(
     mine = pd.read_csv(out).iloc[0]
     built_in = pd.read_csv(PUBLISHED / "truth.csv").set_index("method").loc[method]
     shared = [name for name in mine.index if name not in ("method", "label")]
-    assert len(shared) > 20
+    assert len(shared) > 15
     for name in shared:
         if isinstance(mine[name], str):
             assert mine[name] == built_in[name], name

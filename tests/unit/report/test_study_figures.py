@@ -133,13 +133,15 @@ def test_what_is_drawn_is_what_was_announced(shape, has, request, pictures):
 
 
 def test_the_stage_names_the_turns_of_last_rounds_only_of_arms_that_were_fitted():
-    study = load_study(STUDIES / "bakeoff.yaml", {"seeds": "11"})
+    study = load_study(STUDIES / "bakeoff_plateau.yaml", {"seeds": "11"})
     named = figures.inputs(study, Job())
     later = [path for path in named["turns"] if "/round_1/" not in path]
     assert later == [f"rl/{arm}/seed_11/round_5/turns.parquet" for arm in ("TurnRDV1", "TurnRDV2")]
     assert len(named["turns"]) == 6 + 2
     assert named["sequences"] == [path.replace("turns", "sequences") for path in named["turns"]]
-    once = figures.inputs(load_study(STUDIES / "bakeoff.yaml", {"rounds": 1}), Job())["turns"]
+    once = figures.inputs(load_study(STUDIES / "bakeoff_plateau.yaml", {"rounds": 1}), Job())[
+        "turns"
+    ]
     assert len(once) == len(set(once)) == 6
 
 

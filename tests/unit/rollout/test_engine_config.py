@@ -31,7 +31,8 @@ def test_the_default_is_the_torch_engine(tmp_path):
 @pytest.mark.parametrize("stage", ["rl_round", "evaluate", "credit_agreement"])
 def test_stages_that_play_are_told_the_engine(project, stage):
     study = load_study(project / "configs/studies/bakeoff.yaml")
-    assert stage_settings(study, stage, "flatGRPO")["engine"] == EngineConfig().model_dump()
+    compiled = EngineConfig(compiled=True).model_dump()
+    assert stage_settings(study, stage, "flatGRPO")["engine"] == compiled
     assert "engine" not in stage_settings(study, "sft")
 
 
