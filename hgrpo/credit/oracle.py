@@ -32,9 +32,9 @@ class Settings(AlterableSettings):
 
     @property
     def correlation_with_oracle(self) -> float | None:  # type: ignore[override]
-        """The correlation that noise leaves; if shuffled 0, as it is within a trajectory.
+        """The setting `correlation`; 0 if shuffled, as it is within a trajectory; None if flipped.
 
-        Flipped credit has None: nobody asks from which negative correlation on credit pays.
+        Flipped credit is left out because a negative correlation can only harm.
         """
         if self.flipped:
             return None

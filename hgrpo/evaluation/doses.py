@@ -1,4 +1,4 @@
-"""Which arms' credit has a known correlation with the oracle's, the truth or its direction.
+"""Finds the arms whose credit has a known correlation with that of the assigner `oracle`.
 
 The workflow reads this file while it plans, so it must not wait for pandas.
 """

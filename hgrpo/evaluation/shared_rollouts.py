@@ -161,7 +161,7 @@ def compute(
         if declared.reads_situations:
             rollouts.add_states(rollouts.trajectories)
         if not declared.reads_embeddings:
-            # What it notes in the turns must not reach those that read embeddings from them.
+            # The assigner may write embeddings into the turns, which TurnRD would then read.
             groups = [_copied(group) for group in groups]
         began = time.perf_counter()
         rows = []

@@ -7,7 +7,7 @@ The groups that dynamic sampling adds are rollouts like all others, so `n_trajec
 
 from collections.abc import Mapping, Sequence
 
-# What was played -> the columns of a step's log row that are added up.
+# Each quantity is the sum of these columns of a step's log row.
 ALL_PLAY = {
     "trajectories": ("n_trajectories", "cf_branches"),
     "replies": ("n_turns", "cf_replies"),

@@ -80,8 +80,7 @@ def gradient_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str,
     own, along, halves = _products(advantage[known], truth)
     true = update_sketches(truth.advantage, truth)
     moments = expected(own, along, true @ true.T, truth.weights)
-    rows = _by_groups(moments, lambda n: cosine(own, along, halves, truth.weights, n))
-    return [{"of_groups": truth.groups, **row} for row in rows]
+    return _by_groups(truth, moments, lambda n: cosine(own, along, halves, truth.weights, n))
 
 
 def true_gradient_rows(truth: MeasuredTruth) -> list[dict[str, float]]:
@@ -89,27 +88,28 @@ def true_gradient_rows(truth: MeasuredTruth) -> list[dict[str, float]]:
     first, second = (update_sketches(half, truth) for half in truth.halves)
     products = (first @ second.T + second @ first.T) / 2
     moments = expected(products, products, products, truth.weights)
-    rows = _by_groups(moments, lambda n: np.ones(len(truth.weights)))
-    return [{"of_groups": truth.groups, **row} for row in rows]
+    return _by_groups(truth, moments, lambda n: np.ones(len(truth.weights)))
 
 
 def update_sketches(advantage: np.ndarray, truth: MeasuredTruth) -> np.ndarray:
     """Sketch of each group's gradient, the sum of advantage times the turn's gradient.
 
     Args:
-        advantage: float64 [N] or [D, N], for D updates.
+        advantage: float64 [N].
 
     Returns:
-        float64 [G, size] or [G, D, size].
+        float64 [G, size].
     """
     parts = (truth.owner == group for group in range(truth.groups))
-    return np.array([advantage[..., part] @ truth.sketches[part] for part in parts])
+    return np.array([advantage[part] @ truth.sketches[part] for part in parts])
 
 
-def _by_groups(moments: Expected, same_groups: Callable) -> list[dict[str, float]]:
+def _by_groups(
+    truth: MeasuredTruth, moments: Expected, same_groups: Callable
+) -> list[dict[str, float]]:
     rows = []
     for groups in GROUPS:
-        row = {"groups": groups}
+        row = {"of_groups": truth.groups, "groups": groups}
         for name, values in (
             ("cosine_same_groups", same_groups(groups)),
             ("cosine_true", moments.cosine(groups)),

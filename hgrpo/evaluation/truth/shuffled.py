@@ -44,7 +44,7 @@ def shuffled_signs(
 ) -> np.ndarray:
     """Sign accuracy of the shuffled truth on the turns that are `clear`, float64 [R]."""
     signs = np.sign(truth)
-    # The mean over all orders of a hit, which is linear in the sign that a turn is dealt.
+    # A hit is linear in the dealt sign, so its mean over all orders follows from the mean sign.
     hits = (1 + trajectory_means(signs, lengths) * signs) / 2
     columns = np.array([clear * hits, clear], dtype=np.float64)
     found, turns = (weights @ sums_by_group(columns, owner, weights.shape[1])).T

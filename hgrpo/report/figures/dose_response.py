@@ -1,4 +1,4 @@
-"""Draws what arms gain from credit by its correlation with the oracle's: when does it pay?"""
+"""Draws how much arms gain when their credit correlates more or less with the oracle's."""
 
 from collections.abc import Mapping
 
