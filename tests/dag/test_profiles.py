@@ -13,7 +13,11 @@ STUDIES = sorted(path.stem for path in (PROJECT / "configs/studies").glob("*.yam
 PROFILES = ("laptop", "one-gpu", "slurm", "slurm-test", "kubernetes")
 SLURM = "snakemake_executor_plugin_slurm"
 # What every profile must say, and what none may say. profiles/laptop tells why.
-LAWS = {"rerun-incomplete": True, "max-checksum-file-size": 200000000}
+LAWS = {
+    "rerun-incomplete": True,
+    "max-checksum-file-size": 200000000,
+    "max-jobs-per-timespan": "500/5s",
+}
 FORBIDDEN = {"keep-incomplete", "rerun-triggers"}
 
 
