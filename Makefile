@@ -76,7 +76,8 @@ $(if $(filter-out $(KNOWN_EXTRAS),$(EXTRAS)),$(error EXTRAS: no such extra: $(fi
 
 bakeoff: $(RUN)
 	@began=$$SECONDS; \
-	$(SNAKEMAKE) --quiet host reason --config $(STUDY_CONFIG) || exit $$?; \
+	first=$(if $(filter laptop,$(PROFILE)),$$($(BIN)/python -m hgrpo.workflow.longest_runs $(STUDY_CONFIG) 2> /dev/null)); \
+	$(SNAKEMAKE) $${first:+--prioritize $$first} --quiet host reason --config $(STUDY_CONFIG) || exit $$?; \
 	echo; \
 	echo "study:   $$((SECONDS - began)) s"; \
 	echo "install: $$(cat $(RUN)) s (once)"; \

@@ -4,9 +4,10 @@
 
 w_t(a) is what command a adds to the final score, which only the environment knows. pi(a) is the
 policy's probability of command a among the admissible commands. If all commands of a turn are worth
-the same, the turn gets 0. The credit is the turn's exact advantage under two conditions: the return
-is the score, and later choices do not depend on this one. If the return is only success or failure,
-the credit still points in the advantage's direction.
+the same, the turn gets 0. The credit is the turn's exact advantage under three conditions: the
+return is the score, later choices do not depend on this one, and every reply is an admissible
+command. If the return is only success or failure, the credit still points in the advantage's
+direction.
 """
 
 from collections.abc import Callable, Sequence

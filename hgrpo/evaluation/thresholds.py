@@ -102,6 +102,7 @@ def summary(first: pd.DataFrame, reference: str, level: float) -> pd.DataFrame:
     """One row per threshold and arm; `first` is what `first_rounds` returned.
 
     The horizon of the restricted mean is the end of the run that plays the fewest trajectories.
+    `reached` counts the runs that reach the threshold by then, and the mean's interval ends there.
     The difference from the reference is paired by seed; intervals are t intervals over seeds, NaN
     with one seed, and where all values are equal. The median is NaN unless more than half of the
     runs reach the threshold by the horizon.
@@ -120,10 +121,10 @@ def summary(first: pd.DataFrame, reference: str, level: float) -> pd.DataFrame:
                 "threshold": threshold,
                 "method": method,
                 "n_seeds": len(mine),
-                "reached": int(mine["reached"].sum()),
+                "reached": int(in_time.sum()),
                 "median": estimate.quantile(0.5),
                 "restricted_mean": restricted_mean(mine["trajectories"], mine["reached"], horizon),
-                **_ends(time, level, ""),
+                **{end: np.clip(at, 0, horizon) for end, at in _ends(time, level, "").items()},
                 "difference": (time - other).mean(),
                 **_ends(time - other, level, "difference_"),
                 "horizon": horizon,

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 FOLDER = "sft"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"log": "train_log.json", "summary": "summary.json", "timing": TIMING}
-RESOURCES = {"mem_mb": 2500}
+# All runs wait for this stage, so it takes a second core.
+RESOURCES = {"mem_mb": 2500, "threads": 2}
 # Saving a checkpoint takes as long as several steps of a tiny model. So save only some steps.
 _SAVE_EVERY_S = 30.0
 

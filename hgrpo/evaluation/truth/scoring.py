@@ -34,7 +34,7 @@ def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> di
             so only what the method knows of turns counts.
         beats_shuffled: "yes" if that is above 0 with its interval, where the shuffled truth
             stands; else "no", as for advantages that are equal within trajectories; "" without
-            interval.
+            interval, as where the truth is not shown to vary within trajectories.
         sign_accuracy: share of the clear turns whose advantage has the truth's sign.
         cosine: of the update from one group with the update that the exact truth would make of it.
         All of these but counts and words have `_lower` and `_upper`, 95 % over groups. They are NaN
@@ -46,9 +46,10 @@ def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> di
     row["clear_turns"] = int(truth.clear.sum())
     row |= _columns("credit_pearson", _pearson(credit, truth))
     row |= _columns("advantage_pearson", _pearson(advantage, truth))
-    inside = _pearson(truth.centred(advantage), truth.within)
+    own = truth.centred(advantage)
+    inside = _pearson(own, truth.within)
     row |= _columns("within_pearson", inside)
-    row["beats_shuffled"] = _beats(inside)
+    row["beats_shuffled"] = _beats(inside) if own.any() else NO
     signs = sign_accuracy(advantage, truth.advantage, truth.clear, truth.owner, truth.weights)
     row |= _columns("sign_accuracy", signs)
     return row | _columns("cosine", cosine(*_products(advantage, truth), truth.weights))
@@ -132,9 +133,7 @@ def _pearson(values: np.ndarray, truth: MeasuredTruth) -> np.ndarray:
 
 def _beats(inside: np.ndarray) -> str:
     """Whether correlations within trajectories, [R], are above 0, where the null stands."""
-    value, lower, _ = estimate(inside)
-    if np.isnan(value):
-        return NO
+    _, lower, _ = estimate(inside)
     if np.isnan(lower):
         return ""
     return YES if lower > 0 else NO

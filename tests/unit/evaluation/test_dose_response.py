@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from report_fixtures import STUDIES, shipped
-from scipy import stats
 from stage_settings import stage_settings
 
 from hgrpo.credit.section import CreditConfig
@@ -115,9 +114,8 @@ def test_responses_by_hand():
     assert times["value"].to_dict() == pytest.approx({"half": 200, "truth": 150, "flat": 200})
     assert times["steps"].to_dict() == pytest.approx({"half": 8, "truth": 6, "flat": 8})
     assert times["reached"].to_dict() == {"half": 1, "truth": 2, "flat": 0}
-    half_width = stats.t.ppf(0.975, 1) * np.std([100, 200], ddof=1) / 2**0.5
-    assert times.loc["truth", "upper"] == pytest.approx(150 + half_width)
-    assert times.loc["truth", "steps_lower"] == pytest.approx((150 - half_width) / 25)
+    # With two seeds the interval is wider than the horizon.
+    assert times.loc["truth", ["steps_lower", "upper"]].tolist() == [0, 200]
     assert times["correlation"].tolist()[:2] == [0.5, 1.0] and np.isnan(
         times["correlation"].iloc[2]
     )

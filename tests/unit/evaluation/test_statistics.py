@@ -269,17 +269,25 @@ def test_coverage_of_the_intervals_on_500_tasks(seeds, between_seeds, lowest):
         assert bootstrap_hits / repeats < 0.85
 
 
-@pytest.mark.parametrize(("seeds", "lowest"), [(1, 0.93), (3, 0.92)])
-def test_coverage_of_the_intervals_of_areas(seeds, lowest):
-    """Cells are means over five rounds of one run, which share the task and the seed's luck."""
+@pytest.mark.parametrize(
+    ("seeds", "collapse", "lowest"), [(1, 0.0, 0.93), (3, 0.0, 0.92), (5, 0.2, 0.9)]
+)
+def test_coverage_of_the_intervals_of_areas(seeds, collapse, lowest):
+    """Cells are means over five rounds of one run, which share the task and the seed's luck.
+
+    A share `collapse` of the runs wins nothing any more from one of the last four rounds on.
+    """
     rng = np.random.default_rng(6)
     between = 0.25 if seeds > 1 else 0.0
     gains = np.linspace(-0.5, 0.7, 5)
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
     weights = weights / weights.sum()
 
+    alive = 1 - collapse * np.arange(5) / 4
+
     def mean(shift, spread):
-        return np.mean([weights @ logistic(shift + gain + nodes * spread) for gain in gains])
+        rounds = [weights @ logistic(shift + gain + nodes * spread) for gain in gains]
+        return np.mean(alive * rounds)
 
     rate = mean(0.2, np.sqrt(1.5**2 + 0.7**2 + between**2))
     base = mean(0.0, np.hypot(1.5, between))
@@ -290,14 +298,20 @@ def test_coverage_of_the_intervals_of_areas(seeds, lowest):
         for own in (difficulty + shift, difficulty):
             luck = rng.normal(0, between, (1, seeds, 1))
             chance = logistic(own + luck + gains[:, None, None])
+            end = np.where(rng.random(seeds) < collapse, rng.integers(1, 5, seeds), 5)
+            chance = chance * (np.arange(5)[:, None] < end)[:, :, None]
             tables.append((rng.random((5, seeds, 300)) < chance).mean(axis=0))
         estimate = statistics.difference_interval(*tables)
         difference_hits += estimate.lower <= rate - base <= estimate.upper
         own = statistics.rate_interval(tables[0])
         rate_hits += own.lower <= rate <= own.upper
-    print(f"area, seeds {seeds}: {difference_hits / repeats:.3f} {rate_hits / repeats:.3f}")
+    print(
+        f"area, seeds {seeds} collapse {collapse}: {difference_hits / repeats:.3f} "
+        f"{rate_hits / repeats:.3f}"
+    )
     assert difference_hits / repeats >= lowest
-    assert rate_hits / repeats >= lowest
+    # Five runs often show no collapse, and then an arm's own interval does not know of it.
+    assert (rate_hits / repeats >= lowest) == (collapse == 0)
 
 
 def test_the_rate_of_one_seeds_means_uses_their_own_variance():

@@ -84,7 +84,9 @@ def test_runs_that_play_less_set_the_horizon():
     first = thresholds.first_rounds(runs(), [0.5], "success", play(flat=50))
     table = thresholds.summary(first, "flat", 0.95).set_index("method")
     assert set(table["horizon"]) == {150}
-    # fast needs 100, 200 and 200; the horizon cuts the last two.
+    # fast needs 100, 200 and 200; the horizon cuts the last two, and the end of the interval.
+    assert table.loc["fast", "reached"] == 1
+    assert table.loc["fast", "upper"] == 150
     assert table.loc["fast", "restricted_mean"] == pytest.approx((100 + 150 + 150) / 3)
     drawn = thresholds.curves(first)
     assert drawn["trajectories"].max() == 150
@@ -107,6 +109,7 @@ def test_extra_play_comes_before_the_threshold():
     table = thresholds.summary(first, "flat", 0.95).set_index("method")
     # Flat ends at 384, before `fast` ends a round; 384, 128 and 384 are its own times.
     assert set(table["horizon"]) == {384}
+    assert table["reached"].to_dict() == {"flat": 2, "fast": 0}
     assert table["restricted_mean"].to_dict() == pytest.approx({"flat": 896 / 3, "fast": 384})
 
 

@@ -13,6 +13,7 @@ from hgrpo.evaluation.truth.errors import best_scale, error_rows
 from hgrpo.evaluation.truth.gradients import cosine, expected
 from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.resampling import estimate, ratio, resamples, sums_by_group
+from hgrpo.evaluation.truth.scoring import score
 from hgrpo.evaluation.truth.shuffled import (
     shuffled_pearson,
     shuffled_signs,
@@ -271,6 +272,21 @@ def test_what_is_equal_within_a_trajectory_is_0_without_its_mean():
     np.testing.assert_array_equal(truth.within.advantage, [-1, 1, -1.5, 1.5])
     rounded = np.array([0.1, np.float32(0.1), 7, 7])
     assert truth.centred(rounded).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("truth", "credit", "verdict"),
+    [
+        ([2.0, -1], [2.0, -1], "yes"),
+        ([2.0, -1], [1.0, 1], "no"),  # the same for all turns: it knows nothing of them
+        ([1.0, 1], [2.0, -1], ""),  # all turns of a trajectory are worth the same: nothing to know
+    ],
+)
+def test_what_beats_the_shuffled_truth(truth, credit, verdict):
+    sign = np.where(np.arange(16) % 2, -1.0, 1.0)[:, None]
+    worth, credit = ((sign * values).ravel() for values in (truth, credit))
+    measured = truth_of(worth, ["go"] * 32, np.arange(32) % 2)
+    assert score(credit, credit, measured)["beats_shuffled"] == verdict
 
 
 def test_the_kind_of_an_action_is_its_first_word():
