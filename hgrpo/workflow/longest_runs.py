@@ -1,9 +1,9 @@
 """The runs that should start first, for `snakemake --prioritize`; the Makefile asks for them.
 
-`python -m hgrpo.workflow.longest_runs study=<study> ...` prints a file of each run's last round. The
-arguments are those of snakemake's --config. A run whose credit plays takes several times as long as
-the others. If it began last, one core would wait for it in the end. Only those of the first seed
-are named, so other arms' first results come soon all the same.
+`python -m hgrpo.workflow.longest_runs study=<study> ...` prints a file of each run's last round.
+The arguments are those of snakemake's --config. A run whose credit plays takes several times as
+long as the others. If it began last, one core would wait for it in the end. Only those of the first
+seed are named, so other arms' first results come soon all the same.
 """
 
 import sys

@@ -26,7 +26,7 @@ def study_with(tmp_path: Path, name: str = "bakeoff", **changes):
 
 def test_a_key_that_is_not_given_keeps_the_stages_default(tmp_path):
     resources = study_with(tmp_path, resources={"sft": {"gpu": 1}}).config.resources
-    assert (resources.sft.gpu, resources.sft.mem_mb, resources.sft.threads) == (1, 2500, 1)
+    assert (resources.sft.gpu, resources.sft.mem_mb, resources.sft.threads) == (1, 2500, 2)
     assert (resources.rl_round.gpu, resources.rl_round.mem_mb) == (0, 1700)
 
 
