@@ -92,6 +92,11 @@ class EvaluationConfig(StatisticsConfig):
         gt=0,
         description="games of the validation panel that every evaluation plays, the first ones",
     )
+    validate_trained: bool = Field(
+        True,
+        description="whether trained arms play the validation panel too; a study that chooses "
+        "nothing by it saves the time",
+    )
     temperatures: list[float] = Field(
         [0.0], description="temperatures at which trained arms are evaluated; 0 is greedy"
     )

@@ -1,5 +1,7 @@
 """Evaluate a policy on the validation and test panels, and write one row per episode.
 
+Trained arms play the validation panel unless `validate_trained` is false.
+
 Example:
   python -m hgrpo.cli.evaluate --config results/bakeoff/config.yaml --method flatGRPO \\
       --seed 11 --round 4 --assets results/bakeoff/assets --base results/bakeoff/base \\
@@ -68,9 +70,9 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """How the policy plays and is evaluated; only an untrained arm gets `sft_temperatures`."""
+    """How the policy plays and is evaluated, without what does not concern the arm."""
     train = study.methods[method].train
-    unread = STATISTICS | ({"sft_temperatures"} if train else set())
+    unread = STATISTICS | {"sft_temperatures" if train else "validate_trained"}
     return {
         **playing(study),
         "evaluation": study.config.evaluation.model_dump(mode="json", exclude=unread),
@@ -108,7 +110,7 @@ def reusable(settings: Settings) -> bool:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Play both panels at every temperature, and write the episodes and a summary."""
+    """Play the panels at every temperature, and write the episodes and a summary."""
     from hgrpo.base_model.digest import any_digest
     from hgrpo.policy.compatible import weights_digest
     from hgrpo.policy.load import load_player, load_policy
@@ -125,6 +127,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         (panel, panels[panel][:size], temperature)
         for panel, size in evaluation.panel_sizes.items()
         for temperature in temperatures
+        if panel == "test" or not settings.train or evaluation.validate_trained
     ]
     # Create the output folder first: if this fails, no evaluation is lost.
     with atomic_folder(paths.out) as out:
