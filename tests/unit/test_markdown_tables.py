@@ -158,7 +158,8 @@ def test_the_projects_pages_say_what_its_tables_say(project):
         assert page.read_text() == text, f"{page}: run workflow_scripts/publish.py"
     results, calibration, published = pages
     for study in (project / "docs/tables").iterdir():
-        assert f"<!-- results {study.name} -->" in pages[results] + pages[calibration]
+        block = "results" if (study / "methods.csv").is_file() else "truth"
+        assert f"<!-- {block} {study.name} -->" in pages[results] + pages[calibration]
     flat = markdown.greedy_rates(markdown.read_tables(project / "docs/tables/bakeoff_plateau"))[
         "flatGRPO"
     ]
