@@ -122,12 +122,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     evaluation = settings.evaluation
     panels = read_panels(paths.assets / "panels.json")
     check_sizes(panels, {"evaluation": evaluation.model_dump()})
-    temperatures = evaluation.temperatures if settings.train else evaluation.sft_temperatures
     plan = [
-        (panel, panels[panel][:size], temperature)
-        for panel, size in evaluation.panel_sizes.items()
-        for temperature in temperatures
-        if panel == "test" or not settings.train or evaluation.validate_trained
+        (panel, panels[panel][:size], temperature) for panel, size, temperature in plays(settings)
     ]
     # Create the output folder first: if this fails, no evaluation is lost.
     with atomic_folder(paths.out) as out:
@@ -155,6 +151,16 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     for name, value in summary["success"].items():
         print(f"{job.method} seed {job.seed} round {job.round} {name}: {value:.3f}")
+
+
+def plays(settings: Settings) -> list[tuple[str, int, float]]:
+    """(panel, number of its first games, temperature) of all that the arm plays, in this order."""
+    evaluation = settings.evaluation
+    temperatures = evaluation.temperatures if settings.train else evaluation.sft_temperatures
+    sizes = evaluation.panel_sizes
+    if settings.train and not evaluation.validate_trained:
+        del sizes["validation"]
+    return [(panel, size, each) for panel, size in sizes.items() for each in temperatures]
 
 
 def _play(

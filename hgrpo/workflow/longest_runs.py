@@ -1,9 +1,10 @@
 """The runs that should start first, for `snakemake --prioritize`; the Makefile asks for them.
 
 `python -m hgrpo.workflow.longest_runs study=<study> ...` prints a file of each run's last round.
-The arguments are those of snakemake's --config. A run whose credit plays takes several times as
-long as the others. If it began last, one core would wait for it in the end. Only those of the first
-seed are named, so other arms' first results come soon all the same.
+It takes the same arguments as snakemake's --config. Some methods play on from many turns to compute
+their credit, and their runs take several times as long as others. If such a run starts last, the
+other core has nothing to do in the end. Only runs of the first seed are printed, so that the first
+results of other arms still come soon.
 """
 
 import sys

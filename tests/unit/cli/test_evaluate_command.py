@@ -53,6 +53,21 @@ def test_an_arm_is_looked_up_in_the_stages_settings_or_the_studys(given, trained
 
 
 @pytest.mark.parametrize(
+    "train, validated, panels",
+    [
+        (True, True, ["validation", "test"]),
+        (True, False, ["test"]),
+        (False, False, ["validation", "test"]),  # the SFT policy's temperature is chosen there
+    ],
+)
+def test_only_trained_arms_may_leave_validation_out(train, validated, panels):
+    evaluation = CONFIG["evaluation"] | {"validate_trained": validated, "sft_temperatures": [0.0]}
+    given = WHOLE | {"train": train, "evaluation": evaluation}
+    settings = read_settings(evaluate, given, Job("SFTOnly"))
+    assert evaluate.plays(settings) == [(panel, 1, 0.0) for panel in panels]
+
+
+@pytest.mark.parametrize(
     "given, method, message",
     [
         ({"methods": {"GiGPO": {"train": True}}}, "GiGO", "--method GiGO: .*mean 'GiGPO'"),
