@@ -1,22 +1,24 @@
 """Truth: how long it takes, and how fast continuations are against restarting each episode.
 
-The whole task is the truth of 256 trajectories, groups of 8 on 32 games, with 16 continuations from
-before every turn, as `snakemake truth` measures it: rollouts, continuations and sketches of
-gradients. An eighth of the groups is measured, and the time is scaled up.
+The games are those of `bakeoff_plus`, for which the project publishes the truth. The whole task is
+the truth of 256 trajectories, groups of 8 on 32 games, with 16 continuations from before every
+turn, as `snakemake truth` measures it with the compiled engine: rollouts, continuations and
+sketches of gradients. An eighth of the groups is measured, and the time is scaled up.
 
 The other side restarts each continuation from its first turn: the game is played again from its
-reset, and the policy reads the whole conversation anew before it samples the first new reply. Both
-sides play the same continuations of one group, alternately; their returns must be the same. So
-does the compiled engine, whose returns may differ where rounding moves a draw. All times are
-process time on one thread.
+reset, and the policy reads the whole conversation anew before it samples the first new reply. Each
+engine, plain and compiled, plays both ways, alternately, the same continuations of one group. An
+engine's returns must be the same both ways; between engines they may differ where rounding moves a
+draw. All times are process time on one thread.
 """
 
 import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -34,7 +36,7 @@ from hgrpo.rollout.start import Start
 from hgrpo.streams import key
 from hgrpo.trajectories.played_groups import PlayedGroup
 
-GROUPS, ROLLOUTS, EACH, TURNS, REPLY, IN_FLIGHT = 32, 8, 16, 20, 12, 256
+GROUPS, ROLLOUTS, EACH, REPLY, IN_FLIGHT = 32, 8, 16, 12, 256
 MEASURED, COMPARED, REPEATS = 4, 1, 3
 _STREAM = ("bench-truth",)
 
@@ -42,42 +44,39 @@ _STREAM = ("bench-truth",)
 def measure(laptop: Laptop, scratch: Path) -> dict:
     """Minutes of the whole task, and continuations per second on both sides."""
     policy = laptop.policy()
-    collector = laptop.collector(policy, IN_FLIGHT, TURNS, REPLY)
+    turns = laptop.env.turn_cap
+    plain = laptop.collector(policy, IN_FLIGHT, turns, REPLY)
+    compiled = laptop.collector(policy, IN_FLIGHT, turns, REPLY, COMPILED)
+    compiled.play([Start(laptop.tasks[-1], 0, key(*_STREAM), turns)])  # compiles the kernel
     config = TruthConfig(groups=MEASURED, continuations=EACH)
     began = time.process_time()
     sketcher = ScoreSketcher(policy, config.sketch, 1.0)
-    measurement = Measurement(config, ROLLOUTS, 0, 0, collector, sketcher, scratch)
+    measurement = Measurement(config, ROLLOUTS, 0, 0, compiled, sketcher, scratch)
     groups = measurement.rollouts(laptop.tasks)
     for group in groups:
         measurement.measure(group)
     seconds = (time.process_time() - began) * GROUPS / MEASURED
-    turns = sum(len(t.turns) for group in groups for t in group.trajectories)
+    replies = sum(len(t.turns) for group in groups for t in group.trajectories)
     return {
         "trajectories": GROUPS * ROLLOUTS,
         "continuations_each": EACH,
-        "continuations": EACH * turns * GROUPS // MEASURED,
+        "continuations": EACH * replies * GROUPS // MEASURED,
         "minutes": seconds / 60,
-        **_compared(
-            collector,
-            laptop.collector(policy, IN_FLIGHT, TURNS, REPLY, COMPILED),
-            groups[:COMPARED],
-        ),
+        **_compared({"plain": plain, "compiled": compiled}, groups[:COMPARED]),
     }
 
 
-def _compared(collector: Collector, compiled: Collector, groups: Sequence[PlayedGroup]) -> dict:
+def _compared(engines: Mapping[str, Collector], groups: Sequence[PlayedGroup]) -> dict:
     points = [
         Point(trajectory, turn, _STREAM)
         for group in groups
         for trajectory in group.trajectories
         for turn in range(len(trajectory.turns))
     ]
-    sides = {
-        "plain": lambda: Continuations(collector).returns(points, EACH),
-        "restarted": lambda: _restarted(collector, points),
-        "compiled": lambda: Continuations(compiled).returns(points, EACH),
-    }
-    Continuations(compiled).returns(points[:1], 1)  # compiles the kernel
+    sides = {}
+    for name, collector in engines.items():
+        sides[name] = partial(Continuations(collector).returns, points, EACH)
+        sides[f"{name}, restarted"] = partial(_restarted, collector, points)
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     found = {}
     for _ in range(REPEATS):
@@ -87,14 +86,21 @@ def _compared(collector: Collector, compiled: Collector, groups: Sequence[Played
     number = EACH * len(points)
     return {
         "per_s": {name: number / median(seconds[name]) for name in sides},
-        "restarted_ratios": _ratios(seconds["restarted"], seconds["plain"]),
-        "compiled_ratios": _ratios(seconds["plain"], seconds["compiled"]),
-        "same_returns": {name: float(np.mean(found[name] == found["plain"])) for name in sides},
+        "ratios": {
+            f"{fast}/{slow}": sorted(
+                b / a for a, b in zip(seconds[fast], seconds[slow], strict=True)
+            )
+            for fast in engines
+            for slow in sides
+            if slow != fast
+        },
+        "same_returns": {
+            f"{one}/{other}": float(np.mean(found[one] == found[other]))
+            for one in engines
+            for other in sides
+            if one != other
+        },
     }
-
-
-def _ratios(slow: Sequence[float], fast: Sequence[float]) -> list[float]:
-    return sorted(a / b for a, b in zip(slow, fast, strict=True))
 
 
 def _restarted(collector: Collector, points: Sequence[Point]) -> np.ndarray:
@@ -127,4 +133,4 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(measure(prepare(Path(sys.argv[1])), Path(folder))))
+        print(json.dumps(measure(prepare(Path(sys.argv[1]), "alfworld-long"), Path(folder))))

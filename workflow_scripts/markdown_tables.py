@@ -44,7 +44,7 @@ def results(tables: Tables) -> str:
     first, levels = _endpoint(tables)
     # If an episode can pay a part, the score of the last round says more than success.
     partial = pays_in_part(methods) and not first.endswith("score")
-    title = ["score"] if partial else []
+    title = ["score, last round" if "endpoints" in tables else "score"] if partial else []
     lines = [["arm", first, *title, f"against {labels[ours]}, points", against]]
     for row in methods.itertuples():
         name = row.label

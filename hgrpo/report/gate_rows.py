@@ -29,14 +29,19 @@ def verdict_on_gates(table: pd.DataFrame) -> str:
         return ""
     many, results = len(table), table["result"]
     if (results == PASSED).all():
-        return f"All {many} gates passed: this study can see what credit is worth here."
+        passed = "The gate passed" if many == 1 else f"All {many} gates passed"
+        # Only a control that had to differ shows that the study can see a difference.
+        differs = table["expect"].isin(("above", "below")).any()
+        return (
+            f"{passed}: this study can see what credit is worth here." if differs else f"{passed}."
+        )
     failed, still = int((results == FAILED).sum()), int((results == OPEN).sum())
     if failed:
         return (
-            f"{failed} of {many} gates failed: a control did not do what was declared, so the "
+            f"Gates failed: {failed} of {many}. A control did not do what was declared, so the "
             "comparisons below prove little."
         )
-    return f"{still} of {many} gates are open: they need three seeds and their arm's results."
+    return f"Gates still open: {still} of {many}. A gate needs three seeds and its arm's results."
 
 
 def gate_rows(comparison: Comparison, arms: Arms) -> list[dict]:

@@ -86,7 +86,7 @@ def test_the_page_opens_with_the_gates(tmp_path):
     page = build_report(study)
     html = page.read_text()
     assert html.index('id="gates"') < html.index('id="results"')
-    assert "1 of 2 gates failed" in html and "above by 99 or more" in html
+    assert "Gates failed: 1 of 2" in html and "above by 99 or more" in html
     table = pd.read_csv(page.parent / "tables/gates.csv")
     assert table["result"].tolist() == ["failed", "passed"]
     against = pd.read_csv(page.parent / "tables/against_reference.csv").set_index("method")
