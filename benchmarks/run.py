@@ -79,7 +79,7 @@ def _json(script: str, *arguments: str) -> Any:
 def _engine() -> dict | None:
     if importlib.util.find_spec("textworld") is None:
         return None
-    games = unpacked(PREPARED / "assets/tasks.tar") / "games/train"
+    games = unpacked(PREPARED / "assets/tasks.tar.gz") / "games/train"
     return _json("alfworld_engines.py", str(games))
 
 

@@ -63,7 +63,7 @@ def made(products: int, folder: Path) -> dict:
     _run([*command, "--out", str(folder)])
     seconds = time.perf_counter() - began
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    tasks = unpacked(folder / "tasks.tar")
+    tasks = unpacked(folder / "tasks.tar.gz")
     return {
         "seconds": seconds,
         "process_seconds": used.ru_utime + used.ru_stime,
@@ -75,7 +75,7 @@ def made(products: int, folder: Path) -> dict:
 def opened(folder: Path) -> dict:
     """Memory of a process that plays in the shop, and the time of its searches."""
     panel = read_panels(folder / "panels.json")["train"]
-    tasks = unpacked(folder / "tasks.tar")
+    tasks = unpacked(folder / "tasks.tar.gz")
     rng = random.Random(0)
     before = resident()
     steps, resets = Spent(), Spent()

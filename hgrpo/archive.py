@@ -6,28 +6,43 @@ readers share that folder.
 
 import errno
 import fcntl
+import gzip
 import hashlib
 import os
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import IO
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.errors import UserError
 
 _END = bytes(2 * tarfile.BLOCKSIZE)
+# Level 1 makes a folder of games eleven times smaller; higher levels gain little more.
+_LEVEL = 1
 
 
 def pack(folder: Path, names: Iterable[str], target: Path) -> None:
     """Write the files and folders `names` of `folder` into an archive.
 
-    The same files give the same bytes.
+    The same files give the same bytes, with the same version of zlib. The archive is compressed
+    because Snakemake hashes it after every job that reads it.
     """
-    with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
+    with (
+        target.open("wb") as file,
+        _compressed(file) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
         for name in sorted(names):
             archive.add(folder / name, arcname=name, filter=_without_origin)
+
+
+def _compressed(file: IO[bytes]) -> gzip.GzipFile:
+    """Compresses what is written to `file`; the result holds no name and no time."""
+    return gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0)
 
 
 def _without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -54,10 +69,11 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
         stamp = archive.stat()
     except FileNotFoundError:
         raise UserError(f"{archive}: missing; run the stage that writes it first") from None
-    name = f"{archive.stem}-{stamp.st_size:x}-{stamp.st_mtime_ns:x}"
+    stem = archive.name.partition(".")[0]
+    name = f"{stem}-{stamp.st_size:x}-{stamp.st_mtime_ns:x}"
     for home in (archive.parent, _private_folder(archive)):
         try:
-            return _unpacked(archive, home / f".{archive.stem}" / name, tuple(beside))
+            return _unpacked(archive, home / f".{stem}" / name, tuple(beside))
         except PermissionError:
             continue  # The folder belongs to another user.
         except OSError as error:
@@ -95,11 +111,12 @@ def _unpacked(archive: Path, folder: Path, beside: tuple[str, ...]) -> Path:
 
 def _extract(archive: Path, folder: Path) -> None:
     try:
-        with tarfile.open(archive, "r:") as opened:
+        with gzip.open(archive) as packed, tarfile.open(fileobj=packed, mode="r:") as opened:
             opened.extractall(folder, filter="data")
-            # tarfile also stops at a damaged or cut header. The true end is two empty blocks.
-            opened.fileobj.seek(opened.offset)
-            if opened.fileobj.read(len(_END)) != _END:
+            # tarfile also stops at a damaged or cut header. The true end is two empty blocks. What
+            # follows is read too, because gzip compares its checksum at the very end.
+            packed.seek(opened.offset)
+            if not packed.read().startswith(_END):
                 raise tarfile.ReadError("it is cut off, or one of its headers is damaged")
-    except (tarfile.TarError, EOFError, ValueError) as error:
+    except (tarfile.TarError, EOFError, ValueError, gzip.BadGzipFile, zlib.error) as error:
         raise UserError(f"{archive}: damaged archive ({error}); delete it and run again") from None

@@ -3,7 +3,7 @@
 OUTPUTS:
     config.yaml                  the resolved study with package versions and the machine
     assets/panels.json           train, validation and test panels: ids, content hashes, types
-    assets/tasks.tar             the tasks as play reads them: games, or a shop and its goals
+    assets/tasks.tar.gz             the tasks as play reads them: games, or a shop and its goals
     assets/manifest.json         counts, versions, hashes
     expert/trajectories.parquet  one row per expert or walkthrough trajectory
     expert/summary.json          the expert's success by task type

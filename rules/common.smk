@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 
 from hgrpo.stages.files import episodes
+from hgrpo.study.overrides import OF_THE_RUN
 from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
+from hgrpo.workflow.code_version import package_digest
 from hgrpo.workflow.ending import finding, last_lines
-from hgrpo.workflow.plan_check import PLANNED_VARIABLE
+from hgrpo.workflow.plan_check import PACKAGE_VARIABLE, PLANNED_VARIABLE
 from hgrpo.workflow.planning.tables import lost_lines, made_anew_lines
 from hgrpo.workflow.preflight import check_shareable
 from hgrpo.workflow.reuse import REUSE_VARIABLE, switch
@@ -33,7 +35,7 @@ STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
 with one_line_errors():
     study = load_study(
         f"{STUDIES}/{chosen_study(STUDIES, config.get('study'), sys.argv[1:], os.environ)}.yaml",
-        {key: value for key, value in config.items() if key not in ("study", "reuse")},
+        {key: value for key, value in config.items() if key not in OF_THE_RUN},
     )
     reuses = switch(config.get("reuse", "yes"))
     if SHARED:
@@ -42,6 +44,9 @@ with one_line_errors():
 # since the run was planned. So the job takes the study's name and the plan from its environment.
 os.environ[STUDY_VARIABLE] = study.config.name
 R = str(results_folder(study))
+# Hashed before the code of any stage: after an edit in between, jobs hash their code themselves.
+if workflow.is_main_process:
+    os.environ[PACKAGE_VARIABLE] = package_digest()
 of = StudyRules(study, R, None if workflow.is_main_process else os.environ.get(PLANNED_VARIABLE))
 if workflow.is_main_process:
     with one_line_errors():
@@ -64,6 +69,17 @@ wildcard_constraints:
     method="|".join(study.methods),
     seed=r"\d+",
     round=r"\d+",
+
+
+def inputs(stage):
+    """A function for a rule's `input` that ends snakemake with one line if there are none."""
+    given = of.inputs(stage)
+
+    def named(wildcards):
+        with one_line_errors():
+            return given(wildcards)
+
+    return named
 
 
 def known_studies():
@@ -91,7 +107,8 @@ def evaluations(methods=None):
 
 def smoke_methods():
     """The methods that a study evaluates first, as a check that it works."""
-    return study.config.smoke_wave or [study.config.reference]
+    first = study.config.smoke_wave or [study.config.reference]
+    return [method for method in study.methods if method in first]
 
 
 def asks(stage):

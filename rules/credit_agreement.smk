@@ -14,7 +14,7 @@ OUTPUTS, in credit_agreement/:
 rule credit_agreement:
     """Do the assigners agree? Tables and two pictures."""
     input:
-        unpack(of.inputs("credit_agreement")),
+        unpack(inputs("credit_agreement")),
     output:
         **of.outputs("credit_agreement"),
     log:

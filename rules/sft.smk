@@ -2,7 +2,7 @@
 
 OUTPUTS:
     base/model.safetensors   the base model's weights
-    base/companions.tar      its config, tokenizer and chat template
+    base/companions.tar.gz      its config, tokenizer and chat template
     base/summary.json        parameters, vocabulary, and the digest of all of it
     sft/adapter/             the SFT policy, where every arm starts; the KL penalty's reference
     sft/train_log.json       loss by step

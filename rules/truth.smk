@@ -11,7 +11,7 @@ OUTPUTS, in truth/round_<r>/, for the reference arm's policy after round r (0: t
 rule truth_round:
     """Play groups of rollouts, and play on from before each of their turns."""
     input:
-        unpack(of.inputs("truth_round")),
+        unpack(inputs("truth_round")),
     output:
         **of.outputs("truth_round"),
     log:

@@ -97,7 +97,7 @@ def write_lamp_study(root: Path, games: int) -> Policy:
     tasks = lamp_tasks(games)
     panels = {"train": tasks[:-2], "validation": tasks[-2:-1], "test": tasks[-1:]}
     write_panels(root / "assets/panels.json", panels)
-    pack(root / "assets", [], root / "assets/tasks.tar")
+    pack(root / "assets", [], root / "assets/tasks.tar.gz")
     return policy
 
 

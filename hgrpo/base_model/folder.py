@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hgrpo.archive import unpacked
 
-ARCHIVE = "companions.tar"
+ARCHIVE = "companions.tar.gz"
 # Config, tokenizer and chat template: all that this project keeps of a Hugging Face
 # model, apart from its weights.
 COMPANIONS = (

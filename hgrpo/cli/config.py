@@ -1,7 +1,7 @@
 """Print a study with every name resolved, or the settings that one of its stages gets as --config.
 
 Examples:
-  python -m hgrpo.cli.config configs/studies/bakeoff.yaml --rounds 3
+  python -m hgrpo.cli.config bakeoff rounds=3 training.lr=1e-4
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage report > report.json
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage rl_round --method Progressive
 """
@@ -17,7 +17,8 @@ from hgrpo.config.canonical import as_json
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
-from hgrpo.study.study import OVERRIDES, Study, load_study
+from hgrpo.study.overrides import read_assignments
+from hgrpo.study.study import Study, load_study
 
 _OF_ONE_METHOD = tuple(stage for stage in STAGES if belongs_to_an_arm(stage))
 
@@ -28,14 +29,15 @@ def main() -> None:
     parser.add_argument(
         "study", type=Path, help="a study, by its name or its file in configs/studies"
     )
-    for key in OVERRIDES:
-        parser.add_argument(f"--{key}", help=f"in place of the study's {key}")
+    parser.add_argument(
+        "settings", nargs="*", metavar="KEY=VALUE", help="in place of the study's, as for make plan"
+    )
     parser.add_argument("--stage", choices=STAGES, help="print what this stage is given, as JSON")
     parser.add_argument("--method", help=f"for the stages {', '.join(_OF_ONE_METHOD)}")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     if args.method and args.stage not in _OF_ONE_METHOD:
         parser.error(f"--method is for --stage {', '.join(_OF_ONE_METHOD)}")
-    given = {key: getattr(args, key) for key in OVERRIDES if getattr(args, key) is not None}
+    given = read_assignments(args.settings)
     named = Path("configs/studies", f"{args.study}.yaml")
     study = load_study(args.study if args.study.suffix else named, given)
     if args.stage:

@@ -11,6 +11,7 @@ planned seconds with the seconds that the jobs took, if the settings are still t
 
 Examples:
     python -m hgrpo.cli.plan study=bakeoff seeds=11,23 rounds=7
+    python -m hgrpo.cli.plan study=bakeoff methods=LLMJudge training.lr=1e-4
     python -m hgrpo.cli.plan --profile profiles/slurm study=bakeoff
     python -m hgrpo.cli.plan --check study=bakeoff
 """
@@ -25,6 +26,7 @@ from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
+from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import NAME, Study, load_study
 from hgrpo.workflow.planning.accuracy import PLAN, check_lines, save_plan
 from hgrpo.workflow.planning.forecast import (
@@ -53,7 +55,9 @@ _NOTHING_KNOWN = (
 def main() -> None:
     """Print and save a run's plan; with `--check`, compare the last plan with its jobs instead."""
     parser = command_parser(__doc__)
-    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="as snakemake's --config")
+    parser.add_argument(
+        "settings", nargs="*", metavar="KEY=VALUE", help="any key of a study, with dots"
+    )
     parser.add_argument(
         "--profile",
         type=Path,
@@ -66,12 +70,11 @@ def main() -> None:
     parser.add_argument(
         "--check", action="store_true", help="only compare the study's last plan with its jobs"
     )
-    args = parser.parse_args()
-    config = dict(setting.split("=", 1) for setting in args.settings if "=" in setting)
-    if len(config) < len(args.settings):
-        raise UserError(f"KEY=VALUE was expected: {' '.join(args.settings)}")
-    name = config.pop("study", "bakeoff")
-    config.pop("reuse", None)  # the plan is the same with and without it
+    args = parser.parse_intermixed_args()
+    config = read_assignments(args.settings)
+    name = config.get("study", "bakeoff")
+    # The plan is the same with and without reuse.
+    config = {key: value for key, value in config.items() if key not in OF_THE_RUN}
     if args.cores is not None and args.cores < 1:
         raise UserError(f"--cores: at least 1 was expected, not {args.cores}")
     if args.check:
@@ -83,7 +86,7 @@ def main() -> None:
         return
     profile = read_profile(args.profile, args.cores)
     study = _study(name, config)
-    jobs = read_jobs(snakemake_summary(args.settings, args.profile))
+    jobs = read_jobs(snakemake_summary(as_config(args.settings), args.profile))
     past = PastJobs(RESULTS, name, Player(study.model.name, study.config.engine.kind))
     expected = forecasts(jobs, past, study.config.resources, profile.cores)
     _print(report(study, expected, profile, os.environ))

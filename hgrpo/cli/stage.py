@@ -4,6 +4,7 @@
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields, replace
@@ -19,8 +20,8 @@ from hgrpo.errors import UserError
 from hgrpo.stages import order
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import option
-from hgrpo.workflow.code_version import code_of
-from hgrpo.workflow.plan_check import check_plan
+from hgrpo.workflow.code_version import code_of, package_digest
+from hgrpo.workflow.plan_check import PACKAGE_VARIABLE, check_plan, planned_code
 from hgrpo.workflow.reuse import reusable_job
 
 _JOB_OPTIONS = {
@@ -48,7 +49,10 @@ def parse_and_run(stage: ModuleType, words: Sequence[str] | None = None) -> None
     job = Job(**{name: getattr(args, name) for name in stage.JOB})
     given = read_config(args.config)
     settings = read_settings(stage, given, job)
-    job = replace(job, code=code_of(_name(stage), settings.model_dump(mode="json")))
+    code = planned_code(args.planned, os.environ.get(PACKAGE_VARIABLE), package_digest())
+    if code is None:
+        code = code_of(_name(stage), settings.model_dump(mode="json"))
+    job = replace(job, code=code)
     check_plan(args.planned, given, job.code)
     paths = {field.name: getattr(args, field.name) for field in fields(stage.Paths)}
     reusable = reusable_job(stage, settings, job, args.reads, paths["out"])

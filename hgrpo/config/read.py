@@ -87,6 +87,19 @@ def read_yaml(path: Path) -> dict:
     return loaded
 
 
+def read_value(text: str, source: str) -> object:
+    """The value that `text` stands for in a YAML file, such as a number, a list or a truth.
+
+    Raises:
+        UserError: the text is not YAML. The message begins with `source`.
+    """
+    try:
+        return yaml.load(text, Loader=_StrictLoader)
+    except (yaml.YAMLError, ValueError) as error:
+        problem = getattr(error, "problem", None) or one_line(error)
+        raise UserError(f"{source}: {text}: not a value ({problem})") from None
+
+
 def validate(model: type[Model], data: Mapping[str, object], source: str) -> Model:
     """Build `model` from `data`.
 

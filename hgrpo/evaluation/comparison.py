@@ -107,10 +107,11 @@ def compare(
             are no thresholds, and a budget cannot be an endpoint.
 
     Raises:
-        UserError: an episode appears twice, panels differ or are incomplete, the reference arm is
-            missing, runs end at different rounds, an arm has no test episodes that the endpoint
-            reads, the untrained arm has no validation episodes, the budget is not within the
-            rounds, a run lacks in `play`, or the two arms of a pair have different seeds.
+        UserError: an episode appears twice, panels differ or are incomplete, the reference is
+            expected but missing, runs end at different rounds, an arm has no test episodes that
+            the endpoint reads, the untrained arm has no validation episodes, the budget is not
+            within the rounds, a run lacks in `play`, or the two arms of a pair have different
+            seeds.
     """
     check_episodes(episodes)
     play = pd.DataFrame(columns=thresholds.PLAY) if play is None else play
@@ -133,7 +134,8 @@ def compare(
     # The two families of comparisons.
     rivals = [name for name in trained if name != protocol.reference]
     reference = (protocol.reference, GREEDY)
-    asked = [(rivals, reference)] if rivals else []
+    compares = protocol.reference in trained
+    asked = [(rivals, reference)] if rivals and compares else []
     asked += [(trained, (untrained, best_temperature))] if untrained and trained else []
     compared = {
         baseline: families.with_verdicts(declared, names, baseline, settings)
@@ -169,7 +171,10 @@ def compare(
         first_rounds=first,
         thresholds=thresholds.summary(first, protocol.reference, level),
         seeds_needed=power.seeds_table(
-            families.paired(declared, rivals, reference, settings.score) if rivals else (), level
+            families.paired(declared, rivals, reference, settings.score)
+            if rivals and compares
+            else (),
+            level,
         ),
         gates=gates.judge(settings.gates, compared.get(reference, pd.DataFrame())),
         best_temperature=best_temperature,
@@ -200,7 +205,7 @@ def _first_rounds(
     if not levels and trained:
         ends = methods.set_index(["method", "temperature"])[column]
         start = 0.0 if best_temperature is None else ends[protocol.untrained, best_temperature]
-        levels = thresholds.derived(start, ends[protocol.reference, GREEDY])
+        levels = thresholds.derived(start, ends.get((protocol.reference, GREEDY), start))
     return thresholds.first_rounds(runs, levels, column, play)
 
 
@@ -211,7 +216,7 @@ def _arms(episodes: pd.DataFrame, protocol: Protocol) -> tuple[list[str], str | 
     order += sorted(set(found) - set(order))
     untrained = protocol.untrained if protocol.untrained in found else None
     trained = set(found) - {untrained}
-    if trained and protocol.reference not in trained:
+    if trained and protocol.reference not in trained and protocol.expects_reference:
         raise UserError(
             f"the reference arm {protocol.reference!r} has no episodes, only {', '.join(found)}"
         )

@@ -44,7 +44,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class Arms:
-    """All arms by name in display order, and the name of the reference arm."""
+    """All arms by name in display order, and the name of the reference arm.
+
+    The reference is not among the arms if only other arms were run.
+    """
 
     by_name: Mapping[str, Arm]
     reference: str
@@ -62,6 +65,10 @@ class Arms:
         return [name for name, arm in self.by_name.items() if arm.trained]
 
     @property
+    def has_reference(self) -> bool:
+        return self.reference in self.by_name
+
+    @property
     def untrained(self) -> str | None:
         """The supervised policy's arm, if the study has one."""
         return next((name for name, arm in self.by_name.items() if not arm.trained), None)
@@ -76,7 +83,8 @@ class Arms:
         return [name for name in self.trained if self.by_name[name].credit.fits]
 
     def label(self, name: str) -> str:
-        return self.by_name[name].label
+        """The arm's label; the name itself for a reference that was not run."""
+        return self.by_name[name].label if name in self.by_name else name
 
 
 def read_arms(config: Mapping) -> Arms:

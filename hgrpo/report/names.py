@@ -22,9 +22,9 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
     methods = config["methods"]
     learns, sweep = bool(trained(methods)), bool(alpha_sweep(methods))
     drawn = {
-        "forest": len(methods) > 1,
+        "forest": _has_pairs(config),
         "alpha": sweep,
-        "dose_response": bool(doses(methods)),
+        "dose_response": bool(doses(methods)) and config["reference"] in methods,
         "factorial": factorial(methods, config["reference"]),
         "sft_temperatures": len(trained(methods)) < len(methods),
         "task_types": True,
@@ -41,6 +41,13 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
         "health": learns,
     }
     return [name for name, is_drawn in drawn.items() if is_drawn]
+
+
+def _has_pairs(config: Mapping) -> bool:
+    """Whether an arm can be compared with the reference or with the supervised policy."""
+    learnt = trained(config["methods"])
+    has_untrained = len(learnt) < len(config["methods"])
+    return (has_untrained and bool(learnt)) or (config["reference"] in learnt and len(learnt) > 1)
 
 
 def run_figure(method: str, seed: int) -> str:

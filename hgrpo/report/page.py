@@ -40,7 +40,7 @@ class Page:
         figures: the folder that `draw_all` wrote.
         study_config: the resolved study; the page prints all of it except its provenance.
         left_out: (stage, reason, count) of games and trajectories left out or kept with a note.
-        overridden: keys of the study whose values come from the command line, not from its file.
+        overridden: key, with dots -> value, where the command line changed the study's file.
         finished: the day on which training ended; "" if it is not known.
         truth: the folder that `credit_agreement` writes, if it has run on rollouts with truth.
     """
@@ -53,7 +53,7 @@ class Page:
     provenance: Sequence[tuple[str, list]] = ()
     scripted: pd.DataFrame = field(default_factory=pd.DataFrame)
     left_out: Sequence[tuple[str, str, int]] = field(default_factory=list)
-    overridden: Sequence[str] = ()
+    overridden: Mapping[str, object] = field(default_factory=dict)
     finished: str = ""
     truth: Path | None = None
 
@@ -105,6 +105,11 @@ def render(page: Page) -> str:
         seeds_needed=comparison.seeds_needed.to_dict("records"),
         scripted=_scripted(page.scripted, measures),
         families=_families(comparison, arms),
+        # The columns of the first table; a column for the reference waits until the arm is there.
+        opponents=[
+            *(["reference"] if arms.has_reference else []),
+            *(["untrained"] if arms.untrained else []),
+        ],
         figures=_figures(page.figures) | _truth_figures(page.truth, truth),
         truth=truth,
         truth_columns=SHOWN,

@@ -1,19 +1,23 @@
 """Writes the commands that repeat a study, or repeat it with more seeds."""
 
+import json
+import shlex
 from collections.abc import Mapping, Sequence
 
 DEFAULT_STUDY = "bakeoff"  # the default of the Makefile
+# Keys with a variable of their own in the Makefile; `SET` takes all others.
+_VARIABLES = {"seeds", "rounds", "methods"}
 SEEDS = (11, 23, 31, 37, 43)
 # (2, 3) means: a study with fewer than 2 seeds should have 3.
 WANTED = ((2, 3), (5, 5))
 
 
-def command(study: Mapping, overridden: Sequence[str], seeds: Sequence[int] = ()) -> str:
+def command(study: Mapping, overridden: Mapping[str, object], seeds: Sequence[int] = ()) -> str:
     """The command that makes a study's results.
 
     Args:
         study: the resolved study, with the keys name, seeds, rounds and methods.
-        overridden: which of the keys seeds, rounds and methods differ from the study's file.
+        overridden: key, with dots -> value, where the command line changed the study's file.
         seeds: seeds to use instead of the study's.
     """
     parts = ["make bakeoff"]
@@ -25,7 +29,15 @@ def command(study: Mapping, overridden: Sequence[str], seeds: Sequence[int] = ()
         parts.append(f"ROUNDS={study['rounds']}")
     if "methods" in overridden:
         parts.append(f"METHODS={_list(study['methods'])}")
+    if others := overridden.keys() - _VARIABLES:
+        assigned = " ".join(f"{key}={_text(overridden[key])}" for key in sorted(others))
+        parts.append(f"SET={shlex.quote(assigned)}")
     return " ".join(parts)
+
+
+def _text(value: object) -> str:
+    """A value as a word that `SET` takes."""
+    return shlex.quote(value if isinstance(value, str) else json.dumps(value))
 
 
 def more_seeds(seeds: Sequence[int]) -> list[int]:

@@ -112,6 +112,10 @@ def _one_seed(table: pd.DataFrame) -> bool:
 
 def _headline(comparison: Comparison, arms: Arms) -> str:
     table, reference = comparison.against_reference, arms.label(arms.reference)
+    if not arms.has_reference:
+        return (
+            f"The comparison with {reference} waits, because {reference} is not among these arms."
+        )
     if not len(table):
         return f"Only {reference} was trained, so there is nothing to compare."
     if not comparison.methods["endpoint"].any():

@@ -38,7 +38,7 @@ FOLDER = "assets"
 JOB = ("seed",)
 OUTPUTS = {
     "panels": "panels.json",
-    "tasks": "tasks.tar",
+    "tasks": "tasks.tar.gz",
     "manifest": "manifest.json",
     "timing": TIMING,
 }
@@ -101,7 +101,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             panels[split].append(task)
         check_sizes(panels, settings.model_dump(mode="json", exclude_none=True))
         write_panels(out / "panels.json", panels)
-        pack(made, environment.task_files, out / "tasks.tar")
+        pack(made, environment.task_files, out / "tasks.tar.gz")
         shutil.rmtree(made)
         manifest = {
             "env": settings.env.model_dump(mode="json", exclude={"expert"}),

@@ -44,6 +44,7 @@ from hgrpo.stages.files import (
     fitted_files,
     policy_files,
     policy_folder,
+    reference_of,
     round_folder,
     truth_files,
 )
@@ -129,12 +130,14 @@ class Paths:
 def from_study(study: "Study", method: str | None = None) -> dict:
     """How the reference plays, and the credit of every trained arm in the study's order."""
     reference = study.config.reference
+    # Without the reference the stage cannot run, but the rules still ask for its settings.
+    training = study.training.get(reference, study.config.training)
     given = {
         **playing(study),
-        "play": study.training[reference].model_dump(mode="json", include=PLAY),
+        "play": training.model_dump(mode="json", include=PLAY),
         "agreement": study.config.agreement.model_dump(mode="json"),
         "reference": reference,
-        "stream": study.methods[reference].stream,
+        "stream": study.methods[reference].stream if study.has_reference else 0,
         "methods": [
             arm.model_dump(mode="json", include={"name", "credit"}) | {"label": arm.shown_label}
             for arm in study.methods.values()
@@ -156,8 +159,12 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Tasks, base, rollouts, the policy at the start of the rollouts' round, and all fits."""
-    reference, seed = study.config.reference, study.config.seeds[0]
+    """Tasks, base, rollouts, the policy at the start of the rollouts' round, and all fits.
+
+    Raises:
+        UserError: the reference, whose rollouts are credited, is not among the methods.
+    """
+    reference, seed = reference_of(study), study.config.seeds[0]
     fits = [
         fitted_files(study, method, seed, min(2, study.config.rounds)) for method in study.methods
     ]
@@ -262,7 +269,7 @@ def _credit(
 
 
 def _make_env(settings: Settings, paths: Paths) -> "Callable[[], TextEnv]":
-    tasks = unpacked(paths.assets / "tasks.tar")
+    tasks = unpacked(paths.assets / "tasks.tar.gz")
     return load(settings.env.name).factory(settings.env, tasks)
 
 

@@ -178,7 +178,7 @@ def _play(
     from hgrpo.rollout.engine import Sampling
 
     env, longest = settings.env, settings.evaluation.max_action_tokens
-    make_env = load(env.name).factory(env, unpacked(paths.assets / "tasks.tar"))
+    make_env = load(env.name).factory(env, unpacked(paths.assets / "tasks.tar.gz"))
     rows = []
     with tqdm(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:
         for panel, tasks, temperature in plan:

@@ -89,7 +89,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     env, environment = settings.env, load(settings.env.name)
     data_files = environment.demonstration_data_files(env)
     panels = read_panels(paths.assets / "panels.json")
-    tasks = unpacked(paths.assets / "tasks.tar")
+    tasks = unpacked(paths.assets / "tasks.tar.gz")
     skipped: Counter[str] = Counter()
     rows = []
     with tqdm(

@@ -2,13 +2,15 @@
 
 from typing import TYPE_CHECKING
 
+from hgrpo.errors import UserError
+
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
 
-PANELS, TASKS = "assets/panels.json", "assets/tasks.tar"
+PANELS, TASKS = "assets/panels.json", "assets/tasks.tar.gz"
 BASE = {
     "base": "base/model.safetensors",
-    "base_companions": "base/companions.tar",
+    "base_companions": "base/companions.tar.gz",
     "base_summary": "base/summary.json",
 }
 SFT_ADAPTER = "sft/adapter"
@@ -17,6 +19,21 @@ SFT_ADAPTER = "sft/adapter"
 def round_folder(stage: str, method: str, seed: int, round: int) -> str:
     """Folder of an arm's job; `stage` is the folder name rl, eval or credit_fit."""
     return f"{stage}/{method}/seed_{seed}/round_{round}"
+
+
+def reference_of(study: "Study") -> str:
+    """Name of the reference, for stages that read its rollouts or its policy.
+
+    Raises:
+        UserError: the run is of other arms.
+    """
+    name = study.config.reference
+    if not study.has_reference:
+        raise UserError(
+            f"methods: {', '.join(study.methods)}: this target needs {name}, the reference, whose "
+            "play it reads; add it to the methods"
+        )
+    return name
 
 
 def weights_name(study: "Study") -> str:

@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict
 
@@ -38,13 +38,14 @@ RESOURCES: dict[str, int] = {}
 class Settings(Strict):
     """The keys of `hgrpo.stages.comparison`, and three facts about the whole study.
 
-    `overridden` names the keys whose values come from the command line, not from the study's file.
+    `overridden` maps keys, with dots, to values that come from the command line and not from the
+    study's file.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
     study: str = ""
     description: str = ""
-    overridden: list[str] = []
+    overridden: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,7 @@ class Paths:
 def from_study(study: "Study", method: str | None = None) -> dict:
     """The arms, how to compare them, and the study's name, description and overridden keys."""
     about = {"study": study.config.name, "description": study.config.description}
-    return comparison(study) | about | {"overridden": list(study.overridden)}
+    return comparison(study) | about | {"overridden": dict(study.overridden)}
 
 
 def inputs(study: "Study", job: Job) -> dict:

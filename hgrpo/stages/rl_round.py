@@ -139,7 +139,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         raise UserError(f"--round: {job.round}; rounds count from 1, round 0 is the SFT policy")
     inputs = RoundInputs(
         panels=paths.assets / "panels.json",
-        tasks=unpacked(paths.assets / "tasks.tar"),
+        tasks=unpacked(paths.assets / "tasks.tar.gz"),
         base=open_base(paths.base),
         sft=paths.sft,
         policy=paths.policy,

@@ -29,7 +29,7 @@ from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.settings import TruthConfig
 from hgrpo.learning.settings import PLAY
-from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder
+from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder, reference_of
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder, place
 from hgrpo.stages.playing import Playing, collector, playing
@@ -72,7 +72,7 @@ class Paths:
 
 def from_study(study: "Study", method: str | None = None) -> dict:
     """How the reference arm plays, and how much to play."""
-    training = study.training[study.config.reference]
+    training = study.training.get(study.config.reference, study.config.training)
     truth = study.config.truth or TruthConfig()
     return {
         **playing(study),
@@ -82,8 +82,12 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Tasks, base, and the policy to measure."""
-    policy = policy_folder(study, study.config.reference, study.config.seeds[0], job.round)
+    """Tasks, base, and the policy to measure.
+
+    Raises:
+        UserError: the reference, whose policy is measured, is not among the methods.
+    """
+    policy = policy_folder(study, reference_of(study), study.config.seeds[0], job.round)
     return {"panels": PANELS, "tasks": TASKS, **BASE, **policy_files(study, policy)}
 
 
@@ -114,7 +118,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     root = paths.scratch or paths.out.with_name(f"{paths.out.name}-scratch")
     with locked_scratch(root, key) as scratch:
         policy = load_policy(settings.model, base, paths.policy)
-        tasks = unpacked(paths.assets / "tasks.tar")
+        tasks = unpacked(paths.assets / "tasks.tar.gz")
         make_env = load(settings.env.name).factory(settings.env, tasks)
         measurement = Measurement(
             settings.truth,

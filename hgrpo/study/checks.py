@@ -41,14 +41,15 @@ def check(study: "Study", path: Path) -> None:
 
 
 def _check_reference(study: "Study", path: Path) -> None:
+    """Refuse a study's file without its reference; a run of other arms may wait for it."""
     config = study.config
-    if config.reference not in config.methods:
+    if study.has_reference and not study.methods[config.reference].train:
+        raise UserError(f"{path}: reference: {config.reference!r} is not a trained method")
+    if not study.has_reference and "methods" not in study.overridden:
         raise UserError(
             f"{path}: reference: {config.reference!r} is not among the methods "
             f"({', '.join(config.methods)})"
         )
-    if not study.methods[config.reference].train:
-        raise UserError(f"{path}: reference: {config.reference!r} is not a trained method")
 
 
 def _check_labels(study: "Study", path: Path) -> None:
@@ -75,9 +76,9 @@ def _check_capabilities(study: "Study", path: Path) -> None:
 
 
 def _check_smoke_wave(study: "Study", path: Path) -> None:
-    methods = study.config.methods
+    methods = [*study.config.methods, *study.config.variants]
     for name in study.config.smoke_wave:
-        if name not in methods:
+        if name not in methods and "methods" not in study.overridden:
             raise UserError(
                 f"{path}: smoke_wave: {name!r} is not among the methods"
                 f"{did_you_mean(name, methods)}"

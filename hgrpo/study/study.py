@@ -1,14 +1,13 @@
 """A study: one environment, one base model, several methods, several seeds."""
 
-import copy
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from hgrpo.config.merge import merge
 from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
 from hgrpo.config.strict import Strict
 from hgrpo.envs.environment import EnvSettings
@@ -22,10 +21,8 @@ from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.study.checks import check
+from hgrpo.study.overrides import changes, parse_overrides
 from hgrpo.study.resources import Resources
-
-OVERRIDES = ("methods", "rounds", "seeds")
-
 
 # Names are used as folders of the results and as words in commands.
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -117,8 +114,10 @@ class Study:
         env: the environment, from configs/envs/<env>.yaml.
         model: the base model, from configs/models/<model>.yaml.
         methods: method name -> the method, from configs/methods/<name>.yaml, in the study's order.
+            They may lack `config.reference` if the command line chose others; then the comparison
+            with it waits.
         training: method name -> the study's training with that method's changes merged in.
-        overridden: keys of `OVERRIDES` with other values than in the study's file.
+        overridden: key, with dots -> value, where the command line changed the study's file.
     """
 
     config: StudyConfig
@@ -126,15 +125,20 @@ class Study:
     model: ModelConfig
     methods: dict[str, MethodConfig]
     training: dict[str, TrainingConfig]
-    overridden: tuple[str, ...] = ()
+    overridden: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether the arm that the others are compared with is among the methods."""
+        return self.config.reference in self.methods
 
     @property
     def step_trajectories(self) -> dict[str, int]:
         """Trained method -> number of trajectories that it trains on in a step."""
         return {
-            name: training.tasks_per_step * training.rollouts_per_task
-            for name, training in self.training.items()
-            if self.methods[name].train
+            name: self.training[name].tasks_per_step * self.training[name].rollouts_per_task
+            for name, method in self.methods.items()
+            if method.train
         }
 
     @property
@@ -164,31 +168,38 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     Args:
         path: the file .../configs/studies/<name>.yaml. The folders envs, models and methods
             beside studies are read too.
-        overrides: values for `seeds`, `rounds` or `methods` in place of the file's, as lists,
-            numbers or text with commas or blanks ("11,23 31").
+        overrides: values in place of the file's, as `parse_overrides` takes them.
 
     Raises:
         UserError: a file is missing or wrong. The message names the file and the key.
     """
     path = Path(path)
     configs = path.parent.parent
-    given = _parse_overrides(overrides or {})
+    given = parse_overrides(overrides or {}, StudyConfig)
     stated = read_yaml(path)
-    config = validate(StudyConfig, stated | given, _source(path, given))
-    check_name(config, path)
-    env = environment_settings(*_named(configs / "envs", config.env, f"{path}: env"))
-    model = validate(ModelConfig, *_named(configs / "models", config.model, f"{path}: model"))
     where = _source(path, given)
+    config = validate(StudyConfig, merge(stated, given), where)
+    check_name(config, path)
+    overridden = {}
+    if given:
+        before = validate(StudyConfig, stated, str(path)).model_dump(mode="json")
+        overridden = changes(before, config.model_dump(mode="json"))
+    env = environment_settings(*_named(configs / "envs", config.env, f"{where}: env"))
+    model = validate(ModelConfig, *_named(configs / "models", config.model, f"{where}: model"))
     # Check all variants, also those that are not among the methods.
     sources = {name: f"{where}: variants.{name}" for name in config.variants}
     variants = {
         name: _variant(variant, name, configs, sources[name])
         for name, variant in config.variants.items()
     }
-    methods = {
-        name: variants.get(name) or _method(name, configs, f"{where}: methods", variants)
-        for name in config.methods
-    }
+
+    def resolved(name: str, key: str) -> MethodConfig:
+        return variants.get(name) or _method(name, configs, f"{where}: {key}", variants)
+
+    methods = {name: resolved(name, "methods") for name in config.methods}
+    # The command line may leave the reference out, but it must be a method all the same.
+    if "methods" in overridden and not resolved(config.reference, "reference").train:
+        raise UserError(f"{where}: reference: {config.reference!r} is not a trained method")
     training = {
         name: _merge_training(
             config, method, sources.get(name, str(configs / "methods" / f"{name}.yaml"))
@@ -196,29 +207,14 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
         for name, method in (variants | methods).items()
     }
     check_name(model, configs / "models" / f"{config.model}.yaml")
-    fields = StudyConfig.model_fields
-    overridden = [
-        key for key in given if getattr(config, key) != stated.get(key, fields[key].default)
-    ]
     of_methods = {name: training[name] for name in methods}
-    study = Study(config, env, model, methods, of_methods, tuple(sorted(overridden)))
+    study = Study(config, env, model, methods, of_methods, overridden)
     check(study, path)
     return study
 
 
 def _source(path: Path, given: Mapping) -> str:
     return f"{path} with {', '.join(given)} overridden" if given else str(path)
-
-
-def _parse_overrides(overrides: Mapping[str, object]) -> dict[str, object]:
-    parsed: dict[str, object] = {}
-    for key, value in overrides.items():
-        if key not in OVERRIDES:
-            raise UserError(f"--config {key}: unknown key{did_you_mean(key, OVERRIDES)}")
-        if key != "rounds" and not isinstance(value, list | tuple):
-            value = [part for part in re.split(r"[,\s]+", str(value)) if part]
-        parsed[key] = value
-    return parsed
 
 
 def _named(folder: Path, name: str, where: str, also: Iterable[str] = ()) -> tuple[dict, str]:
@@ -258,22 +254,13 @@ def _changed(base: dict, kind: str, changes: Mapping[str, object]) -> dict:
     credit = changes.get("credit")
     if isinstance(credit, Mapping) and credit.get("kind", kind) != kind:
         left_out.add("credit")
-    return _merge({key: value for key, value in base.items() if key not in left_out}, changes)
+    return merge({key: value for key, value in base.items() if key not in left_out}, changes)
 
 
 def _merge_training(config: StudyConfig, method: MethodConfig, source: str) -> TrainingConfig:
-    merged = _merge(config.training.model_dump(), method.training)
+    merged = merge(config.training.model_dump(), method.training)
     return validate(_MethodTraining, {"training": merged}, source).training
 
 
 class _MethodTraining(Strict):
     training: TrainingConfig
-
-
-def _merge(base: dict, changes: Mapping[str, object]) -> dict:
-    merged = copy.deepcopy(base)
-    for key, value in changes.items():
-        if isinstance(value, Mapping) and isinstance(merged.get(key), dict):
-            value = _merge(merged[key], value)
-        merged[key] = value
-    return merged

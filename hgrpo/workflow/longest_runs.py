@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hgrpo.command import run
 from hgrpo.stages.files import round_folder
+from hgrpo.study.overrides import OF_THE_RUN, read_assignments
 from hgrpo.study.study import Study, load_study
 
 
@@ -27,10 +28,10 @@ def longest_runs(study: Study) -> list[str]:
 
 def main() -> None:
     """Print the paths."""
-    config = dict(word.split("=", 1) for word in sys.argv[1:])
-    name = config.pop("study")
-    config.pop("reuse", None)
-    study = load_study(Path(f"configs/studies/{name}.yaml"), config)
+    config = read_assignments(sys.argv[1:])
+    name = config["study"]
+    own = {key: value for key, value in config.items() if key not in OF_THE_RUN}
+    study = load_study(Path(f"configs/studies/{name}.yaml"), own)
     for path in longest_runs(study):
         print(f"results/{name}/{path}")
 

@@ -4,6 +4,9 @@ Snakemake reads the project when it plans, and a job may start hours later. If s
 code or a config file in between, the job would run the edited version, and Snakemake would record
 the planned one. So each job gets the planned hashes as an option, and refuses to run if the hashes
 of its own settings and code differ.
+
+To hash the code takes a job a third of a second. So the job also gets the hash of the package as it
+was when the run was planned. If that is still the same, the job's code is the planned code.
 """
 
 from collections.abc import Mapping
@@ -13,11 +16,24 @@ from hgrpo.errors import UserError
 
 # The environment variable that hands the result of `StudyRules.plans` to jobs.
 PLANNED_VARIABLE = "HGRPO_PLANNED"
+# The environment variable that holds `package_digest` at that time.
+PACKAGE_VARIABLE = "HGRPO_PACKAGE"
 
 
 def plan_hash(settings: Mapping, code: str) -> str:
     """The hash of a job's settings and the hash of its code, with a hyphen between them."""
     return f"{settings_digest(settings)}-{code}"
+
+
+def planned_code(planned: str, package_then: str | None, package_now: str) -> str | None:
+    """The hash of the job's code that the plan gives; None if the package has changed since.
+
+    Args:
+        planned: as for `check_plan`.
+        package_then: `package_digest` when the run was planned; None if it is not known.
+        package_now: `package_digest` now.
+    """
+    return planned.partition("-")[2] or None if package_then == package_now else None
 
 
 def check_plan(planned: str, settings: Mapping, code: str) -> None:

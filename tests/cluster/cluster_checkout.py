@@ -32,9 +32,9 @@ ROUND = "rl/flatGRPO/seed_11/round_1"
 # These files are the same, byte for byte, wherever the study is run.
 SAME_FILES = (
     "assets/panels.json",
-    "assets/tasks.tar",
+    "assets/tasks.tar.gz",
     "expert/trajectories.parquet",
-    "base/companions.tar",
+    "base/companions.tar.gz",
     "base/model.safetensors",
     "sft/adapter/model.safetensors",
     "eval/SFTOnly/seed_11/round_0/episodes.parquet",

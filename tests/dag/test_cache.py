@@ -10,10 +10,10 @@ STAGES = ("assets", "expert", "base", "sft")
 FILES = (
     "assets/panels.json",
     "assets/manifest.json",
-    "assets/tasks.tar",
+    "assets/tasks.tar.gz",
     "expert/trajectories.parquet",
     "base/model.safetensors",
-    "base/companions.tar",
+    "base/companions.tar.gz",
     "sft/adapter/model.safetensors",
     "sft/adapter/config.json",
 )
@@ -73,7 +73,7 @@ def test_an_edit_makes_its_own_entries(finished, tmp_path, cache):
         assert run_sft(second) == stages
         assert len(list(cache.iterdir())) > len(before)
         assert before == {path: path.stat().st_mtime_ns for path in before}
-    assert (first.root / "results/grid/assets/tasks.tar").read_text()
+    assert (first.root / "results/grid/assets/tasks.tar.gz").read_text()
 
 
 def test_a_study_of_the_users_own_files_is_refused(finished, tmp_path, cache):

@@ -352,13 +352,13 @@ def test_a_changed_game_is_refused(study, tmp_path):
     shutil.copytree(study.root / "assets", assets)
     panel = json.loads((assets / "panels.json").read_text())["validation"]
     made = tmp_path / "made"
-    shutil.copytree(unpacked(assets / "tasks.tar"), made)
+    shutil.copytree(unpacked(assets / "tasks.tar.gz"), made)
     game = made / panel[0]["path"] / "game.tw-pddl"
     data = json.loads(game.read_text())
     place = re.search(r"\(inReceptacle \S+ \S+\)", data["pddl_problem"]).group()
     data["pddl_problem"] = data["pddl_problem"].replace(place, "")
     game.write_text(json.dumps(data))
-    pack(made, load("alfworld").task_files, assets / "tasks.tar")
+    pack(made, load("alfworld").task_files, assets / "tasks.tar.gz")
     done = study.run("evaluate", **study.evaluation_options(tmp_path / "x", assets=assets))
     assert panel[0]["path"].split("/")[-1] in one_line_error(done)
 

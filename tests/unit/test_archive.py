@@ -1,6 +1,7 @@
 """Files of a stage as one archive, and the folder that its readers share."""
 
 import fcntl
+import gzip
 import io
 import os
 import shutil
@@ -27,7 +28,7 @@ def packed(tmp_path):
     (source / "panels.json").write_text("{}")
     (source / "left out").write_text("no")
     (tmp_path / "out").mkdir()
-    target = tmp_path / "out/tasks.tar"
+    target = tmp_path / "out/tasks.tar.gz"
     pack(source, ["panels.json", "games"], target)
     return target
 
@@ -118,12 +119,12 @@ def test_a_kill_while_unpacking_leaves_no_half_folder(packed):
     ids=lambda member: member.name,
 )
 def test_a_path_outside_is_refused(tmp_path, member):
-    target = tmp_path / "in/tasks.tar"
+    target = tmp_path / "in/tasks.tar.gz"
     target.parent.mkdir()
-    with tarfile.open(target, "w") as opened:
+    with tarfile.open(target, "w:gz") as opened:
         member.size = 3
         opened.addfile(member, io.BytesIO(b"bad"))
-    with pytest.raises(UserError, match=r"tasks\.tar: damaged archive \(.*outside"):
+    with pytest.raises(UserError, match=r"tasks\.tar\.gz: damaged archive \(.*outside"):
         unpacked(target)
     assert not list(tmp_path.rglob("outside"))
     assert not list(tmp_path.rglob("tasks-*"))
@@ -132,32 +133,50 @@ def test_a_path_outside_is_refused(tmp_path, member):
 def test_a_link_that_leads_outside_is_refused(tmp_path):
     link = tarfile.TarInfo("games")
     link.type, link.linkname = tarfile.SYMTYPE, "../../../outside"
-    with tarfile.open(tmp_path / "tasks.tar", "w") as opened:
+    with tarfile.open(tmp_path / "tasks.tar.gz", "w:gz") as opened:
         opened.addfile(link)
-    with pytest.raises(UserError, match=r"tasks\.tar: damaged archive"):
-        unpacked(tmp_path / "tasks.tar")
+    with pytest.raises(UserError, match=r"tasks\.tar\.gz: damaged archive"):
+        unpacked(tmp_path / "tasks.tar.gz")
 
 
 @pytest.mark.parametrize("blocks", range(8))
-def test_an_archive_that_is_cut_off_is_named(packed, blocks):
+def test_a_tar_that_is_cut_off_is_named(packed, blocks):
     # Five headers and three contents, a block of 512 bytes each; then the end.
-    packed.write_bytes(packed.read_bytes()[: blocks * 512 + 100 * (blocks % 2)])
-    with pytest.raises(UserError, match=r"out/tasks\.tar: damaged archive .* delete it and run"):
+    content = gzip.decompress(packed.read_bytes())
+    packed.write_bytes(gzip.compress(content[: blocks * 512 + 100 * (blocks % 2)]))
+    with pytest.raises(UserError, match=r"tasks\.tar\.gz: damaged archive .* delete it and run"):
+        unpacked(packed)
+    assert not list(packed.parent.rglob("tasks-*"))
+
+
+@pytest.mark.parametrize("left", [0.0, 0.2, 0.6, 0.99])
+def test_an_archive_that_is_cut_off_is_named(packed, left):
+    content = packed.read_bytes()
+    packed.write_bytes(content[: int(left * len(content))])
+    with pytest.raises(UserError, match=r"tasks\.tar\.gz: damaged archive .* delete it and run"):
+        unpacked(packed)
+
+
+@pytest.mark.parametrize("place", [0, 20, 60, -6])
+def test_a_changed_byte_is_named(packed, place):
+    content = bytearray(packed.read_bytes())
+    content[place] ^= 0x55
+    packed.write_bytes(content)
+    with pytest.raises(UserError, match=r"tasks\.tar\.gz: damaged archive"):
         unpacked(packed)
     assert not list(packed.parent.rglob("tasks-*"))
 
 
 def test_a_damaged_header_is_named_and_does_not_end_the_archive(packed):
-    content = packed.read_bytes()
-    at = content.index(b"games/two")
-    packed.write_bytes(content[:at] + b"G" + content[at + 1 :])
-    with pytest.raises(UserError, match=r"tasks\.tar: damaged archive .*header"):
+    content = gzip.decompress(packed.read_bytes())
+    packed.write_bytes(gzip.compress(content.replace(b"games/two", b"Games/two", 1)))
+    with pytest.raises(UserError, match=r"tasks\.tar\.gz: damaged archive .*header"):
         unpacked(packed)
 
 
 def test_an_archive_that_is_missing_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"tasks\.tar: missing; run the stage that writes it"):
-        unpacked(tmp_path / "tasks.tar")
+    with pytest.raises(UserError, match=r"tasks\.tar\.gz: missing; run the stage that writes it"):
+        unpacked(tmp_path / "tasks.tar.gz")
     assert not list(tmp_path.iterdir())
 
 
@@ -167,12 +186,12 @@ def test_files_beside_the_archive_are_linked_and_move_with_the_results(packed, t
     assert files(folder) == PACKED | {"weights": "of the model"}
     (packed.parent).rename(tmp_path / "moved")
     shutil.rmtree(tmp_path / "source")
-    moved = unpacked(tmp_path / "moved/tasks.tar", beside=["weights"])
+    moved = unpacked(tmp_path / "moved/tasks.tar.gz", beside=["weights"])
     assert files(moved) == PACKED | {"weights": "of the model"}
 
 
 def test_a_file_missing_beside_the_archive_is_named(packed):
-    with pytest.raises(UserError, match=r"out/weights: missing; it belongs to tasks\.tar"):
+    with pytest.raises(UserError, match=r"out/weights: missing; it belongs to tasks\.tar\.gz"):
         unpacked(packed, beside=["weights"])
     assert not list(packed.parent.rglob("tasks-*"))
 
@@ -194,7 +213,7 @@ def test_results_that_cannot_be_written_are_unpacked_in_a_temporary_folder(
     assert files(folder) == PACKED
     assert folder.is_relative_to(temporary) and unpacked(packed) == folder
     # Another study has an archive of this name, too.
-    other = packed.parent / "other/tasks.tar"
+    other = packed.parent / "other/tasks.tar.gz"
     monkeypatch.undo()
     other.parent.mkdir()
     shutil.copy2(packed, other)

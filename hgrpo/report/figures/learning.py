@@ -63,7 +63,7 @@ def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
     measures, apart = [MEASURES[comparison.protocol.settings.score]], ""
     if len(arms.trained) > MANY:
         figure = _panel_each(table, comparison, arms, measures[0])
-        apart = f" {arms.label(arms.reference)} is drawn thin in every panel."
+        apart = _thin(arms)
     else:
         others = [each for each in MEASURES.values() if each not in measures]
         measures += others if comparison.partial else []
@@ -111,6 +111,13 @@ def _together(
     return figure
 
 
+def _thin(arms: Arms) -> str:
+    """What the caption of small panels says of the line that all of them share."""
+    if not arms.has_reference:
+        return ""
+    return f" {arms.label(arms.reference)} is drawn thin in every panel."
+
+
 def _panel_each(
     table: pd.DataFrame, comparison: Comparison, arms: Arms, measure: Measure
 ) -> Figure:
@@ -118,8 +125,10 @@ def _panel_each(
     figure, panels = _panels(arms)
     reference = table[table["method"] == arms.reference]
     for ax, name in panels:
-        arm, own = arms[name], arms[arms.reference].colour
-        ax.plot(reference["round"], reference[measure.column], color=own, linewidth=0.9)
+        arm = arms[name]
+        if arms.has_reference:
+            own = arms[arms.reference].colour
+            ax.plot(reference["round"], reference[measure.column], color=own, linewidth=0.9)
         last = _draw_arm(ax, table, comparison, arm, measure, shift=0.2, markersize=4)
         _untrained_line(ax, comparison, arms, measure)
         end = last[measure.column]
@@ -192,7 +201,7 @@ def learning_by_play(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> 
     else:
         figure = _play_together(table, runs, comparison, arms, measure, PLAYED)
     thin = if_several(comparison.seeds["seed"], " Thin lines are single seeds.")
-    also = f" {arms.label(arms.reference)} is drawn thin in every panel." if many else ""
+    also = _thin(arms) if many else ""
     totals = table.groupby("method", sort=False)[list(PLAYED)].max()
     said = "; ".join(
         f"{arms.label(name)} {row.trajectories:,.0f} trajectories, {row.replies:,.0f} new replies"
@@ -242,7 +251,9 @@ def _play_panel_each(
     label, unit = PLAYED[column]
     figure, panels = _panels(arms)
     for ax, name in panels:
-        _draw_play(ax, table, runs.head(0), arms[arms.reference], measure, column, unit, thin=True)
+        if arms.has_reference:
+            lead = arms[arms.reference]
+            _draw_play(ax, table, runs.head(0), lead, measure, column, unit, thin=True)
         _draw_play(ax, table, runs, arms[name], measure, column, unit, markersize=4)
         _untrained_line(ax, comparison, arms, measure)
         style.percent_axis(ax.yaxis, measure.unit)

@@ -99,7 +99,11 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
         "Training and evaluation, all arms",
         "A group is dead if all its advantages are zero, so it teaches nothing. The turn "
         "advantage is the part that the credit assigner adds."
-        + (f" The thick line is {arms.label(arms.reference)}." if len(arms.trained) > MANY else ""),
+        + (
+            f" The thick line is {arms.label(arms.reference)}."
+            if len(arms.trained) > MANY and arms.has_reference
+            else ""
+        ),
         f"Share of dead groups over the whole training: {said}.",
         figure,
         means,

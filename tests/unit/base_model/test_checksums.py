@@ -313,7 +313,7 @@ def test_a_round_with_a_damaged_input_keeps_its_steps(
     )
     settings["model"] = learner.policy.config.model_dump(mode="json")
     (tmp_path / "assets").mkdir()
-    pack(tmp_path, [], tmp_path / "assets/tasks.tar")
+    pack(tmp_path, [], tmp_path / "assets/tasks.tar.gz")
     arguments = ["rl_round", "--config", json.dumps(settings), "--seed", "1", "--round", "2"]
     for name in ("assets", "base", "sft", "policy", "scratch", "out"):
         arguments += [f"--{name}", str(tmp_path / name)]

@@ -32,7 +32,7 @@ def command(monkeypatch, study):
     [("figures", None), ("report", None), ("credit_agreement", None), ("credit_fit", "TurnRDV2")],
 )
 def test_a_stage_is_printed_as_the_pipeline_gives_it(command, study, capsys, stage, method):
-    command("--stage", stage, *(["--method", method] if method else []), "--seeds", "11,23")
+    command("--stage", stage, *(["--method", method] if method else []), "seeds=11,23")
     printed = capsys.readouterr().out
     expected = stage_settings(load_study(study, {"seeds": "11,23"}), stage, method)
     assert printed == as_json(expected) + "\n"

@@ -64,7 +64,7 @@ def study(tmp_path_factory):
     (root / "assets").mkdir()
     panels = {"train": TASKS[:6], "validation": TASKS[6:7], "test": TASKS[7:]}
     write_panels(root / "assets/panels.json", panels)
-    pack(root / "assets", [], root / "assets/tasks.tar")
+    pack(root / "assets", [], root / "assets/tasks.tar.gz")
     fit = root / "fitted/seed_11/round_1"
     fit.mkdir(parents=True)
     settings = Settings(**{key: value for key, value in TURNRD.items() if key != "kind"})

@@ -16,11 +16,22 @@ STUDY = {"name": "bakeoff", "seeds": [11], "rounds": 5, "methods": {"SFTOnly": {
 @pytest.mark.parametrize(
     ("changes", "overridden", "seeds", "expected"),
     [
-        ({}, [], [], "make bakeoff"),
-        ({}, [], [11, 23, 31], 'make bakeoff SEEDS="11 23 31"'),
-        ({"name": "grid"}, ["rounds"], [], "make bakeoff STUDY=grid ROUNDS=5"),
-        ({}, ["seeds"], [], "make bakeoff SEEDS=11"),
-        ({}, ["methods"], [11, 2], 'make bakeoff SEEDS="11 2" METHODS="SFTOnly RLOO"'),
+        ({}, {}, [], "make bakeoff"),
+        ({}, {}, [11, 23, 31], 'make bakeoff SEEDS="11 23 31"'),
+        ({"name": "grid"}, {"rounds": 5}, [], "make bakeoff STUDY=grid ROUNDS=5"),
+        ({}, {"seeds": [11]}, [], "make bakeoff SEEDS=11"),
+        (
+            {},
+            {"methods": ["SFTOnly", "RLOO"]},
+            [11, 2],
+            'make bakeoff SEEDS="11 2" METHODS="SFTOnly RLOO"',
+        ),
+        (
+            {},
+            {"training.lr": 1e-4, "reference": "RLOO"},
+            [],
+            "make bakeoff SET='reference=RLOO training.lr=0.0001'",
+        ),
     ],
 )
 def test_a_command_names_what_is_not_in_the_file(changes, overridden, seeds, expected):
@@ -28,12 +39,15 @@ def test_a_command_names_what_is_not_in_the_file(changes, overridden, seeds, exp
 
 
 def test_make_takes_the_command():
-    said = command(STUDY | {"name": "smoke"}, ["rounds", "methods"], [11, 23])
+    overridden = {"rounds": 5, "methods": [], "training.lr": 1e-4, "env": "alfworld-smoke"}
+    said = command(STUDY | {"name": "smoke"}, overridden, [11, 23])
     words = shlex.split(said.replace("bakeoff", "plan", 1))
     done = subprocess.run(
         [*words, "--dry-run"], cwd=PROJECT, capture_output=True, text=True, check=True
     )
-    assert "study=smoke seeds=11,23 rounds=5 methods=SFTOnly,RLOO" in re.sub(" +", " ", done.stdout)
+    shown = re.sub(" +", " ", done.stdout)
+    assert "study=smoke seeds=11,23 rounds=5 methods=SFTOnly,RLOO" in shown
+    assert '"set=env=alfworld-smoke training.lr=0.0001"' in shown
 
 
 def test_the_default_study_is_the_makefiles():
@@ -55,7 +69,11 @@ def test_one_seed_becomes_three_and_a_few_become_five(seeds, more):
 
 def test_a_study_knows_which_of_its_keys_the_command_line_changed():
     path = PROJECT / "configs/studies/bakeoff.yaml"
-    assert load_study(path).overridden == ()
-    assert load_study(path, {"seeds": "11", "rounds": 5}).overridden == ()
+    assert load_study(path).overridden == {}
+    assert load_study(path, {"seeds": "11", "rounds": 5}).overridden == {}
     changed = load_study(path, {"seeds": "11,23", "rounds": 2, "methods": "SFTOnly flatGRPO"})
-    assert changed.overridden == ("methods", "rounds", "seeds")
+    assert changed.overridden == {
+        "methods": ["SFTOnly", "flatGRPO"],
+        "rounds": 2,
+        "seeds": [11, 23],
+    }

@@ -13,7 +13,7 @@ from hgrpo.stages import merge, rl_round
 from hgrpo.stages.job import Job
 from hgrpo.study.study import load_study
 from hgrpo.workflow.code_version import code_of
-from hgrpo.workflow.plan_check import check_plan, plan_hash
+from hgrpo.workflow.plan_check import check_plan, plan_hash, planned_code
 from hgrpo.workflow.rules import StudyRules
 
 STUDY = load_study(PROJECT / "configs/studies/smoke.yaml")
@@ -35,6 +35,14 @@ def test_what_changed_is_named(settings, code, said):
 def test_a_job_as_planned_and_a_command_without_a_plan_run():
     check_plan(plan_hash({"a": 1, "b": 2}, "c"), {"b": 2, "a": 1}, "c")
     check_plan("", {"a": 1}, "c")
+
+
+def test_the_planned_code_is_taken_only_if_the_package_is_the_planned_one():
+    planned = plan_hash({"lr": 1}, "c1")
+    assert planned_code(planned, "p1", "p1") == "c1"
+    assert planned_code(planned, "p1", "p2") is None
+    assert planned_code(planned, None, "p1") is None
+    assert planned_code("", "p1", "p1") is None
 
 
 def test_a_stages_command_compares_before_it_works(tmp_path):

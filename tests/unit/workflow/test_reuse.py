@@ -60,8 +60,8 @@ def first(tmp_path) -> ReusableJob:
 
 @pytest.fixture
 def inputs(tmp_path) -> list[Path]:
-    write(tmp_path / "in", {"panels.json": b"panels", "tasks.tar": b"tasks"})
-    return [tmp_path / "in/panels.json", tmp_path / "in/tasks.tar"]
+    write(tmp_path / "in", {"panels.json": b"panels", "tasks.tar.gz": b"tasks"})
+    return [tmp_path / "in/panels.json", tmp_path / "in/tasks.tar.gz"]
 
 
 def test_an_equal_job_gets_the_same_files_and_a_record_of_where_they_are_from(
@@ -295,7 +295,7 @@ def test_a_command_takes_what_the_same_command_made_in_another_study(
     second = run("second")
     assert capsys.readouterr().out == f"taken from {first}, where an equal job has finished\n"
     assert read(first) == read(second)
-    assert {"panels.json", "tasks.tar", "manifest.json", "timing.json"} == set(read(second))
+    assert {"panels.json", "tasks.tar.gz", "manifest.json", "timing.json"} == set(read(second))
     other = run("third", seed=1)
     assert "taken from" not in capsys.readouterr().out
     assert read(other)["panels.json"] != read(first)["panels.json"]

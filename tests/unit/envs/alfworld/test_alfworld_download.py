@@ -32,7 +32,7 @@ def games(tmp_path_factory):
     sizes = {"train": 6, "validation": 3, "test": 2}
     made = {"name": "alfworld", "games": {"generate": {}}, "panels": sizes, "grammar": "put"}
     run_assets(made, folder / "assets")
-    games = unpacked(folder / "assets/tasks.tar") / "games"
+    games = unpacked(folder / "assets/tasks.tar.gz") / "games"
     for old, new in zip(("train", "validation", "test"), SIZES, strict=True):
         (games / old).rename(folder / new)
     return folder

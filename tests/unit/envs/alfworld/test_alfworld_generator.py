@@ -320,7 +320,7 @@ def test_shipped_vocabulary_is_coherent(project):
 def make_assets(config: dict, out):
     """Run the assets stage; the folder that the games are unpacked into."""
     run_stage("assets", "--config", json.dumps(config), "--seed", 5, "--out", out)
-    return unpacked(out / "tasks.tar")
+    return unpacked(out / "tasks.tar.gz")
 
 
 def test_the_assets_stage_writes_games_that_the_folder_source_takes_back(tmp_path):

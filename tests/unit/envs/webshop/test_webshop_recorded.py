@@ -72,7 +72,7 @@ def shop(tmp_path_factory):
         "test": [tasks[1], tasks[7]],
     }
     write_panels(folder / "panels.json", panels)
-    pack(folder, load("webshop").task_files, folder / "tasks.tar")
+    pack(folder, load("webshop").task_files, folder / "tasks.tar.gz")
     return folder, panels
 
 

@@ -67,7 +67,7 @@ def replay(tmp_path, assets, rows, rich=False):
 @pytest.mark.skipif("WEBSHOP_SESSIONS" not in os.environ, reason="no log in WEBSHOP_SESSIONS")
 def test_recorded_sessions_of_the_original():
     log = Path(os.environ["WEBSHOP_SESSIONS"])
-    folder = unpacked(Path(os.environ["WEBSHOP_ASSETS"], "tasks.tar"))
+    folder = unpacked(Path(os.environ["WEBSHOP_ASSETS"], "tasks.tar.gz"))
     found = differences(log, folder, os.environ.get("WEBSHOP_RICH") == "1")
     assert [f"{log}:{line}: {difference}" for line, difference in found if difference] == []
 

@@ -61,7 +61,7 @@ def test_panels_hold_what_was_asked_for(made):
 def test_the_same_seed_gives_the_same_shop(made, tmp_path):
     folder, _ = made
     command("assets", CONFIG, out=tmp_path / "again")
-    for name in ("panels.json", "tasks.tar"):
+    for name in ("panels.json", "tasks.tar.gz"):
         again = (tmp_path / "again" / name).read_bytes()
         assert again == (folder / "assets" / name).read_bytes()
 
@@ -71,7 +71,7 @@ def test_demonstrations_play_back(made):
     rows = pq.read_table(folder / "expert/trajectories.parquet").to_pylist()
     tasks = {task.task_id: task for task in read_panels(folder / "assets/panels.json")["train"]}
     assert len(rows) == 60
-    env = WebshopEnv(unpacked(folder / "assets/tasks.tar"))
+    env = WebshopEnv(unpacked(folder / "assets/tasks.tar.gz"))
     for row in rows:
         assert env.reset(tasks[row["task_id"]]).text == row["observations"][0]
         steps = [env.step(action) for action in row["actions"]]
