@@ -5,6 +5,8 @@
 #   make bakeoff SET="training.lr=1e-4 evaluation.test_games=100"    any other key of a study
 #   make bakeoff REUSE=no             run also the jobs whose results another study already has
 #   make plan                         jobs, hours, money and disk of a run, by stage and by arm
+#   make fetch-assets STUDY=<name>    download the official data that a study needs, and check it
+#   make probe STUDY=<name>           what this machine lacks for a study; then one step of every stage
 #   make bakeoff PROFILE=slurm        on a cluster, see docs/cluster.md; also for plan and unlock
 #   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler);
 #                                     Debian's Slurm packages add a real Slurm, see docs/cluster.md
@@ -75,7 +77,14 @@ $(if $(filter-out $(KNOWN_EXTRAS),$(EXTRAS)),$(error EXTRAS: no such extra: $(fi
 	$(KNOWN_EXTRAS),$(EXTRAS)); known: $(KNOWN_EXTRAS)))
 
 .DELETE_ON_ERROR:
-.PHONY: bakeoff help plan test test-slow bench lint unlock schema clean
+.PHONY: bakeoff help fetch-assets probe plan test test-slow bench lint unlock schema clean
+
+fetch-assets: $(RUN)
+	$(SNAKEMAKE) fetch_assets --config $(STUDY_CONFIG)
+	@cat results/$(STUDY)/logs/fetch_assets/fetch_assets.log
+
+probe: $(RUN)
+	$(BIN)/python -m hgrpo.cli.probe --profile profiles/$(PROFILE) $(STUDY_CONFIG)
 
 bakeoff: $(RUN)
 	@began=$$SECONDS; \

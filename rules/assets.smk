@@ -2,8 +2,9 @@
 
 OUTPUTS:
     config.yaml                  the resolved study with package versions and the machine
+    data/files.json              official data files: names, sizes, hashes; only if some are fetched
     assets/panels.json           train, validation and test panels: ids, content hashes, types
-    assets/tasks.tar.gz             the tasks as play reads them: games, or a shop and its goals
+    assets/tasks.tar.gz          the tasks as play reads them: games, or a shop and its goals
     assets/manifest.json         counts, versions, hashes
     expert/trajectories.parquet  one row per expert or walkthrough trajectory
     expert/summary.json          the expert's success by task type
@@ -30,8 +31,28 @@ rule study_config:
         "python -m hgrpo.cli.study_config --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
 
 
+rule fetch_assets:
+    """Download the environment's official files, and check them."""
+    output:
+        **of.outputs("fetch_assets"),
+    log:
+        of.log("fetch_assets"),
+    # Nodes that train may have no network, so this job never leaves the machine of the run.
+    localrule: True
+    params:
+        cfg=of.cfg("fetch_assets"),
+        code=of.code("fetch_assets"),
+        options=of.options("fetch_assets"),
+    message:
+        "Official data files"
+    shell:
+        "python -m hgrpo.cli.fetch_assets --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
+
+
 rule assets:
     """Make or collect the games; the panels file holds the hash of each one."""
+    input:
+        unpack(of.inputs("assets")),
     output:
         **of.outputs("assets"),
     log:

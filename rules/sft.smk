@@ -2,7 +2,7 @@
 
 OUTPUTS:
     base/model.safetensors   the base model's weights
-    base/companions.tar.gz      its config, tokenizer and chat template
+    base/companions.tar.gz   its config, tokenizer and chat template
     base/summary.json        parameters, vocabulary, and the digest of all of it
     sft/adapter/             the SFT policy, where every arm starts; the KL penalty's reference
     sft/train_log.json       loss by step
@@ -35,7 +35,7 @@ rule base:
 
 
 rule sft:
-    """Supervised fine-tuning on expert trajectories."""
+    """Supervised fine-tuning on expert trajectories, or an adapter that the user gives."""
     input:
         unpack(of.inputs("sft")),
     output:
@@ -49,6 +49,7 @@ rule sft:
     params:
         cfg=of.cfg("sft"),
         code=of.code("sft"),
+        given=of.given_adapter_digest(),
         options=of.options("sft"),
         scratch=of.scratch("sft"),
     message:

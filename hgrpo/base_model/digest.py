@@ -60,6 +60,17 @@ def base_digest(folder: Path) -> str:
     return summary["digest"]
 
 
+def identity(folder: Path) -> dict[str, str]:
+    """What makes two bases one and the same: hashes of all of it, and of what is not weights.
+
+    Raises:
+        UserError: as `any_digest`.
+    """
+    summary = folder / SUMMARY
+    beside = _read_summary(folder)["companions"] if summary.is_file() else companions_digest(folder)
+    return {"base": any_digest(folder), "tokenizer": beside}
+
+
 def any_digest(folder: Path) -> str:
     """`base_digest` or, if there is no summary, a hash (16 hex digits) of the weights."""
     if (folder / SUMMARY).is_file():

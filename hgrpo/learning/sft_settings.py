@@ -8,6 +8,12 @@ from hgrpo.config.strict import Strict
 class SftConfig(Strict):
     """Supervised fine-tuning on expert trajectories."""
 
+    adapter: str | None = Field(
+        None,
+        description="folder of an SFT policy to take in place of fine-tuning: what the stage sft "
+        "wrote elsewhere, as results/<study>/sft; may hold $VARIABLES. Nothing else of this "
+        "section is then read",
+    )
     epochs: float = Field(
         1.0, gt=0, description="passes over the expert trajectories; may be a fraction"
     )

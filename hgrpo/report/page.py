@@ -43,6 +43,7 @@ class Page:
         overridden: key, with dots -> value, where the command line changed the study's file.
         finished: the day on which training ended; "" if it is not known.
         truth: the folder that `credit_agreement` writes, if it has run on rollouts with truth.
+        supervised: which supervised policy all arms start from; "" if it is not recorded.
     """
 
     study: str
@@ -56,6 +57,7 @@ class Page:
     overridden: Mapping[str, object] = field(default_factory=dict)
     finished: str = ""
     truth: Path | None = None
+    supervised: str = ""
 
 
 def render(page: Page) -> str:
@@ -215,6 +217,8 @@ def _facts(page: Page, comparison: Comparison) -> list[tuple[str, object]]:
         ("Test tasks", _number(comparison.n_test)),
         ("Episodes evaluated", _number(comparison.n_episodes)),
     ]
+    if page.supervised:
+        facts.append(("Supervised policy", page.supervised))
     if page.finished:
         facts.append(("Training ended", page.finished))
     if seconds:

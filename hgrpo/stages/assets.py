@@ -26,6 +26,7 @@ from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import SPLITS, check_sizes, write_panels
 from hgrpo.envs.user_files import reads_user_files, user_files_digest
 from hgrpo.provenance import provenance
+from hgrpo.stages.files import data_files as fetched
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
 from hgrpo.stages.sections import Env
@@ -78,8 +79,8 @@ def from_whole_study(given: Mapping, job: Job) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """No files: the stage reads no output of another stage."""
-    return {}
+    """The list of fetched data files, if the environment downloads any."""
+    return fetched(study)
 
 
 def reusable(settings: Settings) -> bool:

@@ -23,6 +23,7 @@ from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
+from hgrpo.stages.sections import EnvName
 from hgrpo.stages.timing import TIMING, write_timing
 
 if TYPE_CHECKING:
@@ -39,12 +40,6 @@ OUTPUTS = {
 RESOURCES = {"mem_mb": 2000}
 ENV_USES = ("cut",)
 ENGINE_USES = ("check_playable",)
-
-
-class EnvName(Strict):
-    """The name of the environment on whose text a tiny model is trained."""
-
-    name: str
 
 
 class Settings(Strict):

@@ -25,7 +25,7 @@ from hgrpo.envs.panels import read_panels
 from hgrpo.envs.user_files import reads_user_files, user_files_digest
 from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
-from hgrpo.stages.files import PANELS, TASKS
+from hgrpo.stages.files import PANELS, TASKS, data_files
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
 from hgrpo.stages.sections import Env
@@ -72,8 +72,8 @@ def from_whole_study(given: Mapping, job: Job) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The tasks and their panels."""
-    return {"panels": PANELS, "tasks": TASKS}
+    """The tasks, their panels, and the list of fetched data files, if there are any."""
+    return {"panels": PANELS, "tasks": TASKS, **data_files(study)}
 
 
 def reusable(settings: Settings) -> bool:
@@ -87,7 +87,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
     began = time.perf_counter()
     env, environment = settings.env, load(settings.env.name)
-    data_files = environment.demonstration_data_files(env)
+    read = environment.demonstration_data_files(env)
     panels = read_panels(paths.assets / "panels.json")
     tasks = unpacked(paths.assets / "tasks.tar.gz")
     skipped: Counter[str] = Counter()
@@ -96,8 +96,11 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         total=env.expert.trajectories, desc="expert", unit="trajectory", mininterval=1
     ) as bar:
         for row in environment.demonstrate(env, tasks, panels, job.seed, skipped):
-            rows.append(row)
             bar.update()
+            if env.expert.min_return is not None and row["score"] < env.expert.min_return:
+                skipped["return below expert.min_return"] += 1
+            else:
+                rows.append(row)
     if not rows:
         raise UserError(f"{paths.assets}: no trajectory could be made: {dict(skipped)}")
     tested = panels[_CEILING_PANEL][:_CEILING_TASKS]
@@ -105,7 +108,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     summary = {
         "trajectories": len(rows),
         "sources": dict(sorted(Counter(row["source"] for row in rows).items())),
-        "data_files": data_files,
+        "data_files": read,
         "user_files": user_files_digest(env, "expert"),
         "turn_cap": env.turn_cap,
         "expert_turn_cap": env.expert.turn_cap,

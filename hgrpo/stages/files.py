@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,6 +20,16 @@ SFT_ADAPTER = "sft/adapter"
 def round_folder(stage: str, method: str, seed: int, round: int) -> str:
     """Folder of an arm's job; `stage` is the folder name rl, eval or credit_fit."""
     return f"{stage}/{method}/seed_{seed}/round_{round}"
+
+
+def downloads(study: "Study") -> bool:
+    """Whether the study's environment downloads data files."""
+    return any(file.made for file in load(study.env.name).user_files(study.env))
+
+
+def data_files(study: "Study") -> dict[str, str]:
+    """The list of downloaded data files, for stages that read the data; empty without downloads."""
+    return {"data": "data/files.json"} if downloads(study) else {}
 
 
 def reference_of(study: "Study") -> str:

@@ -5,6 +5,7 @@ from types import ModuleType
 
 STAGES = (
     "study_config",
+    "fetch_assets",
     "assets",
     "expert",
     "base",

@@ -128,6 +128,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         overridden=settings.overridden,
         finished=last_day(paths.train_logs),
         truth=paths.agreement,
+        supervised=supervised(stages.get("sft", {})),
     )
     tables = all_tables(inputs, scripted)
     labels = {name: inputs.arms.label(name) for name in inputs.arms.names}
@@ -141,6 +142,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         path.write_text(html, encoding="utf-8")
     # `hgrpo.workflow.ending` repeats this line at the end of the run.
     print(f"{answer(inputs.comparison, inputs.arms).headline} {paths.out}")
+
+
+def supervised(sft: Mapping) -> str:
+    """The hash of the supervised policy's weights, and the user's folder that they came from."""
+    source = f", taken from {sft['taken_from']}" if "taken_from" in sft else ""
+    return f"weights {sft['weights']}{source}" if "weights" in sft else ""
 
 
 def left_out(stages: Mapping[str, Mapping]) -> Sequence[tuple[str, str, int]]:

@@ -1,9 +1,10 @@
-"""The section `env` of a stage's settings; `env.name` decides which pydantic model checks it."""
+"""The section `env` of a stage's settings: all of it, or only the environment's name."""
 
 from typing import Annotated
 
 from pydantic import BeforeValidator, SerializeAsAny
 
+from hgrpo.config.strict import Strict
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import environment_settings
 
@@ -12,4 +13,11 @@ def _environment(given: object) -> object:
     return given if isinstance(given, EnvSettings) else environment_settings(given, "--config: env")
 
 
+class EnvName(Strict):
+    """The name of an environment, for stages that need no more of it."""
+
+    name: str
+
+
+# `name` decides which pydantic model checks the section.
 Env = Annotated[SerializeAsAny[EnvSettings], BeforeValidator(_environment)]

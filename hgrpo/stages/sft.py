@@ -8,6 +8,7 @@ Example:
 import json
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from tqdm import tqdm
 from hgrpo.atomic import atomic_folder
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.strict import Strict
+from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
 from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.settings import ModelConfig
@@ -24,6 +26,7 @@ from hgrpo.provenance import provenance
 from hgrpo.stages.files import BASE, policy_files
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder, place
+from hgrpo.stages.sections import EnvName
 from hgrpo.stages.timing import TIMING, write_timing
 from hgrpo.streams import key
 
@@ -42,8 +45,9 @@ _SAVE_EVERY_S = 30.0
 
 
 class Settings(Strict):
-    """Settings of the model and of its fine-tuning."""
+    """Settings of the model and of its fine-tuning, and the environment that it learns to play."""
 
+    env: EnvName
     model: ModelConfig
     sft: SftConfig
 
@@ -53,22 +57,30 @@ class Paths:
     """The command's folders."""
 
     base: Path = folder("base", "folder of the base model")
-    expert: Path = folder("trajectories", "folder of the expert stage")
+    expert: Path | None = folder("trajectories", "folder of the expert stage", optional=True)
     out: Path = folder("summary", "folder to write")
     scratch: Path | None = place("folder for checkpoints; without it, beside --out")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The study's model settings and its section `sft`."""
+    """The environment's name, the study's model settings and its section `sft`."""
     return {
+        "env": study.env.model_dump(mode="json", include={"name"}),
         "model": study.model.model_dump(mode="json"),
         "sft": study.config.sft.model_dump(mode="json"),
     }
 
 
+def from_whole_study(given: Mapping, job: Job) -> dict:
+    """Accept also a resolved study; of its section `env`, only `name` is read."""
+    env = given.get("env")
+    return {**given, "env": {"name": env.get("name")}} if isinstance(env, Mapping) else dict(given)
+
+
 def inputs(study: "Study", job: Job) -> dict:
-    """The base and the demonstrations."""
-    return {**BASE, "trajectories": "expert/trajectories.parquet"}
+    """The base and the demonstrations; a given adapter needs no demonstrations."""
+    imitates = study.config.sft.adapter is None
+    return {**BASE, "trajectories": ["expert/trajectories.parquet"] if imitates else []}
 
 
 def outputs(study: "Study") -> dict[str, str]:
@@ -77,17 +89,55 @@ def outputs(study: "Study") -> dict[str, str]:
 
 
 def reusable(settings: Settings) -> bool:
-    """Settings, code and input files decide the results, so an equal job's can be taken."""
-    return True
+    """Whether an equal job's results can be taken: not if the adapter is a file of the user."""
+    return settings.sft.adapter is None
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Fine-tune the base, or take the adapter that the settings name."""
+    if settings.sft.adapter is not None:
+        _take(settings, job, paths)
+    elif paths.expert is None:
+        raise UserError("--expert: the demonstrations are missing; without them, give sft.adapter")
+    else:
+        _imitate(settings, job, paths)
+
+
+def _take(settings: Settings, job: Job, paths: Paths) -> None:
+    """Check and copy the user's adapter, and write a log without steps and a summary."""
+    from hgrpo.policy.given_adapter import summary_digest, take_adapter, trained_on
+
+    began = time.perf_counter()
+    base, env = open_base(paths.base), settings.env.name
+    given = user_path(settings.sft.adapter, "sft.adapter")
+    with atomic_folder(paths.out) as out:
+        weights = take_adapter(given, settings.model, base, env, out / "adapter")
+        summary = {
+            "taken_from": settings.sft.adapter,
+            "given": summary_digest(given),
+            "weights": weights,
+            "trained_on": trained_on(base, env),
+        } | provenance(job.code)
+        _write(out, [], settings, summary)
+        write_timing(out, began)
+    print(f"sft: taken from {settings.sft.adapter}, weights {weights}")
+
+
+def _write(out: Path, rows: list[dict], settings: Settings, summary: dict) -> None:
+    log = {"rows": rows, "config": settings.model_dump(mode="json")}
+    (out / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
+    (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+
+
+def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
     """Fine-tune from the newest checkpoint on, and write policy, log and summary."""
     from hgrpo.learning.checkpoints import Checkpoints
     from hgrpo.learning.imitation import imitate
     from hgrpo.learning.optimisers import sft_optimisers
     from hgrpo.learning.resume_key import resume_key
     from hgrpo.learning.scratch import locked_scratch
+    from hgrpo.policy.compatible import weights_digest
+    from hgrpo.policy.given_adapter import trained_on
     from hgrpo.policy.load import load_policy
     from hgrpo.policy.precision import autocast_dtype, dtype_name
 
@@ -131,12 +181,11 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "validation_loss": rows[-1]["validation_loss"],
             "action_tokens": sum(end - start for each in data.train for start, end in each.spans),
             "train_dtype": dtype_name(autocast_dtype(model, policy.device)),
+            "trained_on": trained_on(base, settings.env.name),
         } | provenance(job.code)
         with atomic_folder(paths.out) as out:
             policy.save_adapter(out / "adapter")
-            log = {"rows": rows, "config": settings.model_dump(mode="json")}
-            (out / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
-            (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+            _write(out, rows, settings, summary | {"weights": weights_digest(out / "adapter")})
             write_timing(out, began)
     too_long = f" ({data.too_long} are too long for the model)" if data.too_long else ""
     print(

@@ -1,7 +1,7 @@
 """Values on the command line in place of those in a study's file.
 
 Any key of a study but its name and variants may be given: `seeds`, or with dots `training.lr`.
-Snakemake allows no dot in a key of its `--config`, so there the key `set` takes assignments as text:
+Snakemake allows no dot in a key of its `--config`, so there the key `set` takes assignments:
 
     snakemake --config study=bakeoff seeds=11,23 set="training.lr=1e-4 evaluation.test_games=100"
 """

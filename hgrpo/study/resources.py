@@ -7,6 +7,9 @@ from pydantic import Field, create_model, model_validator
 from hgrpo.config.strict import Strict
 from hgrpo.stages.order import STAGES, load, resources_key
 
+# Stages that run where the run was started, beside no other job.
+_LOCAL = ("study_config", "fetch_assets")
+
 
 class StageResources(Strict):
     """What one job of a stage asks of the machine; a change reruns no finished job."""
@@ -54,6 +57,6 @@ Resources = create_model(
             ),
         )
         for stage in STAGES
-        if stage == resources_key(stage) and stage != "study_config"
+        if stage == resources_key(stage) and stage not in _LOCAL
     },
 )

@@ -33,7 +33,7 @@ from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
 # Names in a stage's module that only planning uses. Their effect reaches jobs as params and inputs.
-_PLANS = {"from_study", "from_whole_study", "inputs", "outputs", "Paths", "reusable"} | {
+_PLANS = {"from_study", "from_whole_study", "inputs", "outputs", "Paths", "reusable", "needed"} | {
     "RESOURCES",
     "ENV_USES",
     "ENGINE_USES",

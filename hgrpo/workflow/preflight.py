@@ -67,7 +67,7 @@ def check_variables(methods: Iterable[MethodConfig], environment: Mapping[str, s
 
 
 @dataclass(frozen=True)
-class _UserPath:
+class UserPath:
     """A user's path that a stage reads.
 
     Attributes:
@@ -95,26 +95,30 @@ def check_user_files(study: Study, stages: Collection[str]) -> None:
         UserError: a path does not exist, or an environment variable in it is not set. The
             message names config, key and path.
     """
-    for file in _user_paths(study):
-        if file.stage in stages:
+    for file in user_paths(study):
+        if file.stage in stages or (file.made and "fetch_assets" in stages):
             place = user_path(file.path, file.key)
             if not file.made and not (place / file.holds).exists():
                 hint = f"; {file.hint}" if file.hint and not place.exists() else ""
                 raise UserError(f"{file.key}: {file.path}: there is no {place / file.holds}{hint}")
 
 
-def _user_paths(study: Study) -> list[_UserPath]:
+def user_paths(study: Study) -> list[UserPath]:
     """The paths in the study that lead to the user's own files."""
     files = environments.load(study.env.name).user_files(study.env)
     env = f"env {study.config.env}"
-    paths = [_UserPath(file.stage, f"{env}: {file.key}", file.path, file.made) for file in files]
+    paths = [UserPath(file.stage, f"{env}: {file.key}", file.path, file.made) for file in files]
     model, name = study.model, f"model {study.config.model}"
     if model.path is not None:
         hint = "the folder of a Hugging Face model was expected, not a name on the hub"
         # Without this check, the base stage would fail only after Snakemake deleted the old base.
-        paths.append(_UserPath("base", f"{name}: path", model.path, holds="config.json", hint=hint))
+        paths.append(UserPath("base", f"{name}: path", model.path, holds="config.json", hint=hint))
+    if study.config.sft.adapter is not None:
+        given = study.config.sft.adapter
+        hint = "a folder that the stage sft wrote was expected"
+        paths.append(UserPath("sft", "sft.adapter", given, holds="summary.json", hint=hint))
     if model.package is not None and model.package.wheel is not None:
-        paths.append(_UserPath("base", f"{name}: wheel", model.package.wheel))
+        paths.append(UserPath("base", f"{name}: wheel", model.package.wheel))
     return paths
 
 
@@ -131,6 +135,8 @@ def check_shareable(study: Study) -> None:
     keys = [f"env {study.config.env}: {file.key}" for file in files]
     if study.model.path is not None:
         keys.append(f"model {study.config.model}: path")
+    if study.config.sft.adapter is not None:
+        keys.append("sft.adapter")
     for key in keys:
         raise UserError(f"--cache: a cached result would not tell one folder from another ({key})")
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hgrpo.config.canonical import as_json
+from hgrpo.config.user_path import user_path
 from hgrpo.envs.user_files import user_files_digest
 from hgrpo.errors import UserError
 from hgrpo.stages.files import episodes, fit_logs, round_files, truth_files
@@ -22,6 +23,14 @@ from hgrpo.workflow.plan_check import plan_hash
 
 # Stages that run only if the user names their target.
 ASKED_FOR = {"truth_round", "credit_agreement"}
+
+
+def stages_of(study: Study) -> list[str]:
+    """The stages of which a run of the whole study has jobs, in order."""
+    planned = [stage for stage in STAGES if stage not in ASKED_FOR]
+    return [
+        stage for stage in planned if "needed" not in vars(load(stage)) or load(stage).needed(study)
+    ]
 
 
 class StudyRules:
@@ -151,8 +160,7 @@ class StudyRules:
             stage: [f"{self.root}/{path}" for path in of_arms[stage]]
             if stage in of_arms
             else flat(self.outputs(stage))
-            for stage in STAGES
-            if stage not in ASKED_FOR
+            for stage in stages_of(study)
         }
 
     def model_folder_digest(self) -> str | None:
@@ -167,6 +175,24 @@ class StudyRules:
         from hgrpo.base_model.digest import source_digest
 
         return source_digest(path, Path(self.root, "base"))
+
+    def given_adapter_digest(self) -> str | None:
+        """Digest of the SFT policy that the user gives; if it changes, `sft` reruns.
+
+        If the policy is gone, return the digest that the stage recorded, if there is one.
+        """
+        path = self.study.config.sft.adapter
+        if path is None:
+            return None
+        # Imported here: planning other studies does not need the packages that read weights.
+        from hgrpo.policy.given_adapter import summary_digest
+
+        try:
+            return summary_digest(user_path(path, "sft.adapter"))
+        except (UserError, OSError):
+            with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+                return json.loads(Path(self.root, "sft/summary.json").read_text())["given"]
+        return None
 
     def user_files_digest(self, stage: str) -> str | None:
         """Digest of the user's own games, products or recordings; None if the study has none.

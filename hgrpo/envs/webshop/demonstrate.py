@@ -30,21 +30,15 @@ def demonstrate(
     seed: int,
     skipped: Counter,
 ) -> Iterator[dict]:
-    """`Environment.demonstrate`, without trajectories that earn less than `expert.least_reward`.
+    """`Environment.demonstrate`.
 
     A script plays each goal of the train panel equally often (see `shared_out`), in panel order.
     People's trajectories on that panel come in the order of their files. Call `data_files` first.
     """
     env = from_settings(config, assets)
     if config.expert.recorded is None:
-        rows = _scripted(env, config.expert, panels["train"], seed)
-    else:
-        rows = _people(env, config.expert, panels, skipped)
-    for row in rows:
-        if row["score"] < config.expert.least_reward:
-            skipped["reward below expert.least_reward"] += 1
-        else:
-            yield row
+        return _scripted(env, config.expert, panels["train"], seed)
+    return _people(env, config.expert, panels, skipped)
 
 
 def ceiling(config: WebshopSettings, assets: Path, panel: list[Task]) -> list[dict]:

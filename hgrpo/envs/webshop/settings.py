@@ -142,7 +142,6 @@ class ShopperSettings(ExpertSettings):
     habits: HabitsSettings = Field(
         HabitsSettings(), description="habits of the scripted shopper that knows the instruction"
     )
-    least_reward: Share = Field(0.0, description="trajectories that pay less are left out")
 
     @model_validator(mode="after")
     def _read(self) -> "ShopperSettings":

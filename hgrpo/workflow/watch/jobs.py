@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.stages.files import fits, runs, trained_rounds
-from hgrpo.stages.order import STAGES, belongs_to_an_arm
+from hgrpo.stages.order import belongs_to_an_arm
 from hgrpo.study.study import Study
-from hgrpo.workflow.rules import ASKED_FOR, StudyRules, flat
+from hgrpo.workflow.rules import StudyRules, flat, stages_of
 
 _OF_ARMS = {"rl_round": trained_rounds, "credit_fit": fits, "evaluate": runs}
 
@@ -47,9 +47,7 @@ def study_jobs(study: Study, root: Path) -> list[StudyJob]:
     """Every job of a study in the order of the stages; `root` is the study's results folder."""
     of = StudyRules(study, str(root))
     found = []
-    for stage in STAGES:
-        if stage in ASKED_FOR:
-            continue
+    for stage in stages_of(study):
         every = _OF_ARMS[stage](study) if belongs_to_an_arm(stage) else [("", 0, 0)]
         found += [_job(of, stage, *each) for each in every]
     return found

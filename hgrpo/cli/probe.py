@@ -1,0 +1,80 @@
+"""Say whether this machine can run a study: what it lacks, then one step from end to end.
+
+First the command looks for packages, GPUs, the engine, keys, data and disk space. If something is
+missing, it lists that and exits with status 2. Otherwise it runs the whole pipeline once with one
+training step a round and a few test games, in results/.probe/<study>, and removes the results if
+all went well.
+
+Examples:
+    python -m hgrpo.cli.probe study=webshop_5x40_cpu
+    python -m hgrpo.cli.probe --check-only study=alfworld_5x40
+    python -m hgrpo.cli.probe --profile profiles/one-gpu study=alfworld_5x40
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from hgrpo.cli.entry import command_parser
+from hgrpo.command import run
+from hgrpo.errors import UserError
+from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
+from hgrpo.study.study import load_study
+from hgrpo.workflow.probe import Finding, findings, one_step
+from hgrpo.workflow.telling_line import telling_line
+
+FOLDER = Path("results/.probe")
+
+
+def main() -> None:
+    """List what the machine has and lacks; then run one step."""
+    parser = command_parser(__doc__)
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="any key of a study")
+    parser.add_argument(
+        "--profile", default="profiles/laptop", help="folder of a profile (default profiles/laptop)"
+    )
+    parser.add_argument("--check-only", action="store_true", help="run no step")
+    args = parser.parse_intermixed_args()
+    given = read_assignments(args.settings)
+    name = given.get("study", "bakeoff")
+    own = {key: value for key, value in given.items() if key not in OF_THE_RUN}
+    study = load_study(Path("configs/studies") / f"{name}.yaml", own)
+    found = findings(study, os.environ, Path())
+    for line in lines(found):
+        print(line)
+    if lacking := [finding.name for finding in found if finding.lacking]:
+        raise UserError(f"study {name}: this machine lacks {', '.join(lacking)}")
+    if not args.check_only:
+        print("one step of every stage ...", flush=True)
+        _run_one_step([*one_step(study)], args.profile, FOLDER / name)
+
+
+def lines(found: list[Finding]) -> list[str]:
+    """One line per finding: its name, what was found, and a mark if it is lacking."""
+    width = max(len(finding.name) for finding in found)
+    return [
+        f"{'-' if finding.lacking else '+'} {finding.name:<{width}}  {finding.found}"
+        for finding in found
+    ]
+
+
+def _run_one_step(settings: list[str], profile: str, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    command = [sys.executable, "-m", "snakemake", "--workflow-profile", profile]
+    command += ["--directory", str(folder), "--config", "reuse=no", *as_config(settings)]
+    began = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    (folder / "snakemake.log").write_text(done.stdout + done.stderr)
+    if done.returncode:
+        said = telling_line(done.stderr) or telling_line(done.stdout) or "no message"
+        raise UserError(f"the step failed: {said}; see {folder}/snakemake.log")
+    shutil.rmtree(folder)
+    print(f"all stages ran: {time.perf_counter() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,81 @@
+"""Download the official data files of an environment, and check those that are there.
+
+A download that was cut off goes on where it ended. Files with a known size and hash are compared
+with them. The stage runs where the run was started, never on a node that trains.
+
+Example:
+  python -m hgrpo.cli.fetch_assets --config configs/envs/webshop-small.yaml --out data
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hgrpo.atomic import atomic_file
+from hgrpo.config.strict import Strict
+from hgrpo.envs.kinds import load
+from hgrpo.stages.files import downloads
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import folder
+from hgrpo.stages.sections import Env
+
+if TYPE_CHECKING:
+    from hgrpo.study.study import Study
+
+FOLDER = "data"
+JOB: tuple[str, ...] = ()
+OUTPUTS = {"files": "files.json"}
+RESOURCES: dict[str, int] = {}
+ENV_USES = ("task_data_files", "demonstration_data_files")
+
+
+class Settings(Strict):
+    """The environment with its expert."""
+
+    env: Env
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paths:
+    """The command's folder."""
+
+    out: Path = folder("files", "folder to write the list of files to")
+
+
+def needed(study: "Study") -> bool:
+    """Whether the study's environment downloads files; otherwise a run has no job of this stage."""
+    return downloads(study)
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """The environment with its expert."""
+    return {"env": study.env.model_dump(mode="json")}
+
+
+def from_whole_study(given: Mapping, job: Job) -> dict:
+    """Accept also the content of a file in configs/envs, which has no key `env`."""
+    return dict(given) if "env" in given else {"env": given}
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """The stage reads no output of another stage."""
+    return {}
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Fetch and check the files, and write down their names, sizes and hashes."""
+    environment = load(settings.env.name)
+    found = {
+        "tasks": environment.task_data_files(settings.env),
+        "demonstrations": environment.demonstration_data_files(settings.env),
+    }
+    paths.out.mkdir(parents=True, exist_ok=True)
+    with atomic_file(paths.out / OUTPUTS["files"]) as path:
+        path.write_text(json.dumps(found, indent=1) + "\n")
+    files = [file for each in found.values() for file in each]
+    for file in files:
+        print(f"{file['name']}: {file['size']:,} bytes, SHA-256 {file['sha256']}")
+    if not files:
+        print(f"{settings.env.name}: nothing to fetch")

@@ -1,0 +1,113 @@
+"""Values on the command line: typed, merged into the study's file, and named if they are wrong."""
+
+import pytest
+from places import PROJECT
+
+from hgrpo.errors import UserError
+from hgrpo.study.overrides import as_config, parse_overrides, read_assignments
+from hgrpo.study.study import StudyConfig, load_study
+
+STUDY = PROJECT / "configs/studies/bakeoff.yaml"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"seeds": "11,23 31"}, {"seeds": ["11", "23", "31"]}),
+        ({"seeds": [7]}, {"seeds": [7]}),
+        ({"seeds": 7}, {"seeds": ["7"]}),
+        ({"training.lr": "0.5"}, {"training": {"lr": 0.5}}),
+        (
+            {"training": {"lr": "2", "kl": {"init": "0.1"}}},
+            {"training": {"lr": 2, "kl": {"init": 0.1}}},
+        ),
+        ({"set": "training.lr=3 training.epochs=2"}, {"training": {"lr": 3, "epochs": 2}}),
+        (
+            {"evaluation.sft_temperatures": "0,0.5"},
+            {"evaluation": {"sft_temperatures": ["0", "0.5"]}},
+        ),
+        ({"evaluation.sft_temperatures": "[0, 1]"}, {"evaluation": {"sft_temperatures": [0, 1]}}),
+        ({"evaluation.endpoint": "{budget: 512}"}, {"evaluation": {"endpoint": {"budget": 512}}}),
+        ({"truth": "null"}, {"truth": None}),
+        ({"set": "description='two words'"}, {"description": "two words"}),
+        ({}, {}),
+    ],
+)
+def test_text_gets_the_type_of_its_key(given, expected):
+    assert parse_overrides(given, StudyConfig) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"trainin.lr": 1}, "--config trainin.lr: unknown key; did you mean 'training'?"),
+        ({"name": "x"}, "--config name: unknown key"),
+        ({"variants": "{}"}, "--config variants: unknown key"),
+        ({"set": "lr"}, "--config set: KEY=VALUE was expected, not 'lr'"),
+        ({"set": "a=1 a=2"}, "--config set: a is given twice"),
+        ({"set": "a='1"}, "--config set: No closing quotation"),
+        ({"training.lr": "[1"}, "--config training.lr: [1: not a value"),
+    ],
+)
+def test_a_mistake_names_the_key(given, said):
+    with pytest.raises(UserError) as refused:
+        parse_overrides(given, StudyConfig)
+    assert str(refused.value).startswith(said)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_wrong_value_and_a_wrong_inner_key_are_named_with_the_file():
+    for given, said in (
+        ({"training.lrr": 1}, "training.lrr: unknown key; did you mean 'lr'?"),
+        ({"training.lr": -1}, "training.lr: input should be greater than 0, not -1"),
+        (
+            {"evaluation.test_games": "many"},
+            "evaluation.test_games: input should be a valid integer",
+        ),
+    ):
+        with pytest.raises(UserError) as refused:
+            load_study(STUDY, given)
+        assert f"bakeoff.yaml with {next(iter(given)).split('.')[0]} overridden: {said}" in str(
+            refused.value
+        )
+
+
+def test_an_override_changes_one_key_and_keeps_its_neighbours():
+    plain, changed = load_study(STUDY), load_study(STUDY, {"training.lr": "1e-4"})
+    assert changed.config.training.lr == 1e-4
+    assert (
+        changed.config.training.model_copy(update={"lr": plain.config.training.lr})
+        == plain.config.training
+    )
+    assert changed.overridden == {"training.lr": 1e-4}
+    assert {t.lr for t in changed.training.values()} == {1e-4}
+
+
+def test_arms_run_without_the_reference_and_another_may_be_named():
+    some = load_study(STUDY, {"methods": "LLMJudge,Progressive"})
+    assert not some.has_reference and list(some.methods) == ["LLMJudge", "Progressive"]
+    other = load_study(STUDY, {"methods": "LLMJudge,Progressive", "reference": "Progressive"})
+    assert other.has_reference
+    for given, said in (
+        ({"methods": "LLMJudge", "reference": "Nobody"}, "reference: 'Nobody': no such file"),
+        ({"methods": "LLMJudge", "reference": "SFTOnly"}, "'SFTOnly' is not a trained method"),
+        ({"reference": "Vine"}, "reference: 'Vine' is not among the methods"),
+    ):
+        with pytest.raises(UserError, match=said):
+            load_study(STUDY, given)
+
+
+def test_words_reach_snakemake_without_a_dot_in_a_key():
+    words = ["study=x", "training.lr=1e-4", "seeds=11,23", "set=rounds=3", "description=two words"]
+    assert as_config(words) == [
+        *("study=x", "seeds=11,23", "description=two words"),
+        "set=rounds=3 training.lr=1e-4",
+    ]
+    assert as_config(["sft.adapter=a b"]) == ["set=sft.adapter='a b'"]
+    assert as_config(["rounds=2"]) == ["rounds=2"]
+
+
+@pytest.mark.parametrize("words", [["lr"], ["=1"], ["a b=1"], ["a=1", "a=2"]])
+def test_words_that_assign_nothing_or_twice_are_refused(words):
+    with pytest.raises(UserError):
+        read_assignments(words)
