@@ -17,6 +17,7 @@ import sys
 from snakemake.utils import min_version
 
 from hgrpo.workflow.run import draw_if_asked
+from hgrpo.workflow.warm import start as warm
 
 min_version("9.0")
 
@@ -46,6 +47,8 @@ onstart:
     if not workflow.executor_plugin.common_settings.touch_exec:
         with one_line_errors():
             before_jobs(workflow, study, Path(R))
+        if workflow.executor_plugin.name == "local":
+            warm.start(study, [job.rule.name for job in workflow.dag.needrun_jobs()])
         # On a cluster, a hundred jobs may run at once: too many for this display. Use the monitor.
         if workflow.executor_plugin.name == "local":
             show_progress(study_jobs(study, Path(R)))

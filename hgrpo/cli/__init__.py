@@ -11,13 +11,13 @@ from hgrpo.stages.order import STAGES
 
 
 class _SharedCommands(MetaPathFinder):
-    """Import hook: the name of any stage imports `stage.py`; an old name imports `moved.py`."""
+    """Import hook: the name of any stage imports `job.py`; an old name imports `moved.py`."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         package, _, command = name.rpartition(".")
         if package != __name__:
             return None
-        shared = "stage.py" if command in STAGES else "moved.py" if command in MOVED else None
+        shared = "job.py" if command in STAGES else "moved.py" if command in MOVED else None
         return shared and importlib.util.spec_from_file_location(
             name, Path(__file__).with_name(shared)
         )

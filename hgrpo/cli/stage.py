@@ -1,11 +1,7 @@
-"""The command of every stage; the stage's module declares the options and holds the help text.
-
-`hgrpo/cli/__init__.py` runs this file under the name of every stage.
-"""
+"""The command of every stage; the stage's module declares the options and holds the help text."""
 
 import argparse
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields, replace
 from pathlib import Path
@@ -17,7 +13,6 @@ from hgrpo.cli.entry import command_parser, read_config
 from hgrpo.command import run
 from hgrpo.config.read import did_you_mean, validate
 from hgrpo.errors import UserError
-from hgrpo.stages import order
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import option
 from hgrpo.workflow.code_version import code_of, package_digest
@@ -136,10 +131,3 @@ def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
         if field.is_required() and name not in given:
             raise UserError(f"--config: key {name!r} is missing")
     return validate(model, {k: v for k, v in given.items() if k in model.model_fields}, "--config")
-
-
-if __name__ == "__main__":
-    own = __spec__.name.rpartition(".")[2]
-    if own not in order.STAGES:
-        sys.exit(f"error: hgrpo.cli.{own} is no command; run one of {', '.join(order.STAGES)}")
-    run_stage(order.load(own))

@@ -1,0 +1,52 @@
+"""Pack finished arms and seeds of a study into one file, for a colleague to import.
+
+With `--start` the archive also holds games, demonstrations, base model and SFT policy, so that the
+colleague's arms start from the same policy. Only finished results that are up to date are packed.
+
+Examples:
+    python -m hgrpo.cli.export study=bakeoff methods=LLMJudge,Progressive seeds=11,23
+    python -m hgrpo.cli.export study=bakeoff methods=flatGRPO --out flat.tar
+    python -m hgrpo.cli.export --start study=bakeoff methods=SFTOnly seeds=11 --out start.tar
+"""
+
+from pathlib import Path
+
+from hgrpo.cli.entry import command_parser
+from hgrpo.command import run
+from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
+from hgrpo.study.study import load_study
+from hgrpo.workflow.exchange.pack import pack, to_pack
+from hgrpo.workflow.planning.jobs import read_jobs, snakemake_summary
+
+
+def main() -> None:
+    """Write the archive, and say what is in it."""
+    parser = command_parser(__doc__)
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="any key of a study")
+    parser.add_argument("--out", type=Path, help="archive to write (default <study>-<arms>.tar)")
+    parser.add_argument("--start", action="store_true", help="also what comes before the arms")
+    parser.add_argument(
+        "--profile",
+        type=Path,
+        default=Path("profiles/laptop"),
+        help="folder of the profile that the study ran under (default profiles/laptop)",
+    )
+    args = parser.parse_intermixed_args()
+    given = read_assignments(args.settings)
+    name = given.get("study", "bakeoff")
+    own = {key: value for key, value in given.items() if key not in OF_THE_RUN}
+    study = load_study(Path("configs/studies") / f"{name}.yaml", own)
+    jobs = read_jobs(snakemake_summary(as_config(args.settings), args.profile))
+    chosen = to_pack(jobs, args.start)
+    seeds = "_".join(map(str, study.config.seeds))
+    target = args.out or Path(f"{name}-{'_'.join(study.methods)}-seeds_{seeds}.tar")
+    manifest = pack(study, chosen, Path("results") / name, target)
+    size = target.stat().st_size / 1e6
+    print(
+        f"{target}: {', '.join(manifest.methods)}; seeds {', '.join(map(str, manifest.seeds))}; "
+        f"{manifest.rounds} rounds; {len(manifest.files)} files, {size:.1f} MB"
+    )
+
+
+if __name__ == "__main__":
+    run(main)

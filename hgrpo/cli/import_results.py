@@ -1,0 +1,70 @@
+"""Take arms and seeds that a colleague exported into the same study here.
+
+The command compares what the results were made with: settings and code of every stage, the panels,
+the base model and the SFT policy. If something differs, it names that and changes nothing. Imported
+results count as finished: none of their jobs runs again, unless its settings or code change.
+
+Examples:
+    python -m hgrpo.cli.import_results bakeoff-LLMJudge_Progressive-seeds_11_23.tar
+    python -m hgrpo.cli.import_results share.tar training.lr=1e-4
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from hgrpo.cli.entry import command_parser
+from hgrpo.command import run
+from hgrpo.errors import UserError
+from hgrpo.study.overrides import as_config, read_assignments
+from hgrpo.study.study import load_study
+from hgrpo.workflow.exchange.unpack import check_belongs, read_manifest, unpack
+from hgrpo.workflow.rules import StudyRules
+from hgrpo.workflow.study_lock import hold_study
+from hgrpo.workflow.telling_line import telling_line
+
+
+def main() -> None:
+    """Compare, unpack, and let Snakemake record the results."""
+    parser = command_parser(__doc__)
+    parser.add_argument("archive", type=Path, help="an archive that hgrpo.cli.export wrote")
+    parser.add_argument(
+        "settings", nargs="*", metavar="KEY=VALUE", help="keys that the study was run with"
+    )
+    args = parser.parse_intermixed_args()
+    manifest = read_manifest(args.archive)
+    chosen = {
+        "methods": ",".join(manifest.methods),
+        "seeds": ",".join(map(str, manifest.seeds)),
+        "rounds": str(manifest.rounds),
+    }
+    given = read_assignments(args.settings) | chosen
+    path = Path("configs/studies") / f"{manifest.study}.yaml"
+    study = load_study(path, given)
+    results = Path("results") / manifest.study
+    held = hold_study(results)
+    check_belongs(args.archive, manifest, study, results)
+    new = unpack(args.archive, manifest, results)
+    held.close()
+    made = {f"{results}/{name}" for name in manifest.files}
+    finished = [file for file in StudyRules(study, str(results)).everything() if file in made]
+    words = [f"study={manifest.study}", *(f"{key}={value}" for key, value in given.items())]
+    _record(finished, as_config(words))
+    print(
+        f"{', '.join(manifest.methods)}; seeds {', '.join(map(str, manifest.seeds))}; "
+        f"{manifest.rounds} rounds: {len(new)} of {len(manifest.files)} files are new in {results}"
+    )
+
+
+def _record(files: list[str], config: list[str]) -> None:
+    """Let Snakemake take the files for outputs of finished jobs, made with the present settings."""
+    command = [sys.executable, "-m", "snakemake", "--touch", "--force", "--quiet", "all"]
+    command += [*files, "--config", *config, "reuse=no"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = telling_line(done.stderr) or telling_line(done.stdout) or "no message"
+        raise UserError(f"the files are in place, but snakemake does not take them: {said}")
+
+
+if __name__ == "__main__":
+    run(main)

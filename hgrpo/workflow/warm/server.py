@@ -1,0 +1,163 @@
+"""The warm process: it imports libraries, then forks for every job that a client hands over.
+
+`python -m hgrpo.workflow.warm.server SOCKET LIBRARY...` runs until its input ends. It imports no
+module that a job runs, because a job must run the code as it is when the job starts.
+"""
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+
+# How long a client may take to hand over a job.
+_PATIENCE_S = 10.0
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command as a client hands it over; `files` become its input, output and error output."""
+
+    module: str
+    arguments: list[str]
+    folder: str
+    environment: dict[str, str]
+    files: list[int]
+
+
+def serve(path: str) -> Job | None:
+    """Fork for every job. In a fork, return its job; in the process itself, None at the end."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(64)
+    waiting = selectors.DefaultSelector()
+    waiting.register(listener, selectors.EVENT_READ, "listener")
+    waiting.register(sys.stdin, selectors.EVENT_READ, "end")
+    while True:
+        for key, _ in waiting.select():
+            what, *rest = key.data if isinstance(key.data, tuple) else (key.data,)
+            if what == "end":
+                return None
+            if what == "listener":
+                job = _accept(listener, waiting)
+                if job is not None:
+                    return job
+            elif what == "client":
+                _obey(key.fileobj, *rest, waiting)
+            else:
+                _report(key.fileobj, *rest, waiting)
+
+
+def _accept(listener: socket.socket, waiting: selectors.BaseSelector) -> Job | None:
+    """Fork for a new client; return the job in the fork, and None in the process itself."""
+    link, _ = listener.accept()
+    try:
+        job = _read(link)
+    except (OSError, ValueError):
+        link.close()
+        return None
+    pid = os.fork()
+    if not pid:
+        _forget(waiting)
+        link.close()
+        return job
+    for number in job.files:
+        os.close(number)
+    waiting.register(link, selectors.EVENT_READ, ("client", pid))
+    waiting.register(os.pidfd_open(pid), selectors.EVENT_READ, ("ended", pid, link))
+    return None
+
+
+def _forget(waiting: selectors.BaseSelector) -> None:
+    """In a fork, close what only the process itself needs, such as the links to other clients."""
+    for key in list(waiting.get_map().values()):
+        if isinstance(key.fileobj, int):
+            os.close(key.fileobj)
+        elif key.fileobj is not sys.stdin:
+            key.fileobj.close()
+    waiting.close()
+
+
+def _read(link: socket.socket) -> Job:
+    link.settimeout(_PATIENCE_S)
+    head, files, _, _ = socket.recv_fds(link, 8, 3)
+    left, parts = int.from_bytes(head, "big"), []
+    while left:
+        part = link.recv(min(left, 1 << 16))
+        if not part:
+            raise OSError("the client has gone")
+        parts.append(part)
+        left -= len(part)
+    link.settimeout(None)
+    return Job(*json.loads(b"".join(parts)), files)
+
+
+def _obey(link: socket.socket, pid: int, waiting: selectors.BaseSelector) -> None:
+    """Send the fork the signal that its client got; kill it if the client has gone."""
+    if link.fileno() < 0:
+        return  # the fork ended a moment ago
+    try:
+        said = link.recv(1)
+    except OSError:
+        said = b""
+    if not said:
+        waiting.unregister(link)
+    # The fork is waited for only in `_report`, so its id cannot belong to another process.
+    os.kill(pid, said[0] if said else signal.SIGKILL)
+
+
+def _report(pidfd: int, pid: int, link: socket.socket, waiting: selectors.BaseSelector) -> None:
+    """Tell the client how the fork has ended."""
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    waiting.unregister(pidfd)
+    os.close(pidfd)
+    if link in waiting.get_map():
+        waiting.unregister(link)
+    with contextlib.suppress(OSError):  # the client may have gone
+        link.sendall(bytes([code if code >= 0 else 128 - code]))
+    link.close()
+
+
+def become(job: Job) -> None:
+    """In a fork, take on what a process of the job's own would have."""
+    # A session of its own: signals come from the client alone. It ends with the warm process.
+    os.setsid()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, file in enumerate(job.files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(job.folder)
+    os.environ.clear()
+    os.environ.update(job.environment)
+    sys.argv = [job.module, *job.arguments]
+
+
+def main() -> None:
+    """Import the libraries that are installed, serve, and in a fork run the job."""
+    path, *libraries = sys.argv[1:]
+    # Ctrl-C reaches the clients, which pass it on.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in libraries:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue
+    gc.freeze()
+    job = serve(path)
+    if job is not None:
+        become(job)
+        runpy.run_module(job.module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Start the warm process of a run, and end it with the run."""
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from hgrpo.stages.order import STAGES, runs_a_model
+from hgrpo.study.study import Study
+from hgrpo.workflow.warm.client import VARIABLE
+
+# What jobs import, and that takes long.
+_LIBRARIES = (
+    "torch",
+    "pandas",
+    "pyarrow.parquet",
+    "safetensors.torch",
+    "transformers.models.qwen2.modeling_qwen2",
+    "transformers.models.auto.modeling_auto",
+    "peft",
+    "numba",
+)
+# Fewer jobs than this end before the process is ready.
+_FEWEST = 4
+
+
+def start(study: Study, stages: Iterable[str]) -> None:
+    """Start the process if it saves time: many jobs that run a model on this machine's CPU.
+
+    Args:
+        study: the study to run.
+        stages: the stage of each job to run here.
+    """
+    config = study.config
+    if any(stage.gpu for stage in dict(config.resources).values()) or config.engine.kind != "torch":
+        return
+    if sum(stage in STAGES and runs_a_model(stage) for stage in stages) < _FEWEST:
+        return
+    folder = Path(tempfile.mkdtemp(prefix="hgrpo-warm-"))
+    path = folder / "socket"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hgrpo.workflow.warm.server", path, *_LIBRARIES],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # Libraries read these when they are imported. Jobs with more threads run by themselves.
+        env=os.environ | {"OMP_NUM_THREADS": "1", "TQDM_MININTERVAL": "5"},
+    )
+    os.environ[VARIABLE] = str(path)
+
+    def end() -> None:
+        process.stdin.close()
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
