@@ -41,6 +41,7 @@ include: "rules/evaluate.smk"
 include: "rules/report.smk"
 include: "rules/truth.smk"
 include: "rules/credit_agreement.smk"
+include: "rules/asked_for.smk"
 
 
 onstart:

@@ -124,7 +124,7 @@ def compare(recorded: Recorded, shop: Shop, goals: GoalList, rich: bool) -> str 
 
 def _render(session: Session, rich: bool) -> str:
     if rich:
-        return pages.rich(session.page, session.chosen, session.opened)
+        return pages.rich(session.page, session.chosen, session.opened, session.query)
     return pages.text(session.page)
 
 

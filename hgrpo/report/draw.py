@@ -30,12 +30,30 @@ def drawings(
     last: Mapping[str, pd.DataFrame],
     fits: pd.DataFrame,
 ) -> Iterator[Drawing]:
+    """Draw the figures of a study, then those of single runs; arguments as for `draw_all`."""
+    yield from study_drawings(inputs, turns, last, fits)
+    for method in inputs.arms.trained:
+        runs = inputs.logs[inputs.logs["method"] == method]
+        for seed, run in runs.groupby("seed", sort=True):
+            yield training.reward_curve(run, inputs.arms, method, int(seed))
+
+
+def study_drawings(
+    inputs: Inputs,
+    turns: Mapping[str, pd.DataFrame],
+    last: Mapping[str, pd.DataFrame],
+    fits: pd.DataFrame,
+) -> Iterator[Drawing]:
     """Draw the figures one at a time, so that only one is open; skip figures without data."""
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
     makers = [
         lambda: outcome.forest(comparison, arms),
         lambda: alpha.alpha(comparison, logs, arms, inputs.sweep),
-        lambda: dose_response.dose_response(comparison, arms, inputs.doses),
+        lambda: (
+            dose_response.dose_response(comparison, arms, inputs.doses)
+            if arms.has_reference
+            else None
+        ),
         lambda: factorial.factorial(comparison, inputs.effects, inputs.design),
         lambda: outcome.sft_temperatures(comparison, arms),
         lambda: outcome.task_types(comparison, arms),
@@ -54,10 +72,6 @@ def drawings(
         drawing = make()
         if drawing:
             yield drawing
-    for method in arms.trained:
-        runs = logs[logs["method"] == method]
-        for seed, run in runs.groupby("seed", sort=True):
-            yield training.reward_curve(run, arms, method, int(seed))
 
 
 def draw_all(

@@ -136,12 +136,14 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         if isinstance(policy, Policy):
             check_sync(engine, policy, ("evaluate", job.seed, job.round))
         frame = _play(engine, policy.conversation, settings, job, paths, plan)
-        success = frame.groupby(["panel", "temperature"])["success"].mean()
+        means = frame.groupby(["panel", "temperature"])[["success", "env_return"]].mean()
+        success, returns = means["success"], means["env_return"]
         summary = {
             "method": job.method,
             "seed": job.seed,
             "round": job.round,
             "success": {f"{panel} T={t:g}": float(v) for (panel, t), v in success.items()},
+            "mean_return": {f"{panel} T={t:g}": float(v) for (panel, t), v in returns.items()},
             "n_episodes": len(frame),
             "elapsed_s": time.perf_counter() - began,
             "base": any_digest(paths.base),

@@ -22,6 +22,9 @@ from hgrpo.stages.job import Job
 from hgrpo.stages.paths import file, folder
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from hgrpo.report.inputs import Inputs
     from hgrpo.study.study import Study
 
 FOLDER = "report/figures"
@@ -94,6 +97,16 @@ def names(study: "Study") -> list[str]:
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the results, compare the arms and draw the figures."""
     from hgrpo.report.draw import draw_all
+
+    with atomic_folder(paths.out) as out:
+        index = draw_all(*read(settings, paths), out)
+    print(f"{len(index)} figures: {paths.out}")
+
+
+def read(
+    settings: Settings, paths: Paths
+) -> "tuple[Inputs, dict[str, pd.DataFrame], dict[str, pd.DataFrame], pd.DataFrame]":
+    """The results that figures show, as `hgrpo.report.draw.drawings` takes them."""
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import read_first_turns, read_fits, read_last_turns, run_of
 
@@ -103,7 +116,4 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     learnt = inputs.arms.with_figure("turnrd")
     fits = read_fits([path for path in paths.fits if run_of(path)[0] in learnt])
     turns = read_first_turns(paths.turns)
-    last = read_last_turns(paths.turns, inputs.arms.fitted)
-    with atomic_folder(paths.out) as out:
-        index = draw_all(inputs, turns, last, fits, out)
-    print(f"{len(index)} figures: {paths.out}")
+    return inputs, turns, read_last_turns(paths.turns, inputs.arms.fitted), fits

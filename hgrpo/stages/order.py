@@ -18,6 +18,8 @@ STAGES = (
     "figures",
     "report",
     "credit_agreement",
+    "viewer",
+    "paper",
 )
 
 

@@ -22,7 +22,7 @@ from hgrpo.workflow.code_version import code_of
 from hgrpo.workflow.plan_check import plan_hash
 
 # Stages that run only if the user names their target.
-ASKED_FOR = {"truth_round", "credit_agreement"}
+ASKED_FOR = {"truth_round", "credit_agreement", "viewer", "paper"}
 
 
 def stages_of(study: Study) -> list[str]:

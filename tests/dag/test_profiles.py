@@ -107,6 +107,14 @@ def test_profiles_keep_the_laws(profile):
     assert not FORBIDDEN & set(settings)
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_path_that_a_profile_names_exists(profile):
+    text = "".join(path.read_text() for path in (PROJECT / "profiles" / profile).glob("*.yaml"))
+    named = re.findall(r"\b(?:configs|docs|hgrpo|profiles|rules|tests)/[\w./-]*\w", text)
+    assert named
+    assert [name for name in named if not (PROJECT / name).exists()] == []
+
+
 def test_the_profile_of_the_test_node_groups_and_retries_as_the_clusters():
     one, other = (
         yaml.safe_load((PROJECT / f"profiles/{name}/config.yaml").read_text())

@@ -11,7 +11,7 @@ ROOMS = (
     *("errors", "zip_errors", "streams", "atomic", "archive", "parquet", "config", "command"),
     "standardise",
     *("agent", "envs", "base_model", "policy", "trajectories", "rollout", "credit"),
-    *("learning", "evaluation", "report", "provenance"),
+    *("learning", "evaluation", "results", "report", "provenance"),
     *("stages", "study", "workflow", "cli"),
 )
 

@@ -113,7 +113,10 @@ class WebshopEnv(PickledByReplay):
         page = session.page
         if not (opening or self.repeat_instruction):
             page = [piece for piece in page if piece.kind != "instruction"]
-        text = pages.rich(page, session.chosen, session.opened) if self.rich else pages.text(page)
+        if self.rich:
+            text = pages.rich(page, session.chosen, session.opened, session.query)
+        else:
+            text = pages.text(page)
         return Observation(session.goal.text, text)
 
 

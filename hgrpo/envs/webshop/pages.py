@@ -55,7 +55,8 @@ def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
     page = [*_head(instruction), _button(PREVIOUS)]
     for name, values in product.options.items():
         page += _texts(name)
-        page += [Piece("option", value, name) for value in values]
+        # As in the original, an empty value prints nothing: its label has no text.
+        page += [Piece("option", value, name) for value in values if value]
     page += _texts(product.title, f"Price: {product.price_tag}", f"Rating: {_NO_RATING}")
     page += [_button(tab) for tab in TABS[: None if show_attributes else -1]]
     page.append(_button(BUY))
@@ -97,16 +98,26 @@ def text(page: Page) -> str:
     return SEPARATOR.join(piece.text.strip() for piece in page)
 
 
-def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str]) -> str:
+def address(query: str, chosen: Mapping[str, str]) -> str:
+    """The part of the original's URL that an agent fills: the search and the chosen options.
+
+    The original searches its URL for values in double quotes, which it marks as clicked, and for
+    the name of the page. It therefore also finds what the agent has typed.
+    """
+    return f"{query.replace(' ', '+')}/{json.dumps(dict(chosen))}"
+
+
+def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str], query: str = "") -> str:
     """The original's `text_rich` observation: each piece on a line, with buttons marked.
 
     Two kinds of text are marked as clicked: the values in `chosen` (option name -> value), and the
-    asins in `opened`, which were opened since the search page. To find chosen values, this function
-    searches the JSON of `chosen`; the original searches the URL. Both make the same two errors. A
-    chosen value that JSON escapes, such as "café", is not marked. A value that is spelt like a
-    chosen option's name is marked.
+    asins in `opened`, which were opened since the search page. Like the original, this function
+    looks for a value, in double quotes, in the `address` of the search `query`, and so makes the
+    original's three errors. A chosen value that JSON escapes, such as "café", is not marked. A
+    value that is spelt like a chosen option's name is marked. So is a value that the query puts in
+    double quotes.
     """
-    choices, opened = json.dumps(dict(chosen)), set(opened)
+    choices, opened = address(query, chosen), set(opened)
     lines: list[str] = []
     clicked: list[str] = []
     for piece in page:

@@ -24,7 +24,9 @@ class Session:
     Attributes:
         page: the current page; `kind` is its kind, and only "index" has a search bar.
         clickables: text to click -> the piece of the page that it clicks.
-        number: which page of results is open or was open last, counted from 1.
+        query: the words of the last search since the search page; empty before one.
+        number: which page of results is open or was open last, counted from 1. "< Prev" on a
+            product can lead to page 0, which lists nothing, see `_taken_for`.
         item: the product that is open or was bought; None on search and result pages.
         chosen: option name -> value, for that product.
         opened: asins of the products opened since the search page.
@@ -72,7 +74,7 @@ class Session:
             raise RuntimeError("act after the purchase")
         match _parse(action):
             case ("search", words):
-                self._hits = self.shop.search(words)
+                self.query, self._hits = words, self.shop.search(words)
                 self._show_results(1)
                 return True
             case ("click", text) if text in self.clickables:
@@ -83,6 +85,7 @@ class Session:
     def _click(self, text: str, piece: pages.Piece) -> None:
         # As in the original, the text decides first: clicking an option value "buy now" buys. An
         # asin may be spelt like a product's button, so these buttons need an open product.
+        kind = self._taken_for()
         if text == pages.BUY.lower() and self.item is not None:
             wanted = self.shop.item(self.goal.row)
             self.bought = reward(self.item, wanted, self.goal, self.chosen)
@@ -90,11 +93,11 @@ class Session:
             self._show("done", pages.done(asin, self.chosen, paid))
         elif text == pages.BACK.lower():
             self._restart()
-        elif text == pages.NEXT.lower() and self.kind == "results":
+        elif text == pages.NEXT.lower() and kind == "results":
             self._show_results(self.number + 1)
-        elif text == pages.PREVIOUS.lower() and self.kind == "results":
+        elif text == pages.PREVIOUS.lower() and kind == "results":
             self._show_results(self.number - 1)
-        elif text == pages.PREVIOUS.lower() and self.kind == "item":
+        elif text == pages.PREVIOUS.lower() and kind == "item":
             self._show_results(self.number)
         elif text in _TABS and self.item is not None:
             self._show("sub", pages.sub_page(self.goal.text, self.item, _TABS[text]))
@@ -107,7 +110,22 @@ class Session:
                 self.chosen[piece.option] = text
             self._show("item", pages.item_page(self.goal.text, self.item, self._show_attributes))
 
+    def _taken_for(self) -> Kind:
+        """The kind of page that the original takes this page for on "< Prev" and "Next >".
+
+        The original looks for the names of its pages anywhere in the URL, and the URL contains what
+        was searched and chosen. "search_results" there makes a product and its tabs look like a
+        page of results, and "item_page" makes a tab look like a product.
+        """
+        filled = pages.address(self.query, self.chosen)
+        if self.kind in ("item", "sub") and "search_results" in filled:
+            return "results"
+        if self.kind == "sub" and "item_page" in filled:
+            return "item"
+        return self.kind
+
     def _restart(self) -> None:
+        self.query = ""
         self._hits: list[int] = []
         self.number = 1
         self.item: Item | None = None

@@ -88,7 +88,7 @@ class ProductsSettings(Strict):
 
 
 class PanelsSettings(PanelSizes):
-    """Goals of each panel. The defaults are the usual split of the official small set."""
+    """Goals of each panel. By default those of the usual split; repeated goals are left out."""
 
     test: int = Field(500, gt=0, description="test goals")
     validation: int = Field(1000, gt=0, description="validation goals")

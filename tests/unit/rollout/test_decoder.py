@@ -40,6 +40,13 @@ def test_a_position_beyond_the_cache_is_refused(policy):
         decoder.forward([0], [[9]], [4])
 
 
+def test_weights_and_cache_lie_on_the_device_asked_for(policy):
+    decoder = Decoder(policy.architecture, 1, 4, torch.device("meta"))
+    decoder.load(policy.merged_weights())
+    tensors = decoder._keys, decoder._values, *decoder._weights.values()
+    assert {(t.device.type, t.dtype) for t in tensors} == {("meta", torch.float32)}
+
+
 @pytest.mark.skipif(not STATUS.exists(), reason="resident memory is read from Linux's /proc")
 def test_room_that_no_conversation_reaches_takes_no_memory(policy):
     before = resident()

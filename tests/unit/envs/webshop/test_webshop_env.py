@@ -221,6 +221,72 @@ def test_rich_text(start):
     assert texts(env, "click[< prev]")[0].count("[clicked button] B0MUG [clicked button_]") == 1
 
 
+def test_rich_text_marks_what_the_search_has_in_quotes(start):
+    env = start(rich=True)
+    _, item, chosen = texts(env, 'search["red" mug]', "click[b0mug]", "click[blue]")
+    assert item.startswith("You have clicked red.\nInstruction:")
+    assert chosen.startswith("You have clicked blue.\nYou have clicked red.\nInstruction:")
+    assert env.session.chosen == {"color": "blue"}
+    # The next search replaces the words in the URL.
+    _, item = texts(env, "search[red mug]", "click[b0mug]")
+    assert item.startswith("Instruction:")
+
+
+FIRST = "Page 1 (Total results: 1) [SEP] Next > [SEP] B0MUG [SEP] Steel Travel Mug [SEP] $20.0"
+NOWHERE = "Page 0 (Total results: 1) [SEP] Next >"
+
+
+@pytest.mark.parametrize(
+    ("search", "clicks", "shown"),
+    [
+        ("mug search_results", [], NOWHERE),
+        ("mug search_results", ["red", "features"], NOWHERE),
+        ("mug item_page", ["red", "features"], FIRST),
+        ("mug item_page", [], FIRST),
+        # "search_results" is looked for first.
+        ("item_page mug search_results", ["features"], NOWHERE),
+        # These names come after that of the page itself.
+        ("mug item_sub_page done", [], FIRST),
+    ],
+)
+def test_a_page_s_name_in_the_search_misleads_prev_as_in_the_original(start, search, clicks, shown):
+    env = start()
+    *_, found = texts(
+        env,
+        f"search[{search}]",
+        "click[b0mug]",
+        *(f"click[{text}]" for text in clicks),
+        "click[< prev]",
+    )
+    assert found == HEAD + shown
+    assert env.session.chosen == {}
+    assert env.admissible_commands()[:2] == ["click[back to search]", "click[next >]"]
+    if shown == NOWHERE:
+        assert texts(env, "click[next >]") == [HEAD + FIRST]
+
+
+def test_a_page_s_name_in_the_search_leads_from_page_two_to_page_one(start):
+    env = start()
+    first, _, _, found = texts(
+        env, "search[candle search_results]", "click[next >]", "click[b0can9]", "click[< prev]"
+    )
+    assert found == first
+
+
+def test_ordinary_searches_lead_back_from_a_tab_to_the_product(start):
+    env = start()
+    *_, found = texts(
+        env,
+        "search[mug item_sub_page results]",
+        "click[b0mug]",
+        "click[red]",
+        "click[features]",
+        "click[< prev]",
+    )
+    assert found.startswith(f"{HEAD}< Prev [SEP] color [SEP] red [SEP] blue")
+    assert env.session.chosen == {"color": "red"}
+
+
 def test_human_goals_and_goals_without_options(start):
     env = start(2)
     texts(env, "search[mug]", "click[b0mug]", "click[blue]")

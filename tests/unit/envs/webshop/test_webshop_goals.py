@@ -165,6 +165,15 @@ def test_a_goal_that_stands_twice_is_used_once(catalogue):
     )
 
 
+def test_the_panel_of_a_goal_that_stands_twice_ends_one_goal_later(catalogue):
+    # As in the official small set, where goal 1,367 repeats goal 1,316.
+    goals = [goal(0), goal(1), goal(1), goal(2), goal(3)]
+    assert panels_of(goals, catalogue, test=1, validation=2) == (
+        {"test": ["0"], "validation": ["1", "3"], "train": ["4"]},
+        {"the same goal stands twice": 1},
+    )
+
+
 def test_panels_apart_share_no_product(catalogue):
     goals = [goal(row, str(i)) for i, row in enumerate([0, 0, 1, 0, 2, 1, 3, 2])]
     found, skipped = panels_of(goals, catalogue, test=2, validation=2, apart=True)

@@ -101,6 +101,39 @@ def test_choices_are_marked_as_the_original_marks_them():
     assert marked() == []
 
 
+def test_a_value_in_quotes_in_the_search_counts_as_clicked():
+    """The original's URL contains the search, with "+" for its spaces."""
+    options = {"color": ("red", "dark red", "dark+red", "caf\u00e9")}
+    item = Item(0, Product("B0", "t", "", (), (1.0,), "", "", "", options, ()), 1.0, ())
+    page = pages.item_page("go", item, show_attributes=False)
+
+    def marked(query, **chosen):
+        lines = pages.rich(page, chosen, (), query).splitlines()
+        return [line.split("] ")[1].split(" [")[0] for line in lines if "[clicked" in line]
+
+    assert marked("red mug") == []
+    assert marked('"red" mug') == ["red"]
+    assert marked('"dark red"') == ["dark+red"]
+    # JSON escapes chosen values, but nothing escapes the search.
+    assert marked('"caf\u00e9"') == ["caf\u00e9"]
+    assert marked('"red"', color="dark red") == ["red", "dark red"]
+    assert pages.rich(page, {"color": "dark red"}, (), '"red"').startswith(
+        "You have clicked dark red.\nYou have clicked red.\nInstruction:\n"
+    )
+
+
+def test_an_empty_value_prints_nothing():
+    options = {"color": ("", "red"), "size": ("",)}
+    item = Item(0, Product("B0", "t", "", (), (1.0,), "", "", "", options, ()), 1.0, ())
+    page = pages.item_page("go", item, show_attributes=False)
+    assert pages.text(page) == (
+        "Instruction: [SEP] go [SEP] Back to Search [SEP] < Prev [SEP] color [SEP] red [SEP] size "
+        "[SEP] t [SEP] Price: $1.0 [SEP] Rating: N.A. [SEP] Description [SEP] Features [SEP] "
+        "Reviews [SEP] Buy Now"
+    )
+    assert "\ncolor\n  [button] red [button_]\nsize\nt\n" in pages.rich(page, {}, ())
+
+
 def test_blank_text_is_ascii_space():
     head = pages.text(pages.sub_page("go", BOX, "Reviews"))
     item = Item(

@@ -1,0 +1,73 @@
+"""Print what a study has cost so far, by arm: time, GPU-hours, tokens, judges and money.
+
+Seconds are those that Snakemake measured. Money is for cores and GPUs by the prices of a profile;
+what judges were paid stands beside it.
+
+Examples:
+    python -m hgrpo.cli.cost results/bakeoff
+    python -m hgrpo.cli.cost results/alfworld_5x40 --profile profiles/one-gpu --csv > cost.csv
+"""
+
+import csv
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from hgrpo.cli.entry import command_parser
+from hgrpo.command import run
+from hgrpo.study.recorded import recorded_study
+from hgrpo.workflow.planning.profile import Prices, read_profile
+from hgrpo.workflow.planning.spent import Spent, spent
+
+_HEAD = ("arm", "jobs", "hours", "core-h", "GPU-h", "M tokens", "judge $")
+
+
+def main() -> None:
+    """Print the table, as text or as CSV."""
+    parser = command_parser(__doc__)
+    parser.add_argument("results", type=Path, help="results/<study>")
+    parser.add_argument(
+        "--profile",
+        type=Path,
+        default=Path("profiles/laptop"),
+        help="folder of a profile with prices.yaml (default profiles/laptop, which has none)",
+    )
+    parser.add_argument("--csv", action="store_true", help="as CSV, with unrounded numbers")
+    args = parser.parse_args()
+    study, prices = recorded_study(args.results), read_profile(args.profile).prices
+    found = spent(args.results, study.methods, study.config.resources, prices)
+    if args.csv:
+        writer = csv.DictWriter(sys.stdout, fieldnames=list(asdict(found[0])), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(map(asdict, found))
+        return
+    for line in lines(found, prices):
+        print(line)
+
+
+def lines(found: list[Spent], prices: Prices | None) -> list[str]:
+    """The table as text, with a note if the prices are made up."""
+    head = [*_HEAD, *([prices.currency] if prices else [])]
+    rows = [head, *(_cells(row) for row in found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    printed = [
+        "  ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    note = ["the profile's prices are examples"] if prices and prices.example else []
+    return printed + note
+
+
+def _cells(row: Spent) -> list[str]:
+    cells = [
+        *(row.arm, str(row.jobs), f"{row.seconds / 3600:.2f}", f"{row.core_hours:.2f}"),
+        *(f"{row.gpu_hours:.2f}", f"{row.tokens / 1e6:.2f}", f"{row.judge_dollars:.2f}"),
+    ]
+    return [*cells, f"{row.money:.2f}"] if row.money is not None else cells
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,43 @@
+"""Draws learning curves of runs that were not made together."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from hgrpo.report import style
+from hgrpo.report.arms import COLOURS, LINES, MARKERS
+from hgrpo.report.csv_file import write_csv
+
+
+def draw(runs: Mapping[str, Sequence[Mapping]], out: Path) -> None:
+    """Draw success and mean return by round, a line per run, and write a CSV beside the picture.
+
+    Args:
+        runs: label -> rounds, each with `round`, `avg_R` and `pct_success` (a fraction).
+        out: the picture to write; its suffix says in which format.
+    """
+    figure, axes = style.canvas(2, height=5.0, sharex=True)
+    tables = []
+    for number, (label, rounds) in enumerate(runs.items()):
+        table = pd.DataFrame(rounds)[["round", "avg_R", "pct_success"]].sort_values("round")
+        look = {
+            "color": COLOURS[number % len(COLOURS)],
+            "marker": MARKERS[number % len(MARKERS)],
+            "linestyle": LINES[number // len(COLOURS) % len(LINES)],
+        }
+        for ax, column in zip(axes.flat, ("pct_success", "avg_R"), strict=True):
+            ax.plot(table["round"], table[column], label=label, markersize=4, **look)
+        tables.append(table.assign(run=label))
+    style.percent_axis(axes[0, 0].yaxis)
+    axes[0, 0].set_title("Success in evaluation")
+    axes[1, 0].set_title("Mean return in evaluation")
+    style.whole_numbers(axes[1, 0], "round")
+    style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
+    dates = {"Date": None} if out.suffix == ".svg" else {"CreationDate": None}
+    with matplotlib.rc_context({"svg.hashsalt": out.name, **style.RC}):
+        figure.savefig(out, metadata={"Creator": None, **dates})
+    plt.close(figure)
+    write_csv(pd.concat(tables, ignore_index=True), out.with_suffix(".csv"))

@@ -1,0 +1,100 @@
+"""A study's results as pandas tables, for notebooks and scripts.
+
+from hgrpo import results
+
+study = results.load("results/bakeoff")
+study.table("against_reference").sort_values("difference")
+study.episodes().groupby("method")["success"].mean()
+study.turns("Progressive", seed=11, round=3).nlargest(10, "credit")
+study.train_log("flatGRPO", seed=11).plot("batch", "success_rate")
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from hgrpo import parquet
+from hgrpo.config.read import did_you_mean, read_yaml
+from hgrpo.errors import UserError
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of one study; every method reads a file and returns a new table.
+
+    Attributes:
+        folder: results/<study>.
+        config: the resolved study, as its first job wrote it down.
+    """
+
+    folder: Path
+    config: dict
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the report's tables."""
+        return sorted(path.stem for path in (self.folder / "report/tables").glob("*.csv"))
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table of the report, such as `methods`, `rounds` or `cost`.
+
+        Raises:
+            UserError: there is no such table; the message names the nearest.
+        """
+        path = self.folder / f"report/tables/{name}.csv"
+        if not path.is_file():
+            raise UserError(f"{path}: no such table{did_you_mean(name, self.tables)}")
+        return pd.read_csv(path)
+
+    def episodes(self) -> pd.DataFrame:
+        """Every evaluated episode of every arm: docs/artefacts.md lists the columns."""
+        return self._parquet("report/episodes.parquet")
+
+    def turns(self, method: str, seed: int, round: int) -> pd.DataFrame:
+        """Every turn that a round played, with reward, progress, credit and advantage."""
+        return self._parquet(f"rl/{method}/seed_{seed}/round_{round}/turns.parquet")
+
+    def sequences(self, method: str, seed: int, round: int) -> pd.DataFrame:
+        """Every trajectory that a round played, with its tokens."""
+        return self._parquet(f"rl/{method}/seed_{seed}/round_{round}/sequences.parquet")
+
+    def train_log(self, method: str, seed: int) -> pd.DataFrame:
+        """One row per training step of a run, with the columns round and batch added.
+
+        Raises:
+            UserError: the run has no round.
+        """
+        home = self.folder / f"rl/{method}/seed_{seed}"
+        paths = sorted(
+            home.glob("round_*/train_log.json"), key=lambda path: int(path.parent.name[6:])
+        )
+        if not paths:
+            raise UserError(f"{home}: no finished round")
+        parts = [
+            pd.DataFrame(json.loads(path.read_text())["rows"]).assign(
+                round=int(path.parent.name[6:])
+            )
+            for path in paths
+        ]
+        table = pd.concat(parts, ignore_index=True)
+        return table.assign(batch=range(1, len(table) + 1))
+
+    def _parquet(self, name: str) -> pd.DataFrame:
+        path = self.folder / name
+        if not path.is_file():
+            raise UserError(f"{path}: no such file")
+        return pd.read_parquet(path, **parquet.READ)
+
+
+def load(folder: Path | str) -> Results:
+    """The results in a folder such as results/bakeoff.
+
+    Raises:
+        UserError: the folder has no config.yaml, which a study's first job writes.
+    """
+    folder = Path(folder)
+    if not (folder / "config.yaml").is_file():
+        raise UserError(f"{folder}: no config.yaml in it; results/<study> was expected")
+    return Results(folder, read_yaml(folder / "config.yaml"))

@@ -1,0 +1,108 @@
+"""Write a page of single trajectories: every turn, coloured by what each arm gave it.
+
+The page shows the first trajectories of the first batch of each run's first and last rounds and, if
+credit was compared with measured truth, rollouts with their truth.
+
+Example:
+  cd results/bakeoff
+  python -m hgrpo.cli.config bakeoff --stage viewer > viewer.json
+  python -m hgrpo.cli.viewer --config viewer.json --out viewer \\
+      --turns rl/*/*/round_[15]/turns.parquet
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from hgrpo.atomic import atomic_file
+from hgrpo.config.strict import Strict
+from hgrpo.errors import UserError
+from hgrpo.stages.files import round_folder, trained_rounds
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import file, folder, place
+
+if TYPE_CHECKING:
+    from hgrpo.study.study import Study
+
+FOLDER = "viewer"
+JOB: tuple[str, ...] = ()
+OUTPUTS = {"page": "index.html"}
+RESOURCES = "report"
+# So many trajectories answer to a filter at once in a browser, and make a page of some megabytes.
+_MOST = 500
+
+
+class Settings(Strict):
+    """Which study the page is about, and how it names the arms."""
+
+    study: str
+    labels: dict[str, str]
+    # A list keeps the arms' order, which JSON with sorted keys would lose.
+    order: list[str]
+    seed: int = 0
+    truth_rounds: list[int] = Field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paths:
+    """The command's files."""
+
+    turns: list[Path] = file("turns", "turns.parquet of the rounds to show", many=True)
+    truth: Path | None = place("folder truth/ of the study, for rollouts with measured truth")
+    agreement: Path | None = place("folder of the credit agreement, for credit of these rollouts")
+    out: Path = folder("page", "folder to write")
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """The study's name, its arms' labels, and the rounds whose truth is measured."""
+    truth = study.config.truth
+    return {
+        "study": study.config.name,
+        "labels": {name: arm.shown_label for name, arm in study.methods.items()},
+        "order": list(study.methods),
+        "seed": study.config.seeds[0],
+        "truth_rounds": list(truth.after_rounds) if truth else [],
+    }
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """The tables of each run's first and last rounds."""
+    shown = [run for run in trained_rounds(study) if run[2] in (1, study.config.rounds)]
+    folders = [round_folder("rl", *run) for run in shown]
+    return {
+        "turns": [f"{folder}/turns.parquet" for folder in folders],
+        "sequences": [f"{folder}/sequences.parquet" for folder in folders],
+    }
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Read the trajectories and write the page."""
+    from hgrpo.report.logs import run_of
+    from hgrpo.report.viewer import Source, collect, collect_truth, render
+
+    sources = [Source(*run_of(path), path) for path in paths.turns]
+    with_truth = _rounds_with_truth(settings, paths)
+    most = _MOST // (2 if with_truth else 1)
+    entries = collect(sources, most)
+    for number, measured in with_truth.items():
+        each = most // len(with_truth)
+        entries += collect_truth(measured, paths.agreement, settings.seed, number, each)
+    if not entries:
+        raise UserError("--turns: no round has a trajectory")
+    paths.out.mkdir(parents=True, exist_ok=True)
+    labels = {name: settings.labels[name] for name in settings.order}
+    with atomic_file(paths.out / OUTPUTS["page"]) as path:
+        path.write_text(render(settings.study, entries, labels), encoding="utf-8")
+    print(f"{len(entries)} trajectories: {paths.out / OUTPUTS['page']}")
+
+
+def _rounds_with_truth(settings: Settings, paths: Paths) -> dict[int, Path]:
+    """Round -> folder of each measured truth whose rollouts `credit_agreement` has credited."""
+    if paths.truth is None or paths.agreement is None:
+        return {}
+    if not (paths.agreement / "credits.parquet").is_file():
+        return {}
+    folders = {number: paths.truth / f"round_{number}" for number in settings.truth_rounds}
+    return {n: path for n, path in folders.items() if (path / "truth.parquet").is_file()}

@@ -1,0 +1,191 @@
+"""A job in a fork of the warm process is as a job in a process of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from places import PROJECT
+
+from hgrpo.stages.order import STAGES
+from hgrpo.study.study import load_study
+from hgrpo.workflow.warm import start as starting
+from hgrpo.workflow.warm.client import VARIABLE
+
+JOB = """
+import json, os, signal, sys, time
+
+def write(name, text):
+    with open(name + ".tmp", "w") as file:
+        file.write(text)
+    os.replace(name + ".tmp", name)
+
+write("seen", json.dumps({
+    "argv": sys.argv[1:], "folder": os.getcwd(), "variable": os.environ.get("MINE"),
+    "warm": "HGRPO_WARM" in os.environ, "imported": "fractions" in sys.modules, "pid": os.getpid(),
+}))
+print("said", flush=True)
+print("complained", file=sys.stderr, flush=True)
+what = sys.argv[1]
+if what == "wait":
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        write("interrupted", "")
+        sys.exit(130)
+if what == "crash":
+    os.kill(os.getpid(), signal.SIGSEGV)
+sys.exit(int(what))
+"""
+CLIENT = "import sys; from hgrpo.workflow.warm.client import run_warm; sys.exit(run_warm('a_job'))"
+
+
+@pytest.fixture
+def warm(tmp_path):
+    """A warm process that has imported `fractions`, and a folder with the module `a_job`."""
+    (tmp_path / "a_job.py").write_text(JOB)
+    path = tmp_path / "socket"
+    env = os.environ | {"PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}", "OMP_NUM_THREADS": "1"}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "hgrpo.workflow.warm.server", path, "fractions", "no_such_library"],
+        stdin=subprocess.PIPE,
+        env=env,
+    )
+    wait_for(path)
+
+    def job(*arguments, **variables):
+        return subprocess.Popen(
+            [sys.executable, "-c", CLIENT, *arguments],
+            cwd=tmp_path,
+            env=env | {VARIABLE: str(path)} | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    yield tmp_path, server, job
+    if server.poll() is None:
+        server.stdin.close()
+        assert server.wait(20) == 0
+
+
+def wait_for(path: Path):
+    ends = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < ends, f"{path} does not come"
+        time.sleep(0.02)
+    return path
+
+
+def gone(pid: int) -> bool:
+    ends = time.monotonic() + 20
+    while time.monotonic() < ends:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_arguments_folder_variables_output_and_status_are_the_jobs(warm, code):
+    folder, _, job = warm
+    process = job(str(code), "two words", MINE="here")
+    out, errors = process.communicate(timeout=30)
+    assert (process.returncode, out, errors) == (code, "said\n", "complained\n")
+    seen = json.loads((folder / "seen").read_text())
+    assert seen.pop("pid") != process.pid
+    assert seen == {
+        "argv": [str(code), "two words"],
+        "folder": str(folder),
+        "variable": "here",
+        "warm": False,
+        "imported": True,
+    }
+
+
+def test_two_jobs_run_at_once_and_code_is_read_when_a_job_starts(warm):
+    folder, _, job = warm
+    first = job("wait")
+    wait_for(folder / "seen")
+    (folder / "a_job.py").write_text("import sys; sys.exit(7)")
+    second = job("0")
+    assert second.wait(30) == 7
+    assert first.poll() is None
+    first.terminate()
+    first.communicate(timeout=30)
+
+
+def test_a_crash_is_a_status_as_of_a_shell(warm):
+    process = warm[2]("crash")
+    process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGSEGV
+
+
+def test_ctrl_c_reaches_the_job(warm):
+    folder, _, job = warm
+    process = job("wait")
+    wait_for(folder / "seen")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130 and (folder / "interrupted").exists()
+
+
+def test_a_killed_client_takes_the_job_with_it(warm):
+    folder, _, job = warm
+    process = job("wait")
+    pid = json.loads(wait_for(folder / "seen").read_text())["pid"]
+    process.kill()
+    process.communicate(timeout=30)
+    assert gone(pid)
+    after = job("0")
+    assert after.wait(30) == 0
+
+
+def test_a_killed_warm_process_takes_the_job_with_it_and_the_client_says_so(warm):
+    folder, server, job = warm
+    process = job("wait")
+    pid = json.loads(wait_for(folder / "seen").read_text())["pid"]
+    server.kill()
+    server.wait(30)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGKILL
+    assert "the process that ran this job was killed" in errors
+    assert gone(pid)
+
+
+@pytest.mark.parametrize("variables", [{VARIABLE: "/no/such/socket"}, {"OMP_NUM_THREADS": "2"}])
+def test_without_a_warm_process_of_its_kind_a_job_runs_by_itself(warm, variables):
+    # `sys.exit(None)` is status 0: the client hands nothing over, and the caller goes on.
+    folder, _, job = warm
+    process = job("3", **variables)
+    assert process.communicate(timeout=30) == ("", "")
+    assert process.returncode == 0 and not (folder / "seen").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "stages", "starts"),
+    [
+        ("smoke", ["rl_round"] * 4, True),
+        ("smoke", ["rl_round", "evaluate", "figures", "report", "all"], False),
+        ("alfworld_qwen", ["rl_round"] * 40, False),
+    ],
+)
+def test_it_starts_only_where_it_saves_time(monkeypatch, name, stages, starts):
+    started = []
+
+    class Process:
+        def __init__(self, command, **options):
+            started.append(command)
+
+    monkeypatch.setattr(starting.subprocess, "Popen", Process)
+    monkeypatch.setattr(starting.atexit, "register", lambda end: None)
+    monkeypatch.setenv(VARIABLE, "")
+    starting.start(load_study(PROJECT / f"configs/studies/{name}.yaml"), stages)
+    assert bool(started) == starts
+    assert set(stages) - {"all"} <= set(STAGES)
