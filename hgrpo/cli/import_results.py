@@ -58,8 +58,9 @@ def main() -> None:
 
 def _record(files: list[str], config: list[str]) -> None:
     """Let Snakemake take the files for outputs of finished jobs, made with the present settings."""
-    command = [sys.executable, "-m", "snakemake", "--touch", "--force", "--quiet", "all"]
-    command += [*files, "--config", *config, "reuse=no"]
+    # The files come first: --quiet and --config take all words that follow them.
+    command = [sys.executable, "-m", "snakemake", *files, "--touch", "--force", "--quiet", "all"]
+    command += ["--config", *config, "reuse=no"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = telling_line(done.stderr) or telling_line(done.stdout) or "no message"

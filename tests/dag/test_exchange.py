@@ -9,6 +9,7 @@ import tarfile
 
 import pytest
 import yaml
+from conftest import declare
 
 TEAM = {
     "name": "team",
@@ -18,7 +19,6 @@ TEAM = {
     "seeds": [11, 23],
     "rounds": 2,
 }
-REPORT = {"Merged episodes", "Figures", "Report"}
 
 
 def copy(finished, root):
@@ -91,6 +91,10 @@ def test_imported_results_make_one_report_and_nothing_runs_again(two):
     assert "LLMJudge, Progressive; seeds 11, 23; 2 rounds" in done.stdout
     planned = ann.planned("study=team", "seeds=11")
     assert not [job for job in planned if "round" in job or "fit" in job], planned
+    declare(ann.root, ("team", {"seeds": "11"}))
+    done = ann.snakemake("study=team", "seeds=11")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (ann.root / "results/team/report/report.html").is_file()
     # An edit afterwards plays the imported arm again, and no other.
     ann.edit("configs/methods/Progressive.yaml", "alpha: 0.5", "alpha: 0.4")
     planned = ann.planned("study=team", "seeds=11")

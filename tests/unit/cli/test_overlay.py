@@ -1,0 +1,66 @@
+"""Learning curves of runs from anywhere: what is read, what is refused, what is drawn."""
+
+import json
+import sys
+
+import pandas as pd
+import pytest
+
+from hgrpo.cli import overlay
+from hgrpo.errors import UserError
+
+ROUNDS = [
+    {"round": 1, "avg_R": 0.25, "pct_success": 0.5},
+    {"round": 2, "avg_R": 0.5, "pct_success": 0.75},
+]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "methods_comparison.json"
+    arms = {name: {"_per_round_eval": ROUNDS} for name in ("TurnRDV2", "flatGRPO")}
+    path.write_text(json.dumps(arms))
+    return path
+
+
+def test_runs_are_drawn_and_their_numbers_written(file, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "o.svg"
+    words = ["--run", f"ours={file}:TurnRDV2", "--run", f"a_b & c={file}:flatGRPO", "--out", out]
+    monkeypatch.setattr(sys, "argv", ["overlay", *map(str, words)])
+    overlay.main()
+    first = out.read_bytes()
+    overlay.main()
+    assert out.read_bytes() == first
+    assert b"a_b &amp; c" in first
+    table = pd.read_csv(tmp_path / "o.csv")
+    assert table["run"].tolist() == ["ours"] * 2 + ["a_b & c"] * 2
+    assert table["pct_success"].tolist() == [0.5, 0.75] * 2
+    assert "ours, a_b & c" in capsys.readouterr().out
+
+
+def test_an_arm_may_be_left_out_if_there_is_one(file):
+    file.write_text(json.dumps({"only": {"_per_round_eval": ROUNDS}}))
+    assert overlay.read_run(f"x={file}") == ("x", ROUNDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x", "LABEL=PATH or LABEL=PATH:ARM was expected"),
+        ("=p", "LABEL=PATH or LABEL=PATH:ARM was expected"),
+        ("x={file}", "several arms, so name one with :ARM; known: TurnRDV2, flatGRPO"),
+        ("x={file}:TurnRD2", "no arm 'TurnRD2'; did you mean 'TurnRDV2'?"),
+        ("x=/no/file:arm", "/no/file: no such file"),
+    ],
+)
+def test_a_mistake_is_named(file, text, said):
+    with pytest.raises(UserError) as refused:
+        overlay.read_run(text.format(file=file))
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"a": 1}', '{"a": {"_per_round_eval": [{}]}}'])
+def test_another_file_is_named(file, content):
+    file.write_text(content)
+    with pytest.raises(UserError, match=r"not a methods_comparison|a round without round"):
+        overlay.read_run(f"x={file}:a")

@@ -1,0 +1,66 @@
+"""What a study has cost: by hand."""
+
+import json
+
+import pytest
+
+from hgrpo.cli.cost import lines
+from hgrpo.report.logs import OPTIONAL, REQUIRED
+from hgrpo.study.resources import Resources
+from hgrpo.workflow.planning.profile import Prices
+from hgrpo.workflow.planning.spent import spent
+
+PRICES = Prices(core_hour=0.1, gpu_hour=2.0, currency="euros", example=True)
+ASKED = Resources(rl_round={"gpu": 1, "threads": 8}, sft={"threads": 2})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """SFT of an hour; two rounds of an arm of half an hour each; an evaluation of 36 seconds."""
+
+    def write(name, content):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+
+    write("sft/timing.json", {"s": 3600.0})
+    row = dict.fromkeys((*REQUIRED, *OPTIONAL), 0.0) | {"judge_dollars": 0.25}
+    for number in (1, 2):
+        write(f"benchmarks/rl_round/LLMJudge.seed_11.round_{number}.jsonl", {"s": 1800.0})
+        rows = [row | {"step": step} for step in range(2)]
+        write(f"rl/LLMJudge/seed_11/round_{number}/train_log.json", {"rows": rows})
+    write("benchmarks/evaluate/SFTOnly.seed_11.round_0.jsonl", {"s": 36.0})
+    return tmp_path
+
+
+def test_hours_gpus_judges_and_money(folder):
+    rows = {row.arm: row for row in spent(folder, ["SFTOnly", "LLMJudge"], ASKED, PRICES)}
+    assert list(rows) == ["shared", "SFTOnly", "LLMJudge", "all"]
+    assert (rows["shared"].jobs, rows["shared"].core_hours, rows["shared"].gpu_hours) == (1, 2.0, 0)
+    assert rows["shared"].money == pytest.approx(0.2)
+    judge = rows["LLMJudge"]
+    assert (judge.jobs, judge.seconds, judge.core_hours, judge.gpu_hours) == (2, 3600.0, 8.0, 1.0)
+    assert judge.money == pytest.approx(0.8 + 2.0)
+    assert judge.judge_dollars == pytest.approx(4 * 0.25)
+    assert rows["SFTOnly"].money == pytest.approx(0.01 * 0.1)
+    assert rows["all"].jobs == 4 and rows["all"].money == pytest.approx(0.2 + 2.8 + 0.001)
+
+
+def test_without_prices_there_is_no_money(folder):
+    rows = spent(folder, ["SFTOnly", "LLMJudge"], ASKED, None)
+    assert {row.money for row in rows} == {None}
+    assert "euros" not in lines(rows, None)[0]
+
+
+def test_the_table_is_aligned_and_says_that_prices_are_made_up(folder):
+    shown = lines(spent(folder, ["LLMJudge"], ASKED, PRICES), PRICES)
+    assert shown[0].split() == [
+        *("arm", "jobs", "hours", "core-h", "GPU-h", "M", "tokens", "judge", "$", "euros")
+    ]
+    assert len({len(line) for line in shown[:-1]}) == 1
+    assert shown[-1] == "the profile's prices are examples"
+
+
+def test_an_empty_study_costs_nothing(tmp_path):
+    (all_together,) = spent(tmp_path, ["flatGRPO"], Resources(), PRICES)
+    assert (all_together.jobs, all_together.money) == (0, 0)
