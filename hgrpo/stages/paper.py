@@ -5,7 +5,7 @@ comes as LaTeX and Markdown. `hgrpo.results` reads every other table into pandas
 
 Example:
   cd results/bakeoff
-  python -m hgrpo.cli.config bakeoff --stage paper > paper.json
+  python -m hgrpo.cli.config ../../configs/studies/bakeoff.yaml --stage paper > paper.json
   python -m hgrpo.cli.paper --config paper.json --episodes report/episodes.parquet \\
       --train-logs rl/*/*/*/train_log.json --turns rl/*/*/round_[15]/turns.parquet --out paper
 """

@@ -1,5 +1,6 @@
 """Tables and figures for a paper."""
 
+import json
 import shutil
 import subprocess
 
@@ -67,8 +68,6 @@ def test_the_stage_writes_what_it_declares(tmp_path):
         *("--train-logs", *study.files("rl/*/*/*/train_log.json")),
         *("--turns", *study.files("rl/*/*/*/turns.parquet")),
     ]
-    import json
-
     for name in ("one", "two"):
         run_stage(
             "paper", "--config", json.dumps(study.config), *arguments, "--out", tmp_path / name
@@ -123,7 +122,8 @@ def test_latex_takes_the_table(inputs, tmp_path):
     if not shutil.which("pdflatex"):
         pytest.skip("needs pdflatex")
     table = latex(paper_table(inputs.comparison, inputs.arms), "A caption", "tab:a")
-    text = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{table}\end{{document}}"
+    head = r"\documentclass{article}\usepackage{booktabs}\begin{document}"
+    text = head + table + r"\end{document}"
     (tmp_path / "a.tex").write_text(text)
     done = subprocess.run(
         ["pdflatex", "-halt-on-error", "a.tex"], cwd=tmp_path, capture_output=True
