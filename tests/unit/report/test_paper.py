@@ -12,7 +12,7 @@ from stage_settings import run_stage
 from hgrpo import results
 from hgrpo.errors import UserError
 from hgrpo.report.paper_figure import SIZES
-from hgrpo.report.paper_table import escaped, latex, markdown, paper_table
+from hgrpo.report.paper_table import caption, escaped, latex, markdown, paper_table
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,11 @@ def test_a_row_holds_the_numbers_of_the_comparison(inputs):
     found = inputs.comparison
     table = paper_table(found, inputs.arms)
     endpoint, reference, untrained = table.columns[1:]
-    assert endpoint == "mean success over rounds 1 to 2 (95 % interval)"
+    assert endpoint == "success"
+    assert caption(found).startswith(
+        "Mean success over rounds 1 to 2 in per cent, with 95 % intervals: "
+        f"{found.n_test} test tasks, "
+    )
     assert reference == "against flat GRPO"
     assert untrained.startswith("against SFT only, ")
     row = table.set_index("method").loc["Progressive"]
@@ -32,7 +36,7 @@ def test_a_row_holds_the_numbers_of_the_comparison(inputs):
     star = "*" if difference["verdict"] != "inconclusive" else ""
     ends = f"{100 * difference['lower']:+.1f} to {100 * difference['upper']:+.1f}"
     assert row[reference] == f"{100 * difference['difference']:+.1f}{star} ({ends})"
-    assert table.set_index("method").loc["flat GRPO", reference] == "--"
+    assert table.set_index("method").loc["flat GRPO", reference] == "\u2013"
     values = table[endpoint].str.split(" ").str[0].astype(float)
     assert values.is_monotonic_decreasing
 
@@ -41,7 +45,10 @@ def test_latex_escapes_what_means_something():
     assert escaped(r"a_b & 5 % of {x} \ ~^#$") == (
         r"a\_b \& 5 \% of \{x\} \textbackslash{} \textasciitilde{}\textasciicircum{}\#\$"
     )
-    table = pd.DataFrame({"arm": ["a_b"], "score": ["5 %"]})
+    assert escaped("-1.5 (-2 to +3) GPT-4 \u2013 T\u202f= 1") == (
+        r"$-$1.5 ($-$2 to +3) GPT-4 -- T\,= 1"
+    )
+    table = pd.DataFrame({"arm": ["a_b|c"], "score": ["5 %*"]})
     assert latex(table, "A & B", "tab:x").splitlines() == [
         r"\begin{table}",
         r"\centering",
@@ -51,12 +58,18 @@ def test_latex_escapes_what_means_something():
         r"\toprule",
         r"arm & score \\",
         r"\midrule",
-        r"a\_b & 5 \% \\",
+        r"a\_b|c & 5 \%* \\",
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
     ]
-    assert markdown(table) == "| arm | score |\n| --- | ---: |\n| a_b | 5 % |\n"
+    assert markdown(table, "* holds").splitlines() == [
+        "| arm | score |",
+        "| --- | ---: |",
+        r"| a\_b\|c | 5 %\* |",
+        "",
+        r"\* holds",
+    ]
 
 
 def test_the_stage_writes_what_it_declares(tmp_path):
@@ -66,7 +79,6 @@ def test_the_stage_writes_what_it_declares(tmp_path):
     arguments = [
         *("--episodes", report / "episodes.parquet"),
         *("--train-logs", *study.files("rl/*/*/*/train_log.json")),
-        *("--turns", *study.files("rl/*/*/*/turns.parquet")),
     ]
     for name in ("one", "two"):
         run_stage(
