@@ -9,8 +9,6 @@ import pytest
 from report_fixtures import build_report, inputs_of, write_merged_study, write_study
 from stage_settings import run_stage
 
-from hgrpo import results
-from hgrpo.errors import UserError
 from hgrpo.report.paper_figure import SIZES
 from hgrpo.report.paper_table import caption, escaped, latex, markdown, paper_table
 
@@ -95,38 +93,6 @@ def test_the_stage_writes_what_it_declares(tmp_path):
         )
     svg = (tmp_path / "one/forest_column.svg").read_text()
     assert 'width="244.8pt"' in svg  # 3.4 inches of 72 points
-
-
-@pytest.fixture(scope="module")
-def loaded(tmp_path_factory):
-    study = write_study(tmp_path_factory.mktemp("loaded"), seeds=(11,), rounds=2, steps=2)
-    build_report(study)
-    return results.load(study.root)
-
-
-def test_results_come_as_tables(loaded):
-    assert {"methods", "rounds", "cost"} <= set(loaded.tables)
-    assert set(loaded.table("methods")["method"]) >= {"flatGRPO", "Progressive"}
-    assert loaded.episodes()["method"].nunique() == 4
-    assert {"credit", "advantage"} <= set(loaded.turns("Progressive", 11, 1).columns)
-    log = loaded.train_log("flatGRPO", 11)
-    assert log["batch"].tolist() == [1, 2, 3, 4] and log["round"].tolist() == [1, 1, 2, 2]
-    assert loaded.config["name"] == "fake"
-
-
-@pytest.mark.parametrize(
-    ("ask", "said"),
-    [
-        (lambda r: r.table("method"), "method.csv: no such table; did you mean 'methods'?"),
-        (lambda r: r.turns("Progressive", 12, 1), "seed_12/round_1/turns.parquet: no such file"),
-        (lambda r: r.train_log("Nobody", 11), "rl/Nobody/seed_11: no finished round"),
-        (lambda r: results.load(r.folder / "rl"), "no config.yaml in it"),
-    ],
-)
-def test_what_is_not_there_is_named(loaded, ask, said):
-    with pytest.raises(UserError) as refused:
-        ask(loaded)
-    assert said in str(refused.value)
 
 
 @pytest.mark.slow
