@@ -34,14 +34,14 @@ def main() -> None:
     )
     parser.add_argument("--csv", action="store_true", help="as CSV, with unrounded numbers")
     args = parser.parse_args()
-    study, prices = recorded_study(args.results), read_profile(args.profile).prices
-    found = spent(args.results, study.methods, study.config.resources, prices)
+    study, profile = recorded_study(args.results), read_profile(args.profile)
+    found = spent(args.results, study.methods, study.config.resources, profile)
     if args.csv:
         writer = csv.DictWriter(sys.stdout, fieldnames=list(asdict(found[0])), lineterminator="\n")
         writer.writeheader()
         writer.writerows(map(asdict, found))
         return
-    for line in lines(found, prices):
+    for line in lines(found, profile.prices):
         print(line)
 
 

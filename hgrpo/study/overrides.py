@@ -54,9 +54,8 @@ def parse_overrides(given: Mapping[str, object], study: type[BaseModel]) -> dict
             key, and the nearest one that exists.
     """
     known = [name for name in study.model_fields if name != "name"]
-    plain = {key: value for key, value in given.items() if key != SET}
     parsed: dict = {}
-    for key, value in [*plain.items(), *_of_set(given.get(SET)).items()]:
+    for key, value in flat(given).items():
         first, *inner = key.split(".")
         if first not in known:
             nearest = did_you_mean(first, [*known, SET, *OF_THE_RUN])
@@ -66,6 +65,19 @@ def parse_overrides(given: Mapping[str, object], study: type[BaseModel]) -> dict
             change = {name: change}
         parsed = merge(parsed, {first: change})
     return parsed
+
+
+def flat(given: Mapping[str, object]) -> dict[str, object]:
+    """The same overrides with the assignments in `set` as keys of their own.
+
+    Raises:
+        UserError: the value of `set` holds something else, or a key stands twice.
+    """
+    plain = {key: value for key, value in given.items() if key != SET}
+    assigned = _of_set(given.get(SET))
+    for key in plain.keys() & assigned.keys():
+        raise UserError(f"--config {SET}: {key} is given twice")
+    return plain | assigned
 
 
 def _of_set(given: object) -> dict[str, str]:

@@ -62,6 +62,7 @@ def test_text_gets_the_type_of_its_key(given, expected):
         ({"name": "x"}, "--config name: unknown key"),
         ({"set": "lr"}, "--config set: KEY=VALUE was expected, not 'lr'"),
         ({"set": "a=1 a=2"}, "--config set: a is given twice"),
+        ({"rounds": 1, "set": "rounds=2"}, "--config set: rounds is given twice"),
         ({"set": "training.lr='1"}, "--config training.lr: '1: not a value"),
         ({"training.lr": "[1"}, "--config training.lr: [1: not a value"),
     ],
