@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from markupsafe import Markup
 
 from hgrpo import parquet
 from hgrpo.errors import UserError, one_line
@@ -222,4 +223,4 @@ def render(study: str, entries: Sequence[Mapping], labels: Mapping[str, str]) ->
     data = _json({"labels": dict(labels), "trajectories": shown})
     # Texts of games may hold "</script>" or a line separator that JavaScript would end a line at.
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    return environment.get_template("viewer.html.j2").render(study=study, data=safe)
+    return environment.get_template("viewer.html.j2").render(study=study, data=Markup(safe))

@@ -90,7 +90,7 @@ def test_the_page_stands_in_a_browser(browser, pages, shape, width, scheme):
         "return [b.width, b.height, g.width, g.height]})"
     )
     seeds, arms = SHAPES[shape]
-    assert len(sizes) == 9 + len(seeds) * (len(shipped(arms)) - 1)
+    assert len(sizes) == 10 + len(seeds) * (len(shipped(arms)) - 1)
     assert all(min(size) > 100 for size in sizes)
 
 

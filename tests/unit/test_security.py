@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import pickle
+import re
 import stat
 import struct
 import sys
@@ -549,18 +550,33 @@ def test_a_figure_shows_titles_and_actions_as_they_are(tmp_path):
     assert "<script" not in page and "<img" not in page and "&lt;script&gt;" in page
 
 
-def test_the_page_escapes_whatever_it_is_given(project):
-    source = (project / "hgrpo/report/page.py").read_text()
-    assert "autoescape=True" in source
-    for template in (project / "hgrpo/report/templates").iterdir():
+def test_the_pages_escape_whatever_they_are_given(project):
+    report = project / "hgrpo/report"
+    for name in ("page.py", "viewer.py"):
+        assert "autoescape=True" in (report / name).read_text()
+    scripts = {}
+    for template in (report / "templates").iterdir():
         text = template.read_text()
         assert "|safe" not in text.replace(" ", "") and "autoescape" not in text
-        # Values stand in quoted attributes, where quotes are escaped, and in no script.
-        assert "<script" not in text
+        # Values stand in quoted attributes, where quotes are escaped, and in no program.
+        scripts |= {template.name: re.findall("<script.*", text)} if "<script" in text else {}
+    assert scripts == {
+        "viewer.html.j2": [
+            '<script id="data" type="application/json">{{ data }}</script>',
+            '<script>{% include "viewer.js" %}</script>',
+        ]
+    }
     trusted = [
         path.name for path in (project / "hgrpo").rglob("*.py") if "Markup(" in path.read_text()
     ]
-    assert trusted == ["svg.py"]
+    # The viewer's data is JSON without a "<".
+    assert sorted(trusted) == ["svg.py", "viewer.py"]
+
+
+def test_the_viewer_makes_no_markup_of_a_text(project):
+    program = (project / "hgrpo/report/templates/viewer.js").read_text()
+    assert "textContent" in program and "{{" not in program
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", program)
 
 
 # Settings
