@@ -35,6 +35,9 @@ _THREADS = (
 )
 # Fewer jobs than this end before the process is ready.
 _FEWEST = 4
+# Bytes of a socket's path that Linux takes. Under a temporary folder with a longer path, jobs run by
+# themselves.
+_LONGEST = 107
 
 
 def start(study: Study, stages: Iterable[str]) -> None:
@@ -51,6 +54,9 @@ def start(study: Study, stages: Iterable[str]) -> None:
         return
     folder = Path(tempfile.mkdtemp(prefix="hgrpo-warm-"))
     path = folder / "socket"
+    if len(os.fsencode(path)) > _LONGEST:
+        folder.rmdir()
+        return
     process = subprocess.Popen(
         [sys.executable, "-m", "hgrpo.workflow.warm.server", path, *_LIBRARIES],
         stdin=subprocess.PIPE,

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -212,8 +213,8 @@ def test_the_warm_process_ends_with_the_run_and_leaves_nothing(tmp_path, end):
         "os.replace('seen.tmp', 'seen')\n"
         f"time.sleep({60 if end == 'interrupted' else 0})\n"
     )
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
+    # The path of a socket must be short, and that of `tmp_path` need not be.
+    temporary = Path(tempfile.mkdtemp(prefix="warm"))
     path = f"{PROJECT}{os.pathsep}{tmp_path}"
     run = subprocess.Popen(
         [sys.executable, "-c", RUN, PROJECT / "configs/studies/smoke.yaml"],
@@ -232,6 +233,20 @@ def test_the_warm_process_ends_with_the_run_and_leaves_nothing(tmp_path, end):
     run.send_signal(signal.SIGKILL if end == "killed" else signal.SIGINT)
     run.wait(30)
     assert gone(int(pid))
+    assert list(temporary.iterdir()) == []
+    temporary.rmdir()
+
+
+def test_under_a_long_temporary_folder_jobs_run_by_themselves(tmp_path):
+    temporary = tmp_path / ("long" * 20)
+    temporary.mkdir()
+    run = subprocess.run(
+        [sys.executable, "-c", RUN.replace("signal.pause()", ""), PROJECT / "configs/studies/smoke.yaml"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(PROJECT), "TMPDIR": str(temporary)},
+        timeout=120,
+    )
+    assert run.returncode == 0
     assert list(temporary.iterdir()) == []
 
 
