@@ -24,12 +24,16 @@ _HELD: list[IO[str]] = []
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Within the block, a `UserError` ends snakemake with one line and exit status 1."""
+def one_line_errors(about: str = "") -> Iterator[None]:
+    """Within the block, a `UserError` ends snakemake with one line and exit status 1.
+
+    Args:
+        about: what the line says before the error.
+    """
     try:
         yield
     except UserError as error:
-        sys.exit(f"error: {error}")
+        sys.exit(f"error: {about}{error}")
 
 
 def draw_if_asked(arguments: Sequence[str]) -> None:

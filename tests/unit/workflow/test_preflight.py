@@ -102,6 +102,9 @@ def test_a_folder_that_is_not_there_is_named_for_stages_that_want_it(tmp_path, m
     with pytest.raises(UserError, match=f"there is no {folder}/config.json$"):
         check_user_files(study, {"base"})
     (folder / "config.json").touch()
+    with pytest.raises(UserError, match=rf"there is no {folder}/\*\.safetensors$"):
+        check_user_files(study, {"base"})
+    (folder / "model.safetensors").touch()
     check_user_files(study, {"base"})
 
 
