@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from hgrpo.config.user_path import missing, user_path
 from hgrpo.envs import kinds as environments
@@ -102,6 +103,29 @@ def check_user_files(study: Study, stages: Collection[str]) -> None:
                 whole = gone == user_path(file.path, file.key)
                 hint = f"; {file.hint}" if file.hint and whole else ""
                 raise UserError(f"{file.key}: {file.path}: there is no {gone}{hint}")
+
+
+def check_given_adapter(study: Study, results: Path) -> None:
+    """Refuse to take the SFT policy out of the folder that its job writes.
+
+    Snakemake deletes a job's old outputs before the job starts.
+
+    Args:
+        study: the study to run.
+        results: results/<study>.
+
+    Raises:
+        UserError: the policy is there. The message names the setting.
+    """
+    given = study.config.sft.adapter
+    if given is None:
+        return
+    place = user_path(given, "sft.adapter").resolve()
+    if place.is_relative_to((results / "sft").resolve()):
+        raise UserError(
+            f"sft.adapter: {given}: the stage sft of this study writes this folder; copy the "
+            "policy to another one first"
+        )
 
 
 def user_paths(study: Study) -> list[UserPath]:

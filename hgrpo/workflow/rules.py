@@ -185,10 +185,10 @@ class StudyRules:
         if path is None:
             return None
         # Imported here: planning other studies does not need the packages that read weights.
-        from hgrpo.policy.given_adapter import summary_digest
+        from hgrpo.policy.given_adapter import given_digest
 
         try:
-            return summary_digest(user_path(path, "sft.adapter"))
+            return given_digest(user_path(path, "sft.adapter"))
         except (UserError, OSError):
             with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
                 return json.loads(Path(self.root, "sft/summary.json").read_text())["given"]
