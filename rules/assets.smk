@@ -37,8 +37,9 @@ rule fetch_assets:
         **of.outputs("fetch_assets"),
     log:
         of.log("fetch_assets"),
-    # Nodes that train may have no network, so this job never leaves the machine of the run.
-    localrule: True
+    # Nodes that train may have no network, so this job stays on the machine of the run. Only where
+    # jobs share no disk with that machine, it runs where their data is.
+    localrule: not ELSEWHERE
     params:
         cfg=of.cfg("fetch_assets"),
         code=of.code("fetch_assets"),
@@ -66,6 +67,7 @@ rule assets:
         code=of.code("assets"),
         options=of.options("assets"),
         user_files=of.user_files_digest("assets"),
+        contents=contents("assets"),
     message:
         "Games and panels"
     shell:
@@ -90,6 +92,7 @@ rule expert:
         code=of.code("expert"),
         options=of.options("expert"),
         user_files=of.user_files_digest("expert"),
+        contents=contents("expert"),
     message:
         "Expert trajectories"
     shell:

@@ -13,7 +13,7 @@ from hgrpo.workflow.code_version import package_digest
 from hgrpo.workflow.ending import finding, last_lines
 from hgrpo.workflow.plan_check import PACKAGE_VARIABLE, PLANNED_VARIABLE
 from hgrpo.workflow.planning.tables import lost_lines, made_anew_lines
-from hgrpo.workflow.preflight import check_shareable, set_variables
+from hgrpo.workflow.preflight import set_variables
 from hgrpo.workflow.reuse import REUSE_VARIABLE, switch
 from hgrpo.workflow.rules import StudyRules, results_folder
 from hgrpo.workflow.run import (
@@ -42,8 +42,6 @@ with one_line_errors():
         {key: value for key, value in config.items() if key not in OF_THE_RUN},
     )
     reuses = switch(config.get("reuse", "yes"))
-    if SHARED:
-        check_shareable(study)
 # A job on another machine does not know the run's targets, and the project may have been edited
 # since the run was planned. So the job takes the study's name and the plan from its environment.
 os.environ[STUDY_VARIABLE] = study.config.name
@@ -87,6 +85,17 @@ def inputs(stage):
             return given(wildcards)
 
     return named
+
+
+def contents(stage):
+    """A function for a rule's `params`: the part of the cache's key that covers the user's files."""
+    given = of.contents(stage)
+
+    def digest(wildcards, output):
+        with one_line_errors("--cache: "):
+            return given(wildcards, output) if SHARED else None
+
+    return digest
 
 
 def known_studies():

@@ -26,6 +26,7 @@ rule base:
         cfg=of.cfg("base"),
         code=of.code("base"),
         source=of.model_folder_digest(),
+        contents=contents("base"),
         options=of.options("base"),
     message:
         "Base model"

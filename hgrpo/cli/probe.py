@@ -12,6 +12,7 @@ Examples:
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,8 +22,10 @@ from pathlib import Path
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.errors import UserError
-from hgrpo.study.overrides import OF_THE_RUN, as_config, flat, read_assignments
-from hgrpo.study.study import load_study
+from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
+from hgrpo.study.study import NAME, load_study
+from hgrpo.workflow.code_version import PACKAGE
+from hgrpo.workflow.planning.profile import read_profile
 from hgrpo.workflow.probe import Finding, findings, one_step
 from hgrpo.workflow.telling_line import telling_line
 
@@ -34,25 +37,32 @@ def main() -> None:
     parser = command_parser(__doc__)
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="any key of a study")
     parser.add_argument(
-        "--profile", default="profiles/laptop", help="folder of a profile (default profiles/laptop)"
+        "--profile",
+        type=Path,
+        default=Path("profiles/laptop"),
+        help="folder of a profile (default profiles/laptop)",
     )
     parser.add_argument("--check-only", action="store_true", help="run no step")
     args = parser.parse_intermixed_args()
+    if read_profile(args.profile).in_bucket and not args.check_only:
+        raise UserError(
+            f"{args.profile}: one step would write among the results in the store; --check-only "
+            "looks at this machine alone"
+        )
     given = read_assignments(args.settings)
     name = given.get("study", "bakeoff")
+    if not re.match(NAME, name):
+        raise UserError(f"study: not a study's name: {name!r}")
     own = {key: value for key, value in given.items() if key not in OF_THE_RUN}
     study = load_study(Path("configs/studies") / f"{name}.yaml", own)
     found = findings(study, os.environ, Path())
     for line in lines(found):
         print(line)
     if lacking := [finding.name for finding in found if finding.lacking]:
-        raise UserError(f"study {name}: this machine lacks {', '.join(lacking)}")
+        raise UserError(f"study {study.config.name}: this machine lacks {', '.join(lacking)}")
     if not args.check_only:
         print("one step of every stage ...", flush=True)
-        settings = flat(own) | read_assignments(one_step(study))
-        _run_one_step(
-            [f"{key}={value}" for key, value in settings.items()], args.profile, FOLDER / name
-        )
+        _run_one_step(one_step(study), args.profile, FOLDER / study.config.name)
 
 
 def lines(found: list[Finding]) -> list[str]:
@@ -64,13 +74,18 @@ def lines(found: list[Finding]) -> list[str]:
     ]
 
 
-def _run_one_step(settings: list[str], profile: str, folder: Path) -> None:
+def _run_one_step(settings: list[str], profile: Path, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    command = [sys.executable, "-m", "snakemake", "--workflow-profile", profile]
+    # A profile may name files beside it by their path from the project's folder.
+    (folder / "profiles").symlink_to(Path("profiles").resolve())
+    command = [sys.executable, "-m", "snakemake", "--workflow-profile", str(profile)]
     command += ["--directory", str(folder), "--config", "reuse=no", *as_config(settings)]
     began = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # The jobs start in another folder and must run the code of this checkout all the same.
+    paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     (folder / "snakemake.log").write_text(done.stdout + done.stderr)
     if done.returncode:
         said = telling_line(done.stderr) or telling_line(done.stdout) or "no message"

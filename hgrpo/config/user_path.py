@@ -1,6 +1,8 @@
 """Paths that people write in configs."""
 
+import hashlib
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hgrpo.errors import UserError
@@ -19,3 +21,47 @@ def user_path(text: str, key: str) -> Path:
     if "$" in str(path):
         raise UserError(f"{key}: {text}: the environment variable is not set")
     return path
+
+
+def missing(text: str, key: str, holds: Sequence[str]) -> Path | None:
+    """What is missing of a user's path: itself, or a file that the folder must hold.
+
+    Args:
+        holds: patterns, as in `Path.glob`; the folder must hold a file of each.
+
+    Raises:
+        UserError: an environment variable is not set.
+    """
+    place = user_path(text, key)
+    if not place.exists():
+        return place
+    return next((place / pattern for pattern in holds if not any(place.glob(pattern))), None)
+
+
+def files_below(root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield (path, name) of `root` itself if it is no folder, otherwise of all files below it."""
+    if not root.is_dir():
+        yield root, root.name
+        return
+    found = sorted(Path(folder, name) for folder, _, names in os.walk(root) for name in names)
+    for path in found:
+        yield path, path.relative_to(root).as_posix()
+
+
+def contents_digest(text: str, key: str) -> str:
+    """Hash (16 hex digits) of names and contents of a user's file, or of all files of a folder.
+
+    Raises:
+        UserError: an environment variable is not set, or a file is missing or cannot be read. The
+            message names the key and the path.
+    """
+    digest = hashlib.sha256()
+    try:
+        for path, name in files_below(user_path(text, key)):
+            with path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            digest.update(f"{name}\0{content}\n".encode())
+    except OSError as error:
+        where = error.filename or text
+        raise UserError(f"{key}: {where}: {error.strerror or error}") from None
+    return digest.hexdigest()[:16]

@@ -49,6 +49,7 @@ class CreditSettings(Strict):
         is_control: the arm is a control. A method that gains from turn credit must beat it.
         figures: names of the report's figures that are drawn only for this assigner's arms.
         uses: capabilities of the environment that the assigner calls, such as "judge_text".
+        extras: extras of pyproject.toml that it needs beside `train` and `workflow`.
         environment_variables: maps each variable that must be set to the message if it is not.
         may_be_unreachable: it asks a service. If that fails, a comparison leaves the assigner out.
         groups_at_once: how many groups `assign_many` should get at once.
@@ -69,6 +70,7 @@ class CreditSettings(Strict):
     is_control: ClassVar[bool] = False
     figures: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ()
+    extras: ClassVar[tuple[str, ...]] = ()
     environment_variables: ClassVar[Mapping[str, str]] = {}
     may_be_unreachable: ClassVar[bool] = False
     groups_at_once: ClassVar[int] = 1

@@ -62,8 +62,10 @@ class UserFile:
 
     stage: str  # the stage that reads the path, "assets" or "expert"
     key: str  # the setting, such as "games.folder"
-    path: str  # the value of the setting; it may hold $VARIABLES
-    made: bool = False  # whether the stage downloads or makes missing files itself
+    path: str  # the setting's value, or a file in the folder that it names; may hold $VARIABLES
+    made: bool = False  # whether `fetch_assets` downloads it if it is missing
+    holds: tuple[str, ...] = ()  # patterns (`Path.glob`) of what a complete folder must hold
+    sha256: str | None = None  # of a file that may be downloaded, if its publisher's is known
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,10 @@ class Environment(ABC):
     def user_files(self, settings: EnvSettings) -> list[UserFile]:
         """The user's own files that these settings name."""
         return []
+
+    def extras(self, settings: EnvSettings) -> tuple[str, ...]:
+        """Extras of pyproject.toml that these settings need beside `train` and `workflow`."""
+        return ()
 
     def lacks(self, capability: str) -> bool:
         """Whether this environment does not override the method `capability` of `Environment`."""

@@ -1,20 +1,18 @@
-"""A digest of the user's own files, so that a study notices when they change."""
+"""Digests of the user's own files, so that a study notices when they change."""
 
 import hashlib
-import os
-from collections.abc import Iterator
-from pathlib import Path
 
-from hgrpo.config.user_path import user_path
-from hgrpo.envs.environment import EnvSettings
+from hgrpo.config.user_path import contents_digest, files_below, missing, user_path
+from hgrpo.envs.environment import EnvSettings, UserFile
 from hgrpo.envs.kinds import load
+from hgrpo.errors import UserError
 
 
 def user_files_digest(env: EnvSettings, stage: str) -> str | None:
     """Hash (16 hex digits) of the names and sizes of the user's files that a stage reads.
 
     The hash ignores contents, because every plan computes it and a folder may hold gigabytes. It
-    also ignores paths marked `made` (see `UserFile`): the stage adds missing files there itself.
+    also ignores paths marked `made` (see `UserFile`): missing files are added there.
 
     Args:
         env: the environment's settings.
@@ -27,26 +25,48 @@ def user_files_digest(env: EnvSettings, stage: str) -> str | None:
         UserError: a variable in a path is not set.
         OSError: a path does not exist, or a file's size cannot be read.
     """
-    files = [file for file in load(env.name).user_files(env) if file.stage == stage]
-    own = [user_path(file.path, file.key) for file in files if not file.made]
+    own = [user_path(file.path, file.key) for file in _read_by(env, stage) if not file.made]
     if not own:
         return None
     digest = hashlib.sha256()
     for root in own:
-        for path in sorted(_below(root)):
-            name = path.relative_to(root).as_posix()
+        for path, name in files_below(root):
             digest.update(f"{name}\0{path.stat().st_size}\n".encode())
     return digest.hexdigest()[:16]
 
 
+def user_contents_digest(env: EnvSettings, stage: str) -> str | None:
+    """Hash (16 hex digits) of names and contents of the user's files that a stage reads.
+
+    A file that may be downloaded counts with the SHA-256 that its publisher's copy has, if that is
+    known: the stage refuses any other. All other files are read, which takes seconds a gigabyte.
+
+    Args:
+        env: the environment's settings.
+        stage: "assets" or "expert".
+
+    Returns:
+        None if the stage reads no files of the user.
+
+    Raises:
+        UserError: a variable in a path is not set, or a file is missing, incomplete or unreadable.
+            The message names setting and path.
+    """
+    files = _read_by(env, stage)
+    if not files:
+        return None
+    for file in files:
+        if file.sha256 is None and (gone := missing(file.path, file.key, file.holds)):
+            hint = "; `make fetch-assets` with the same STUDY downloads it" if file.made else ""
+            raise UserError(f"{file.key}: {file.path}: there is no {gone}{hint}")
+    found = [file.sha256 or contents_digest(file.path, file.key) for file in files]
+    return hashlib.sha256(" ".join(found).encode()).hexdigest()[:16]
+
+
 def reads_user_files(env: EnvSettings, stage: str) -> bool:
-    """Whether a stage ("assets" or "expert") reads files of the user, also such as it makes."""
-    return any(file.stage == stage for file in load(env.name).user_files(env))
+    """Whether a stage ("assets" or "expert") reads files of the user, also downloaded ones."""
+    return bool(_read_by(env, stage))
 
 
-def _below(root: Path) -> Iterator[Path]:
-    """Yield `root` itself if it is a file, otherwise all files below it."""
-    if not root.is_dir():
-        yield root
-    for folder, _, names in os.walk(root):
-        yield from (Path(folder, name) for name in names)
+def _read_by(env: EnvSettings, stage: str) -> list[UserFile]:
+    return [file for file in load(env.name).user_files(env) if file.stage == stage]

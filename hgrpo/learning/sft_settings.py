@@ -10,6 +10,7 @@ class SftConfig(Strict):
 
     adapter: str | None = Field(
         None,
+        min_length=1,
         description="folder of an SFT policy to take in place of fine-tuning: what the stage sft "
         "wrote elsewhere, as results/<study>/sft; may hold $VARIABLES. Nothing else of this "
         "section is then read",

@@ -4,6 +4,7 @@ Only weights have a checksum. With an edited config, the same weights would give
 the config is compared with the base's config and the study's settings.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 
 from hgrpo.base_model.architecture import capped_architecture, config_without_code
@@ -11,7 +12,7 @@ from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum, file_dige
 from hgrpo.errors import UserError
 from hgrpo.policy.settings import LoraConfig, ModelConfig
 
-LORA_WEIGHTS = "adapter_model.safetensors"
+LORA_CONFIG, LORA_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 # Config keys that do not describe the model: they record names, the weights' type and a version.
 _BOOKKEEPING = {"_name_or_path", "architectures", "dtype", "transformers_version"}
 # Keys of a LoRA config that may differ from PEFT's default. Some record the adapter's origin and
@@ -22,8 +23,13 @@ _FREE = {
 }
 
 
-def check_policy(config: ModelConfig, base: Path, adapter: Path) -> None:
+def check_policy(
+    config: ModelConfig, base: Path, adapter: Path, ignored: Collection[str] = ()
+) -> None:
     """Check that an adapter can be loaded on this base with these settings.
+
+    Args:
+        ignored: keys of a LoRA adapter's config that may have any value.
 
     Raises:
         UserError: as `check_adapter`. Under LoRA, also as `check_lora`. Under full tuning, also as
@@ -32,7 +38,7 @@ def check_policy(config: ModelConfig, base: Path, adapter: Path) -> None:
     lora = config.adapt == "lora"
     check_adapter(adapter, lora)
     if lora:
-        check_lora(adapter, config.lora)
+        check_lora(adapter, config.lora, ignored)
     else:
         check_architecture(adapter, base, config)
 
@@ -60,7 +66,7 @@ def check_adapter(folder: Path, lora: bool) -> None:
 
 def policy_files(lora: bool) -> tuple[str, str]:
     """File names of a saved policy's config and of its weights."""
-    return ("adapter_config.json", LORA_WEIGHTS) if lora else ("config.json", WEIGHTS)
+    return (LORA_CONFIG, LORA_WEIGHTS) if lora else ("config.json", WEIGHTS)
 
 
 def weights_digest(adapter: Path) -> str:
@@ -116,16 +122,16 @@ def _flat(config: dict, prefix: str = "") -> dict[str, object]:
     return flat
 
 
-def check_lora(adapter: Path, settings: LoraConfig) -> None:
+def check_lora(adapter: Path, settings: LoraConfig, ignored: Collection[str] = ()) -> None:
     """Check that a LoRA adapter has the study's rank, alpha and targets, and is plain LoRA.
 
-    Every other PEFT setting outside `_FREE` must have PEFT's default. Variants of LoRA change what
-    rank and alpha mean, train other weights as well, or change the base itself.
+    Every other PEFT setting outside `_FREE` and `ignored` must have PEFT's default. Variants of
+    LoRA change what rank and alpha mean, train other weights as well, or change the base itself.
 
     Raises:
         UserError: a setting differs, or the config cannot be read.
     """
-    path = adapter / "adapter_config.json"
+    path = adapter / LORA_CONFIG
     found = config_without_code(path, str(path))
     targets = found.get("target_modules")
     for key, value, name, wanted in (
@@ -139,7 +145,7 @@ def check_lora(adapter: Path, settings: LoraConfig) -> None:
     from peft import LoraConfig as PeftConfig
 
     plain = PeftConfig().to_dict()
-    for key in found.keys() & plain.keys() - _FREE:
+    for key in sorted(found.keys() & plain.keys() - _FREE - set(ignored)):
         if found[key] != plain[key]:
             raise UserError(f"{path}: {key}: {found[key]!r}; only plain LoRA is loaded, without it")
 

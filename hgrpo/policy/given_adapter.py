@@ -12,12 +12,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hgrpo.base_model.digest import SUMMARY, identity
+from hgrpo.base_model.safetensors_file import file_digest
 from hgrpo.errors import UserError
-from hgrpo.policy.compatible import check_policy, policy_files, weights_digest
-from hgrpo.policy.saved_weights import finite_weights
+from hgrpo.policy.compatible import LORA_CONFIG, check_policy, policy_files, weights_digest
 from hgrpo.policy.settings import ModelConfig
 
-_SAID = {"base": "base model", "tokenizer": "tokenizer", "env": "environment"}
+# Policies train without dropout here, so that of a given adapter is switched off.
+_DROPOUT = "lora_dropout"
+_SAID = {
+    "base": "base model",
+    "tokenizer": "tokenizer, with its config and chat template,",
+    "env": "environment",
+}
 
 
 def trained_on(base: Path, env: str) -> dict[str, str]:
@@ -30,13 +36,22 @@ def trained_on(base: Path, env: str) -> dict[str, str]:
     return {**identity(base), "env": env}
 
 
-def summary_digest(folder: Path) -> str:
-    """Hash (16 hex digits) of the summary in a given policy's folder, which records its weights.
+def given_digest(folder: Path) -> str:
+    """Hash (16 hex digits) of all that is taken from a given policy's folder.
+
+    Weights count by the hash that the summary records, because `take_adapter` compares it. If the
+    summary records none, as one that was written by hand, the weights are read.
 
     Raises:
-        OSError: there is no summary.
+        OSError: a file is missing.
     """
-    return hashlib.sha256((folder / SUMMARY).read_bytes()).hexdigest()[:16]
+    summary = (folder / SUMMARY).read_bytes()
+    digest = hashlib.sha256(summary)
+    for config, weights in map(policy_files, (True, False)):
+        for name in [config] if b'"weights"' in summary else [config, weights]:
+            if (path := folder / "adapter" / name).is_file():
+                digest.update(file_digest(path).encode())
+    return digest.hexdigest()[:16]
 
 
 def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Path) -> str:
@@ -67,19 +82,35 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
                 f"{wanted[key]!r}"
             )
     adapter = folder / "adapter"
-    check_policy(model, base, adapter)
-    lora = model.adapt == "lora"
-    finite_weights(adapter, lora)
-    out.mkdir(parents=True)
-    for name in policy_files(lora):
-        shutil.copyfile(adapter / name, out / name)
-    weights = weights_digest(out)
+    check_policy(model, base, adapter, ignored={_DROPOUT})
+    weights = weights_digest(adapter)
     if summary.get("weights", weights) != weights:
         raise UserError(
             f"{adapter}: its weights have the hash {weights}, but {path} records "
             f"{summary['weights']}"
         )
+    _check_weights(model, base, adapter)
+    out.mkdir(parents=True)
+    for name in policy_files(model.adapt == "lora"):
+        shutil.copyfile(adapter / name, out / name)
+    if model.adapt == "lora":
+        config = json.loads((out / LORA_CONFIG).read_text())
+        (out / LORA_CONFIG).write_text(json.dumps(config | {_DROPOUT: 0.0}, indent=2) + "\n")
     return weights
+
+
+def _check_weights(model: ModelConfig, base: Path, adapter: Path) -> None:
+    """Raise UserError unless the weights are finite and fit the base."""
+    # Imported here: a plan asks for `given_digest`, and needs no torch.
+    from hgrpo.policy.load import check_tensors
+    from hgrpo.policy.saved_weights import finite_weights, load_model
+
+    lora = model.adapt == "lora"
+    finite_weights(adapter, lora)
+    if lora:
+        check_tensors(load_model(base, model), model.lora, adapter)
+    else:
+        load_model(adapter, model)
 
 
 def _summary(path: Path) -> Mapping:
@@ -87,10 +118,10 @@ def _summary(path: Path) -> Mapping:
         found = json.loads(path.read_text())
         if not isinstance(found["trained_on"], Mapping):
             raise TypeError(f"trained_on: {found['trained_on']!r}")
-    except FileNotFoundError:
+    except OSError as error:
         raise UserError(
-            f"{path}: missing; sft.adapter names a folder that the stage sft wrote, with adapter/ "
-            "and summary.json"
+            f"sft.adapter: {path}: {error.strerror}; a folder that the stage sft wrote was "
+            "expected, with adapter/ and summary.json"
         ) from None
     except (ValueError, LookupError, TypeError) as error:
         raise UserError(

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hgrpo.agent.conversation import conversation_for
 from hgrpo.base_model.architecture import PlainConfig, played_architecture
+from hgrpo.base_model.safetensors_file import read_header
 from hgrpo.errors import UserError
-from hgrpo.policy.compatible import check_adapter, check_policy
+from hgrpo.policy.compatible import LORA_WEIGHTS, check_adapter, check_policy
 from hgrpo.policy.head import check_head
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import autocast_dtype, cast, chosen_device
@@ -20,11 +21,13 @@ from hgrpo.policy.settings import LoraConfig, ModelConfig
 from hgrpo.streams import key
 
 if TYPE_CHECKING:
-    from torch import nn
     from transformers import PretrainedConfig, PreTrainedModel
 
     from hgrpo.agent.chat import ChatConversation
     from hgrpo.agent.conversation import Conversation
+
+# Ends of the names of a LoRA adapter's matrices.
+_MATRICES = (".lora_A.weight", ".lora_B.weight")
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,9 @@ def load_policy(
 
     Raises:
         UserError: as `check_policy`; a saved weight is not finite; a tensor is missing or does not
-            fit config.json; the model lacks a module that `lora.targets` names; the model does not
-            support the setting `attention`; or the model fails `check_head`.
+            fit config.json, or the base of an adapter; the model lacks a module that `lora.targets`
+            names; the model does not support the setting `attention`; or the model fails
+            `check_head`.
     """
     model = _load_whole(config, base, adapter)
     if config.adapt == "lora":
@@ -94,12 +98,13 @@ def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTr
 
 def _with_lora(
     model: "PreTrainedModel", settings: LoraConfig, adapter: Path | None, seed: int
-) -> "nn.Module":
+) -> nn.Module:
     """The model with the saved LoRA adapter on it, or with a fresh one."""
     # Importing peft takes seconds, and full tuning does not need it.
     import peft
 
     if adapter is not None:
+        check_tensors(model, settings, adapter)
         return peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
     _check_targets(model, settings.targets)
     lora = peft.LoraConfig(
@@ -113,6 +118,31 @@ def _with_lora(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(key("lora-init", seed) % 2**63)
         return peft.get_peft_model(model, lora)
+
+
+def check_tensors(model: "PreTrainedModel", settings: LoraConfig, adapter: Path) -> None:
+    """Raise UserError unless the adapter has the two matrices of each target, in their shapes.
+
+    PEFT only warns of a missing matrix, and leaves it as it was drawn.
+    """
+    path = adapter / LORA_WEIGHTS
+    found = {name: entry["shape"] for name, entry in read_header(path).items()}
+    targets = tuple(f".{target}" for target in settings.targets)
+    for name, module in model.named_modules():
+        if not isinstance(module, nn.Linear) or not f".{name}".endswith(targets):
+            continue
+        for part, shape in (
+            ("A", [settings.rank, module.in_features]),
+            ("B", [module.out_features, settings.rank]),
+        ):
+            tensor = f"base_model.model.{name}.lora_{part}.weight"
+            given = found.get(tensor)
+            if given != shape:
+                said = "is missing" if given is None else f"has the shape {given}"
+                raise UserError(f"{path}: tensor {tensor!r} {said}; the base needs {shape}")
+            del found[tensor]
+    if unknown := [name for name in sorted(found) if name.endswith(_MATRICES)]:
+        raise UserError(f"{path}: tensor {unknown[0]!r} belongs to no module of the base")
 
 
 def _check_targets(model: "PreTrainedModel", targets: Iterable[str]) -> None:

@@ -105,7 +105,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 def _take(settings: Settings, job: Job, paths: Paths) -> None:
     """Check and copy the user's adapter, and write a log without steps and a summary."""
-    from hgrpo.policy.given_adapter import summary_digest, take_adapter, trained_on
+    from hgrpo.policy.given_adapter import given_digest, take_adapter, trained_on
 
     began = time.perf_counter()
     base, env = open_base(paths.base), settings.env.name
@@ -114,7 +114,7 @@ def _take(settings: Settings, job: Job, paths: Paths) -> None:
         weights = take_adapter(given, settings.model, base, env, out / "adapter")
         summary = {
             "taken_from": settings.sft.adapter,
-            "given": summary_digest(given),
+            "given": given_digest(given),
             "weights": weights,
             "trained_on": trained_on(base, env),
         } | provenance(job.code)

@@ -3,8 +3,9 @@
 import subprocess
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from hgrpo.config.user_path import user_path
+from hgrpo.config.user_path import missing, user_path
 from hgrpo.envs import kinds as environments
 from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
@@ -88,9 +89,9 @@ class UserPath:
         stage: the stage that reads the path.
         key: name of the setting with the path.
         path: the setting's value.
-        made: whether the stage makes the file if it is missing; if so, only the environment
+        made: whether the file is downloaded if it is missing; if so, only the environment
             variables in the path are checked.
-        holds: a file that the folder must hold; "" to check only the path itself.
+        holds: patterns of files that the folder must hold.
         hint: what the message adds if the path does not exist.
     """
 
@@ -98,7 +99,7 @@ class UserPath:
     key: str
     path: str
     made: bool = False
-    holds: str = ""
+    holds: tuple[str, ...] = ()
     hint: str = ""
 
 
@@ -111,48 +112,58 @@ def check_user_files(study: Study, stages: Collection[str]) -> None:
     """
     for file in user_paths(study):
         if file.stage in stages or (file.made and "fetch_assets" in stages):
-            place = user_path(file.path, file.key)
-            if not file.made and not (place / file.holds).exists():
-                hint = f"; {file.hint}" if file.hint and not place.exists() else ""
-                raise UserError(f"{file.key}: {file.path}: there is no {place / file.holds}{hint}")
+            gone = missing(file.path, file.key, file.holds)
+            if gone is not None and not file.made:
+                whole = gone == user_path(file.path, file.key)
+                hint = f"; {file.hint}" if file.hint and whole else ""
+                raise UserError(f"{file.key}: {file.path}: there is no {gone}{hint}")
+
+
+def check_given_adapter(study: Study, results: Path) -> None:
+    """Refuse to take the SFT policy out of the folder that its job writes.
+
+    Snakemake deletes a job's old outputs before the job starts.
+
+    Args:
+        study: the study to run.
+        results: results/<study>.
+
+    Raises:
+        UserError: the policy is there. The message names the setting.
+    """
+    given = study.config.sft.adapter
+    if given is None:
+        return
+    place = user_path(given, "sft.adapter").resolve()
+    if place.is_relative_to((results / "sft").resolve()):
+        raise UserError(
+            f"sft.adapter: {given}: the stage sft of this study writes this folder; copy the "
+            "policy to another one first"
+        )
 
 
 def user_paths(study: Study) -> list[UserPath]:
     """The paths in the study that lead to the user's own files."""
     files = environments.load(study.env.name).user_files(study.env)
     env = f"env {study.config.env}"
-    paths = [UserPath(file.stage, f"{env}: {file.key}", file.path, file.made) for file in files]
+    paths = [
+        UserPath(file.stage, f"{env}: {file.key}", file.path, file.made, file.holds)
+        for file in files
+    ]
     model, name = study.model, f"model {study.config.model}"
     if model.path is not None:
         hint = "the folder of a Hugging Face model was expected, not a name on the hub"
         # Without this check, the base stage would fail only after Snakemake deleted the old base.
-        paths.append(UserPath("base", f"{name}: path", model.path, holds="config.json", hint=hint))
+        holds = ("config.json", "*.safetensors")
+        paths.append(UserPath("base", f"{name}: path", model.path, holds=holds, hint=hint))
     if study.config.sft.adapter is not None:
         given = study.config.sft.adapter
         hint = "a folder that the stage sft wrote was expected"
-        paths.append(UserPath("sft", "sft.adapter", given, holds="summary.json", hint=hint))
+        holds = ("summary.json", "adapter/*.safetensors")
+        paths.append(UserPath("sft", "sft.adapter", given, holds=holds, hint=hint))
     if model.package is not None and model.package.wheel is not None:
         paths.append(UserPath("base", f"{name}: wheel", model.package.wheel))
     return paths
-
-
-def check_shareable(study: Study) -> None:
-    """Refuse Snakemake's cache for a study that reads the user's own files.
-
-    Snakemake finds a cached result by its command, params and inputs. These do not cover the
-    contents of the user's files, so Snakemake could reuse a result that other files gave.
-
-    Raises:
-        UserError: the study reads such files. The message names the setting.
-    """
-    files = environments.load(study.env.name).user_files(study.env)
-    keys = [f"env {study.config.env}: {file.key}" for file in files]
-    if study.model.path is not None:
-        keys.append(f"model {study.config.model}: path")
-    if study.config.sft.adapter is not None:
-        keys.append("sft.adapter")
-    for key in keys:
-        raise UserError(f"--cache: a cached result would not tell one folder from another ({key})")
 
 
 def check_slurm(command: str = "sinfo") -> None:

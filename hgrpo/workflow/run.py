@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 from hgrpo.errors import UserError
 from hgrpo.study.study import Study
 from hgrpo.workflow.earlier_report import keep_report
-from hgrpo.workflow.preflight import check_jobs
+from hgrpo.workflow.preflight import check_given_adapter, check_jobs
 from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.study_lock import hold_study
 from hgrpo.workflow.targets import check_paths, check_rules, target_paths
@@ -24,12 +24,16 @@ _HELD: list[IO[str]] = []
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Within the block, a `UserError` ends snakemake with one line and exit status 1."""
+def one_line_errors(about: str = "") -> Iterator[None]:
+    """Within the block, a `UserError` ends snakemake with one line and exit status 1.
+
+    Args:
+        about: what the line says before the error.
+    """
     try:
         yield
     except UserError as error:
-        sys.exit(f"error: {error}")
+        sys.exit(f"error: {about}{error}")
 
 
 def draw_if_asked(arguments: Sequence[str]) -> None:
@@ -75,6 +79,7 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
             f"add rounds={last} to --config"
         )
     jobs = [(job.rule.name, job.wildcards.get("method")) for job in planned]
+    check_given_adapter(study, results)
     check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)
     if ("report", None) in jobs and not elsewhere:
         said = keep_report(results, study.resolved())

@@ -1,5 +1,6 @@
 """profiles/kubernetes: a plan, and a study whose pods are processes and whose bucket is moto's."""
 
+import re
 import socket
 import subprocess
 import sys
@@ -60,12 +61,14 @@ def bucket():
     server.wait()
 
 
-def snakemake(checkout, variables: dict[str, str], *arguments: str) -> subprocess.CompletedProcess:
+def snakemake(
+    checkout, variables: dict[str, str], *arguments: str, study: str = NAME
+) -> subprocess.CompletedProcess:
     return subprocess.run(
         [
             *(sys.executable, "-m", "snakemake"),
             *("--workflow-profile", "profiles/kubernetes", *arguments),
-            *("--config", f"study={NAME}"),
+            *("--config", f"study={study}"),
         ],
         cwd=checkout.root,
         env=checkout.environment() | variables,
@@ -108,6 +111,16 @@ def test_a_judges_key_reaches_pods_in_a_secret(project, tmp_path, bucket):
         assert "OPENAI_API_KEY" in {variable["name"] for variable in container["env"]}
         assert "sk-secret" not in str(container)
     assert cluster.secrets == {} and "sk-secret" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("study", ["alfworld_5x40", "webshop_5x40"])
+def test_the_seeds_studies_have_a_plan(project, tmp_path, bucket, study):
+    checkout = make_checkout(project, tmp_path / "checkout")
+    _, variables = bucket
+    planned = snakemake(checkout, variables, "-n", study=study)
+    assert planned.returncode == 0, planned.stdout + planned.stderr
+    assert "Official data files" in planned.stdout
+    assert re.search(r"^total +128$", planned.stdout, re.MULTILINE)
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
+from conftest import STUDY
 
 STAGES = ("assets", "expert", "base", "sft")
 FILES = (
@@ -76,15 +78,65 @@ def test_an_edit_makes_its_own_entries(finished, tmp_path, cache):
     assert (first.root / "results/grid/assets/tasks.tar.gz").read_text()
 
 
-def test_a_study_of_the_users_own_files_is_refused(finished, tmp_path, cache):
-    checkout = fresh(finished, tmp_path / "first")
-    checkout.edit("configs/studies/grid.yaml", "alfworld-laptop", "alfworld-official")
-    with (checkout.root / "configs/studies/grid.yaml").open("a") as handle:
-        handle.write("evaluation: {validation_games: 140, test_games: 134}\n")
-    done = checkout.snakemake("sft", "--cache")
+MODEL = {"name": "mine", "path": "$MODELS/m"}
+
+
+@pytest.fixture
+def own(finished, tmp_path, monkeypatch):
+    """A function that makes a checkout whose study reads games and a model of the user's."""
+    folder = tmp_path / "data"
+    for split in ("train", "valid_seen", "valid_unseen"):
+        (folder / "games" / split / "g1").mkdir(parents=True)
+        (folder / "games" / split / "g1/game.tw-pddl").write_text("{}")
+    (folder / "m").mkdir()
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (folder / "m" / name).write_text("{}")
+    monkeypatch.setenv("GAMES", str(folder / "games"))
+    monkeypatch.setenv("MODELS", str(folder))
+
+    def made(name):
+        checkout = fresh(finished, tmp_path / name)
+        configs = checkout.root / "configs"
+        env = yaml.safe_load((configs / "envs/alfworld-official.yaml").read_text())
+        env["games"] |= {"folder": "$GAMES", "expected": None}
+        (configs / "envs/mine.yaml").write_text(yaml.safe_dump(env))
+        (configs / "models/mine.yaml").write_text(yaml.safe_dump(MODEL))
+        study = STUDY | {"env": "mine", "model": "mine"}
+        study["evaluation"] = {"validation_games": 1, "test_games": 1}
+        (configs / "studies/grid.yaml").write_text(yaml.safe_dump(study))
+        return checkout
+
+    return folder, made
+
+
+def test_the_content_of_the_users_files_is_in_the_key(own, tmp_path, cache, monkeypatch):
+    folder, made = own
+    first, second = made("first"), made("second")
+    assert run_sft(first) == set(STAGES)
+    # Another folder with the same files.
+    shutil.copytree(folder, tmp_path / "moved")
+    monkeypatch.setenv("GAMES", str(tmp_path / "moved/games"))
+    monkeypatch.setenv("MODELS", str(tmp_path / "moved"))
+    assert run_sft(second) == set()
+    for options in ([], ["--cache"]):
+        planned = second.planned(*options)
+        assert not {"Games and panels", "Base model", "Supervised fine-tuning"} & planned
+    # Of the same sizes, so that no plan without the cache notices.
+    (tmp_path / "moved/games/train/g1/game.tw-pddl").write_text("[]")
+    assert run_sft(made("third")) == {"assets", "expert", "sft"}
+    (tmp_path / "moved/m/model.safetensors").write_text("[]")
+    assert run_sft(made("fourth")) == {"base", "sft"}
+
+
+def test_files_that_are_not_there_are_named(own, cache):
+    folder, made = own
+    checkout = made("first")
+    shutil.rmtree(folder / "games/train")
+    done = checkout.snakemake("results/grid/sft/summary.json", "--cache")
     assert done.returncode != 0
-    assert "error: --cache: a cached result would not tell one folder from another" in done.stderr
-    assert "(env alfworld-official: games.folder)" in done.stderr
+    said = f"error: --cache: games.folder: $GAMES: there is no {folder}/games/train/"
+    assert said in done.stderr and "make fetch-assets" in done.stderr
+    assert "Traceback" not in done.stderr
     assert checkout.snakemake("-n").returncode == 0
 
 

@@ -7,9 +7,11 @@ import pytest
 import yaml
 from places import PROJECT
 
+from hgrpo.stages.files import downloads
 from hgrpo.study.study import load_study
 
 STUDIES = sorted(path.stem for path in (PROJECT / "configs/studies").glob("*.yaml"))
+SEED_STUDIES = ("alfworld_5x40", "webshop_5x40")
 PROFILES = ("laptop", "one-gpu", "slurm", "slurm-test", "kubernetes")
 SLURM = "snakemake_executor_plugin_slurm"
 # What every profile must say, and what none may say. profiles/laptop tells why.
@@ -21,12 +23,17 @@ LAWS = {
 FORBIDDEN = {"keep-incomplete", "rerun-triggers"}
 
 
+def untouched(root):
+    """The project in a folder where nothing has been run."""
+    for part in ("Snakefile", "rules", "profiles", "configs", "hgrpo"):
+        (root / part).symlink_to(PROJECT / part)
+    return root
+
+
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory, forks):
     """What `snakemake -n` prints for a profile and a study, where nothing has been run."""
-    root = tmp_path_factory.mktemp("untouched")
-    for part in ("Snakefile", "rules", "profiles", "configs", "hgrpo"):
-        (root / part).symlink_to(PROJECT / part)
+    root = untouched(tmp_path_factory.mktemp("untouched"))
 
     def run(profile: str, study: str, *options: str) -> str:
         if profile.startswith("slurm"):
@@ -59,6 +66,7 @@ def expected_jobs(name: str) -> dict[str, int]:
     count = dict.fromkeys(
         ["all", "study_config", "assets", "expert", "base", "sft", "merge", "figures", "report"], 1
     )
+    count["fetch_assets"] = int(downloads(study))
     count["rl_round"] = trained * seeds * rounds
     count["evaluate"] = count["rl_round"] + (len(arms) - trained) * seeds
     count["credit_fit"] = fitted * seeds * (rounds - 1)
@@ -78,6 +86,30 @@ def test_the_test_profile_has_the_same_plan(plan):
 
 def test_one_gpu_has_the_same_plan(plan):
     assert jobs(plan("one-gpu", "smollm2")) == expected_jobs("smollm2")
+
+
+@pytest.mark.parametrize("profile", ["one-gpu", "slurm-test"])
+@pytest.mark.parametrize("study", SEED_STUDIES)
+def test_the_seeds_studies_have_a_plan_on_the_other_profiles_too(plan, study, profile):
+    assert jobs(plan(profile, study)) == expected_jobs(study)
+
+
+@pytest.mark.parametrize("profile", ["laptop", "one-gpu", "slurm", "slurm-test"])
+@pytest.mark.parametrize("study", SEED_STUDIES)
+def test_make_plan_counts_the_jobs_of_the_seeds_studies(tmp_path, forks, study, profile):
+    if profile.startswith("slurm"):
+        pytest.importorskip(SLURM, reason="needs the extra `slurm`")
+    root = untouched(tmp_path)
+    done = forks.run(
+        *("hgrpo.cli.plan", "--profile", f"profiles/{profile}", f"study={study}"),
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    counted = dict(re.findall(r"^(\w+) +(\d+) ", done.stdout, re.MULTILINE))
+    expected = {rule: n for rule, n in expected_jobs(study).items() if rule not in ("all", "total")}
+    assert {rule: int(counted[rule]) for rule in expected} == expected
+    assert "LLMJudge_gpt: up to 1,600 calls to gpt-4o-mini" in done.stdout
 
 
 @pytest.mark.parametrize("asked", ["gpu_model=a100", "mem_mb=5000", "gpu=2"])

@@ -17,8 +17,9 @@ DATA = {"Games and panels", "Expert trajectories"}
 def games(checkout, monkeypatch):
     """The user's folder, and a finished study of its games in `checkout`."""
     folder = checkout.root / "games"
-    (folder / "train/g1").mkdir(parents=True)
-    (folder / "train/g1/game.tw-pddl").write_text("{}")
+    for split in ("train", "valid_seen", "valid_unseen"):
+        (folder / split / "g1").mkdir(parents=True)
+        (folder / split / "g1/game.tw-pddl").write_text("{}")
     monkeypatch.setenv("GAMES", str(folder))
     configs = checkout.root / "configs"
     env = yaml.safe_load((configs / "envs/alfworld-official.yaml").read_text())

@@ -33,6 +33,7 @@ class Settings(ToGoSettings):
     model_config = ConfigDict(hide_input_in_errors=True)
 
     uses = ("judge_text",)
+    extras = ("judge",)
     may_be_unreachable = True
     # The judge gets the prompts of up to this many groups together.
     groups_at_once = 16

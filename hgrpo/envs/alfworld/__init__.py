@@ -69,7 +69,13 @@ class Alfworld(Environment):
         games = settings.games
         if games.folder is None:
             return []
-        return [UserFile("assets", "games.folder", games.folder, games.download)]
+        splits = games.splits.model_dump().values()
+        holds = tuple(f"{split}/**/game.tw-pddl" for split in splits)
+        return [UserFile("assets", "games.folder", games.folder, games.download, holds)]
+
+    def extras(self, settings: AlfworldSettings) -> tuple[str, ...]:
+        fetches = ("webshop",) if settings.games.download else ()
+        return fetches + (("alfworld",) if settings.engine == "textworld" else ())
 
     def judge_text(self) -> JudgeText:
         from hgrpo.envs.alfworld.judge import JUDGE_TEXT

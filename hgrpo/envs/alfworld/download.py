@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from hgrpo.atomic import atomic_file
 from hgrpo.envs.source import Source, fetch_for
 from hgrpo.errors import UserError
 from hgrpo.zip_errors import BROKEN_ZIP
@@ -43,11 +44,12 @@ def fetch_games(root: Path) -> list[dict]:
     an interrupted call can resume.
 
     Raises:
-        UserError: there is no network, or a file is not a zip archive of games.
+        UserError: there is no network, a file is not a zip archive of games, or the receipt is
+            damaged.
     """
     receipt = root / RECEIPT
     if receipt.exists():
-        return json.loads(receipt.read_text())
+        return _read(receipt)
     unpacking = any((root / name).exists() for name in ARCHIVES)
     if not unpacking and any(root.glob("*/*/*/game.tw-pddl")):
         return []
@@ -57,10 +59,22 @@ def fetch_games(root: Path) -> list[dict]:
     ]
     for name in ARCHIVES:
         _unpack(root / name, root)
-    receipt.write_text(json.dumps(found, indent=1) + "\n")
+    with atomic_file(receipt) as path:
+        path.write_text(json.dumps(found, indent=1) + "\n")
     for name in ARCHIVES:
         (root / name).unlink()
     return found
+
+
+def _read(receipt: Path) -> list[dict]:
+    try:
+        found = json.loads(receipt.read_text())
+        return [{key: row[key] for key in ("name", "size", "sha256")} for row in found]
+    except (ValueError, LookupError, TypeError):
+        raise UserError(
+            f"{receipt}: damaged; remove the folder {receipt.parent} to fetch the games again, or "
+            "this file alone to keep them as your own"
+        ) from None
 
 
 def _unpack(archive: Path, root: Path) -> None:

@@ -68,13 +68,22 @@ class Webshop(Environment):
     def user_files(self, settings: WebshopSettings) -> list[UserFile]:
         from hgrpo.envs.webshop.data import OFFICIAL
 
-        products, recorded, found = settings.products, settings.expert.recorded, []
-        if products.folder is not None:
-            found.append(UserFile("assets", "products.folder", products.folder, products.download))
-        if recorded is not None:
-            fetched = products.download and Path(recorded).name in OFFICIAL
-            found.append(UserFile("expert", "expert.recorded", recorded, fetched))
-        return found
+        products, recorded = settings.products, settings.expert.recorded
+
+        def file(stage: str, key: str, path: str) -> UserFile:
+            source = OFFICIAL.get(Path(path).name) if products.download else None
+            if source is None:
+                return UserFile(stage, key, path)
+            return UserFile(stage, key, path, made=True, sha256=source.sha256)
+
+        folder = products.folder
+        found = [
+            file("assets", "products.folder", f"{folder}/{name}") for name in settings.data_names
+        ]
+        return found + ([file("expert", "expert.recorded", recorded)] if recorded else [])
+
+    def extras(self, settings: WebshopSettings) -> tuple[str, ...]:
+        return ("webshop",) if settings.data_names else ()
 
     def judge_text(self) -> JudgeText:
         from hgrpo.envs.webshop.judge import JUDGE_TEXT

@@ -28,12 +28,8 @@ _BATCH = 256
 
 def data_files(config: WebshopSettings) -> list[dict]:
     """Results of `provide` for each data file that `make` reads; none for a generated shop."""
-    products = config.products
-    if products.folder is None:
-        return []
-    people = [] if config.goals == "synthetic" else [products.human_file]
-    names = (products.attributes_file, products.items_file, *people)
-    return [provide(_folder(config) / name, products.download) for name in names]
+    names, download = config.data_names, config.products.download
+    return [provide(_folder(config) / name, download) for name in names]
 
 
 def make(

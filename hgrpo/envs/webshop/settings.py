@@ -176,3 +176,12 @@ class WebshopSettings(EnvSettings):
     def source(self) -> str:
         """Where the products come from: "generated" or "folder"."""
         return "generated" if self.products.generate is not None else "folder"
+
+    @property
+    def data_names(self) -> tuple[str, ...]:
+        """Names of the files in `products.folder` that the shop is made of; none if generated."""
+        products = self.products
+        if products.folder is None:
+            return ()
+        people = () if self.goals == "synthetic" else (products.human_file,)
+        return (products.attributes_file, products.items_file, *people)

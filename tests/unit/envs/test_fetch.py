@@ -4,11 +4,9 @@ import hashlib
 import json
 import re
 import socket
-import threading
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from shelf import serving
 
 from hgrpo.envs.fetch import fetch
 from hgrpo.envs.source import Source
@@ -23,69 +21,11 @@ CONFIRM = (
 )
 
 
-@dataclass
-class Shelf:
-    """What the server has, how it misbehaves, and what it was asked."""
-
-    content: bytes = CONTENT
-    etag: str | None = '"one"'
-    cuts: list[int] = field(default_factory=list)
-    statuses: list[int] = field(default_factory=list)
-    ranges: bool = True
-    media_type: str = "application/octet-stream"
-    asked: list[dict[str, str]] = field(default_factory=list)
-    url: str = ""
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        shelf = self.server.shelf
-        shelf.asked.append(dict(self.headers))
-        status = shelf.statuses.pop(0) if shelf.statuses else 200
-        body, start = shelf.content, self._start(shelf)
-        if status == 200 and start is not None:
-            status = 206 if start < len(body) else 416
-        body = {200: body, 206: body[start:], 416: b""}.get(status, b"<html>refused</html>")
-        self.send_response(status)
-        if status == 206:
-            span = f"bytes {start}-{len(shelf.content) - 1}/{len(shelf.content)}"
-            self.send_header("Content-Range", span)
-        if status == 416:
-            self.send_header("Content-Range", f"bytes */{len(shelf.content)}")
-        if shelf.etag:
-            self.send_header("ETag", shelf.etag)
-        self.send_header("Content-Type", shelf.media_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if status in (200, 206) and shelf.cuts:
-            body = body[: shelf.cuts.pop(0)]
-            self.close_connection = True
-        self.wfile.write(body)
-
-    def _start(self, shelf: Shelf) -> int | None:
-        if not shelf.ranges or "Range" not in self.headers:
-            return None
-        if self.headers.get("If-Range", shelf.etag) != shelf.etag:
-            return None
-        return int(re.fullmatch(r"bytes=(\d+)-", self.headers["Range"])[1])
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
 def shelf(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.shelf = Shelf(url=f"http://127.0.0.1:{server.server_port}/file")
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield server.shelf
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(CONTENT) as shelf:
+        yield shelf
 
 
 def get(shelf, path, size=None, sha256=None, attempts=3) -> dict:

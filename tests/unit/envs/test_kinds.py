@@ -15,6 +15,7 @@ from hgrpo.envs.base import Observation, Step, Task
 from hgrpo.envs.demonstration import play, replayed, shared_out
 from hgrpo.envs.environment import Environment, EnvSettings, UserFile
 from hgrpo.envs.kinds import environment_settings, known, load
+from hgrpo.envs.webshop.data import OFFICIAL
 from hgrpo.errors import UserError
 
 HOUSE = [
@@ -121,13 +122,22 @@ def test_reading_settings_imports_no_engine():
     assert own == {f"hgrpo.envs.{name}.settings" for name in known()}
 
 
+SPLITS = tuple(f"{split}/**/game.tw-pddl" for split in ("train", "valid_seen", "valid_unseen"))
+
+
+def official(path):
+    """A file of the shop's folder that is downloaded, and whose hash is known."""
+    known = OFFICIAL[path.rpartition("/")[2]].sha256
+    return UserFile("assets", "products.folder", path, made=True, sha256=known)
+
+
 @pytest.mark.parametrize(
     ("data", "files"),
     [
         ({"name": "alfworld", "games": {"generate": {}}}, []),
         (
             {"name": "alfworld", "games": {"folder": "$A", "download": True}},
-            [UserFile("assets", "games.folder", "$A", made=True)],
+            [UserFile("assets", "games.folder", "$A", made=True, holds=SPLITS)],
         ),
         ({"name": "webshop", "products": {"generate": {}}}, []),
         (
@@ -137,30 +147,34 @@ def test_reading_settings_imports_no_engine():
                 "expert": {"recorded": "$W/all_trajs.zip"},
             },
             [
-                UserFile("assets", "products.folder", "$W", made=False),
-                UserFile("expert", "expert.recorded", "$W/all_trajs.zip", made=False),
+                UserFile("assets", "products.folder", "$W/items_ins_v2.json"),
+                UserFile("assets", "products.folder", "$W/items_shuffle.json"),
+                UserFile("expert", "expert.recorded", "$W/all_trajs.zip"),
             ],
         ),
         (
             {
                 "name": "webshop",
+                "goals": "human",
                 "products": {"folder": "$W", "download": True},
                 "expert": {"recorded": "$W/all_trajs.zip"},
             },
             [
-                UserFile("assets", "products.folder", "$W", made=True),
+                *(official(f"$W/{name}") for name in ("items_ins_v2.json", "items_shuffle.json")),
+                official("$W/items_human_ins.json"),
                 UserFile("expert", "expert.recorded", "$W/all_trajs.zip", made=True),
             ],
         ),
         (
             {
                 "name": "webshop",
-                "products": {"folder": "$W", "download": True},
+                "products": {"folder": "$W", "download": True, "items_file": "mine.json"},
                 "expert": {"recorded": "mine.jsonl"},
             },
             [
-                UserFile("assets", "products.folder", "$W", made=True),
-                UserFile("expert", "expert.recorded", "mine.jsonl", made=False),
+                official("$W/items_ins_v2.json"),
+                UserFile("assets", "products.folder", "$W/mine.json"),
+                UserFile("expert", "expert.recorded", "mine.jsonl"),
             ],
         ),
     ],

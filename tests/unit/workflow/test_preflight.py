@@ -15,6 +15,7 @@ from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.order import STAGES
 from hgrpo.study.study import load_study
 from hgrpo.workflow.preflight import (
+    check_given_adapter,
     check_jobs,
     check_slurm,
     check_user_files,
@@ -111,6 +112,9 @@ def test_a_folder_that_is_not_there_is_named_for_stages_that_want_it(tmp_path, m
     with pytest.raises(UserError, match=f"there is no {folder}/config.json$"):
         check_user_files(study, {"base"})
     (folder / "config.json").touch()
+    with pytest.raises(UserError, match=rf"there is no {folder}/\*\.safetensors$"):
+        check_user_files(study, {"base"})
+    (folder / "model.safetensors").touch()
     check_user_files(study, {"base"})
 
 
@@ -123,6 +127,18 @@ def test_games_to_download_need_a_variable_and_no_folder(tmp_path, monkeypatch):
         check_user_files(study, {"assets"})
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "none"))
     check_user_files(study, {"assets"})
+
+
+def test_a_policy_is_not_taken_out_of_the_folder_that_its_job_empties(tmp_path):
+    results = tmp_path / "results/smoke"
+    (results / "sft/adapter").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(results / "sft")
+    for given in (results / "sft", results / "sft/../sft", tmp_path / "link"):
+        study = load_study(CONFIGS / "studies/smoke.yaml", {"set": f"sft.adapter={given}"})
+        with pytest.raises(UserError, match=rf"^sft.adapter: {given}: the stage sft of this study"):
+            check_given_adapter(study, results)
+    check_given_adapter(study, tmp_path / "results/other")
+    check_given_adapter(load_study(CONFIGS / "studies/smoke.yaml"), results)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIGS / "studies").glob("*.yaml")))

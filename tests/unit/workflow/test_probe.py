@@ -1,19 +1,19 @@
 """What a study needs of a machine, and the shortest run of all its stages."""
 
-import subprocess
+import importlib.metadata
 
+import pytest
 from places import PROJECT
 
-from hgrpo.cli import probe
-from hgrpo.study.overrides import parse_overrides, read_assignments
-from hgrpo.study.study import StudyConfig, load_study
-from hgrpo.workflow.probe import findings, one_step
+from hgrpo.study.overrides import read_assignments
+from hgrpo.study.study import load_study
+from hgrpo.workflow.probe import extras, findings, one_step
 
 STUDIES = PROJECT / "configs/studies"
 
 
-def lacking(name, environment=(), monkeypatch=None):
-    study = load_study(STUDIES / f"{name}.yaml")
+def lacking(name, environment=(), **overrides):
+    study = load_study(STUDIES / f"{name}.yaml", overrides)
     return {
         found.name: found.found
         for found in findings(study, dict(environment), PROJECT)
@@ -25,28 +25,85 @@ def test_a_study_for_a_gpu_names_all_that_is_missing(monkeypatch):
     for name in ("WEBSHOP_DATA", "HGRPO_MODELS"):
         monkeypatch.delenv(name, raising=False)
     found = lacking("webshop_5x40")
-    assert {"OPENAI_API_KEY", "$WEBSHOP_DATA", "$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"} <= set(found)
+    data = {"$WEBSHOP_DATA/items_shuffle_1000.json", "$WEBSHOP_DATA/items_ins_v2_1000.json"}
+    assert {"OPENAI_API_KEY", *data, "$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"} <= set(found)
     assert "needed by LLMJudge_gpt" in found["OPENAI_API_KEY"]
-    assert "the environment variable is not set" in found["$WEBSHOP_DATA"]
+    assert all("the environment variable is not set" in found[name] for name in data)
 
 
-def test_what_is_there_is_not_missed(monkeypatch, tmp_path):
+def test_each_file_of_the_shop_and_the_models_weights_are_looked_for(monkeypatch, tmp_path):
     monkeypatch.setenv("WEBSHOP_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("HGRPO_MODELS", str(tmp_path))
     model = tmp_path / "Qwen2.5-1.5B-Instruct"
     model.mkdir()
-    found = lacking("webshop_5x40", {"OPENAI_API_KEY": "k"})
-    assert "make fetch-assets STUDY=webshop_5x40" in found["$WEBSHOP_DATA"]
-    assert "$HGRPO_MODELS/Qwen2.5-1.5B-Instruct" in found and "OPENAI_API_KEY" not in found
     (model / "config.json").write_text("{}")
     (tmp_path / "data").mkdir()
-    (tmp_path / "data/items_shuffle_1000.json").write_text("[]")
+    (tmp_path / "data/items_ins_v2_1000.json").write_text("[]")
+    (tmp_path / "data/items_shuffle_1000.json.part").write_text("[")
     found = lacking("webshop_5x40", {"OPENAI_API_KEY": "k"})
-    assert not {"$WEBSHOP_DATA", "$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"} & set(found)
+    said = found["$WEBSHOP_DATA/items_shuffle_1000.json"]
+    assert said.endswith("; `make fetch-assets STUDY=webshop_5x40` downloads it")
+    assert "*.safetensors" in found["$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"]
+    assert not {"OPENAI_API_KEY", "$WEBSHOP_DATA/items_ins_v2_1000.json"} & set(found)
+    (tmp_path / "data/items_shuffle_1000.json").write_text("[]")
+    (model / "model.safetensors").write_text("")
+    found = lacking("webshop_5x40", {"OPENAI_API_KEY": "k"})
+    assert not [name for name in found if name.startswith("$")]
 
 
-def test_a_study_for_this_machine_lacks_nothing():
-    assert lacking("webshop_5x40_cpu") == {}
+def test_games_that_lack_a_split_are_not_there(monkeypatch, tmp_path):
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    for split in ("train", "valid_seen", "valid_unseen"):
+        said = lacking("alfworld_5x40")["$ALFWORLD_DATA/json_2.1.1"]
+        assert "make fetch-assets STUDY=alfworld_5x40" in said
+        path = tmp_path / f"json_2.1.1/{split}/task/trial/game.tw-pddl"
+        path.parent.mkdir(parents=True)
+        path.write_text("{}")
+    assert "$ALFWORLD_DATA/json_2.1.1" not in lacking("alfworld_5x40")
+
+
+def test_a_given_adapter_is_looked_for(tmp_path):
+    assert str(tmp_path) in lacking("webshop_5x40_cpu", set=f"sft.adapter={tmp_path}")
+
+
+@pytest.mark.parametrize("name", ["webshop_5x40_cpu", "alfworld_5x40_cpu"])
+def test_a_study_for_this_machine_lacks_nothing(name):
+    assert lacking(name) == {}
+
+
+def test_a_package_that_is_missing_or_too_old_is_named_with_what_is_needed(monkeypatch):
+    version = importlib.metadata.version
+    have = {"transformers": "4.45.2", "openai": None, "spacy": None, "wandb": None}
+
+    def pretended(name):
+        if have.get(name, "") is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return have.get(name) or version(name)
+
+    monkeypatch.setattr("importlib.metadata.version", pretended)
+    found = lacking("webshop_5x40")
+    assert found["transformers"].startswith("4.45.2; >=")
+    assert found["openai"].startswith("not installed; >=3 is needed (EXTRAS=judge)")
+    assert found["spacy"].endswith("(EXTRAS=webshop)")
+    assert "wandb" not in found
+    # Nothing of a generated shop, judged by rules, needs them.
+    assert set(lacking("webshop_5x40_cpu")) == {"transformers", "openai"}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("bakeoff", {"judge"}),
+        ("webshop_5x40", {"judge", "webshop"}),
+        ("alfworld_5x40", {"judge", "webshop"}),
+        ("webshop_human", {"webshop"}),
+        ("calibration_hard", set()),
+        ("smollm2", {"smollm2"}),
+    ],
+)
+def test_the_extras_of_a_study(name, expected):
+    found = extras(load_study(STUDIES / f"{name}.yaml"))
+    assert set(found) == {"train", "workflow"} | expected
 
 
 def test_one_step_takes_every_stage_and_is_a_valid_study():
@@ -60,22 +117,16 @@ def test_one_step_takes_every_stage_and_is_a_valid_study():
         assert len(short.config.seeds) == 1 and len(short.methods) <= 3
 
 
-def test_one_step_is_a_step_of_the_study_as_it_was_asked_for(tmp_path, monkeypatch):
-    (tmp_path / "configs").symlink_to(PROJECT / "configs")
-    monkeypatch.chdir(tmp_path)
-    ran = []
-
-    def snakemake(command, **options):
-        ran.append(command)
-        return subprocess.CompletedProcess(command, 0, "", "")
-
-    monkeypatch.setattr(probe.subprocess, "run", snakemake)
-    asked = ["study=smoke", "training.lr=1e-4", "set=training.steps_per_round=9 sft.epochs=0.05"]
-    monkeypatch.setattr("sys.argv", ["probe", *asked])
-    probe.main()
-    ((*_, assigned),) = ran
-    assert assigned.startswith("set=") and "study=smoke" in ran[0]
-    given = parse_overrides({"set": assigned.removeprefix("set=")}, StudyConfig)
-    assert given["training"] == {"lr": "1e-4", "steps_per_round": 1}
-    assert given["sft"] == {"epochs": 0.05}
-    assert not (tmp_path / "results/.probe/smoke").exists()
+def test_what_the_command_line_changed_stays_in_the_step():
+    given = {
+        "seeds": "23",
+        "set": "sft.adapter=/shared/sft training.lr=1e-5 evaluation.test_games=2 truth.groups=8 "
+        "evaluation.endpoint={budget: 448}",
+    }
+    study = load_study(STUDIES / "bakeoff_plus.yaml", given)
+    again = read_assignments(one_step(study))
+    del again["study"]
+    short = load_study(STUDIES / "bakeoff_plus.yaml", again).config
+    assert (short.sft.adapter, short.training.lr, short.seeds) == ("/shared/sft", 1e-5, [23])
+    assert (short.evaluation.test_games, short.truth) == (2, None)
+    assert short.evaluation.endpoint == "last_round"

@@ -114,6 +114,14 @@ def test_a_call_that_was_cut_off_goes_on(shelf, tmp_path, monkeypatch):
     assert len(list(root.glob("*/*/*/traj_data.json"))) == 11
 
 
+@pytest.mark.parametrize("text", ["", "[{", '[{"name": "x"}]', "[1]", "1"])
+def test_a_receipt_that_was_cut_off_is_named(shelf, tmp_path, text):
+    fetch_games(tmp_path)
+    (tmp_path / RECEIPT).write_text(text)
+    with pytest.raises(UserError, match=rf"^{tmp_path / RECEIPT}: damaged; remove the folder"):
+        fetch_games(tmp_path)
+
+
 def test_games_of_somebody_else_are_left_alone(shelf, games):
     _, asked = shelf
     assert fetch_games(games) == [] and asked == []

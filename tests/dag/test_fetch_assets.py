@@ -1,0 +1,128 @@
+"""`make fetch-assets`: its rule, from a server on this machine that cuts the line."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from project_copy import copy_project
+from shelf import serving
+
+from hgrpo.stages.order import STAGES, load
+
+STUDY = "webshop_5x40"
+FILES = {
+    "items_ins_v2_1000.json": b"[" + b"1, " * 50_000 + b"1]",
+    "items_shuffle_1000.json": b"[" + b"2, " * 200_000 + b"2]",
+}
+LISTED = f"results/{STUDY}/data/files.json"
+
+
+@pytest.fixture
+def shelf(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serving(files={f"/{name}": content for name, content in FILES.items()}) as shelf:
+        yield shelf
+
+
+@pytest.fixture
+def root(project, shelf, tmp_path, monkeypatch):
+    """A copy of the project whose official files are those of the server, with size and hash."""
+    root = tmp_path / "checkout"
+    root.mkdir()
+    copy_project(project, root)
+    sources = {
+        name: (f"{shelf.address}/{name}", len(content), hashlib.sha256(content).hexdigest())
+        for name, content in FILES.items()
+    }
+    with (root / "hgrpo/envs/webshop/data.py").open("a") as file:
+        file.write(f"\nOFFICIAL |= {{n: Source(*each) for n, each in {sources!r}.items()}}\n")
+    fetch = root / "hgrpo/envs/fetch.py"
+    text = fetch.read_text().replace("ATTEMPTS = 8", "ATTEMPTS = 2")
+    fetch.write_text(
+        text.replace(
+            "FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0",
+            "FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.01",
+        )
+    )
+    monkeypatch.setenv("WEBSHOP_DATA", str(tmp_path / "data"))
+    return root
+
+
+def snakemake(root, *arguments) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "snakemake", *arguments, "--config", f"study={STUDY}"],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_after_a_cut_the_same_command_goes_on_and_the_files_are_checked(root, shelf, tmp_path):
+    # The first file comes; the second is cut off, and the server then refuses to go on.
+    shelf.cuts = [10**9, 200_000]
+    shelf.statuses = [200, 200, 503]
+    cut = snakemake(root, "fetch_assets")
+    assert cut.returncode != 0
+    assert "run it again to go on after byte " in cut.stderr
+    assert "Traceback" not in cut.stderr
+    assert not (root / LISTED).exists()
+    assert (tmp_path / "data/items_shuffle_1000.json.part").stat().st_size > 100_000
+    asked = len(shelf.asked)
+    done = snakemake(root, "fetch_assets")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (rest,) = shelf.asked[asked:]
+    assert rest["path"] == "/items_shuffle_1000.json" and rest["Range"].startswith("bytes=1")
+    for name, content in FILES.items():
+        assert (tmp_path / "data" / name).read_bytes() == content
+    listed = json.loads((root / LISTED).read_text())
+    assert listed["demonstrations"] == []
+    assert listed["tasks"] == [
+        {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in FILES.items()
+    ]
+    # Then there is nothing to do, and nobody is asked.
+    assert "Nothing to be done" in snakemake(root, "-n", "fetch_assets").stdout
+    assert len(shelf.asked) == asked + 1
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[]", "2 bytes, 600003 were expected; remove it to fetch it again"),
+        (b"[" + b"3, " * 200_000 + b"3]", " was expected; remove it to fetch it again"),
+    ],
+)
+def test_a_file_that_is_another_one_is_named(root, shelf, tmp_path, content, said):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/items_shuffle_1000.json").write_bytes(content)
+    done = snakemake(root, "fetch_assets")
+    assert done.returncode != 0
+    last = next(
+        line for line in done.stderr.splitlines() if line.startswith("error: fetch_assets:")
+    )
+    assert f"{tmp_path}/data/items_shuffle_1000.json: " in last and last.endswith(said)
+    assert not (root / LISTED).exists()
+
+
+def test_no_job_that_trains_or_plays_may_fetch(project):
+    """Only the stages of the data know how, and the rule stays on the machine of the run."""
+    fetching = {"task_data_files", "demonstration_data_files"}
+    users = {stage for stage in STAGES if fetching & {*vars(load(stage)).get("ENV_USES", ())}}
+    assert users == {"fetch_assets", "assets", "expert"}
+    (rule,) = re.findall(
+        r"^rule fetch_assets:\n(?:.*\n)+?(?=^rule )",
+        (project / "rules/assets.smk").read_text(),
+        re.MULTILINE,
+    )
+    assert "    localrule: not ELSEWHERE\n" in rule
+
+
+def test_a_study_that_makes_its_games_has_nothing_to_fetch(root, shelf):
+    done = snakemake(root, "-n", "--quiet", "host", "results/webshop_5x40_cpu/assets/panels.json")
+    assert "fetch_assets" not in done.stdout + done.stderr

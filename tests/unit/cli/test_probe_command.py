@@ -1,0 +1,84 @@
+"""`python -m hgrpo.cli.probe`, as `make probe` calls it, where something is missing."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+from project_copy import copy_project
+
+VARIABLES = ("ALFWORLD_DATA", "WEBSHOP_DATA", "HGRPO_MODELS", "OPENAI_API_KEY")
+MODEL = "$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"
+
+
+@pytest.fixture(scope="module")
+def root(project, tmp_path_factory):
+    root = tmp_path_factory.mktemp("probe")
+    copy_project(project, root)
+    return root
+
+
+def probe(root, *arguments) -> subprocess.CompletedProcess:
+    """The command on a machine without a GPU, data, models or keys."""
+    known = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    return subprocess.run(
+        [sys.executable, "-m", "hgrpo.cli.probe", *arguments],
+        cwd=root,
+        env=known
+        | {"PYTHONPATH": str(root), "CUDA_VISIBLE_DEVICES": ""}
+        | {"PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def files(root):
+    return sorted(path for path in root.rglob("*") if "__pycache__" not in path.parts)
+
+
+@pytest.mark.parametrize(
+    ("study", "data"),
+    [
+        ("alfworld_5x40", ["$ALFWORLD_DATA/json_2.1.1"]),
+        (
+            "webshop_5x40",
+            ["$WEBSHOP_DATA/items_ins_v2_1000.json", "$WEBSHOP_DATA/items_shuffle_1000.json"],
+        ),
+    ],
+)
+def test_a_machine_that_lacks_much_is_told_all_of_it_and_nothing_is_written(root, study, data):
+    before = files(root)
+    done = probe(root, f"study={study}")
+    assert done.returncode == 2
+    marked = [line for line in done.stdout.splitlines() if line.startswith("- ")]
+    vllm = [] if importlib.util.find_spec("vllm") else ["engine vllm"]
+    needed = [*vllm, "GPU (1 for a job)", "OPENAI_API_KEY", *data, MODEL]
+    assert [line for name in needed for line in marked if line.startswith(f"- {name} ")] == [
+        line for line in marked if line.split()[1].startswith(("engine", "GPU", "OPENAI", "$"))
+    ]
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith(f"error: study {study}: this machine lacks ")
+    assert all(name in done.stderr for name in needed)
+    assert any(line.startswith("+ torch ") for line in done.stdout.splitlines())
+    assert "+ disk " in done.stdout and "one step" not in done.stdout
+    assert files(root) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["study=nope"], "configs/studies/nope.yaml: no such file; known: "),
+        (["study=../studies/smoke"], "study: not a study's name: '../studies/smoke'"),
+        (["--profile", "profiles/nope"], "profiles/nope: no such profile"),
+        (["--profile", "profiles/kubernetes"], "profiles/kubernetes: one step would write among"),
+        (["study=smoke", "training.steps=1"], "training.steps: unknown key"),
+        (["smoke"], "KEY=VALUE was expected, not 'smoke'"),
+    ],
+)
+def test_a_mistake_is_one_line(root, arguments, said):
+    before = files(root)
+    done = probe(root, *arguments)
+    assert done.returncode == 2 and files(root) == before
+    assert len(done.stderr.splitlines()) == 1 and said in done.stderr
