@@ -15,20 +15,23 @@ import numpy as np
 from hgrpo.standardise import standardise
 
 TurnNorm = Literal["position", "group", "none"]
-GroupNorm = Literal["std", "mean"]
+GroupNorm = Literal["std", "sample_std", "mean"]
 DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
 
 
 def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) -> np.ndarray:
     """A_traj [K] from the returns [K] of a group.
 
-    `std` divides by the group's deviation, or by `floor` if that is larger, as GRPO does. `mean`
+    `std` divides by the group's population deviation, or by `floor` if that is larger. `sample_std`
+    divides by the deviation of a sample, whose denominator is K - 1, as GRPO's authors do. `mean`
     only centres, as Liu et al. 2025 do in "Understanding R1-Zero-Like Training: A Critical
     Perspective" (Dr. GRPO), https://arxiv.org/abs/2503.20783.
     """
     returns = np.asarray(returns, dtype=np.float64)
     if norm == "std":
         return standardise(returns, floor)
+    if norm == "sample_std" and len(returns) > 1 and np.ptp(returns) > 0:
+        return (returns - returns.mean()) / max(returns.std(ddof=1), floor)
     return returns - returns.mean() if np.ptp(returns) > 0 else np.zeros_like(returns)
 
 

@@ -1,5 +1,6 @@
 """Turns groups of trajectories into the tensors that an update needs."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -73,13 +74,13 @@ def group_advantages(
     return GroupAdvantages(per_trajectory, per_turn, dead)
 
 
-def scale_advantages(groups: Sequence[Group], rms: float) -> float:
-    """Scale all advantages of these groups so that their root mean square over turns is `rms`.
+def scale_advantages(trajectories: Sequence[Trajectory], rms: float) -> float:
+    """Scale these trajectories' advantages so that their root mean square over turns is `rms`.
 
     Returns:
         The factor; 1 if all advantages are 0.
     """
-    turns = [turn for group in groups for played in group.trajectories for turn in played.turns]
+    turns = [turn for played in trajectories for turn in played.turns]
     found = float(np.sqrt(np.mean([turn.advantage**2 for turn in turns]))) if turns else 0.0
     factor = rms / found if found else 1.0
     for turn in turns:
@@ -97,13 +98,17 @@ def forget_advantages(groups: Sequence[Sequence[Trajectory]], trained: Sequence[
 def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSequence]:
     """A sequence for each trajectory; all sampled tokens of a turn get the turn's advantage.
 
+    A turn without an advantage, which no update may use, gives its tokens NaN.
+
     Raises:
         RuntimeError: a trajectory has more or fewer log-probs than sampled tokens.
     """
     sequences = []
     for trajectory in trajectories:
         advantages = [
-            turn.advantage for turn in trajectory.turns for _ in range(turn.span[1] - turn.span[0])
+            math.nan if turn.advantage is None else turn.advantage
+            for turn in trajectory.turns
+            for _ in range(turn.span[1] - turn.span[0])
         ]
         if len(advantages) != len(trajectory.behaviour_logprobs):
             raise RuntimeError(

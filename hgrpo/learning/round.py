@@ -11,12 +11,15 @@ from hgrpo.envs.base import Task
 from hgrpo.learning.advantages import takes_part
 from hgrpo.learning.batch import (
     GroupAdvantages,
+    TrainingSequence,
     forget_advantages,
     group_advantages,
     scale_advantages,
     training_sequences,
 )
 from hgrpo.learning.checkpoints import Checkpoints
+from hgrpo.learning.critic import Critic
+from hgrpo.learning.critic_advantages import estimate, store_advantages
 from hgrpo.learning.log_row import advantage_row, rollout_row, trained_row
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import set_lr
@@ -79,12 +82,13 @@ class Round:
         training = self.learner.training
         groups, advantages, synced, seconds = self._play(step, on_trajectory)
         reported = self._report()
-        if training.advantage_rms is not None:
-            alive = [g for g, a in zip(groups, advantages, strict=True) if not a.dead]
-            reported |= {"advantage_factor": scale_advantages(alive, training.advantage_rms)}
         rule = self.id.method.dead_groups
         penalised = training.penalises_dead_groups(self.learner.kl.coefficient)
         trained = [takes_part(advantage.dead, rule, penalised) for advantage in advantages]
+        if training.advantage_rms is not None and self.learner.critic is None:
+            alive = [g for g, a in zip(groups, advantages, strict=True) if not a.dead]
+            factor = scale_advantages(_flat(alive), training.advantage_rms)
+            reported |= {"advantage_factor": factor}
         diagnostics = self._update(groups, trained, step)
         elapsed = time.perf_counter() - began
         played = [group.trajectories for group in groups]
@@ -167,15 +171,46 @@ class Round:
         self._set_lr(step)
         alive = np.flatnonzero(np.repeat(trained, [len(group.trajectories) for group in groups]))
         rng = generator("minibatches", self.id.seed, self.id.index, step)
-        order = alive[rng.permutation(len(alive))]
+        order = alive[rng.permutation(len(alive))].tolist()
         self.collector.engine.sleep()
-        return self.learner.update(training_sequences(_flat(groups)), order.tolist())
+        sequences = training_sequences(_flat(groups))
+        if self.learner.critic is None:
+            return self.learner.update(sequences, order)
+        return self._update_both(self.learner.critic, groups, sequences, order, step)
+
+    def _update_both(
+        self,
+        critic: Critic,
+        groups: Sequence[Group],
+        sequences: Sequence[TrainingSequence],
+        order: list[int],
+        step: int,
+    ) -> dict:
+        """Take the advantages from the critic, then update the critic and the policy."""
+        training, trajectories = self.learner.training, _flat(groups)
+        before = critic.values(sequences)
+        estimates = [
+            estimate(trajectory, values, self.id.method, training)
+            for trajectory, values in zip(trajectories, before, strict=True)
+        ]
+        trained = [index in set(order) for index in range(len(sequences))]
+        row = store_advantages(trajectories, sequences, estimates, trained)
+        if training.advantage_rms is not None:
+            factor = scale_advantages([trajectories[i] for i in order], training.advantage_rms)
+            for sequence in sequences:
+                sequence.advantages *= factor
+            row |= {"advantage_factor": factor}
+        row |= critic.update(sequences, before, estimates, order)
+        warming = self._step_of_run(step) < training.critic.warmup_steps
+        return row | self.learner.update(sequences, [] if warming else order)
+
+    def _step_of_run(self, step: int) -> int:
+        return (self.id.index - 1) * self.learner.training.steps_per_round + step
 
     def _set_lr(self, step: int) -> None:
         """Set the learning rate, with a linear warm-up that counts steps across rounds."""
-        training = self.learner.training
-        step_of_run = (self.id.index - 1) * training.steps_per_round + step
-        factor = min(1.0, (step_of_run + 1) / max(1, training.warmup_steps))
+        warmup = max(1, self.learner.training.warmup_steps)
+        factor = min(1.0, (self._step_of_run(step) + 1) / warmup)
         set_lr([self.learner.optimiser], factor)
 
     def _save(self, groups: Sequence[Group], step: int) -> None:

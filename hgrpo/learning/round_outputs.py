@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hgrpo.learning.checkpoints import write_state
+from hgrpo.learning.critic import save_critic
 from hgrpo.learning.round import Round
 from hgrpo.learning.set_up import TRAINER_STATE
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.precision import dtype_name
+from hgrpo.learning.gae_settings import CRITIC
 from hgrpo.trajectories.all_play import all_play
 from hgrpo.trajectories.store import join_steps
 
@@ -31,6 +33,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
     learner, rows = played.learner, played.rows
     learner.policy.save_adapter(folder / "adapter")
     write_state(learner.state(), folder / "adapter" / TRAINER_STATE)
+    save_critic(learner.critic, folder / CRITIC, origin["parents"]["base"])
     join_steps(played.checkpoints.folder, len(rows), folder)
     where = {"seed": played.id.seed, "round": played.id.index}
     finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from torch.optim import AdamW
 
+from hgrpo.base_model.digest import any_digest
 from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
 from hgrpo.credit.base import Context, make_assigner
 from hgrpo.credit.settings import CreditSettings
@@ -12,6 +13,7 @@ from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
 from hgrpo.learning.checkpoints import Checkpoints, read_state
+from hgrpo.learning.critic import Critic, read_critic, value_head
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.resume_key import files_in
@@ -26,6 +28,7 @@ from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.settings import EngineConfig
+from hgrpo.learning.gae_settings import CRITIC
 
 TRAINER_STATE = "trainer_state.pt"
 
@@ -99,6 +102,9 @@ def set_up(
     policy = load_policy(settings.model, inputs.base, inputs.policy)
     policy.load_reference(inputs.sft)
     learner = _learner(policy, settings, inputs, ranks)
+    if id.method.uses_critic:
+        learner.critic = _critic(learner, settings, inputs)
+    _carry_on(learner, inputs)
     collector = _collector(policy, settings, inputs, id.method.credit.declared)
     context = Context(
         settings.env.name, policy, policy.conversation, collector, inputs.cache, inputs.fitted
@@ -109,18 +115,36 @@ def set_up(
 
 
 def _learner(policy: Policy, settings: RoundSettings, inputs: RoundInputs, ranks: Ranks) -> Learner:
-    """The learner; it continues from the previous round's trainer state if there is one."""
+    """The learner of a policy, with a fresh optimiser."""
     training = settings.training
     parameters = [parameter for _, parameter in policy.trainable]
     decay = training.weight_decay
     optimiser = AdamW(parameters, lr=training.lr, betas=training.betas, weight_decay=decay)
     autocast = autocast_dtype(settings.model, policy.device)
     kl = KlController(training.kl)
-    learner = Learner(policy, optimiser, kl, training, autocast, ranks)
+    return Learner(policy, optimiser, kl, training, autocast, ranks)
+
+
+def _critic(learner: Learner, settings: RoundSettings, inputs: RoundInputs) -> Critic:
+    """A critic that begins as the SFT policy, with a fresh optimiser."""
+    training, config = settings.training, settings.training.critic
+    body = load_policy(settings.model, inputs.base, inputs.sft)
+    head = value_head(body)
+    optimiser = AdamW([*(p for _, p in body.trainable), *head.parameters()], lr=config.lr)
+    tokens, ranks = training.microbatch_tokens, learner.ranks
+    return Critic(body, head, optimiser, config, tokens, learner.autocast, ranks)
+
+
+def _carry_on(learner: Learner, inputs: RoundInputs) -> None:
+    """Continue from the previous round's trainer state, if there is one."""
     carried = inputs.policy / TRAINER_STATE
-    if carried.is_file():
-        learner.load_state(read_state(carried, Learner.STATE))
-    return learner
+    if not carried.is_file():
+        return
+    learner.load_state(read_state(carried, Learner.STATE))
+    if learner.critic:
+        saved = inputs.policy.parent / CRITIC
+        names = learner.critic.weights().keys()
+        learner.critic.load_weights(read_critic(saved, any_digest(inputs.base), names))
 
 
 def _collector(

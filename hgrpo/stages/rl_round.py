@@ -23,6 +23,7 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import TrainingError, UserError
+from hgrpo.learning.gae_settings import CRITIC
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.provenance import provenance
@@ -49,6 +50,7 @@ FOLDER = "rl/{method}/seed_{seed}/round_{round}"
 JOB = ("seed", "round")
 OUTPUTS = {
     "state": "adapter/trainer_state.pt",
+    "critic": CRITIC,
     "turns": "turns.parquet",
     "sequences": "sequences.parquet",
     "log": "train_log.json",
@@ -105,6 +107,7 @@ def inputs(study: "Study", job: Job) -> dict:
         **policy_files(study, SFT_ADAPTER, "sft"),
         **policy_files(study, before),
         "state": f"{before}/trainer_state.pt" if carries else [],
+        "critic": f"{before.removesuffix('/adapter')}/{CRITIC}" if carries else [],
         **fitted_files(study, job.method, job.seed, job.round),
     }
 

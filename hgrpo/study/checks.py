@@ -163,6 +163,7 @@ def _check_penalty(study: "Study", path: Path) -> None:
 def _check_group_size(study: "Study", path: Path) -> None:
     for name, method in study.methods.items():
         compares = method.alpha == 1 or method.turn_norm == "position"
+        compares = compares and not method.uses_critic
         if method.train and compares and study.training[name].rollouts_per_task == 1:
             raise UserError(
                 f"{path}: training.rollouts_per_task: 1: {name} compares rollouts of a task with "
@@ -193,6 +194,11 @@ def _check_dynamic_sampling(study: "Study", path: Path) -> None:
             raise UserError(
                 f"{path}: training.dynamic_sampling: {name} has dead_groups: keep, but dynamic "
                 "sampling leaves dead groups out of the update"
+            )
+        if method.uses_critic:
+            raise UserError(
+                f"{path}: training.dynamic_sampling: {name} has advantage: {method.advantage}, "
+                "under which no group is dead"
             )
         if games is not None and games <= training.tasks_per_step:
             raise UserError(
