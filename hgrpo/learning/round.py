@@ -8,7 +8,6 @@ import numpy as np
 
 from hgrpo.credit.base import CreditAssigner, Group, assign_all
 from hgrpo.envs.base import Task
-from hgrpo.learning.advantages import takes_part
 from hgrpo.learning.batch import (
     GroupAdvantages,
     forget_advantages,
@@ -17,6 +16,7 @@ from hgrpo.learning.batch import (
     training_sequences,
 )
 from hgrpo.learning.checkpoints import Checkpoints
+from hgrpo.learning.filters import takes_part
 from hgrpo.learning.log_row import advantage_row, rollout_row, trained_row
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import set_lr
