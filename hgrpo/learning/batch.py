@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from hgrpo.credit.base import Group
-from hgrpo.learning.advantages import blend, is_dead, trajectory_advantages, turn_advantages
+from hgrpo.learning.advantages import blend, trajectory_advantages, turn_advantages
+from hgrpo.learning.filters import is_dead
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory

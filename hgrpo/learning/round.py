@@ -8,7 +8,6 @@ import numpy as np
 
 from hgrpo.credit.base import CreditAssigner, Group, assign_all
 from hgrpo.envs.base import Task
-from hgrpo.learning.advantages import takes_part
 from hgrpo.learning.batch import (
     GroupAdvantages,
     TrainingSequence,
@@ -20,6 +19,7 @@ from hgrpo.learning.batch import (
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.critic_advantages import estimate, store_advantages
+from hgrpo.learning.filters import takes_part
 from hgrpo.learning.log_row import advantage_row, rollout_row, trained_row
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import set_lr
