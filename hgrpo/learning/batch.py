@@ -58,13 +58,16 @@ def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> fl
     return trajectory.env_return - invalid_action_penalty * share
 
 
+def training_returns(group: Sequence[Trajectory], training: TrainingConfig) -> np.ndarray:
+    """`training_return` of each trajectory, float64 [K]."""
+    return np.array([training_return(t, training.invalid_action_penalty) for t in group])
+
+
 def group_advantages(
     group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
     """Compute advantages from turn credit (K arrays [T_k]); store both in the group's turns."""
-    returns = np.array(
-        [training_return(t, training.invalid_action_penalty) for t in group.trajectories]
-    )
+    returns = training_returns(group.trajectories, training)
     per_trajectory = trajectory_advantages(returns, method.group_norm, method.norm_floor)
     per_turn = turn_advantages(credit, method.turn_norm, method.norm_floor)
     blended = blend(method.alpha, per_trajectory, per_turn)
@@ -89,10 +92,10 @@ def scale_advantages(trajectories: Sequence[Trajectory], rms: float) -> float:
     return factor
 
 
-def forget_advantages(groups: Sequence[Sequence[Trajectory]], trained: Sequence[bool]) -> None:
-    """Set the advantages of the groups that were not `trained` on to None: the loss saw none."""
-    for group, seen in zip(groups, trained, strict=True):
-        for turn in [] if seen else [turn for played in group for turn in played.turns]:
+def forget_advantages(trajectories: Sequence[Trajectory], trained: Sequence[bool]) -> None:
+    """Set the advantages of trajectories that were not `trained` on to None: the loss saw none."""
+    for trajectory, seen in zip(trajectories, trained, strict=True):
+        for turn in [] if seen else trajectory.turns:
             turn.advantage = None
 
 

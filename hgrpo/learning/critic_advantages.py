@@ -57,21 +57,18 @@ def store_advantages(
     """Whiten the estimates and store them, in the sequences per token and in the turns as means.
 
     A turn's credit is the mean of its tokens' advantages before the whitening. The constants come
-    from the trajectories that are `trained` on; the others' turns get no advantage.
+    from the trajectories that are `trained` on.
 
     Returns:
         Log entries: the constants.
     """
     used = [e.advantages for e, seen in zip(estimates, trained, strict=True) if seen]
     whiten = whitening(used)
-    for trajectory, sequence, made, seen in zip(
-        trajectories, sequences, estimates, trained, strict=True
-    ):
+    for trajectory, sequence, made in zip(trajectories, sequences, estimates, strict=True):
         white = whiten(made.advantages)
         sequence.advantages = torch.from_numpy(white).float()
         cuts = np.cumsum([turn.span[1] - turn.span[0] for turn in trajectory.turns])[:-1]
         raw, shown = np.split(made.advantages, cuts), np.split(white, cuts)
         for turn, own, advantage in zip(trajectory.turns, raw, shown, strict=True):
-            turn.credit = float(own.mean())
-            turn.advantage = float(advantage.mean()) if seen else None
+            turn.credit, turn.advantage = float(own.mean()), float(advantage.mean())
     return {"advantage_mean": whiten.mean, "advantage_deviation": whiten.deviation}

@@ -43,6 +43,8 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
         "method": played.id.method.name,
         **where,
         **totals(rows),
+        "status": learner.stop.status or "completed",
+        **{f"stop_{name}": getattr(learner.stop, name) for name in ("rule", "round", "step")},
         "train_dtype": dtype_name(learner.autocast),
         "final_kl_coef": learner.kl.coefficient,
         "total_elapsed_s": sum(row["elapsed_s"] for row in rows),
@@ -53,7 +55,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
 
 
 def totals(rows: Sequence[Mapping]) -> dict:
-    """Sums and means of log rows; `mean_grad_norm` is None if the optimiser took no step.
+    """Sums and means of log rows; a mean of nothing is None, also that of a round without steps.
 
     `all_play` includes continuations; the sums whose names start with `total_` do not.
     """
@@ -63,8 +65,8 @@ def totals(rows: Sequence[Mapping]) -> dict:
     def total(name: str) -> int:
         return sum(row[name] for row in rows)
 
-    def mean(part: Sequence[Mapping]) -> float:
-        return sum(row["mean_reward"] for row in part) / len(part)
+    def mean(part: Sequence[Mapping]) -> float | None:
+        return sum(row["mean_reward"] for row in part) / len(part) if part else None
 
     return {
         "n_steps": len(rows),

@@ -1,5 +1,7 @@
 """Sets up a round: loads the policy; makes the learner, engine, collector and credit assigner."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from hgrpo.credit.settings import CreditSettings
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
+from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import Checkpoints, read_state
 from hgrpo.learning.critic import Critic, read_critic, value_head
 from hgrpo.learning.kl import KlController
@@ -52,6 +55,7 @@ class RoundInputs:
         policy: the policy that the round starts from. The folder may also hold the trainer's state.
         fitted: what the fit after the previous round wrote; None if there was no fit.
         cache: folder for the answers of judges, shared by all jobs of a study.
+        evaluations: summaries of the evaluations after the earlier rounds, in order.
     """
 
     panels: Path
@@ -61,11 +65,13 @@ class RoundInputs:
     policy: Path
     fitted: Path | None = None
     cache: Path | None = None
+    evaluations: Sequence[Path] = ()
 
     def files(self) -> list[Path]:
         """The files that decide what the round does, besides the base and the tasks."""
         folders = [folder for folder in (self.sft, self.policy, self.fitted) if folder]
-        return [self.panels, *(path for folder in folders for path in files_in(folder))]
+        in_folders = (path for folder in folders for path in files_in(folder))
+        return [self.panels, *in_folders, *self.evaluations]
 
 
 def check_inputs(model: ModelConfig, inputs: RoundInputs) -> None:
@@ -111,7 +117,23 @@ def set_up(
     )
     assigner = make_assigner(id.method.credit, context)
     panel = read_panels(inputs.panels)["train"]
-    return Round(id, panel, collector, assigner, learner, checkpoints)
+    validation = [greedy_validation(path) for path in inputs.evaluations]
+    return Round(id, panel, collector, assigner, learner, checkpoints, validation)
+
+
+def greedy_validation(summary: Path) -> float:
+    """Greedy success on the validation panel, from the summary of an evaluation.
+
+    Raises:
+        UserError: the file is damaged, or that panel was not played.
+    """
+    try:
+        return float(json.loads(summary.read_text())["success"]["validation T=0"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(
+            f"{summary}: no greedy success on the validation panel, which "
+            "training.stops.low_validation reads"
+        ) from None
 
 
 def _learner(policy: Policy, settings: RoundSettings, inputs: RoundInputs, ranks: Ranks) -> Learner:

@@ -5,7 +5,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from hgrpo.config.strict import Strict
+from hgrpo.learning.filter_settings import FilterConfig
 from hgrpo.learning.gae_settings import CriticConfig, GaeConfig
+from hgrpo.learning.stop_settings import StopConfig
 
 # The keys of `TrainingConfig` that are needed to play turns without training on them.
 PLAY = {"temperature", "max_action_tokens", "in_flight"}
@@ -157,6 +159,14 @@ class TrainingConfig(Strict):
         "over turns is this; without it, arms whose credit has another scale train with another "
         "learning rate. null: they stay as they are",
     )
+    filter: FilterConfig | None = Field(
+        None,
+        description="the update learns only from the groups, or the trajectories, that the filter "
+        "keeps; null: from all",
+    )
+    stops: StopConfig = Field(
+        StopConfig(), description="when a run stops before its last round; by default never"
+    )
     invalid_action_penalty: float = Field(
         0.0,
         ge=0,
@@ -178,6 +188,21 @@ class TrainingConfig(Strict):
             )
         return self
 
+    @model_validator(mode="after")
+    def _filters_batches_that_it_can(self) -> Self:
+        checks = {"filter": self.filter, "stops": self.stops}
+        sizes = {
+            "filter": (self.tasks_per_step, self.rollouts_per_task),
+            "stops": (self.rollouts_per_task,),
+        }
+        for key, section in checks.items():
+            try:
+                if section is not None:
+                    section.check(*sizes[key])
+            except ValueError as error:
+                raise ValueError(f"{key}.{error}") from None
+        return self
+
     @property
     def most_tasks_per_step(self) -> int:
         """The most tasks that a step may play, with the further ones of `dynamic_sampling`."""
@@ -185,8 +210,9 @@ class TrainingConfig(Strict):
         return self.tasks_per_step * (1 if sampling is None else sampling.most_batches)
 
     def penalises_dead_groups(self, coefficient: float) -> bool:
-        """Whether a KL penalty with this coefficient acts on dead groups.
+        """Whether a KL penalty with this coefficient, or the entropy bonus, acts on dead groups.
 
         Dynamic sampling plays other groups in their place, and the update leaves them out.
         """
-        return coefficient > 0 and self.dynamic_sampling is None
+        regularised = coefficient > 0 or self.entropy_bonus > 0
+        return regularised and self.dynamic_sampling is None

@@ -28,6 +28,7 @@ from hgrpo.learning.objectives import (
 from hgrpo.learning.optimisers import clip_gradients
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.settings import TrainingConfig
+from hgrpo.learning.stops import StopState
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
@@ -50,7 +51,10 @@ _SUMS = ("policy_loss", "kl_term", "entropy_term", "entropy", "clip_fraction")
 
 @dataclass
 class Learner:
-    """Updates the policy with an optimiser and a KL controller; holds the critic, if there is one.
+    """Updates the policy with an optimiser and a KL controller.
+
+    It also holds what training carries along: the critic, if there is one, and what the rules for
+    stopping know.
 
     If several processes (`ranks`) share an update, each holds the whole batch. Each scores and
     differentiates a part of the batch. All take the same optimiser steps.
@@ -63,8 +67,9 @@ class Learner:
     autocast: torch.dtype | None
     ranks: Ranks = ALONE
     critic: Critic | None = None
+    stop: StopState = StopState()
 
-    STATE = ("weights", "optimiser", "kl_coefficient", "critic")
+    STATE = ("weights", "optimiser", "kl_coefficient", "critic", "stop")
 
     def state(self) -> dict[str, object]:
         """The values that training carries from step to step and from round to round."""
@@ -73,6 +78,7 @@ class Learner:
             "optimiser": self.optimiser.state_dict(),
             "kl_coefficient": self.kl.coefficient,
             "critic": self.critic and self.critic.state(),
+            "stop": self.stop.to_dict(),
         }
 
     def load_state(self, state: Mapping[str, object]) -> None:
@@ -81,6 +87,7 @@ class Learner:
         self.kl.coefficient = state["kl_coefficient"]
         if self.critic:
             self.critic.load_state(state["critic"])
+        self.stop = StopState.from_dict(state["stop"])
 
     def update(self, sequences: Sequence[TrainingSequence], order: Sequence[int]) -> dict:
         """Take `epochs` passes over a batch of trajectories, one optimiser step a minibatch.
@@ -165,14 +172,21 @@ class Learner:
         size = self.training.minibatch_trajectories
         return min(trajectories, math.ceil(trajectories / size) if size else self.training.minibatches)
 
+    def entropies(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
+        """The policy's entropy before each sampled token, [N] per sequence, in nats."""
+        return self._score(sequences, self.policy.causal_lm, entropies=True)
+
     @torch.no_grad()
     def _score(
-        self, sequences: Sequence[TrainingSequence], model: "PreTrainedModel"
+        self,
+        sequences: Sequence[TrainingSequence],
+        model: "PreTrainedModel",
+        entropies: bool = False,
     ) -> list[Tensor]:
-        """The log-probs [N] of each sequence under `model`; each rank scores some of them."""
+        """The log-probs, or `entropies`, [N] of each sequence; each rank scores some of them."""
         parts = self._micro_batches(sequences)
         mine = [
-            self._logprobs(model, [sequences[i] for i in part])[0]
+            self._logprobs(model, [sequences[i] for i in part], entropies)[int(entropies)]
             for part in self.ranks.share(parts)
         ]
         found: dict[int, Tensor] = {}

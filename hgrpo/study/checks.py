@@ -36,6 +36,7 @@ def check(study: "Study", path: Path) -> None:
         _check_group_size,
         _check_dynamic_sampling,
         _check_tasks,
+        _check_low_validation,
     ):
         part(study, path)
 
@@ -180,6 +181,18 @@ def _check_tasks(study: "Study", path: Path) -> None:
             raise UserError(
                 f"{path}: training.tasks_per_step: {name} plays {many} tasks a step, but the train "
                 f"panel of env {study.config.env!r} has {games}"
+            )
+
+
+def _check_low_validation(study: "Study", path: Path) -> None:
+    """Refuse a rule for stopping that reads a panel which trained arms do not play."""
+    if study.config.evaluation.validate_trained:
+        return
+    for name, method in study.methods.items():
+        if method.train and study.training[name].stops.low_validation:
+            raise UserError(
+                f"{path}: training.stops.low_validation: {name} would be stopped by the validation "
+                "panel, but evaluation.validate_trained is false"
             )
 
 
