@@ -122,7 +122,7 @@ def test_scratch_is_held_by_one_process_and_forgets_other_keys(tmp_path):
 
 def test_a_truncated_optimiser_state_is_named(tmp_path):
     path = tmp_path / "trainer_state.pt"
-    torch.save({"weights": {}, "optimiser": {}, "kl_coefficient": 0.1}, path)
+    torch.save(dict.fromkeys(Learner.STATE) | {"kl_coefficient": 0.1}, path)
     assert read_state(path, Learner.STATE)["kl_coefficient"] == 0.1
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(UserError, match=r"trainer_state.pt: damaged"):
