@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from hgrpo.evaluation.shared_rollouts import Computation, SharedRollouts
     from hgrpo.evaluation.truth.measured import MeasuredTruth
     from hgrpo.evaluation.truth.played import Played
+    from hgrpo.learning.method import MethodConfig
     from hgrpo.study.study import Study
     from hgrpo.trajectories.trajectory import Trajectory
 
@@ -207,6 +208,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the rollouts, let every method credit them, compare the credits and draw figures."""
     from hgrpo.evaluation.shared_rollouts import computations
     from hgrpo.evaluation.truth.played import Played
+    from hgrpo.learning.method import MethodConfig
     from hgrpo.report.credit_tables import write
 
     began = time.perf_counter()
