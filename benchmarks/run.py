@@ -33,6 +33,8 @@ _ROLLOUT = {("plain", "generate"): 8, ("compiled", "generate"): 10}
 _WEBSHOP, _ENGINE = 50, 200
 _DAG, _CACHED_S, _MORE_MB = 1.6, 60, 5
 _TRUTH = 3
+_OBJECTIVES = {"entropy": 1.3, "ppo": 2.5}
+_SMALL = 0.01
 _CREDIT = {"state_graph": 0.01, "turnrd": 0.10, "judge": 0.01}
 
 
@@ -45,6 +47,7 @@ def main() -> None:
     args = parser.parse_args()
     rollout = _json("rollout.py", str(PREPARED))
     update = _json("update.py", str(PREPARED))
+    objectives = _json("objectives.py", str(PREPARED))
     credit = _json("credit.py", str(PREPARED))
     truth = _json("truth.py", str(LONG))
     dag = _json("dag.py", "--jobs", "10000")
@@ -52,7 +55,8 @@ def main() -> None:
     webshop = _json("webshop.py")
     engine = _engine()
     args.out.parent.mkdir(exist_ok=True)
-    args.out.write_text(_page(engine, webshop, rollout, update, credit, truth, dag, plan))
+    measured = (engine, webshop, rollout, update, objectives, credit, truth, dag, plan)
+    args.out.write_text(_page(*measured))
     print(f"wrote {args.out}")
 
 
@@ -122,6 +126,30 @@ def _spread(ratios: list[float]) -> tuple[float, float, float]:
 def _short(reached: bool) -> str:
     """The mark for a target that was missed; "" for one that was reached."""
     return "" if reached else ": **missed**"
+
+
+def _objective_rows(objectives: dict) -> list[str]:
+    """What a critic and an entropy bonus cost, and the shares of filter and estimate."""
+    names = {
+        "entropy": "a GRPO update with an entropy bonus over the whole vocabulary",
+        "ppo": "a PPO update: values, advantages, critic and policy",
+    }
+    small = {"filter": "rollout filter", "gae": "advantages from the critic's values"}
+    many = objectives["trajectories"]
+    rows = []
+    for name, least in _OBJECTIVES.items():
+        low, ratio, high = _spread(objectives["ratios"][name])
+        rows.append(
+            f"| {names[name]}, {many} trajectories | a GRPO update of the same trajectories, "
+            f"{objectives['grpo_s']:.1f} s | **{ratio:.2f}x** ({low:.2f} to {high:.2f}) | at most "
+            f"{least}x{_short(ratio <= least)} |"
+        )
+    for name, share in objectives["shares"].items():
+        rows.append(
+            f"| {small[name]}, {many} trajectories | a GRPO step, collect and update | "
+            f"**{share:.2%}** | at most {100 * _SMALL:.0f} %{_short(share <= _SMALL)} |"
+        )
+    return rows
 
 
 def _credit_rows(credit: dict) -> list[str]:
@@ -205,6 +233,7 @@ def _page(
     webshop: dict,
     rollout: list[dict],
     update: dict,
+    objectives: dict,
     credit: dict,
     truth: dict,
     dag: dict,
@@ -243,6 +272,7 @@ def _page(
         f"{update['per_turn_tokens']:,}: **{update['token_ratio']:.1f}x** fewer, "
         f"{update['time_ratio']:.1f}x faster | "
         f"{update['turns_per_trajectory'] / 2:.1f}x |",
+        *_objective_rows(objectives),
         *_credit_rows(credit),
         *_truth_rows(truth),
         f"| DAG build, `snakemake -n`, {dag['jobs']:,} jobs, CPU seconds | a trivial Snakefile "
@@ -255,7 +285,7 @@ def _page(
         f"at most {_DAG}x{_short(plan['ratio'] <= _DAG)} |",
         "",
         "Files: `benchmarks/webshop.py`, `benchmarks/rollout.py`, `benchmarks/update.py`,",
-        "`benchmarks/credit.py`, `benchmarks/truth.py`, `benchmarks/dag.py`,",
+        "`benchmarks/objectives.py`, `benchmarks/credit.py`, `benchmarks/truth.py`, `benchmarks/dag.py`,",
         "`benchmarks/plan.py`, and",
         "`benchmarks/alfworld_engines.py`. The docstring of each file says what it counts.",
         "`benchmarks/webshop_size.py` measures a shop of a million products; its numbers are in",
