@@ -17,7 +17,7 @@ class Sokoban(Environment):
     # A cell is one token, as a symbol or as coordinates; so is each sentence of the rules.
     cut = Cut(
         "sokoban",
-        r"[A-Z][a-z]+:? [^\n]*[a-z]\.\n|Turn [0-9]+ of [0-9]+|, actions left: [0-9]+\n|"
+        r"[A-Z][a-z]+ [^\n]*[a-z>]\.\n|Turn [0-9]+ of [0-9]+|, actions left: [0-9]+\n|"
         r"Up|Down|Left|Right| \|\| | \([0-9]+, [0-9]+\)\n?|[A-Z][a-z]+[a-z ]*:| none\n|.\n?|\n",
     )
     task_files = ("levels",)

@@ -116,8 +116,10 @@ def _certified(text: str, where: str, actions: int) -> tuple[Level, int]:
     try:
         level = read_level(text)
         length = compiled(level.text, actions)[1].get(level.start)
-    except (LevelError, TooManyBoardsError) as error:
+    except LevelError as error:
         raise UserError(f"{where}: {error}") from None
+    except TooManyBoardsError as error:
+        raise UserError(f"{where}: solution: {error} (the key `actions`)") from None
     if length is None:
         raise UserError(
             f"{where}: solution: none takes at most {actions} actions (the key `actions`)"

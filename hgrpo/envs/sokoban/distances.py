@@ -10,8 +10,8 @@ from itertools import combinations
 
 from hgrpo.envs.sokoban.level import Board, Boxes, Level
 
-# Boards after which the search gives up: some seconds, and some hundred megabytes.
-MOST_BOARDS = 2_000_000
+# Boards after which the search gives up: some seconds, and a hundred megabytes.
+MOST_BOARDS = 500_000
 
 
 class TooManyBoardsError(ValueError):

@@ -13,8 +13,9 @@ from hgrpo.envs.sokoban.views import GOAL, NOT_UNDERSTOOD, Picture, opening
 
 
 class SokobanEnv(PickledByReplay):
-    """A turn plays the actions of one reply. The game ends when it is solved, or when no action or no
-    turn is left.
+    """A turn plays the actions of one reply.
+
+    The game ends when it is solved, or when no action or no turn is left.
 
     Args:
         tasks: the folder that task paths are relative to.
@@ -91,9 +92,7 @@ class SokobanEnv(PickledByReplay):
         )
         self._player, self._boxes, self._placed = player, boxes, placed
         self._done = (
-            solved
-            or self._taken == settings.actions
-            or len(self._played) == settings.turn_cap
+            solved or self._taken == settings.actions or len(self._played) == settings.turn_cap
         )
         potential = self._potential()
         gain, self._level_of_progress = potential - self._level_of_progress, potential

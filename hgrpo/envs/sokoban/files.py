@@ -9,8 +9,6 @@ from hgrpo.envs.sokoban.distances import distances
 from hgrpo.envs.sokoban.level import Board, Level
 from hgrpo.errors import UserError
 
-_SYMBOLS = set("# .$*@+-_")
-
 
 def split_levels(text: str) -> list[tuple[str, str]]:
     """The (title, XSB text) of every level of a file.
@@ -75,8 +73,25 @@ def content_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@lru_cache(maxsize=128)
-def compiled(text: str, depth: int) -> tuple[Level, dict[Board, int]]:
-    """A level with its table of distances; the tables of the last levels are kept."""
-    level = Level(text)
-    return level, distances(level, depth)
+Compiled = tuple[Level, dict[Board, int]]
+_kept: dict[tuple[str, int], Compiled] = {}
+_MOST_KEPT = 250_000  # boards in all; about 50 MB
+
+
+def compiled(text: str, depth: int) -> Compiled:
+    """A level with its table of distances.
+
+    The tables of the latest levels are kept, some thousand of small rooms or one of a large room.
+
+    Raises:
+        TooManyBoardsError: the level has too many boards.
+    """
+    found = _kept.get((text, depth))
+    if found is None:
+        level = Level(text)
+        found = _kept[text, depth] = level, distances(level, depth)
+        boards = sum(len(table) for _, table in _kept.values())
+        while boards > _MOST_KEPT and len(_kept) > 1:
+            _, table = _kept.pop(next(iter(_kept)))
+            boards -= len(table)
+    return found

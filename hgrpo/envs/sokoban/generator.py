@@ -7,7 +7,7 @@ every start's shortest solution, so a start is drawn among those of the wanted l
 """
 
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, pairwise
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def bands(lengths: tuple[int, int]) -> list[range]:
     """The three equal parts of the lengths from low to high."""
     low, high = lengths
     edges = [low + round(part * (high + 1 - low) / 3) for part in range(4)]
-    return [range(start, end) for start, end in zip(edges, edges[1:], strict=False)]
+    return [range(start, end) for start, end in pairwise(edges)]
 
 
 def task_type(length: int, lengths: tuple[int, int]) -> str:

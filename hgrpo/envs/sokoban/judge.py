@@ -113,11 +113,11 @@ def _cells(text: str) -> frozenset[Cell]:
 
 JUDGE_TEXT = JudgeText(
     primer=(
-        "The game is Sokoban in text. The agent pushes boxes onto targets. It cannot pull, so a box "
-        "in a corner or along a wall may be lost. A turn has a few actions, and the episode ends "
-        "when they are spent. Pushing a box nearer to a target, and walking to where "
-        "such a push is possible, count for more than walking about, and that for more than "
-        "running into walls. Pushing a box where it can never reach a target is the worst."
+        "The game is Sokoban in text. The agent pushes boxes onto targets. It cannot pull, so a "
+        "box in a corner or along a wall may be lost. A turn has a few actions, and the episode "
+        "ends when they are spent. Pushing a box nearer to a target, and walking to where such a "
+        "push is possible, count for more than walking about, and that for more than running into "
+        "walls. Pushing a box where it can never reach a target is the worst."
     ),
     score=score,
     rubric_version="sokoban-1",
