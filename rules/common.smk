@@ -32,6 +32,10 @@ SHARED = workflow.workflow_settings.cache is not None
 STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
 
 
+# A thread of a job that waits for the other gives its core away. By default it spins, and beside other
+# work a job of two threads then takes ten times as long.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 with one_line_errors():
     study = load_study(
         f"{STUDIES}/{chosen_study(STUDIES, config.get('study'), sys.argv[1:], os.environ)}.yaml",
