@@ -17,7 +17,7 @@ import pandas as pd
 
 from hgrpo import parquet
 from hgrpo.config.read import did_you_mean, read_yaml
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 
 
 @dataclass(frozen=True)
@@ -64,28 +64,31 @@ class Results:
         """One row per training step of a run, with the columns round and batch added.
 
         Raises:
-            UserError: the run has no round.
+            UserError: the run has no round, or a log is damaged.
         """
         home = self.folder / f"rl/{method}/seed_{seed}"
-        paths = sorted(
-            home.glob("round_*/train_log.json"), key=lambda path: int(path.parent.name[6:])
-        )
+        paths = {int(path.parent.name[6:]): path for path in home.glob("round_*/train_log.json")}
         if not paths:
             raise UserError(f"{home}: no finished round")
-        parts = [
-            pd.DataFrame(json.loads(path.read_text())["rows"]).assign(
-                round=int(path.parent.name[6:])
-            )
-            for path in paths
-        ]
+        parts = [_rows(path).assign(round=number) for number, path in sorted(paths.items())]
         table = pd.concat(parts, ignore_index=True)
         return table.assign(batch=range(1, len(table) + 1))
 
     def _parquet(self, name: str) -> pd.DataFrame:
         path = self.folder / name
-        if not path.is_file():
-            raise UserError(f"{path}: no such file")
-        return pd.read_parquet(path, **parquet.READ)
+        try:
+            return pd.read_parquet(path, **parquet.READ)
+        except FileNotFoundError:
+            raise UserError(f"{path}: no such file") from None
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path}: damaged ({one_line(error)})") from None
+
+
+def _rows(path: Path) -> pd.DataFrame:
+    try:
+        return pd.DataFrame(json.loads(path.read_text())["rows"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise UserError(f"{path}: not a train log ({one_line(error)})") from None
 
 
 def load(folder: Path | str) -> Results:

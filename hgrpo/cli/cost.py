@@ -1,4 +1,4 @@
-"""Print what a study has cost so far, by arm: time, GPU-hours, tokens, judges and money.
+"""Print what a study has cost so far, by arm: seconds, GPU-hours, tokens, judges and money.
 
 Seconds are those that Snakemake measured. Money is for cores and GPUs by the prices of a profile;
 what judges were paid stands beside it.
@@ -19,7 +19,7 @@ from hgrpo.study.recorded import recorded_study
 from hgrpo.workflow.planning.profile import Prices, read_profile
 from hgrpo.workflow.planning.spent import Spent, spent
 
-_HEAD = ("arm", "jobs", "hours", "core-h", "GPU-h", "M tokens", "judge $")
+_HEAD = ("arm", "jobs", "seconds", "core-hours", "GPU-hours", "tokens", "judge $")
 
 
 def main() -> None:
@@ -35,7 +35,11 @@ def main() -> None:
     parser.add_argument("--csv", action="store_true", help="as CSV, with unrounded numbers")
     args = parser.parse_args()
     study, prices = recorded_study(args.results), read_profile(args.profile).prices
-    found = spent(args.results, study.methods, study.config.resources, prices)
+    # config.yaml holds the arms by name; a reader looks for what all others are measured against.
+    order = sorted(
+        study.methods, key=lambda arm: (study.methods[arm].train, arm != study.config.reference)
+    )
+    found = spent(args.results, order, study.config.resources, prices)
     if args.csv:
         writer = csv.DictWriter(sys.stdout, fieldnames=list(asdict(found[0])), lineterminator="\n")
         writer.writeheader()
@@ -63,8 +67,8 @@ def lines(found: list[Spent], prices: Prices | None) -> list[str]:
 
 def _cells(row: Spent) -> list[str]:
     cells = [
-        *(row.arm, str(row.jobs), f"{row.seconds / 3600:.2f}", f"{row.core_hours:.2f}"),
-        *(f"{row.gpu_hours:.2f}", f"{row.tokens / 1e6:.2f}", f"{row.judge_dollars:.2f}"),
+        *(row.arm, str(row.jobs), f"{row.seconds:,.0f}", f"{row.core_hours:.2f}"),
+        *(f"{row.gpu_hours:.2f}", f"{row.tokens:,.0f}", f"{row.judge_dollars:.2f}"),
     ]
     return [*cells, f"{row.money:.2f}"] if row.money is not None else cells
 

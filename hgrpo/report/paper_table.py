@@ -1,15 +1,26 @@
 """The table of results as a paper prints it: one row per arm, as LaTeX or Markdown."""
 
+import re
+
 import pandas as pd
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.endpoint import endpoint_name
+from hgrpo.evaluation.outcomes import GREEDY
+from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report.arms import Arms
-from hgrpo.report.endpoint_words import endpoint_phrase
-from hgrpo.report.words import temperature_name
+from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
+from hgrpo.report.words import opponent
 
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
-    character: f"\\{character}" for character in "&%$#_{}"
+NONE = "\u2013"
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\u00a0": "~",
+    "\u202f": r"\,",
+    NONE: "--",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 
 
@@ -27,22 +38,31 @@ def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
     if len(comparison.against_reference):
         families[f"against {arms.label(arms.reference)}"] = comparison.against_reference
     if len(comparison.against_untrained):
-        best = temperature_name(comparison.best_temperature).replace("\u202f", " ")
-        families[f"against {arms.label(arms.untrained)}, {best}"] = comparison.against_untrained
-    level = f"{100 * comparison.protocol.level:g} % interval"
+        best = opponent(arms, arms.untrained, comparison.best_temperature)
+        families[f"against {best}"] = comparison.against_untrained
     rows = []
     for row in table.sort_values("mean", ascending=False, kind="stable").itertuples():
-        name = arms.label(row.method)
-        if not arms[row.method].trained:
-            name += f", {temperature_name(row.temperature)}".replace("\u202f", " ")
-        shown = {"method": name, f"{endpoint_phrase(comparison)} ({level})": _interval(row)}
+        name = opponent(arms, row.method, row.temperature)
+        shown = {"method": name, MEASURES[score]: _interval(row)}
         for title, family in families.items():
-            mine = (
-                family[family["method"] == row.method] if row.temperature == 0 else family.head(0)
-            )
-            shown[title] = _difference(mine.iloc[0]) if len(mine) else "--"
+            mine = family[(family["method"] == row.method) & (row.temperature == GREEDY)]
+            shown[title] = _difference(mine.iloc[0]) if len(mine) else NONE
         rows.append(shown)
     return pd.DataFrame(rows)
+
+
+def caption(comparison: Comparison) -> str:
+    """What the table's numbers are."""
+    number = comparison.seeds["seed"].nunique()
+    seeds = f"{number} seed{'s' if number > 1 else ''}"
+    percent = " in per cent" if comparison.protocol.settings.score == "success" else ""
+    phrase = endpoint_phrase(comparison)
+    return (
+        f"{phrase[0].upper()}{phrase[1:]}{percent}, with {100 * comparison.protocol.level:g} % "
+        f"intervals: {comparison.n_test} test tasks, {seeds}, greedy play "
+        "unless a temperature is named. Differences are in points and paired by seed and "
+        "task; * holds after Holm's correction."
+    )
 
 
 def _interval(row: object) -> str:
@@ -50,12 +70,12 @@ def _interval(row: object) -> str:
 
 
 def _difference(row: pd.Series) -> str:
-    star = "*" if row["verdict"] in ("better", "worse") else ""
+    star = "*" if row["verdict"] in DECIDED else ""
     ends = f"{100 * row['lower']:+.1f} to {100 * row['upper']:+.1f}"
     return f"{100 * row['difference']:+.1f}{star} ({ends})"
 
 
-def latex(table: pd.DataFrame, caption: str, label: str) -> str:
+def latex(table: pd.DataFrame, about: str, label: str) -> str:
     r"""A `table` environment with booktabs' rules; needs \usepackage{booktabs}."""
     head = " & ".join(map(escaped, table.columns)) + r" \\"
     body = [" & ".join(map(escaped, row)) + r" \\" for row in table.astype(str).to_numpy()]
@@ -63,7 +83,7 @@ def latex(table: pd.DataFrame, caption: str, label: str) -> str:
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{escaped(caption)}}}",
+        rf"\caption{{{escaped(about)}}}",
         rf"\label{{{label}}}",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
@@ -78,13 +98,15 @@ def latex(table: pd.DataFrame, caption: str, label: str) -> str:
 
 
 def escaped(text: object) -> str:
-    """Text in which no character means anything to LaTeX."""
-    return "".join(_LATEX.get(character, character) for character in str(text))
+    """Text in which no character means anything to LaTeX, and numbers have a true minus."""
+    safe = "".join(_LATEX.get(character, character) for character in str(text))
+    return re.sub(r"(?<![\w-])-(?=\d)", "$-$", safe)
 
 
-def markdown(table: pd.DataFrame) -> str:
-    """The table in Markdown."""
+def markdown(table: pd.DataFrame, about: str) -> str:
+    """The table in Markdown, and a paragraph that says what its numbers are."""
     rows = [list(table.columns), *table.astype(str).to_numpy().tolist()]
-    cells = [[str(cell).replace("|", r"\|") for cell in row] for row in rows]
+    cells = [[re.sub(r"([|*_`<\\])", r"\\\1", str(cell)) for cell in row] for row in rows]
     rule = ["---", *["---:"] * (len(table.columns) - 1)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in [cells[0], rule, *cells[1:]])
+    lines = "".join(f"| {' | '.join(row)} |\n" for row in [cells[0], rule, *cells[1:]])
+    return f"{lines}\n{about.replace('*', chr(92) + '*')}\n"

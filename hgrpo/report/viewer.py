@@ -4,30 +4,36 @@ The page holds its data, so it opens from a file. Arms that played the same traj
 the first batch of training, share one entry with a column of values for each arm.
 """
 
+import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hgrpo import parquet
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
+from hgrpo.evaluation.truth.table import TRUTH_FILE, read_truth_table
 from hgrpo.trajectories import store
 
-_OF_TRAJECTORY = ("task_id", "rollout")
+CREDITS_FILE = "credits.parquet"
+# Values that each arm has of its own, also of a trajectory that others played too.
+OF_ARM = ("credit", "advantage", "logprob")
+ALL_ARMS = ""
+_KEY = ["step", "task_id", "rollout"]
 _SEQUENCES = (
-    *(*_OF_TRAJECTORY, "task_type", "goal", "env_return", "success", "truncated"),
+    *(*_KEY, "task_type", "goal", "env_return", "success", "truncated"),
     *("behaviour_logprobs", "spans", "final_observation"),
 )
-_TURNS = (
-    *(*_OF_TRAJECTORY, "turn", "observation", "action", "admissible", "env_reward", "progress"),
-    *("credit", "advantage"),
-)
-_DIGITS = 4
+_TURNS = (*_KEY, "turn", "observation", "action", "admissible", "env_reward", "progress")
+_CREDITED = ("credit", "advantage")
+_CREDITS = ("round", *_KEY, "turn", "method", "credit")
 
 
 @dataclass(frozen=True)
@@ -41,47 +47,69 @@ class Source:
 
 
 def collect(sources: Sequence[Source], limit: int) -> list[dict]:
-    """The first trajectories of every round's first batch, at most `limit` of all rounds together.
+    """The first trajectories of every round, at most `limit` of all rounds together.
 
-    Every round gives the same number, so that arms can be compared. Trajectories of the same seed
-    and round with the same task, rollout and actions are one entry.
+    Every round gives the same number, so that arms can be compared. If there are more rounds than
+    `limit`, those of the last seeds are left out. Trajectories of the same seed and round with the
+    same task, rollout and actions are one entry. Entries of the same task follow each other.
 
     Raises:
-        UserError: a table is missing, damaged or lacks a column.
+        UserError: a table is missing, damaged or lacks a column, or the two tables of a round
+            disagree.
     """
-    each = max(1, limit // max(1, len(sources)))
+    chosen = sorted(sources, key=lambda source: (source.seed, source.round))[:limit]
+    each = limit // max(1, len(chosen))
     merged: dict[tuple, dict] = {}
-    for source in sources:
-        for entry in _entries(source, each):
+    for source in chosen:
+        for rank, entry in enumerate(itertools.islice(_entries(source), each)):
             actions = tuple(turn["action"] for turn in entry["turns"])
-            key = (entry["seed"], entry["round"], entry["task"], entry["rollout"], actions)
-            kept = merged.setdefault(key, entry | {"credit": {}, "advantage": {}})
-            for name in ("credit", "advantage"):
+            key = (source.seed, source.round, entry["task"], entry["rollout"], actions)
+            kept = merged.setdefault(key, entry | {name: {} for name in OF_ARM} | {"rank": rank})
+            for name in OF_ARM:
                 kept[name][source.method] = entry[name]
-    return list(merged.values())
+    for entry in merged.values():
+        entry["logprob"] = _shared(entry["logprob"])
+    return sorted(merged.values(), key=lambda one: (one["seed"], one["round"], one["rank"]))
 
 
-def _entries(source: Source, number: int) -> Iterable[dict]:
-    sequences = store.read_sequences(
-        source.turns.with_name(store.SEQUENCES_FILE), _SEQUENCES, step=0
-    )
-    turns = store.read_turns(source.turns, _TURNS, step=0).to_pandas()
-    played = dict(iter(turns.groupby(list(_OF_TRAJECTORY), sort=False)))
-    for row in sequences.slice(0, number).to_pylist():
-        own = played.get((row["task_id"], row["rollout"]))
-        if own is None:
-            raise UserError(f"{source.turns}: no turns of task {row['task_id']}")
-        yield _entry(row, own, source.seed, source.round) | {
-            "credit": _rounded(own["credit"]),
-            "advantage": _rounded(own["advantage"]),
-        }
+def _shared(values: Mapping[str, list]) -> Mapping[str, list]:
+    """Values by arm; under `ALL_ARMS` if all arms have the same, because one policy played."""
+    first, *others = values.values()
+    return values if any(other != first for other in others) else {ALL_ARMS: first}
+
+
+def _entries(source: Source) -> Iterator[dict]:
+    """A round's trajectories in the order of play, with one arm's values."""
+    for step in itertools.count():
+        sequences = store.read_sequences(
+            source.turns.with_name(store.SEQUENCES_FILE), _SEQUENCES, step
+        )
+        if not len(sequences):
+            return
+        turns = store.read_turns(source.turns, (*_TURNS, *_CREDITED), step).to_pandas()
+        for row, own in _with_turns(sequences, turns, source.turns):
+            yield _entry(row, own, source.seed, source.round) | {
+                **{name: _numbers(own[name]) for name in _CREDITED},
+                "logprob": _logprobs(row),
+            }
+
+
+def _with_turns(
+    sequences: pa.Table, turns: pd.DataFrame, path: Path
+) -> Iterator[tuple[dict, pd.DataFrame]]:
+    """Each trajectory with its turns; `path`, where the turns come from, is for the message."""
+    played = dict(iter(turns.groupby(_KEY, sort=False)))
+    for row in sequences.to_pylist():
+        own = played.get(tuple(row[name] for name in _KEY))
+        if own is None or len(own) != len(row["spans"]):
+            raise UserError(
+                f"{path}: not the turns of {store.SEQUENCES_FILE} beside it: task {row['task_id']}"
+            )
+        yield row, own
 
 
 def _entry(row: Mapping, turns: pd.DataFrame, seed: int, number: int) -> dict:
     """What all arms that played a trajectory share."""
-    ends = np.cumsum([end - start for start, end in row["spans"]])
-    sampled = np.asarray(row["behaviour_logprobs"], float)
-    logprobs = [part.sum() for part in np.split(sampled, ends[:-1])]
     return {
         "seed": seed,
         "round": number,
@@ -89,22 +117,28 @@ def _entry(row: Mapping, turns: pd.DataFrame, seed: int, number: int) -> dict:
         "type": row["task_type"],
         "rollout": row["rollout"],
         "goal": row["goal"],
-        "return": row["env_return"],
+        "return": _number(row["env_return"]),
         "outcome": "success" if row["success"] else "cut off" if row["truncated"] else "failure",
         "final": row["final_observation"] or "",
-        "logprob": _rounded(logprobs),
         "truth": None,
         "turns": [
             {
                 "observation": turn.observation,
                 "action": turn.action,
                 "admissible": bool(turn.admissible),
-                "reward": round(turn.env_reward, _DIGITS),
-                "progress": round(turn.progress, _DIGITS),
+                "reward": _number(turn.env_reward),
+                "progress": _number(turn.progress),
             }
             for turn in turns.itertuples()
         ],
     }
+
+
+def _logprobs(row: Mapping) -> list[float | None]:
+    """Log-probability of each turn's reply: the sum over its tokens."""
+    ends = np.cumsum([end - start for start, end in row["spans"]])
+    sampled = np.asarray(row["behaviour_logprobs"], float)
+    return _numbers(part.sum() for part in np.split(sampled, ends[:-1]))
 
 
 def collect_truth(folder: Path, agreement: Path, seed: int, number: int, limit: int) -> list[dict]:
@@ -116,37 +150,57 @@ def collect_truth(folder: Path, agreement: Path, seed: int, number: int, limit: 
         seed: the study's first seed.
         number: r.
         limit: most trajectories.
+
+    Raises:
+        UserError: a table is missing, damaged or lacks a column, or tables disagree.
     """
-    sequences = store.read_sequences(folder / store.SEQUENCES_FILE, ("step", *_SEQUENCES))
-    turns = store.read_turns(folder / store.TURNS_FILE, ("step", *_TURNS[:-2])).to_pandas()
-    truth = pq.read_table(folder / "truth.parquet", **parquet.READ).to_pandas()
-    credits = pq.read_table(agreement / "credits.parquet", **parquet.READ).to_pandas()
-    credits = credits[credits["round"] == number]
-    key = ["step", *_OF_TRAJECTORY]
-    of_turn = [*key, "turn"]
-    wide = credits.pivot(index=of_turn, columns="method", values="credit")
-    joined = turns.merge(truth[[*of_turn, "advantage"]], "left", of_turn)
+    sequences = store.read_sequences(folder / store.SEQUENCES_FILE, _SEQUENCES).slice(0, limit)
+    turns = store.read_turns(folder / store.TURNS_FILE, _TURNS).to_pandas()
+    of_turn = [*_KEY, "turn"]
+    truth = read_truth_table(folder / TRUTH_FILE).select([*of_turn, "advantage"]).to_pandas()
+    credits = _read_credits(agreement / CREDITS_FILE)
+    wide = credits[credits["round"] == number].pivot(
+        index=of_turn, columns="method", values="credit"
+    )
+    joined = turns.merge(truth, "left", of_turn)
     joined = joined.merge(wide, "left", left_on=of_turn, right_index=True)
-    played = dict(iter(joined.groupby(key, sort=False)))
-    entries = []
-    for row in sequences.slice(0, limit).to_pylist():
-        own = played[row["step"], row["task_id"], row["rollout"]]
-        shown = _entry(row, own, seed, number)
-        known = [name for name in wide.columns if own[name].notna().all()]
-        entries.append(
-            shown
-            | {"truth": _rounded(own["advantage"]), "advantage": {}}
-            | {"credit": {name: _rounded(own[name]) for name in known}}
-        )
-    return entries
-
-
-def _rounded(values: Iterable[float | None]) -> list[float | None]:
-    """Numbers with few digits; None for a missing one."""
     return [
-        None if value is None or pd.isna(value) else round(float(value), _DIGITS)
-        for value in values
+        _entry(row, own, seed, number)
+        | {"truth": _numbers(own["advantage"]), "advantage": {}, "rank": rank}
+        | {"logprob": {ALL_ARMS: _logprobs(row)}}
+        | {"credit": {name: _numbers(own[name]) for name in wide if own[name].notna().any()}}
+        for rank, (row, own) in enumerate(_with_turns(sequences, joined, folder / store.TURNS_FILE))
     ]
+
+
+def _read_credits(path: Path) -> pd.DataFrame:
+    try:
+        return pq.read_table(path, columns=list(_CREDITS), **parquet.READ).to_pandas()
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{path}: missing or damaged ({one_line(error)})") from None
+
+
+def within(entries: Sequence[dict], most: int) -> list[dict]:
+    """The entries that fit into `most` bytes of the page; every round loses its last ones first."""
+    by_rank = sorted(range(len(entries)), key=lambda index: entries[index]["rank"])
+    sizes = itertools.accumulate(len(_json(entries[index]).encode()) for index in by_rank)
+    kept = {index for index, size in zip(by_rank, sizes, strict=True) if size <= most}
+    return [entry for index, entry in enumerate(entries) if index in kept]
+
+
+def _number(value: float | None) -> float | None:
+    """A number with few digits; None for one that is missing or not finite, which JSON lacks."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.4g}")
+
+
+def _numbers(values: Iterable[float | None]) -> list[float | None]:
+    return [_number(value) for value in values]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def render(study: str, entries: Sequence[Mapping], labels: Mapping[str, str]) -> str:
@@ -162,12 +216,8 @@ def render(study: str, entries: Sequence[Mapping], labels: Mapping[str, str]) ->
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    data = json.dumps(
-        {"labels": dict(labels), "trajectories": list(entries)},
-        ensure_ascii=False,
-        separators=(",", ":"),
-        allow_nan=False,
-    )
+    shown = [{name: value for name, value in one.items() if name != "rank"} for one in entries]
+    data = _json({"labels": dict(labels), "trajectories": shown})
     # Texts of games may hold "</script>" or a line separator that JavaScript would end a line at.
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     return environment.get_template("viewer.html.j2").render(study=study, data=safe)

@@ -97,23 +97,24 @@ def names(study: "Study") -> list[str]:
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the results, compare the arms and draw the figures."""
     from hgrpo.report.draw import draw_all
+    from hgrpo.report.logs import read_first_turns, read_last_turns
 
+    inputs, fits = read(settings, paths.episodes, paths.train_logs, paths.fits)
+    turns = read_first_turns(paths.turns)
+    last = read_last_turns(paths.turns, inputs.arms.fitted)
     with atomic_folder(paths.out) as out:
-        index = draw_all(*read(settings, paths), out)
+        index = draw_all(inputs, turns, last, fits, out)
     print(f"{len(index)} figures: {paths.out}")
 
 
 def read(
-    settings: Settings, paths: Paths
-) -> "tuple[Inputs, dict[str, pd.DataFrame], dict[str, pd.DataFrame], pd.DataFrame]":
-    """The results that figures show, as `hgrpo.report.draw.drawings` takes them."""
+    settings: Settings, episodes: Path, train_logs: list[Path], fits: list[Path]
+) -> "tuple[Inputs, pd.DataFrame]":
+    """The study's results, and the logs of the fits that figures show."""
     from hgrpo.report.inputs import read_inputs
-    from hgrpo.report.logs import read_first_turns, read_fits, read_last_turns, run_of
+    from hgrpo.report.logs import read_fits, run_of
 
-    given = settings.model_extra or {}
-    inputs = read_inputs(given, paths.episodes, paths.train_logs, paths.fits)
+    inputs = read_inputs(settings.model_extra or {}, episodes, train_logs, fits)
     # Read only the fits that the figure `turnrd` shows. Other fits log different columns.
     learnt = inputs.arms.with_figure("turnrd")
-    fits = read_fits([path for path in paths.fits if run_of(path)[0] in learnt])
-    turns = read_first_turns(paths.turns)
-    return inputs, turns, read_last_turns(paths.turns, inputs.arms.fitted), fits
+    return inputs, read_fits([path for path in fits if run_of(path)[0] in learnt])

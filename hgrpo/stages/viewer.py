@@ -1,11 +1,12 @@
 """Write a page of single trajectories: every turn, coloured by what each arm gave it.
 
-The page shows the first trajectories of the first batch of each run's first and last rounds and, if
-credit was compared with measured truth, rollouts with their truth.
+The page shows the first trajectories of the given rounds and, if credit was compared with measured
+truth, rollouts with their truth: at most 500 trajectories, and at most 16 MB of them. Snakemake
+gives it each run's first and last rounds.
 
 Example:
   cd results/bakeoff
-  python -m hgrpo.cli.config bakeoff --stage viewer > viewer.json
+  python -m hgrpo.cli.config ../../configs/studies/bakeoff.yaml --stage viewer > viewer.json
   python -m hgrpo.cli.viewer --config viewer.json --out viewer \\
       --turns rl/*/*/round_[15]/turns.parquet
 """
@@ -30,17 +31,17 @@ FOLDER = "viewer"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"page": "index.html"}
 RESOURCES = "report"
-# So many trajectories answer to a filter at once in a browser, and make a page of some megabytes.
+# With so many trajectories a browser answers to a filter at once, and people can mail the page.
 _MOST = 500
+_MOST_BYTES = 16_000_000
 
 
 class Settings(Strict):
     """Which study the page is about, and how it names the arms."""
 
     study: str
-    labels: dict[str, str]
-    # A list keeps the arms' order, which JSON with sorted keys would lose.
-    order: list[str]
+    # (name, label) in display order, which JSON with sorted keys would lose in a mapping.
+    labels: list[tuple[str, str]]
     seed: int = 0
     truth_rounds: list[int] = Field(default_factory=list)
 
@@ -60,8 +61,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     truth = study.config.truth
     return {
         "study": study.config.name,
-        "labels": {name: arm.shown_label for name, arm in study.methods.items()},
-        "order": list(study.methods),
+        "labels": [(name, arm.shown_label) for name, arm in study.methods.items()],
         "seed": study.config.seeds[0],
         "truth_rounds": list(truth.after_rounds) if truth else [],
     }
@@ -80,7 +80,7 @@ def inputs(study: "Study", job: Job) -> dict:
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the trajectories and write the page."""
     from hgrpo.report.logs import run_of
-    from hgrpo.report.viewer import Source, collect, collect_truth, render
+    from hgrpo.report.viewer import Source, collect, collect_truth, render, within
 
     sources = [Source(*run_of(path), path) for path in paths.turns]
     with_truth = _rounds_with_truth(settings, paths)
@@ -89,10 +89,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     for number, measured in with_truth.items():
         each = most // len(with_truth)
         entries += collect_truth(measured, paths.agreement, settings.seed, number, each)
+    entries = within(entries, _MOST_BYTES)
     if not entries:
         raise UserError("--turns: no round has a trajectory")
     paths.out.mkdir(parents=True, exist_ok=True)
-    labels = {name: settings.labels[name] for name in settings.order}
+    labels = dict(settings.labels)
+    labels |= {source.method: source.method for source in sources if source.method not in labels}
     with atomic_file(paths.out / OUTPUTS["page"]) as path:
         path.write_text(render(settings.study, entries, labels), encoding="utf-8")
     print(f"{len(entries)} trajectories: {paths.out / OUTPUTS['page']}")

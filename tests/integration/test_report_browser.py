@@ -1,23 +1,13 @@
 """The page in a real browser: no console errors, every figure drawn, nothing cut without a word."""
 
 import os
-import shutil
 
 import pytest
+from browser import chromium, contrast, open_page
 from report_fixtures import build_report, shipped, write_study
 
 pytestmark = pytest.mark.slow
 
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 # Seeds, and arms: those of the laptop study and the 17 of the plus study.
 SHAPES = {
     "1 seed, 7 arms": ((11,), "bakeoff"),
@@ -67,30 +57,12 @@ def pages(tmp_path_factory):
 
 @pytest.fixture
 def browser(tmp_path):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs the browser extra")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (chromium and driver):
-        pytest.skip("needs chromium and chromedriver on the machine")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(executable_path=driver)
-    with webdriver.Chrome(options=options, service=service) as chrome:
+    with chromium(tmp_path) as chrome:
         yield chrome
 
 
-def open_page(browser, page, width, scheme):
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
-    )
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
-    )
-    browser.get(page.as_uri())
+def open_report(browser, page, width, scheme):
+    open_page(browser, page, width, scheme)
     browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
 
 
@@ -98,7 +70,7 @@ def open_page(browser, page, width, scheme):
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_page_stands_in_a_browser(browser, pages, shape, width, scheme):
-    open_page(browser, pages(shape), width, scheme)
+    open_report(browser, pages(shape), width, scheme)
     folder = os.environ.get("HGRPO_SCREENSHOTS")
     if folder:
         browser.save_screenshot(f"{folder}/{shape.replace(' ', '_')}-{width}-{scheme}.png")
@@ -124,7 +96,7 @@ def test_the_page_stands_in_a_browser(browser, pages, shape, width, scheme):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_columns_of_figures_end_level(browser, pages, shape):
-    open_page(browser, pages(shape), 1280, "light")
+    open_report(browser, pages(shape), 1280, "light")
     columns = browser.execute_script(COLUMNS)
     assert len(columns) == 3
     for left, right in columns:
@@ -134,7 +106,7 @@ def test_columns_of_figures_end_level(browser, pages, shape):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_contrast(browser, pages, scheme):
     """WCAG 2.1 AA, 4.5 to 1, for words on the paper; arm names in figures count as large, 2.5."""
-    open_page(browser, pages("3 seeds, 7 arms"), 1280, scheme)
+    open_report(browser, pages("3 seeds, 7 arms"), 1280, scheme)
     pairs = browser.execute_script(
         "const paper = getComputedStyle(document.body).backgroundColor;"
         "const words = [...document.querySelectorAll('p, th, small, figcaption, .chip, a')];"
@@ -143,15 +115,3 @@ def test_text_has_contrast(browser, pages, scheme):
     assert len(pairs) > 100
     for colour, paper, text in pairs:
         assert contrast(colour, paper) >= 4.5, (text, colour, paper)
-
-
-def contrast(one, other):
-    """Contrast ratio of two CSS colours, rgb(r, g, b)."""
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def luminance(colour):
-    channels = [int(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
-    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

@@ -4,8 +4,14 @@ const form = document.getElementById("filters");
 const list = document.getElementById("list");
 const detail = document.getElementById("detail");
 const count = document.getElementById("count");
-// Beyond this share of the largest value a colour is full, so that one outlier does not pale the rest.
+// A colour is full at this share of a column's sizes, so that one outlier does not pale the rest.
 const FULL = 0.9;
+// So many trajectories are listed at first, and so many more whenever the end of the list is near.
+const LISTED = 60;
+// A longer observation is folded, and shows so many characters.
+const FOLDED = 600;
+const narrow = matchMedia("(max-width: 46rem)");
+const NAMES = { credit: "credit", advantage: "advantage", logprob: "log-probability", truth: "truth" };
 
 function element(name, text, look) {
   const made = document.createElement(name);
@@ -14,70 +20,106 @@ function element(name, text, look) {
   return made;
 }
 
-function armsOf(one) {
-  return Object.keys(one.credit);
-}
+const known = (values) => values.filter((value) => value !== null);
+const mark = (one) => ({ success: "✓", failure: "✗", "cut off": "…" })[one.outcome];
+const when = (one) => `seed ${one.seed}, ${one.truth ? "truth after round" : "round"} ${one.round}`;
+const shown = (value) => {
+  if (value === null) return "–";
+  if (value === 0) return "0";
+  return Math.abs(value) < 0.001 ? value.toExponential(1) : String(Number(value.toFixed(3)));
+};
 
-// The columns of values that a colour shows: [heading, numbers or nulls, one per turn].
-function columns(one, colour) {
-  if (colour === "logprob") return [["log-probability", one.logprob]];
-  const of = colour === "truth" ? one.credit : one[colour];
-  const found = Object.keys(labels).filter((arm) => of[arm]).map((arm) => [labels[arm], of[arm]]);
-  return one.truth ? [["truth", one.truth], ...found] : found;
+// The columns of values that a colour shows: [heading, numbers or nulls, one per turn]. The chosen
+// arm's column comes first.
+function columns(one, colour, arm) {
+  if (colour === "truth") return one.truth ? [["truth", one.truth]] : [];
+  const values = one[colour];
+  if (values[""]) return [[NAMES[colour], values[""]]];
+  const arms = Object.keys(labels).filter((name) => values[name] && known(values[name]).length);
+  arms.sort((a, b) => (b === arm) - (a === arm));
+  const found = arms.map((name) => [labels[name], values[name]]);
+  return one.truth && colour === "credit" ? [["truth", one.truth], ...found] : found;
 }
 
 function largest(values) {
-  const sizes = values.filter((value) => value !== null).map(Math.abs).sort((a, b) => a - b);
-  return sizes.length ? sizes[Math.ceil(FULL * (sizes.length - 1))] || sizes[sizes.length - 1] : 0;
+  const sizes = known(values).map(Math.abs).sort((a, b) => a - b);
+  const last = sizes.length - 1;
+  return sizes.length ? sizes[Math.ceil(FULL * last)] || sizes[last] : 0;
 }
 
-// How much arms disagree about a trajectory: the largest spread, over turns, of credit that is scaled
-// to each arm's largest value.
+// [sign, strength from 0 to 1] of each value of a column.
+function tints(values) {
+  const full = largest(values);
+  return values.map((value) => [value < 0 ? "down" : "up", full ? Math.min(1, Math.abs(value ?? 0) / full) : 0]);
+}
+
+// How much arms disagree about which turns mattered: the largest spread, over turns, of credit less
+// its mean over the trajectory, scaled to each arm's largest value. Equal credit says nothing.
 function disagreement(one) {
-  const scaled = Object.values(one.credit).map((values) => {
-    const top = Math.max(...values.map((value) => Math.abs(value ?? 0)));
-    return values.map((value) => (top ? (value ?? 0) / top : 0));
+  const scaled = Object.values(one.credit).filter((values) => known(values).length).map((values) => {
+    const mean = known(values).reduce((sum, value) => sum + value, 0) / known(values).length;
+    const less = values.map((value) => (value === null ? 0 : value - mean));
+    const top = Math.max(...less.map(Math.abs));
+    return less.map((value) => (top > 1e-9 ? value / top : 0));
   });
   if (scaled.length < 2) return 0;
-  const spread = (turn) => Math.max(...scaled.map((each) => each[turn])) - Math.min(...scaled.map((each) => each[turn]));
-  return Math.max(...one.turns.map((_, turn) => spread(turn)));
+  const spread = (_, turn) => Math.max(...scaled.map((each) => each[turn])) - Math.min(...scaled.map((each) => each[turn]));
+  return Math.max(...one.turns.map(spread));
 }
 
 trajectories.forEach((one, index) => {
   one.index = index;
-  one.words = [one.goal, ...one.turns.map((turn) => turn.action)].join("\n").toLowerCase();
+  one.words = [one.task, one.goal, ...one.turns.map((turn) => turn.action)].join("\n").toLowerCase();
   one.disagreement = disagreement(one);
+  one.measured = one.truth ? "measured" : "not measured";
 });
 
-function fill(name, values, shown = (value) => value) {
+function fill(name, values, text = (value) => value) {
   const select = form.elements[name];
-  select.append(new Option("all", ""));
-  for (const value of values) select.append(new Option(shown(value), value));
+  select.append(new Option("all", ""), ...values.map((value) => new Option(text(value), value)));
+  select.parentElement.hidden = values.length < 2;
 }
 
 const all = (key) => [...new Set(trajectories.map((one) => one[key]))];
-const present = new Set(trajectories.flatMap(armsOf));
+const present = new Set(trajectories.flatMap((one) => Object.keys(one.credit)));
 fill("arm", Object.keys(labels).filter((arm) => present.has(arm)), (arm) => labels[arm]);
 fill("seed", all("seed").sort((a, b) => a - b));
 fill("round", all("round").sort((a, b) => a - b));
 fill("type", all("type").sort());
 fill("outcome", all("outcome").sort());
+fill("truth", all("measured").sort());
 if (!trajectories.some((one) => one.truth)) {
   [...form.elements.colour.options].find((option) => option.value === "truth").remove();
 }
 
-const buttons = trajectories.map((one) => {
+const items = trajectories.map((one) => {
   const item = element("li");
   const button = element("button");
   button.type = "button";
-  button.append(element("span", one.goal || one.task));
-  const arms = armsOf(one);
-  const who = arms.length > 3 ? `${arms.length} arms` : arms.map((arm) => labels[arm] || arm).join(", ");
-  button.append(element("small", `${one.outcome}, return ${one.return}, ${one.turns.length} turns; ${who}; seed ${one.seed}, round ${one.round}`));
+  const arms = Object.keys(one.credit);
+  const who = arms.length > 3 ? `${arms.length} arms` : arms.map((arm) => labels[arm] ?? arm).join(", ");
+  const what = `${mark(one)} ${one.outcome}, return ${shown(one.return)}, ${one.turns.length} turns`;
+  const where = `${who}; ${when(one)}`;
+  button.append(element("span", one.goal || one.task, "goal"), element("small", what), element("small", where));
+  const strip = element("span", undefined, "strip");
+  strip.ariaHidden = "true";
+  button.append(strip);
   button.addEventListener("click", () => choose(one.index, true));
   item.append(button);
-  return item;
+  return { item, button, strip };
 });
+
+// Colour a trajectory's strip, one part per turn: the chosen arm's values, or the first that are not all
+// zero.
+function paint(one) {
+  const found = columns(one, form.elements.colour.value, form.elements.arm.value);
+  const [, values] = found.find(([, each]) => each.some(Boolean)) ?? [null, []];
+  const stops = tints(values).map(([sign, strength], turn) => {
+    const colour = `rgb(var(--${sign}) / ${strength.toFixed(2)})`;
+    return `${colour} ${(100 * turn) / values.length}% ${(100 * (turn + 1)) / values.length}%`;
+  });
+  items[one.index].strip.style.backgroundImage = stops.length ? `linear-gradient(to right, ${stops.join(", ")})` : "none";
+}
 
 function wanted(one, given) {
   return (
@@ -86,6 +128,7 @@ function wanted(one, given) {
     (!given.round || String(one.round) === given.round) &&
     (!given.type || one.type === given.type) &&
     (!given.outcome || one.outcome === given.outcome) &&
+    (!given.truth || one.measured === given.truth) &&
     (!given.text || one.words.includes(given.text.toLowerCase()))
   );
 }
@@ -95,81 +138,148 @@ const ORDERS = {
   disagree: (a, b) => b.disagreement - a.disagreement || a.index - b.index,
   long: (a, b) => b.turns.length - a.turns.length || a.index - b.index,
 };
-let chosen = 0;
+let chosen = -1;
+let kept = [];
 
-function filter() {
+function filter(event) {
   const given = Object.fromEntries(new FormData(form));
-  const kept = trajectories.filter((one) => wanted(one, given)).sort(ORDERS[given.order]);
-  list.replaceChildren(...kept.map((one) => buttons[one.index]));
+  kept = trajectories.filter((one) => wanted(one, given)).sort(ORDERS[given.order]);
+  list.replaceChildren();
+  extend(LISTED);
   count.textContent = `${kept.length} of ${trajectories.length} trajectories`;
-  if (!kept.some((one) => one.index === chosen) && kept.length) choose(kept[0].index, false);
-  else show();
+  // A new order is asked for to see what comes first.
+  const stays = event?.target.name !== "order" && kept.some((one) => one.index === chosen);
+  choose(stays ? chosen : (kept[0]?.index ?? -1), false);
+}
+
+// List the first `length` of the kept trajectories.
+function extend(length) {
+  const more = kept.slice(list.children.length, length);
+  more.forEach(paint);
+  list.append(...more.map((one) => items[one.index].item));
 }
 
 function choose(index, byHand) {
-  const before = buttons[chosen]?.firstChild;
-  if (before) before.removeAttribute("aria-current");
+  items[chosen]?.button.removeAttribute("aria-current");
+  if (index !== chosen) detail.scrollTop = 0;
   chosen = index;
-  buttons[index].firstChild.setAttribute("aria-current", "true");
+  items[chosen]?.button.setAttribute("aria-current", "true");
   show();
-  if (byHand) {
-    history.replaceState(null, "", `#${index}`);
-    if (matchMedia("(max-width: 46rem)").matches) detail.scrollIntoView();
-  }
+  if (!byHand) return;
+  history.replaceState(null, "", `#${index}`);
+  if (narrow.matches) detail.scrollIntoView();
 }
 
-function show() {
-  const one = trajectories[chosen];
-  if (!one) return detail.replaceChildren(element("p", "No trajectory."));
-  const colour = form.elements.colour.value;
-  const shown = columns(one, colour);
+function legend(colour, found) {
+  if (!found.length) return element("p", `No ${NAMES[colour]} is known of this trajectory.`, "muted");
+  const made = element("p", undefined, "muted legend");
+  const keys = colour === "logprob" ? [["down", "the stronger, the less likely the reply"]] : [["up", "above zero"], ["down", "below zero"]];
+  for (const [sign, text] of keys) made.append(element("span", undefined, `key ${sign}`), element("span", text));
+  if (found.length > 1) made.append(element("span", "each column by its own largest value"));
+  return made;
+}
+
+function observation(text) {
+  if (text.length <= FOLDED) return element("span", text, "seen");
+  const folded = element("details", undefined, "seen");
+  const start = text.lastIndexOf(" ", FOLDED / 2) + 1 || FOLDED / 2;
+  folded.append(element("summary", text.slice(0, start)), text.slice(start));
+  return folded;
+}
+
+// The cell of a turn: what the policy saw, what it did, and what came of it.
+function turnCell(turn, number) {
+  const cell = element("th");
+  cell.scope = "row";
+  cell.append(observation(turn.observation), element("span", `${number + 1}. ${turn.action}`, "action"));
+  if (!turn.admissible) cell.append(element("span", "inadmissible", "bad"));
+  const paid = ["reward", "progress"].filter((name) => turn[name]).map((name) => `${name} ${shown(turn[name])}`);
+  if (paid.length) cell.append(element("span", paid.join(", "), "muted paid"));
+  return cell;
+}
+
+function turnTable(one, found) {
   const table = element("table");
   const head = table.createTHead().insertRow();
-  for (const title of ["Turn", ...shown.map(([name]) => name)]) {
+  for (const title of ["Turn", ...found.map(([name]) => name)]) {
     const cell = element("th", title);
     cell.scope = "col";
     head.append(cell);
   }
   const body = table.createTBody();
-  const scales = shown.map(([, values]) => largest(values));
+  const coloured = found.map(([, values]) => tints(values));
   one.turns.forEach((turn, number) => {
     const row = body.insertRow();
-    const cell = element("th");
-    cell.scope = "row";
-    cell.append(element("span", turn.observation, "seen"), element("span", `${number + 1}. ${turn.action}`, "action"));
-    if (!turn.admissible) cell.append(element("em", "inadmissible", "bad"));
-    const paid = [];
-    if (turn.reward) paid.push(`reward ${turn.reward}`);
-    if (turn.progress) paid.push(`progress ${turn.progress}`);
-    if (paid.length) cell.append(element("span", paid.join(", "), "muted"));
-    row.append(cell);
-    shown.forEach(([, values], column) => {
-      const value = values[number];
-      const made = element("td", value === null ? "–" : value.toFixed(3), "value");
-      if (value !== null && scales[column]) {
-        made.style.setProperty("--tint", value < 0 ? "var(--down)" : "var(--up)");
-        made.style.setProperty("--shade", String(Math.min(1, Math.abs(value) / scales[column]) * 0.75));
-      }
-      row.append(made);
+    row.append(turnCell(turn, number));
+    found.forEach(([name, values], column) => {
+      const [sign, strength] = coloured[column][number];
+      const cell = element("td", shown(values[number]), "value");
+      cell.dataset.label = name;
+      cell.style.setProperty("--tint", `var(--${sign})`);
+      cell.style.setProperty("--shade", strength.toFixed(2));
+      row.append(cell);
     });
   });
-  const facts = `${one.type}, ${one.outcome}, return ${one.return}; task ${one.task}, rollout ${one.rollout}; seed ${one.seed}, round ${one.round}`;
-  detail.replaceChildren(element("h2", one.goal || one.task), element("p", facts, "muted"), table);
-  if (one.final) detail.append(element("p", one.final, "seen"));
+  return table;
+}
+
+function step(by) {
+  const place = kept.findIndex((one) => one.index === chosen) + by;
+  if (!kept[place]) return;
+  extend(place + LISTED);
+  items[kept[place].index].item.scrollIntoView({ block: "nearest" });
+  choose(kept[place].index, true);
+}
+
+function steps() {
+  const made = element("p", undefined, "steps");
+  const all = [["List", () => list.scrollIntoView()], ["Previous (k)", () => step(-1)], ["Next (j)", () => step(1)]];
+  for (const [text, act] of all) {
+    const button = element("button", text);
+    button.type = "button";
+    button.addEventListener("click", act);
+    made.append(button);
+  }
+  return made;
+}
+
+function show() {
+  const one = trajectories[chosen];
+  if (!one) return detail.replaceChildren(element("p", "No trajectory fits these filters."));
+  const colour = form.elements.colour.value;
+  const found = columns(one, colour, form.elements.arm.value);
+  const facts = [
+    `${mark(one)} ${one.outcome}, return ${shown(one.return)}, ${one.turns.length} turns`,
+    `${one.type}; task ${one.task}, rollout ${one.rollout}; ${when(one)}`,
+  ];
+  detail.replaceChildren(
+    steps(),
+    element("h2", one.goal || one.task),
+    ...facts.map((fact) => element("p", fact, "muted")),
+    legend(colour, found),
+    turnTable(one, found),
+  );
+  if (one.final) detail.append(observation(one.final));
 }
 
 form.addEventListener("input", filter);
+form.addEventListener("reset", () => setTimeout(filter));
 form.addEventListener("submit", (event) => event.preventDefault());
 document.addEventListener("keydown", (event) => {
-  if (!["j", "k"].includes(event.key) || ["INPUT", "SELECT"].includes(event.target.tagName)) return;
-  const items = [...list.children];
-  const at = items.indexOf(buttons[chosen]) + (event.key === "j" ? 1 : -1);
-  if (items[at]) {
-    choose(buttons.indexOf(items[at]), true);
-    items[at].scrollIntoView({ block: "nearest" });
-  }
+  const typing = ["INPUT", "SELECT"].includes(event.target.tagName);
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "j") step(1);
+  if (event.key === "k") step(-1);
 });
-const linked = Number(location.hash.slice(1));
+list.addEventListener("scroll", () => {
+  if (list.scrollTop + 3 * list.clientHeight > list.scrollHeight) extend(list.children.length + LISTED);
+});
+// On a phone the filters would hide what they filter.
+const fold = () => (document.getElementById("fold").open = !narrow.matches);
+narrow.addEventListener("change", fold);
+fold();
+const linked = Number(location.hash.slice(1) || -1);
 if (trajectories[linked]) chosen = linked;
 filter();
-if (trajectories.length) choose(chosen, false);
+extend(kept.findIndex((one) => one.index === chosen) + LISTED);
+items[chosen]?.item.scrollIntoView({ block: "nearest" });

@@ -38,9 +38,14 @@ def test_runs_are_drawn_and_their_numbers_written(file, tmp_path, monkeypatch, c
     assert "ours, a_b & c" in capsys.readouterr().out
 
 
-def test_an_arm_may_be_left_out_if_there_is_one(file):
+@pytest.mark.parametrize("place", ["{file}", "{file}:only", "{results}", "{results}:only"])
+def test_a_path_is_a_file_or_a_results_folder(tmp_path, place):
+    """An arm may be left out if there is one, and a path may have a colon in it."""
+    file = tmp_path / "a:b/report/methods_comparison.json"
+    file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"only": {"_per_round_eval": ROUNDS}}))
-    assert overlay.read_run(f"x={file}") == ("x", ROUNDS)
+    label, rounds = overlay.read_run("x=" + place.format(file=file, results=tmp_path / "a:b"))
+    assert (label, [each.model_dump() for each in rounds]) == ("x", ROUNDS)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +53,10 @@ def test_an_arm_may_be_left_out_if_there_is_one(file):
     [
         ("x", "LABEL=PATH or LABEL=PATH:ARM was expected"),
         ("=p", "LABEL=PATH or LABEL=PATH:ARM was expected"),
-        ("x={file}", "several arms, so name one with :ARM; known: TurnRDV2, flatGRPO"),
+        ("x={file}", "name one arm with :ARM; known: TurnRDV2, flatGRPO"),
         ("x={file}:TurnRD2", "no arm 'TurnRD2'; did you mean 'TurnRDV2'?"),
         ("x=/no/file:arm", "/no/file: no such file"),
+        ("x={file.parent}:arm", "report/methods_comparison.json: no such file"),
     ],
 )
 def test_a_mistake_is_named(file, text, said):
@@ -59,8 +65,28 @@ def test_a_mistake_is_named(file, text, said):
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"a": 1}', '{"a": {"_per_round_eval": [{}]}}'])
-def test_another_file_is_named(file, content):
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "not a methods_comparison.json"),
+        ("[]", "not a methods_comparison.json"),
+        ('{"a": 1}', "not a methods_comparison.json"),
+        ("{}", "no arm 'a'"),
+        ('{"a": {"_per_round_eval": []}}', "a: rounds: "),
+        ('{"a": {"_per_round_eval": {"round": 1}}}', "a: rounds: "),
+        ('{"a": {"_per_round_eval": [{}]}}', "round"),
+        (
+            '{"a": {"_per_round_eval": [{"round": 1, "avg_R": 0.5, "pct_success": 80}]}}',
+            "pct_success",
+        ),
+        (
+            '{"a": {"_per_round_eval": [{"round": 1, "avg_R": NaN, "pct_success": 0.5}]}}',
+            "avg_R",
+        ),
+    ],
+)
+def test_another_file_is_named(file, content, said):
     file.write_text(content)
-    with pytest.raises(UserError, match=r"not a methods_comparison|a round without round"):
+    with pytest.raises(UserError, match=said) as refused:
         overlay.read_run(f"x={file}:a")
+    assert all(line.startswith(f"--run x: {file}") for line in str(refused.value).splitlines())

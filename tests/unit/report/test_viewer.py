@@ -3,18 +3,24 @@
 import json
 import re
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from report_fixtures import write_study
+from stage_settings import run_stage
 
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
-from hgrpo.report.viewer import Source, collect, render
+from hgrpo.evaluation.truth.table import NUMBERS, SKETCH, truth_schema
+from hgrpo.report.credit_tables import CREDITS
+from hgrpo.report.viewer import ALL_ARMS, Source, collect, collect_truth, render, within
 from hgrpo.trajectories.store import (
     SEQUENCES_FILE,
     TURNS_FILE,
+    join_steps,
     sequence_table,
     turn_table,
+    write_step,
     write_table,
 )
 from hgrpo.trajectories.trajectory import Trajectory, Turn
@@ -66,7 +72,7 @@ def test_arms_that_played_the_same_share_an_entry(sources):
     assert shared["credit"] == {"flatGRPO": [1.0, 1.0], "Vine": [0.5, -1.5]}
     assert shared["advantage"]["Vine"] == [1.0, -3.0]
     # Log-probs add up over a turn's tokens: one token, then two.
-    assert shared["logprob"] == [-0.5, -1.0]
+    assert shared["logprob"] == {ALL_ARMS: [-0.5, -1.0]}
     assert (shared["goal"], shared["outcome"], shared["task"]) == (
         "the goal of one",
         "failure",
@@ -77,24 +83,117 @@ def test_arms_that_played_the_same_share_an_entry(sources):
     assert vine["outcome"] == "success"
 
 
+def test_policies_that_played_the_same_have_their_own_log_probs(sources):
+    path = sources[1].turns.with_name(SEQUENCES_FILE)
+    table = pq.read_table(path)
+    column = table.schema.get_field_index("behaviour_logprobs")
+    other = pa.array([[-2.0] * 3, [-0.5] * 3], pa.list_(pa.float32()))
+    write_table(table.set_column(column, "behaviour_logprobs", other), path)
+    shared, *_ = collect(sources, 4)
+    assert shared["logprob"] == {"flatGRPO": [-0.5, -1.0], "Vine": [-2.0, -4.0]}
+
+
 def test_every_round_gives_the_same_number(sources):
     assert len(collect(sources, 2)) == 1
-    assert collect(sources, 0) == collect(sources, 2)
+    assert len(collect(sources, 3)) == 1
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_a_page_has_no_more_than_its_limit(sources, tmp_path, seeds):
+    """Of more rounds than that, those of the first seeds are shown."""
+    more = [
+        Source(source.method, seed, 1, source.turns)
+        for source in sources
+        for seed in (31, 23, 11)[:seeds]
+    ]
+    shown = collect(more, 2)
+    assert len(shown) == 1 and shown[0]["seed"] == min(source.seed for source in more)
+    assert set(shown[0]["credit"]) == {"flatGRPO", "Vine"}
+
+
+def test_a_page_has_no_more_than_its_bytes(sources):
+    entries = collect(sources, 4)
+    sizes = [len(json.dumps(entry, separators=(",", ":"))) for entry in entries]
+    assert within(entries, sum(sizes)) == entries
+    assert within(entries, sum(sizes) - 1) == entries[:2]
+    assert within(entries, sizes[0] - 1) == []
+
+
+def test_steps_follow_each_other(tmp_path):
+    folder = tmp_path / "rl/flatGRPO/seed_11/round_1"
+    folder.mkdir(parents=True)
+    for step, name in enumerate(("one", "two", "three")):
+        write_step([trajectory(name, ["go"], [1.0])], 1, step, folder)
+    join_steps(folder, 3, folder)
+    source = Source("flatGRPO", 11, 1, folder / TURNS_FILE)
+    assert [entry["task"] for entry in collect([source], 2)] == ["one", "two"]
+    assert [entry["task"] for entry in collect([source], 9)] == ["one", "two", "three"]
 
 
 def test_tables_of_two_rounds_are_noticed(sources, tmp_path):
     other = write(tmp_path / "rl/other/seed_11/round_1", [trajectory("three", ["go"], [1.0])])
     other.replace(sources[0].turns)
-    with pytest.raises(UserError, match="no turns of task one"):
+    with pytest.raises(UserError, match=r"round_1/turns.parquet: not the turns of .* task one"):
         collect(sources, 4)
 
 
-def test_missing_numbers_are_null(tmp_path):
+def test_a_missing_or_damaged_table_is_named(sources):
+    sources[0].turns.write_text("nothing")
+    with pytest.raises(UserError, match=r"flatGRPO.*turns.parquet: damaged"):
+        collect(sources, 4)
+    sources[0].turns.with_name(SEQUENCES_FILE).unlink()
+    with pytest.raises(UserError, match=r"flatGRPO.*sequences.parquet: missing"):
+        collect(sources, 4)
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
+def test_numbers_that_are_missing_or_not_finite_are_null(tmp_path, value):
     one = trajectory("one", ["go"], [1.0])
-    one.turns[0].advantage = None
+    one.turns[0].advantage = one.turns[0].progress = value
     path = write(tmp_path / "rl/flatGRPO/seed_11/round_1", [one])
     (entry,) = collect([Source("flatGRPO", 11, 1, path)], 1)
     assert entry["advantage"] == {"flatGRPO": [None]}
+    assert entry["turns"][0]["progress"] is None
+    assert data_of(render("x", [entry], LABELS))["trajectories"][0]["advantage"]
+
+
+@pytest.fixture
+def truth(tmp_path):
+    """A measured trajectory of two turns, of which two methods credited some."""
+    measured, agreement = tmp_path / "truth/round_1", tmp_path / "credit_agreement"
+    write(measured, [trajectory("one", ["go", "take"], [0.0, 0.0])])
+    place = {"step": [0, 0], "task_id": ["one"] * 2, "rollout": [0, 0], "turn": [0, 1]}
+    place["content_hash"] = ["one".ljust(64, "0")] * 2
+    numbers = {name: [0.25, -0.5] for name in NUMBERS}
+    sketches = pa.FixedSizeListArray.from_arrays(pa.array([0.0] * 4, pa.float32()), 2)
+    columns = {"round": [1, 1], **place, "continuations": [4, 4], **numbers, SKETCH: sketches}
+    names = truth_schema(2).names
+    table = pa.table({name: columns[name] for name in names}).cast(truth_schema(2))
+    write_table(table, measured / "truth.parquet")
+    agreement.mkdir()
+    credits = pa.table(
+        {"round": [1, 1, 1, 2], "step": [0] * 4, "task_id": ["one"] * 4, "rollout": [0] * 4}
+        | {"turn": [0, 1, 1, 0], "method": ["Vine", "Vine", "flatGRPO", "other"]}
+        | {"credit": [1.0, 2.0, 3.0, 4.0]}
+    )
+    write_table(credits.cast(CREDITS), agreement / "credits.parquet")
+    return measured, agreement
+
+
+def test_truth_stands_beside_every_methods_credit(truth):
+    (entry,) = collect_truth(*truth, 11, 1, 5)
+    assert entry["truth"] == [0.25, -0.5]
+    assert entry["credit"] == {"Vine": [1.0, 2.0], "flatGRPO": [None, 3.0]}
+    assert (entry["seed"], entry["round"], entry["logprob"]) == (11, 1, {ALL_ARMS: [-0.5, -1.0]})
+    assert data_of(render("x", [entry], LABELS))["trajectories"][0]["truth"] == [0.25, -0.5]
+
+
+@pytest.mark.parametrize("name", ["truth.parquet", "credits.parquet"])
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_text("x")])
+def test_a_truth_that_cannot_be_read_is_named(truth, name, damage):
+    damage(next(folder / name for folder in truth if (folder / name).exists()))
+    with pytest.raises(UserError, match=f"{name}: (missing|damaged)"):
+        collect_truth(*truth, 11, 1, 5)
 
 
 def data_of(page):
@@ -107,17 +206,11 @@ def test_the_page_holds_its_data_and_no_text_ends_a_script(sources):
     entries[0]["goal"] = "</script><script>alert(1)</script>\u2028"
     page = render("<study>", entries, LABELS)
     assert page == render("<study>", entries, LABELS)
-    assert data_of(page) == {"labels": LABELS, "trajectories": entries}
+    shown = [{name: one[name] for name in one if name != "rank"} for one in entries]
+    assert data_of(page) == {"labels": LABELS, "trajectories": shown}
     assert "alert(1)</script>" not in page and "\u2028" not in page
     assert "<title>&lt;study&gt;: single trajectories</title>" in page
     assert not re.search(r"(src|href)=\"(?!data:)", page)
-
-
-def test_numbers_that_are_not_finite_are_refused(sources):
-    entries = collect(sources, 4)
-    entries[0]["return"] = float(np.nan)
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        render("x", entries, LABELS)
 
 
 def test_a_studys_rounds_are_read(tmp_path):
@@ -130,3 +223,30 @@ def test_a_studys_rounds_are_read(tmp_path):
         "Progressive",
         "RandomCredit",
     }
+
+
+CONFIG = {"study": "fake", "labels": [["flatGRPO", "flat GRPO"], ["Vine", "Vine"]]}
+
+
+def test_the_stage_writes_a_page(sources, tmp_path):
+    """Also of an arm that the study does not list."""
+    path = write(tmp_path / "rl/Other/seed_11/round_1", [trajectory("three", ["go"], [1.0])])
+    turns = [*(source.turns for source in sources), path]
+    missing = ("--truth", tmp_path / "truth", "--agreement", tmp_path / "credit_agreement")
+    out = tmp_path / "viewer"
+    run_stage(
+        *("viewer", "--config", json.dumps(CONFIG), "--turns", *turns, *missing, "--out", out)
+    )
+    found = data_of((out / "index.html").read_text())
+    assert found["labels"] == {**LABELS, "Other": "Other"}
+    assert len(found["trajectories"]) == 4
+
+
+def test_the_stage_names_what_is_missing(tmp_path):
+    turns = tmp_path / "rl/flatGRPO/seed_11/round_1/turns.parquet"
+    words = ("viewer", "--config", json.dumps(CONFIG), "--turns", turns, "--out", tmp_path)
+    with pytest.raises(UserError, match=r"round_1/sequences.parquet: missing"):
+        run_stage(*words)
+    write(turns.parent, [])
+    with pytest.raises(UserError, match="--turns: no round has a trajectory"):
+        run_stage(*words)

@@ -55,7 +55,7 @@ def test_without_prices_there_is_no_money(folder):
 def test_the_table_is_aligned_and_says_that_prices_are_made_up(folder):
     shown = lines(spent(folder, ["LLMJudge"], ASKED, PRICES), PRICES)
     assert shown[0].split() == [
-        *("arm", "jobs", "hours", "core-h", "GPU-h", "M", "tokens", "judge", "$", "euros")
+        *("arm", "jobs", "seconds", "core-hours", "GPU-hours", "tokens", "judge", "$", "euros")
     ]
     assert len({len(line) for line in shown[:-1]}) == 1
     assert shown[-1] == "the profile's prices are examples"
