@@ -122,6 +122,8 @@ class SokobanEnv(PickledByReplay):
 
         The commands are told apart by the number of actions that a reply may have.
         """
+        if self._task is None:
+            raise RuntimeError("situation before reset")
         most = 0 if self._done else min(self._settings.actions_per_turn, self.left)
         return fingerprint([self._player, *self._boxes]), fingerprint([most])
 
