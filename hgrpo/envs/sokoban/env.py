@@ -44,7 +44,7 @@ class SokobanEnv(PickledByReplay):
         self._player, self._boxes = self.level.start
         self._placed = self.level.placed(self._boxes)
         self._taken = 0
-        self._level_of_progress = self._potential()
+        self._last_potential = self._potential()
         size = self.level.rows, self.level.columns
         if size not in self._openings:
             self._openings[size] = opening(self.level, settings)
@@ -99,7 +99,7 @@ class SokobanEnv(PickledByReplay):
             solved or self._taken == settings.actions or len(self._played) == settings.turn_cap
         )
         potential = self._potential()
-        gain, self._level_of_progress = potential - self._level_of_progress, potential
+        gain, self._last_potential = potential - self._last_potential, potential
         text = self._state() if understood else NOT_UNDERSTOOD + self._state()
         return Step(
             Observation(GOAL, text), reward, gain, self._done, solved, {"admissible": understood}
