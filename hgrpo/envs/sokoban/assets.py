@@ -80,12 +80,12 @@ def _collected(
     for split in SPLITS:
         rows: list[Row] = []
         for file in _files(root / getattr(config.levels.splits, split), split):
-            for title, text in split_levels(read_text(file)):
+            for number, (title, text) in enumerate(split_levels(read_text(file))):
                 where = f"{file}: level {title}"
                 level, length = _certified(text, where, config.actions)
                 owner = owners.setdefault(canonical(level), (split, where))
                 if owner == (split, where):
-                    rows.append((split, f"{split}-{file.stem}-{title}", level, length))
+                    rows.append((split, f"{split}-{file.name}-{number}", level, length))
                 elif owner[0] == split:
                     skipped["twin of another level of its panel"] += 1
                 else:

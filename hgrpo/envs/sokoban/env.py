@@ -9,7 +9,7 @@ from hgrpo.envs.sokoban.level import ACTIONS, Board
 from hgrpo.envs.sokoban.replies import read_reply, write_reply
 from hgrpo.envs.sokoban.rewards import turn_reward
 from hgrpo.envs.sokoban.settings import SokobanSettings
-from hgrpo.envs.sokoban.views import GOAL, NOT_UNDERSTOOD, Picture, opening
+from hgrpo.envs.sokoban.views import GOAL, NOT_UNDERSTOOD, opening, picture
 
 
 class SokobanEnv(PickledByReplay):
@@ -26,6 +26,7 @@ class SokobanEnv(PickledByReplay):
         self._folder, self._settings = Path(tasks), settings
         self._task: Task | None = None
         self._played: list[str] = []
+        self._openings: dict[tuple[int, int], str] = {}
         self._done = True
 
     def reset(self, task: Task) -> Observation:
@@ -38,13 +39,16 @@ class SokobanEnv(PickledByReplay):
         text = level_text(self._folder, task.path)
         task.check_content(content_hash(text), f"{self._folder / task.path}: the level")
         self.level, self.distances = compiled(text, settings.actions)
-        self._picture = Picture(self.level, settings)
+        self._draw = picture(self.level, settings.view, settings.symbols).draw
         self._task, self._played, self._done = task, [], False
         self._player, self._boxes = self.level.start
         self._placed = self.level.placed(self._boxes)
         self._taken = 0
-        self._level_of_progress = self._potential()
-        return Observation(GOAL, opening(self.level, settings) + self._state())
+        self._last_potential = self._potential()
+        size = self.level.rows, self.level.columns
+        if size not in self._openings:
+            self._openings[size] = opening(self.level, settings)
+        return Observation(GOAL, self._openings[size] + self._state())
 
     @property
     def board(self) -> Board:
@@ -95,7 +99,7 @@ class SokobanEnv(PickledByReplay):
             solved or self._taken == settings.actions or len(self._played) == settings.turn_cap
         )
         potential = self._potential()
-        gain, self._level_of_progress = potential - self._level_of_progress, potential
+        gain, self._last_potential = potential - self._last_potential, potential
         text = self._state() if understood else NOT_UNDERSTOOD + self._state()
         return Step(
             Observation(GOAL, text), reward, gain, self._done, solved, {"admissible": understood}
@@ -122,6 +126,8 @@ class SokobanEnv(PickledByReplay):
 
         The commands are told apart by the number of actions that a reply may have.
         """
+        if self._task is None:
+            raise RuntimeError("situation before reset")
         most = 0 if self._done else min(self._settings.actions_per_turn, self.left)
         return fingerprint([self._player, *self._boxes]), fingerprint([most])
 
@@ -135,7 +141,7 @@ class SokobanEnv(PickledByReplay):
 
     def _state(self) -> str:
         """Turn, actions left and the board."""
-        drawn = self._picture.draw(self._player, self._boxes)
+        drawn = self._draw(self._player, self._boxes)
         if self._done:
             return f"{'Solved' if self._placed == len(self._boxes) else 'Lost'}.\n{drawn}"
         left = self._settings.actions - self._taken

@@ -1,10 +1,10 @@
 """The two scripted players. Both know every board's shortest solution.
 
 The expert wastes much of what it knows: most of its turns have one action where two are allowed,
-and many actions are detours or run against a wall. It does so in the same way in every
-state, so a policy that imitates it plays one action a turn even when it plays greedily, and runs
-out of turns. Returns reveal that two are better. The plain player is the ceiling: it solves every
-level, because each has a solution within an episode's actions.
+and many actions are detours or run against a wall. It does so whatever the board, so a policy that
+imitates it plays one action a turn even when it plays greedily, and runs out of turns. Only returns
+reveal that two are better. The plain player is the ceiling: it solves every level, because each has
+a solution within an episode's actions.
 """
 
 from collections.abc import Iterator

@@ -68,6 +68,7 @@ def level_text(folder: Path, place: str) -> str:
         raise UserError(f"{folder / name}: no level {number}; run the assets stage again") from None
 
 
+@lru_cache(maxsize=10_000)
 def content_hash(text: str) -> str:
     """SHA-256 (hex) of a level's text."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -91,7 +91,7 @@ class SokobanSettings(EnvSettings):
     name: Literal["sokoban"] = Field(description="which environment")
     turn_cap: int = Field(5, gt=0, description="turns of an episode in training and evaluation")
     actions: int = Field(10, gt=0, description="actions of an episode, after which it is lost")
-    actions_per_turn: int = Field(2, gt=0, le=9, description="most actions that a reply may name")
+    actions_per_turn: int = Field(2, gt=0, le=4, description="most actions that a reply may name")
     view: View = Field(
         "grid",
         description="a state as a picture of symbols, as coordinates, or as both",

@@ -3,9 +3,11 @@
 RAGEN shows no legend beside coordinates and leaves their walls out. Here every view has both.
 """
 
+from functools import lru_cache
+
 from hgrpo.envs.sokoban.level import ACTIONS, Boxes, Level
 from hgrpo.envs.sokoban.replies import SEPARATOR
-from hgrpo.envs.sokoban.settings import SokobanSettings
+from hgrpo.envs.sokoban.settings import SokobanSettings, View
 
 GOAL = "push every box onto a target."
 NOT_UNDERSTOOD = f"Not understood: an action is {', '.join(ACTIONS[:-1])} or {ACTIONS[-1]}.\n"
@@ -42,10 +44,10 @@ def opening(level: Level, settings: SokobanSettings) -> str:
 
 
 class Picture:
-    """Writes the boards of one level in the view that the settings name."""
+    """Writes the boards of one level; for `symbols` and `view` see the settings."""
 
-    def __init__(self, level: Level, settings: SokobanSettings):
-        wall, floor, target, *others = settings.symbols
+    def __init__(self, level: Level, view: View, symbols: str):
+        wall, floor, target, *others = symbols
         self._box, self._box_on_target, self._player, self._player_on_target = others
         self._targets, self._columns = level.targets, level.columns
         cells = [
@@ -59,9 +61,7 @@ class Picture:
         self._names = [f" ({i // level.columns}, {i % level.columns})" for i in range(len(cells))]
         walls = [cell for cell, open_ in enumerate(level.free) if not open_]
         self._walls = f"Walls:{self._list(walls)}\n"
-        self.draw = {"grid": self._grid, "coord": self._coord, "grid_coord": self._both}[
-            settings.view
-        ]
+        self.draw = {"grid": self._grid, "coord": self._coord, "grid_coord": self._both}[view]
 
     def _grid(self, player: int, boxes: Boxes) -> str:
         cells, targets = self._cells[:], self._targets
@@ -87,3 +87,9 @@ class Picture:
     def _list(self, cells: list[int]) -> str:
         names = self._names
         return "".join([names[cell] for cell in cells]) or " none"
+
+
+@lru_cache(maxsize=1000)
+def picture(level: Level, view: View, symbols: str) -> Picture:
+    """A `Picture`; those of the last levels are kept."""
+    return Picture(level, view, symbols)

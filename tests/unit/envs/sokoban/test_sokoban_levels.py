@@ -217,7 +217,7 @@ def test_boxobans_files_load(tmp_path):
         "test": 1,
     }
     ids = {task.task_id for task in found["train"]}
-    assert ids == {"train-000-0", "train-000-1"}
+    assert ids == {"train-000.txt-0", "train-000.txt-1"}
     env = load("sokoban").factory(settings, tmp_path / "out")()
     assert "√" not in env.reset(found["test"][0]).text.partition("Turn")[2]
 

@@ -149,6 +149,9 @@ def test_misuse_is_refused(tmp_path):
     env = SokobanEnv(tmp_path, world())
     with pytest.raises(RuntimeError, match="before reset"):
         env.step("Up")
+    with pytest.raises(RuntimeError, match="before reset"):
+        env.situation()
+    assert env.admissible_commands() == []
     task = level_task(tmp_path, LINE)
     env.reset(task)
     with pytest.raises(TypeError, match="an action is text, not None"):
