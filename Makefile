@@ -39,7 +39,7 @@ STUDY_CONFIG := study=$(STUDY) \
 	$(if $(strip $(ROUNDS)),rounds=$(strip $(ROUNDS))) \
 	$(if $(strip $(METHODS)),methods=$(subst $(space),$(comma),$(strip $(METHODS)))) \
 	$(if $(strip $(REUSE)),reuse=$(strip $(REUSE))) \
-	$(if $(strip $(SET)),"set=$(strip $(SET))")
+	$(if $(strip $(SET)),'set=$(subst ','"'"',$(strip $(SET)))')
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))
 PLAN := $(BIN)/python -m hgrpo.cli.plan
 # The extra that installs a profile's executor.

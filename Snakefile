@@ -49,7 +49,8 @@ onstart:
         with one_line_errors():
             before_jobs(workflow, study, Path(R))
         if workflow.executor_plugin.name == "local":
-            warm.start(study, [job.rule.name for job in workflow.dag.needrun_jobs()])
+            jobs = workflow.dag.needrun_jobs()
+            warm.start(study, [job.rule.name for job in jobs if job.threads == 1])
         # On a cluster, a hundred jobs may run at once: too many for this display. Use the monitor.
         if workflow.executor_plugin.name == "local":
             show_progress(study_jobs(study, Path(R)))

@@ -13,7 +13,7 @@ from hgrpo.workflow.code_version import package_digest
 from hgrpo.workflow.ending import finding, last_lines
 from hgrpo.workflow.plan_check import PACKAGE_VARIABLE, PLANNED_VARIABLE
 from hgrpo.workflow.planning.tables import lost_lines, made_anew_lines
-from hgrpo.workflow.preflight import check_shareable
+from hgrpo.workflow.preflight import check_shareable, set_variables
 from hgrpo.workflow.reuse import REUSE_VARIABLE, switch
 from hgrpo.workflow.rules import StudyRules, results_folder
 from hgrpo.workflow.run import (
@@ -57,6 +57,9 @@ if workflow.is_main_process:
         os.environ[PLANNED_VARIABLE] = of.plans()
 # Files in a bucket cannot be seen from here.
 ELSEWHERE = workflow.storage_settings.default_storage_provider is not None
+if ELSEWHERE:
+    # Snakemake makes a secret of these for the pods, and deletes it after the run.
+    workflow.register_envvars(*set_variables(study, os.environ))
 # A job takes its results from another study if an equal job has finished there.
 os.environ[REUSE_VARIABLE] = R if reuses and not ELSEWHERE else ""
 if workflow.is_main_process and not ELSEWHERE:

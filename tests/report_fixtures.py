@@ -117,7 +117,8 @@ def write_study(
     """
     rng = np.random.default_rng(draw)
     arms = settings or {name: resolved_arm(name) for name in methods}
-    reference = "flatGRPO" if "flatGRPO" in arms else next(n for n in arms if arms[n]["train"])
+    learnt = [name for name in arms if arms[name]["train"]]
+    reference = learnt[0] if learnt and "flatGRPO" not in learnt else "flatGRPO"
     panels = {
         "validation": _panel("valid_seen", n_validation, rng),
         "test": _panel("valid_unseen", n_test, rng),

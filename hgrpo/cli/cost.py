@@ -34,18 +34,18 @@ def main() -> None:
     )
     parser.add_argument("--csv", action="store_true", help="as CSV, with unrounded numbers")
     args = parser.parse_args()
-    study, prices = recorded_study(args.results), read_profile(args.profile).prices
+    study, profile = recorded_study(args.results), read_profile(args.profile)
     # config.yaml holds the arms by name; a reader looks for what all others are measured against.
     order = sorted(
         study.methods, key=lambda arm: (study.methods[arm].train, arm != study.config.reference)
     )
-    found = spent(args.results, order, study.config.resources, prices)
+    found = spent(args.results, order, study.config.resources, profile)
     if args.csv:
         writer = csv.DictWriter(sys.stdout, fieldnames=list(asdict(found[0])), lineterminator="\n")
         writer.writeheader()
         writer.writerows(map(asdict, found))
         return
-    for line in lines(found, prices):
+    for line in lines(found, profile.prices):
         print(line)
 
 

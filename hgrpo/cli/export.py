@@ -15,7 +15,8 @@ from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import load_study
-from hgrpo.workflow.exchange.pack import pack, to_pack
+from hgrpo.workflow.exchange.manifest import exchanged_jobs
+from hgrpo.workflow.exchange.pack import check_finished, pack
 from hgrpo.workflow.planning.jobs import read_jobs, snakemake_summary
 
 
@@ -36,11 +37,12 @@ def main() -> None:
     name = given.get("study", "bakeoff")
     own = {key: value for key, value in given.items() if key not in OF_THE_RUN}
     study = load_study(Path("configs/studies") / f"{name}.yaml", own)
-    jobs = read_jobs(snakemake_summary(as_config(args.settings), args.profile))
-    chosen = to_pack(jobs, args.start)
+    results = Path("results") / name
+    jobs = exchanged_jobs(study, results, args.start)
+    check_finished(jobs, read_jobs(snakemake_summary(as_config(args.settings), args.profile)))
     seeds = "_".join(map(str, study.config.seeds))
     target = args.out or Path(f"{name}-{'_'.join(study.methods)}-seeds_{seeds}.tar")
-    manifest = pack(study, chosen, Path("results") / name, target)
+    manifest = pack(study, jobs, results, target)
     size = target.stat().st_size / 1e6
     print(
         f"{target}: {', '.join(manifest.methods)}; seeds {', '.join(map(str, manifest.seeds))}; "

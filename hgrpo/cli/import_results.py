@@ -18,10 +18,11 @@ from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.study.overrides import as_config, read_assignments
 from hgrpo.study.study import load_study
+from hgrpo.workflow.exchange.manifest import exchanged_jobs
 from hgrpo.workflow.exchange.unpack import check_belongs, read_manifest, unpack
-from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.study_lock import hold_study
 from hgrpo.workflow.telling_line import telling_line
+from hgrpo.workflow.watch.jobs import StudyJob
 
 
 def main() -> None:
@@ -42,25 +43,25 @@ def main() -> None:
     path = Path("configs/studies") / f"{manifest.study}.yaml"
     study = load_study(path, given)
     results = Path("results") / manifest.study
-    held = hold_study(results)
-    check_belongs(args.archive, manifest, study, results)
-    new = unpack(args.archive, manifest, results)
-    held.close()
-    made = {f"{results}/{name}" for name in manifest.files}
-    finished = [file for file in StudyRules(study, str(results)).everything() if file in made]
+    jobs = exchanged_jobs(study, results, start="sft" in manifest.made)
     words = [f"study={manifest.study}", *(f"{key}={value}" for key, value in given.items())]
-    _record(finished, as_config(words))
+    with hold_study(results):
+        check_belongs(args.archive, manifest, study, jobs, results)
+        new = unpack(args.archive, manifest, results)
+        _record(jobs, as_config(words))
     print(
         f"{', '.join(manifest.methods)}; seeds {', '.join(map(str, manifest.seeds))}; "
         f"{manifest.rounds} rounds: {len(new)} of {len(manifest.files)} files are new in {results}"
     )
 
 
-def _record(files: list[str], config: list[str]) -> None:
-    """Let Snakemake take the files for outputs of finished jobs, made with the present settings."""
-    # The files come first: --quiet and --config take all words that follow them.
+def _record(jobs: list[StudyJob], config: list[str]) -> None:
+    """Let Snakemake take the jobs for finished, with the present settings; and no other job."""
+    # The files come first: the options take all words that follow them.
+    files = [job.outputs[0] for job in jobs]
+    rules = dict.fromkeys(job.stage for job in jobs)
     command = [sys.executable, "-m", "snakemake", *files, "--touch", "--force", "--quiet", "all"]
-    command += ["--config", *config, "reuse=no"]
+    command += ["--allowed-rules", *rules, "--config", *config, "reuse=no"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = telling_line(done.stderr) or telling_line(done.stdout) or "no message"

@@ -104,7 +104,7 @@ def _study(name: str, overrides: Mapping[str, str]) -> Study:
 def settings_of(study: Study) -> dict[str, object]:
     """The settings that decide a study's jobs and most of their cost, as JSON types."""
     config = study.config
-    return {
+    named = {
         "env": config.env,
         "model": config.model,
         "engine": config.engine.kind,
@@ -112,6 +112,8 @@ def settings_of(study: Study) -> dict[str, object]:
         "seeds": sorted(config.seeds),
         "rounds": config.rounds,
     }
+    others = {key: value for key, value in study.overridden.items() if key not in named}
+    return {**named, "SET": others}
 
 
 def report(
@@ -130,7 +132,7 @@ def report(
     by_stage = rows(expected, stage_of, STAGES, prices)
     by_arm = rows(expected, arm_of, [SHARED, *study.methods], prices)
     everything = total("all", expected, prices)
-    calls = service_call_lines(study, [one.job for one in expected], environment)
+    calls = service_call_lines(study, [one.job for one in expected], environment, profile)
     unknown = unknown_stages(expected)
     minutes = least_minutes(expected, study, profile)
     lines = [*table("stage", by_stage, currency, each=True), ""]
@@ -150,16 +152,18 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def service_call_lines(
-    study: Study, jobs: Iterable[Job], environment: Mapping[str, str]
+    study: Study, jobs: Iterable[Job], environment: Mapping[str, str], profile: Profile
 ) -> list[str]:
     """For each arm with rounds to play, one line on the outside service that its credit calls.
 
-    An arm whose credit calls no service has no line.
+    An arm whose credit calls no service has no line. A last line says if caps hold for each job
+    alone, because the jobs share no account.
 
     Args:
         study: the study to plan.
         jobs: from `read_jobs`.
         environment: environment variables, which may hold the service's API key.
+        profile: the profile that a run would use.
     """
     to_run = Counter(job.arm for job in jobs if job.stage == "rl_round" and job.to_run)
     lines = []
@@ -170,6 +174,8 @@ def service_call_lines(
         if to_run[name] and asked:
             unset = missing_variables(arm, environment)
             lines.append(f"{name}: {asked}" + "".join(f"; {each} is not set" for each in unset))
+    if lines and profile.in_bucket:
+        lines.append("these caps hold for one round of one seed each: pods share no account")
     return lines
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.errors import UserError
-from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
+from hgrpo.study.overrides import OF_THE_RUN, as_config, flat, read_assignments
 from hgrpo.study.study import load_study
 from hgrpo.workflow.probe import Finding, findings, one_step
 from hgrpo.workflow.telling_line import telling_line
@@ -49,7 +49,10 @@ def main() -> None:
         raise UserError(f"study {name}: this machine lacks {', '.join(lacking)}")
     if not args.check_only:
         print("one step of every stage ...", flush=True)
-        _run_one_step([*one_step(study)], args.profile, FOLDER / name)
+        settings = flat(own) | read_assignments(one_step(study))
+        _run_one_step(
+            [f"{key}={value}" for key, value in settings.items()], args.profile, FOLDER / name
+        )
 
 
 def lines(found: list[Finding]) -> list[str]:

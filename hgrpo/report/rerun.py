@@ -1,8 +1,12 @@
 """Writes the commands that repeat a study, or repeat it with more seeds."""
 
+import contextlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+
+from hgrpo.config.read import read_value
+from hgrpo.errors import UserError
 
 DEFAULT_STUDY = "bakeoff"  # the default of the Makefile
 # Keys with a variable of their own in the Makefile; `SET` takes all others.
@@ -31,13 +35,16 @@ def command(study: Mapping, overridden: Mapping[str, object], seeds: Sequence[in
         parts.append(f"METHODS={_list(study['methods'])}")
     if others := overridden.keys() - _VARIABLES:
         assigned = " ".join(f"{key}={_text(overridden[key])}" for key in sorted(others))
-        parts.append(f"SET={shlex.quote(assigned)}")
+        parts.append(f"SET={shlex.quote(assigned.replace('$', '$$'))}")  # make reads $ as its own
     return " ".join(parts)
 
 
 def _text(value: object) -> str:
-    """A value as a word that `SET` takes."""
-    return shlex.quote(value if isinstance(value, str) else json.dumps(value))
+    """A value as `SET` takes it; text that reads as something else stands in quotes."""
+    with contextlib.suppress(UserError):
+        if isinstance(value, str) and read_value(value, "") == value:
+            return value
+    return json.dumps(value)
 
 
 def more_seeds(seeds: Sequence[int]) -> list[int]:

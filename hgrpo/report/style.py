@@ -238,7 +238,8 @@ def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 3) ->
 def crowded(texts: Sequence[str], gap: float = 0.075) -> bool:
     """Whether labels at line ends would need too much height or too much width."""
     height = gap * sum(text.count("\n") + 1 for text in texts)
-    return height > 1 or max(text_width(text, 9) for text in texts) > 0.36 * WIDTH * 72
+    widest = max((text_width(text, 9) for text in texts), default=0)
+    return height > 1 or widest > 0.36 * WIDTH * 72
 
 
 def label_ends(

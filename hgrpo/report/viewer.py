@@ -141,12 +141,15 @@ def _logprobs(row: Mapping) -> list[float | None]:
     return _numbers(part.sum() for part in np.split(sampled, ends[:-1]))
 
 
-def collect_truth(folder: Path, agreement: Path, seed: int, number: int, limit: int) -> list[dict]:
-    """The first trajectories of a measured truth, with every method's credit of them.
+def collect_truth(
+    folder: Path, agreement: Path, methods: Iterable[str], seed: int, number: int, limit: int
+) -> list[dict]:
+    """The first trajectories of a measured truth, with each method's credit of them.
 
     Args:
         folder: truth/round_<r>, written by the stage `truth_round`.
         agreement: the folder that `credit_agreement` wrote.
+        methods: the methods to show.
         seed: the study's first seed.
         number: r.
         limit: most trajectories.
@@ -159,9 +162,8 @@ def collect_truth(folder: Path, agreement: Path, seed: int, number: int, limit: 
     of_turn = [*_KEY, "turn"]
     truth = read_truth_table(folder / TRUTH_FILE).select([*of_turn, "advantage"]).to_pandas()
     credits = _read_credits(agreement / CREDITS_FILE)
-    wide = credits[credits["round"] == number].pivot(
-        index=of_turn, columns="method", values="credit"
-    )
+    credits = credits[(credits["round"] == number) & credits["method"].isin(list(methods))]
+    wide = credits.pivot(index=of_turn, columns="method", values="credit")
     joined = turns.merge(truth, "left", of_turn)
     joined = joined.merge(wide, "left", left_on=of_turn, right_index=True)
     return [

@@ -50,7 +50,7 @@ class Settings(Strict):
 class Paths:
     """The command's files."""
 
-    turns: list[Path] = file("turns", "turns.parquet of the rounds to show", many=True)
+    turns: list[Path] = file("turns", "turns.parquet of the rounds to show", True, True)
     truth: Path | None = place("folder truth/ of the study, for rollouts with measured truth")
     agreement: Path | None = place("folder of the credit agreement, for credit of these rollouts")
     out: Path = folder("page", "folder to write")
@@ -86,15 +86,15 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with_truth = _rounds_with_truth(settings, paths)
     most = _MOST // (2 if with_truth else 1)
     entries = collect(sources, most)
-    for number, measured in with_truth.items():
-        each = most // len(with_truth)
-        entries += collect_truth(measured, paths.agreement, settings.seed, number, each)
-    entries = within(entries, _MOST_BYTES)
-    if not entries:
-        raise UserError("--turns: no round has a trajectory")
-    paths.out.mkdir(parents=True, exist_ok=True)
     labels = dict(settings.labels)
     labels |= {source.method: source.method for source in sources if source.method not in labels}
+    for number, measured in with_truth.items():
+        each = most // len(with_truth)
+        entries += collect_truth(measured, paths.agreement, labels, settings.seed, number, each)
+    entries = within(entries, _MOST_BYTES)
+    if not entries:
+        raise UserError("--turns: no trajectory to show; only trained arms have rounds")
+    paths.out.mkdir(parents=True, exist_ok=True)
     with atomic_file(paths.out / OUTPUTS["page"]) as path:
         path.write_text(render(settings.study, entries, labels), encoding="utf-8")
     print(f"{len(entries)} trajectories: {paths.out / OUTPUTS['page']}")

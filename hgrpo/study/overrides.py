@@ -1,13 +1,12 @@
 """Values on the command line in place of those in a study's file.
 
-Any key of a study but its name and variants may be given: `seeds`, or with dots `training.lr`.
+Any key of a study but its name may be given: `seeds`, or with dots `training.lr`.
 Snakemake allows no dot in a key of its `--config`, so there the key `set` takes assignments:
 
     snakemake --config study=bakeoff seeds=11,23 set="training.lr=1e-4 evaluation.test_games=100"
 """
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args, get_origin
 
@@ -20,8 +19,9 @@ from hgrpo.errors import UserError
 # The key that holds assignments, and the keys of `--config` that are about the run.
 SET = "set"
 OF_THE_RUN = ("study", "reuse")
-_FIXED = ("name", "variants")
 _KEY = re.compile(r"\w+(\.\w+)*")
+# An assignment goes on, over blanks and quoted text, to the next one.
+_ASSIGNMENT = re.compile(r"""(?:"[^"]*"|'[^']*'|\S|\s+(?!\s|[\w.]+=))+""")
 
 
 def read_assignments(words: Iterable[str]) -> dict[str, str]:
@@ -53,10 +53,9 @@ def parse_overrides(given: Mapping[str, object], study: type[BaseModel]) -> dict
         UserError: a key is unknown or malformed, or a value is not YAML. The message names the
             key, and the nearest one that exists.
     """
-    known = [name for name in study.model_fields if name not in _FIXED]
-    plain = {key: value for key, value in given.items() if key != SET}
+    known = [name for name in study.model_fields if name != "name"]
     parsed: dict = {}
-    for key, value in [*plain.items(), *_of_set(str(given.get(SET, ""))).items()]:
+    for key, value in flat(given).items():
         first, *inner = key.split(".")
         if first not in known:
             nearest = did_you_mean(first, [*known, SET, *OF_THE_RUN])
@@ -68,11 +67,26 @@ def parse_overrides(given: Mapping[str, object], study: type[BaseModel]) -> dict
     return parsed
 
 
-def _of_set(text: str) -> dict[str, str]:
+def flat(given: Mapping[str, object]) -> dict[str, object]:
+    """The same overrides with the assignments in `set` as keys of their own.
+
+    Raises:
+        UserError: the value of `set` holds something else, or a key stands twice.
+    """
+    plain = {key: value for key, value in given.items() if key != SET}
+    assigned = _of_set(given.get(SET))
+    for key in plain.keys() & assigned.keys():
+        raise UserError(f"--config {SET}: {key} is given twice")
+    return plain | assigned
+
+
+def _of_set(given: object) -> dict[str, str]:
     """The assignments in the value of the key `set`."""
+    # Snakemake reads the value as YAML, and "endpoint={budget: 512}" as the key "endpoint={budget".
+    text = ": ".join(*given.items()) if isinstance(given, Mapping) else str(given or "")
     try:
-        return read_assignments(shlex.split(text))
-    except (UserError, ValueError) as error:
+        return read_assignments(_ASSIGNMENT.findall(text.strip()))
+    except UserError as error:
         raise UserError(f"--config {SET}: {error}") from None
 
 
@@ -118,7 +132,7 @@ def as_config(settings: Sequence[str]) -> list[str]:
     """Words KEY=VALUE for `snakemake --config`: those with a dot in the key go into `set`."""
     pairs = [word.partition("=") for word in settings]
     assigned = [value for key, _, value in pairs if key == SET]
-    dotted = [f"{key}={shlex.quote(value)}" for key, _, value in pairs if "." in key]
+    dotted = [f"{key}={value}" for key, _, value in pairs if "." in key]
     plain = [f"{key}={value}" for key, _, value in pairs if key != SET and "." not in key]
     both = " ".join([*assigned, *dotted])
     return [*plain, f"{SET}={both}"] if both else plain

@@ -178,7 +178,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     given = parse_overrides(overrides or {}, StudyConfig)
     stated = read_yaml(path)
     where = _source(path, given)
-    config = validate(StudyConfig, merge(stated, given), where)
+    config = _with(stated, given, where)
     check_name(config, path)
     overridden = {}
     if given:
@@ -211,6 +211,16 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     study = Study(config, env, model, methods, of_methods, overridden)
     check(study, path)
     return study
+
+
+def _with(stated: Mapping, given: Mapping, where: str) -> StudyConfig:
+    """The study's file with the overrides. Its gates speak of its reference, and of no other."""
+    config = validate(StudyConfig, merge(stated, given), where)
+    usual = stated.get("reference", StudyConfig.model_fields["reference"].default)
+    if config.reference == usual or "gates" in given.get("evaluation", {}):
+        return config
+    without = config.evaluation.model_copy(update={"gates": []})
+    return config.model_copy(update={"evaluation": without})
 
 
 def _source(path: Path, given: Mapping) -> str:

@@ -55,6 +55,20 @@ def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> d
     return {name: said for name, said in needed.items() if not environment.get(name, "").strip()}
 
 
+def set_variables(study: Study, environment: Mapping[str, str]) -> list[str]:
+    """Names of the variables that credit needs, such as a judge's API key, as far as they are set.
+
+    Pods get these from a secret. Other jobs have the environment of the run anyway.
+    """
+    needed = {
+        name
+        for method in study.methods.values()
+        if method.train
+        for name in method.credit.declared.environment_variables
+    }
+    return sorted(name for name in needed if environment.get(name, "").strip())
+
+
 def check_variables(methods: Iterable[MethodConfig], environment: Mapping[str, str]) -> None:
     """Refuse to start if credit needs an unset environment variable, such as a judge's API key.
 

@@ -73,22 +73,26 @@ def _gpus(study: Study) -> Iterator[Finding]:
     wanted = max(stage.gpu for stage in dict(study.config.resources).values())
     if not wanted:
         return
-    # Imported here: it takes a second, and most studies need no GPU.
-    import torch
-
+    try:
+        # Imported here: it takes a second, and most studies need no GPU.
+        import torch
+    except ImportError:
+        return  # it is among the packages that are lacking
     there = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     found = ", ".join(there) or "none that PyTorch sees"
     yield Finding(f"GPU ({wanted} for a job)", found, lacking=len(there) < wanted)
 
 
 def _keys(study: Study, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Each variable once, with all methods that need it."""
+    needing: dict[str, list[str]] = {}
     for method in study.methods.values():
-        if not method.train:
-            continue
-        missing = missing_variables(method, environment)
-        for name in method.credit.declared.environment_variables:
-            found = f"not set; {method.name} needs it" if name in missing else "set"
-            yield Finding(name, found, lacking=name in missing)
+        for name in method.credit.declared.environment_variables if method.train else ():
+            needing.setdefault(name, []).append(method.name)
+    for name, methods in needing.items():
+        lacking = name in missing_variables(study.methods[methods[0]], environment)
+        found = f"not set; needed by {', '.join(methods)}" if lacking else "set"
+        yield Finding(name, found, lacking)
 
 
 def _data(study: Study) -> Iterator[Finding]:

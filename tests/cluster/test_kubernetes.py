@@ -85,6 +85,31 @@ def test_a_plan_needs_a_bucket_and_no_cluster(project, tmp_path, bucket):
     assert not (checkout.root / "results").exists()
 
 
+def test_a_judges_key_reaches_pods_in_a_secret(project, tmp_path, bucket):
+    checkout = make_checkout(project, tmp_path / "checkout")
+    subprocess.run(["git", "init", "--quiet"], cwd=checkout.root, check=True)
+    subprocess.run(["git", "add", "--all"], cwd=checkout.root, check=True)
+    paid = {"model": "gpt-4o-mini", "base_url": "https://api.openai.com/v1"}
+    study = STUDY | {
+        "methods": [*STUDY["methods"], "Paid"],
+        "variants": {"Paid": {"of": "LLMJudge", "label": "paid", "credit": paid}},
+    }
+    (checkout.root / f"configs/studies/{NAME}.yaml").write_text(yaml.safe_dump(study))
+    _, variables = bucket
+    with running_cluster(tmp_path / "cluster", lambda command: True) as (cluster, kubeconfig):
+        done = snakemake(
+            checkout,
+            variables | {"KUBECONFIG": str(kubeconfig), "OPENAI_API_KEY": "sk-secret"},
+            *("--seconds-between-status-checks=1", "--retries=0"),
+        )
+    assert done.returncode and cluster.jobs  # no pod ran
+    for manifest in cluster.jobs.values():
+        (container,) = manifest["spec"]["template"]["spec"]["containers"]
+        assert "OPENAI_API_KEY" in {variable["name"] for variable in container["env"]}
+        assert "sk-secret" not in str(container)
+    assert cluster.secrets == {} and "sk-secret" not in done.stdout + done.stderr
+
+
 @pytest.mark.slow
 def test_a_study_of_pods_that_share_nothing_but_a_bucket(local, project, tmp_path, bucket):
     checkout = make_checkout(project, tmp_path / "checkout")

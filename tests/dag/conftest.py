@@ -101,7 +101,9 @@ def finished(project: Path, forks: Forks, tmp_path_factory: pytest.TempPathFacto
     stub.write_text(f"#!{sys.executable} -IS\n{body}")
     stub.chmod(0o755)
     with (root / "Snakefile").open("a") as handle:
-        handle.write(f'\nshell.prefix("export PATH={stub.parent}:$PATH; ")\n')
+        # Each copy of the checkout has a stub of its own, which imports nothing.
+        handle.write('\nshell.prefix("export PATH=" + workflow.basedir + "/stub:$PATH; ")\n')
+        handle.write("warm.start = lambda *_: None\n")
     checkout = Checkout(root, forks)
     done = checkout.snakemake(alone=True)
     assert done.returncode == 0, done.stdout + done.stderr

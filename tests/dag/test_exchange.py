@@ -1,15 +1,19 @@
 """Two people, two checkouts, one report: results are exported, imported, and not made again."""
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
+from hashlib import sha256
 
 import pytest
 import yaml
 from conftest import declare
+
+from hgrpo.workflow.study_lock import hold_study
 
 TEAM = {
     "name": "team",
@@ -158,8 +162,8 @@ def test_unfinished_results_are_not_exported(two):
     ann, _ = two
     done = command(ann, "export", "study=team", "methods=flatGRPO", "seeds=11,23")
     assert done.returncode == 2
-    assert "results/team/rl/flatGRPO/seed_23/round_1: not finished, or out of date" in done.stderr
-    assert not list(ann.root.glob("*.tar"))
+    assert "flatGRPO seed 23 round 1: not finished, or out of date" in done.stderr
+    assert not list(ann.root.glob("team-*.tar"))
 
 
 @pytest.mark.parametrize("damage", ["cut", "byte", "other", "none"])
@@ -185,15 +189,125 @@ def test_a_damaged_archive_changes_nothing(two, damage):
     assert sorted((ann.root / "results").rglob("*")) == before
 
 
-def test_a_path_outside_the_results_is_refused(two, tmp_path):
-    ann, ben = two
-    archive = share(ben, "methods=LLMJudge", "seeds=11")
+@pytest.fixture(scope="module")
+def judged(people, tmp_path_factory):
+    """An archive of B's LLMJudge with seed 11; tests must not write to it."""
+    archive = tmp_path_factory.mktemp("judged") / "share.tar"
+    return share(people[1], "methods=LLMJudge", "seeds=11").rename(archive)
+
+
+def forged(archive, target, changes):
+    """A copy of an archive that says something else of itself."""
     with tarfile.open(archive) as opened:
-        manifest = json.loads(opened.extractfile("export.json").read())
-    manifest["files"]["../outside"] = "0" * 64
-    evil = tmp_path / "evil.tar"
-    (tmp_path / "export.json").write_text(json.dumps(manifest))
-    with tarfile.open(evil, "w") as opened:
-        opened.add(tmp_path / "export.json", arcname="export.json")
-    done = command(ann, "import_results", str(evil))
-    assert done.returncode == 2 and "outside of the study's results" in done.stderr
+        members = {member.name: opened.extractfile(member).read() for member in opened}
+    manifest = json.loads(members.pop("export.json")) | changes
+    if "files" in changes:
+        manifest["files"] = {name: sha256(text).hexdigest() for name, text in members.items()}
+        manifest["files"] |= changes["files"]
+        members |= dict.fromkeys(changes["files"], b"")
+    with tarfile.open(target, "w") as opened:
+        text = {"export.json": json.dumps(manifest).encode()}
+        for name, content in (text | members).items():
+            head = tarfile.TarInfo(name)
+            head.size = len(content)
+            opened.addfile(head, io.BytesIO(content))
+    return target
+
+
+EMPTY = sha256(b"").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"study": "../studies/team"}, "export.json: study: String should match pattern"),
+        ({"methods": ["../LLMJudge"]}, "export.json: methods.0: String should match pattern"),
+        ({"format": 2}, "export.json: format: Input should be less than or equal to 1"),
+        ({"files": {"../outside": EMPTY}}, "../outside: no file of the exported jobs"),
+        ({"files": {"/outside": EMPTY}}, "/outside: no file of the exported jobs"),
+        ({"files": {"report/report.html": EMPTY}}, "report/report.html: no file of the exported"),
+        ({"files": {"rl/LLMJudge/seed_11/round_1/.x": EMPTY}}, "round_1/.x: no file of the export"),
+        ({"seeds": [11, 23]}, "eval/LLMJudge/seed_23/round_1/episodes.parquet: missing"),
+        ({"made": {"dance": {"": {"settings": {}, "code": "0"}}}}, "all arms, dance: only there"),
+        ({"made": {}}, "LLMJudge, rl_round: only here"),
+    ],
+)
+def test_an_archive_that_is_not_what_it_says_is_refused(people, judged, tmp_path, changes, said):
+    ann = people[0]
+    archive = forged(judged, tmp_path / "forged.tar", changes)
+    before = sorted(ann.root.parent.rglob("*"))
+    done = command(ann, "import_results", str(archive))
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+    assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr
+    assert sorted(ann.root.parent.rglob("*")) == before
+
+
+def test_results_that_are_links_travel_as_files(two):
+    # Snakemake's cache hands out links, and a copy of results may consist of hard links.
+    ann, ben = two
+    folder = ben.root / "results/team/rl/LLMJudge/seed_11/round_1"
+    (folder / "train_log.json").rename(ben.root / "log")
+    (folder / "train_log.json").symlink_to(ben.root / "log")
+    (folder / "summary.json").unlink()
+    (folder / "summary.json").hardlink_to(folder / "turns.parquet")
+    jobs = "results/team/eval/LLMJudge/seed_11/round_2/episodes.parquet"
+    ben.snakemake(jobs, "--touch", "--force", "study=team", "methods=LLMJudge", "seeds=11")
+    archive = share(ben, "methods=LLMJudge", "seeds=11")
+    done = command(ann, "import_results", str(archive))
+    assert done.returncode == 0, done.stderr
+    there = ann.root / "results/team/rl/LLMJudge/seed_11/round_1"
+    assert not (there / "train_log.json").is_symlink()
+    assert (there / "summary.json").read_text() == (folder / "turns.parquet").read_text()
+
+
+def test_what_is_out_of_date_here_stays_so(two, judged):
+    ann, _ = two
+    ann.edit("hgrpo/learning/imitation.py", "import math", "import math\n\nCHANGED = 1")
+    stale = ann.planned("results/team/sft/summary.json", "study=team")
+    assert stale == {"Base model", "Supervised fine-tuning"}
+    assert command(ann, "import_results", str(judged)).returncode == 0
+    assert ann.planned("results/team/sft/summary.json", "study=team") == stale
+
+
+def test_the_same_weights_are_the_same_policy_whoever_trained_them(two, judged, tmp_path):
+    ann, _ = two
+    summary = ann.root / "results/team/sft/summary.json"
+    policies = {name: {"weights": name, "hardware": "mine"} for name in ("equal", "other")}
+    with tarfile.open(judged) as opened:
+        shared = json.loads(opened.extractfile("export.json").read())["shared"]
+    archive = forged(
+        judged, tmp_path / "forged.tar", {"shared": shared | {"SFT policy": "equal"}}
+    )
+    summary.write_text(json.dumps(policies["other"]))
+    said = command(ann, "import_results", str(archive)).stderr
+    assert "SFT policy: sft/summary.json differs" in said
+    summary.write_text(json.dumps(policies["equal"]))
+    assert command(ann, "import_results", str(archive)).returncode == 0
+
+
+def test_a_killed_import_leaves_nothing_that_the_next_one_does_not_mend(two, judged):
+    ann, _ = two
+    results = ann.root / "results/team"
+    killed = (
+        "import os, sys\nfrom hgrpo.workflow.exchange import unpack\n"
+        "replace, sys.argv = os.replace, ['import', sys.argv[1]]\n"
+        "def once(source, target):\n"
+        "    replace(source, target)\n"
+        "    os._exit(9)\n"
+        "unpack.os.replace = once\n"
+        "from hgrpo.cli import import_results\nimport_results.main()\n"
+    )
+    env = os.environ | {"PYTHONPATH": str(ann.root)}
+    done = subprocess.run([sys.executable, "-c", killed, str(judged)], cwd=ann.root, env=env)
+    assert done.returncode == 9
+    assert len(list(results.glob(".import-*"))) == 1 and (results / "rl/LLMJudge").exists()
+    assert command(ann, "import_results", str(judged)).returncode == 0
+    assert not list(results.glob(".import-*"))
+    assert ann.planned("evaluations", "study=team", "methods=LLMJudge", "seeds=11") == set()
+
+
+def test_a_running_study_takes_no_import(two, judged):
+    ann, _ = two
+    with hold_study(ann.root / "results/team"):
+        done = command(ann, "import_results", str(judged))
+    assert done.returncode == 2 and "another snakemake is running this study" in done.stderr

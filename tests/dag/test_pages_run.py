@@ -1,4 +1,9 @@
-"""Every command in the code blocks of docs/team.md and of the README runs, with stub stages."""
+"""Every command of docs/team.md and of the README runs, with stub stages.
+
+A command stands in a block of code, or between words. `LEFT_OUT` names those that do not run here,
+and why.
+The README's Python is what tests/dag/test_add_a_method.py adds.
+"""
 
 import os
 import re
@@ -8,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from conftest import declare
 from places import PROJECT
 
@@ -17,25 +23,48 @@ from hgrpo.workflow.probe import one_step
 
 pytestmark = pytest.mark.slow
 
-BLOCK = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`((?:make|snakemake|python -m|source|pgrep)\s[^`]+)`")
 SIX = "SFTOnly,flatGRPO,LLMJudge,TurnRDV1,TurnRDV2,Progressive"
 TEAM = [
     *({"methods": arms, "seeds": "11,23"} for arms in (SIX, "SFTOnly,flatGRPO", "LLMJudge")),
     *({"methods": "TurnRDV1,TurnRDV2", "seeds": seeds} for seeds in ("11", "11,23")),
     *({"methods": "Progressive", "seeds": "11,23", "rounds": rounds} for rounds in (2, 5)),
 ]
-# These install packages, or test the project itself for minutes.
-LEFT_OUT = ("make test", "make test-slow")
+LEFT_OUT = {
+    "make test": "these tests",
+    "make plan PROFILE=kubernetes": "needs a bucket: tests/cluster/test_kubernetes.py",
+    "python -m hgrpo.cli.monitor": "reads real episodes: tests/unit/workflow/watch",
+    "python -m hgrpo.envs.alfworld.check_parity": "tests/integration/test_alfworld_parity.py",
+    "pgrep": "shows the processes of the whole machine",
+}
+STANDS_FOR = {"<study>": "bakeoff", "<file>": "base/model.safetensors", "<stage>": "rl_round"}
+# A study for a GPU and official data: what this machine lacks ends the command with status 2.
+MAY_LACK = "make probe STUDY=alfworld_5x40"
 EXTRAS = ("", "-gpu")
 
 
-def blocks(page: str) -> list[list[str]]:
-    """The lines of each code block without a language; comments at their ends are cut off."""
-    found = []
-    for text in BLOCK.findall((PROJECT / page).read_text()):
-        lines = re.sub(r"\\\\\n\s*", "", text).splitlines()
-        found.append([re.sub(r"\s{2,}#.*", "", line) for line in lines])
-    return found
+def blocks(page: str, language: str = "") -> list[str]:
+    """The code blocks of a language; those without one hold commands."""
+    return [text for kind, text in BLOCK.findall((PROJECT / page).read_text()) if kind == language]
+
+
+def lines(block: str) -> list[str]:
+    """The commands of a block; comments at their ends are cut off."""
+    joined = re.sub(r"\\\n\s*", "", block).splitlines()
+    return [line for each in joined if (line := re.sub(r"\s{2,}#.*", "", each).strip())]
+
+
+def inline(page: str) -> list[str]:
+    """The commands between the words of a page, each once, without those of its blocks."""
+    text = (PROJECT / page).read_text()
+    in_blocks = {line for block in blocks(page) for line in lines(block)}
+    found = [" ".join(each.split()) for each in INLINE.findall(BLOCK.sub("", text))]
+    return [each for each in dict.fromkeys(found) if each not in in_blocks]
+
+
+def runs_here(line: str) -> bool:
+    return not line.startswith(tuple(LEFT_OUT))
 
 
 def checkout(finished, root: Path) -> Path:
@@ -45,8 +74,17 @@ def checkout(finished, root: Path) -> Path:
     shutil.rmtree(root / ".snakemake", ignore_errors=True)
     for name in ("Makefile", "pyproject.toml", "constraints.txt", "constraints-gpu.txt"):
         shutil.copy2(PROJECT / name, root)
-    (root / ".venv").mkdir()
-    (root / ".venv/bin").symlink_to(Path(sys.executable).parent)
+    programs = root / ".venv/bin"
+    programs.mkdir(parents=True)
+    for program in Path(sys.prefix, "bin").iterdir():
+        if not program.name.startswith(("python", "pip")):
+            (programs / program.name).symlink_to(program)
+    # An install here would change the environment of whoever runs the tests.
+    (programs / "python").write_text(
+        f'#!/bin/sh\n[ "$1 $2" = "-m pip" ] && {{ echo "no installs in tests" >&2; exit 1; }}\n'
+        f'exec {sys.executable} "$@"\n'
+    )
+    (programs / "python").chmod(0o755)
     for extra in EXTRAS:
         # The stamp of a finished install; it holds the seconds that this took.
         (root / f".venv/.train-workflow-judge{extra}").write_text("1")
@@ -54,14 +92,22 @@ def checkout(finished, root: Path) -> Path:
 
 
 def run(line: str, root: Path) -> str:
+    """Run a command as a shell in the checkout would, its environment active."""
+    for placeholder, value in STANDS_FOR.items():
+        line = line.replace(placeholder, value)
     env = os.environ | {
         "PYTHONPATH": str(root),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{Path(sys.prefix, 'bin')}{os.pathsep}{os.environ['PATH']}",
+        "ALFWORLD_DATA": str(root / "data"),
     }
     done = subprocess.run(
         ["bash", "-c", line], cwd=root, env=env, capture_output=True, text=True, timeout=600
     )
-    assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    said = f"{line}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    if line == MAY_LACK and done.returncode == 2:
+        assert "study alfworld_5x40: this machine lacks " in done.stderr, said
+    else:
+        assert done.returncode == 0, said
     return done.stdout + done.stderr
 
 
@@ -74,29 +120,51 @@ def test_the_teams_week(finished, tmp_path):
     for root in people.values():
         declare(root, *runs)
     said, ran = {}, 0
-    for lines in blocks("docs/team.md"):
-        who = lines[0].removeprefix("# ")
+    for who, *commands in map(lines, blocks("docs/team.md")):
         # What one exports, the others have.
         for root in people.values():
             for archive in tmp_path.glob("*/*.tar"):
                 if archive.parent != root:
                     shutil.copy2(archive, root)
-        for line in lines[1:]:
-            said[line] = run(line, people.get(who, people["Ann"]))
+        name = who.removeprefix("# ")
+        for line in commands:
+            said[line] = run(line, people["Ann" if name == "everybody" else name])
             ran += 1
     assert ran >= 20
-    friday = said[
-        next(
-            line
-            for line in said
-            if line.startswith("make plan") and "Cleo" not in line and "Progressive" in line
-        )
+    (friday,) = [
+        text for line, text in said.items() if re.match("make plan .*SFTOnly.*Progressive", line)
     ]
     assert re.search(r"^rl_round +50 +50 ", friday, re.MULTILINE), friday
     # Dan's second run played three rounds more, for two seeds.
     assert len(list((people["Dan"] / "results/bakeoff/rl/Progressive").glob("*/*"))) == 10
-    assert (people["Ann"] / "results/bakeoff/report/report.html").is_file()
-    assert (people["Ann"] / "results/bakeoff/paper/results.tex").is_file()
+    ann = people["Ann"]
+    assert (ann / "results/bakeoff/report/report.html").is_file()
+    assert (ann / "results/bakeoff/paper/results.tex").is_file()
+
+    # The commands between the words, on Ann's machine; the last one trains all arms anew.
+    shared = tmp_path / "shared/sft"
+    shutil.copytree(ann / "results/bakeoff/sft", shared)
+    declare(ann, *runs, ("bakeoff", {}), ("alfworld_5x40", {}))
+    between = [line for line in inline("docs/team.md") if runs_here(line)]
+    assert len(between) >= 4, between
+    for line in sorted(between, key=lambda line: "SET=" in line):
+        run(line.replace("/shared/sft", str(shared)), ann)
+
+
+def test_a_page_installs_nothing(finished, tmp_path):
+    root = checkout(finished, tmp_path / "new")
+    done = subprocess.run(
+        ["make", "plan", "EXTRAS=board"], cwd=root, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2 and "no installs in tests" in done.stderr
+    assert not list((root / ".venv").glob(".*board*"))
+
+
+def test_what_pages_put_into_a_study_is_valid():
+    found = [yaml.safe_load(block) for block in blocks("docs/team.md", "yaml")]
+    assert found
+    for sections in found:
+        load_study(PROJECT / "configs/studies/bakeoff.yaml", sections)
 
 
 def test_the_readme(finished, tmp_path):
@@ -107,13 +175,12 @@ def test_the_readme(finished, tmp_path):
         ("bakeoff", {"seeds": "11,23,31"}),
         ("bakeoff", {"rounds": 7}),
         ("smoke", {}),
+        ("alpha_sweep", {}),
         ("alpha_sweep", {"seeds": "11,23"}),
     )
     run("make bakeoff STUDY=smoke", root)
-    ran = []
-    for lines in blocks("README.md"):
-        for line in lines:
-            if line.strip() and not line.startswith(LEFT_OUT):
-                run(line, root)
-                ran.append(line)
-    assert len(ran) >= 10, ran
+    commands = [line for block in blocks("README.md") for line in lines(block)]
+    ran = list(filter(runs_here, [*commands, *inline("README.md")]))
+    assert len(ran) >= 18, ran
+    for line in ran:
+        run(line, root)

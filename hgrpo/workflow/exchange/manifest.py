@@ -1,23 +1,26 @@
 """What an exported archive says of its results: the jobs, what made them, and the files' hashes."""
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from hgrpo.config.strict import Strict
-from hgrpo.study.study import Study
+from hgrpo.study.study import Name, Study
 from hgrpo.workflow.rules import StudyRules
+from hgrpo.workflow.watch.jobs import StudyJob, study_jobs
 
 NAME = "export.json"
 FORMAT = 1
-# What all arms share, and the file that tells one from another.
+START = ("fetch_assets", "assets", "expert", "base", "sft")
+# What all arms share: the file that tells one from another, and the entry that names the weights.
 SHARED = {
-    "panels": "assets/panels.json",
-    "base model": "base/summary.json",
-    "SFT policy": "sft/summary.json",
+    "panels": ("assets/panels.json", None),
+    "base model": ("base/summary.json", "digest"),
+    "SFT policy": ("sft/summary.json", "weights"),
 }
 
 
@@ -40,14 +43,14 @@ class Manifest(Strict):
         study: name of the study.
         methods, seeds, rounds: what was exported.
         made: stage -> arm -> what its jobs were made with.
-        shared: the names in `SHARED` -> hash of the file there.
+        shared: the names in `SHARED` -> what tells it from another.
         packages: package -> version, on the machine that exported.
         files: path below results/<study> -> SHA-256.
     """
 
     format: int = Field(ge=FORMAT, le=FORMAT)
-    study: str
-    methods: list[str]
+    study: Name
+    methods: list[Name]
     seeds: list[int]
     rounds: int
     made: dict[str, dict[str, Made]]
@@ -55,35 +58,46 @@ class Manifest(Strict):
     packages: dict[str, str]
     files: dict[str, str]
 
-    @field_validator("files")
-    @classmethod
-    def _stay_inside(cls, files: dict[str, str]) -> dict[str, str]:
-        for name in files:
-            path = PurePosixPath(name)
-            if path.is_absolute() or ".." in path.parts or path.as_posix() != name:
-                raise ValueError(f"{name}: outside of the study's results")
-        return files
+
+def exchanged_jobs(study: Study, results: Path, start: bool) -> list[StudyJob]:
+    """The jobs of the study's arms and, with `start`, those of what all arms start from."""
+    return [
+        job
+        for job in study_jobs(study, results)
+        if job.method or (start and job.stage in START)
+    ]
 
 
-def made_with(study: Study, jobs: Iterable[tuple[str, str]]) -> dict[str, dict[str, Made]]:
-    """What jobs of a study would be made with now.
+def extras(job: StudyJob, results: Path) -> list[Path]:
+    """A job's log and benchmark, which travel with its results if they are there."""
+    return [job.log, results / "benchmarks" / job.stage / f"{job.log.stem}.jsonl"]
 
-    Args:
-        jobs: (stage, arm) of each job; the arm is "" for stages that serve all arms.
-    """
+
+def made_with(study: Study, jobs: Iterable[StudyJob]) -> dict[str, dict[str, Made]]:
+    """What jobs of a study would be made with now."""
     of = StudyRules(study, "")
     found: dict[str, dict[str, Made]] = {}
-    for stage, arm in dict.fromkeys(jobs):
+    for stage, arm in dict.fromkeys((job.stage, job.method) for job in jobs):
         settings = json.loads(of.cfg(stage, arm or None))
         found.setdefault(stage, {})[arm] = Made(settings=settings, code=of.code(stage, arm or None))
     return found
 
 
 def shared_hashes(results: Path) -> dict[str, str]:
-    """Hashes of what all arms of a study share; without the files that are not there."""
+    """What tells the parts that all arms share from others; without the parts that are missing."""
     return {
-        name: sha256(results / path) for name, path in SHARED.items() if (results / path).is_file()
+        name: _identity(results / path, key)
+        for name, (path, key) in SHARED.items()
+        if (results / path).is_file()
     }
+
+
+def _identity(path: Path, key: str | None) -> str:
+    """The hash of the weights that a summary records, or else of the file."""
+    if key:
+        with contextlib.suppress(ValueError, LookupError, TypeError):
+            return str(json.loads(path.read_text())[key])
+    return sha256(path)
 
 
 def sha256(path: Path) -> str:

@@ -10,58 +10,61 @@ from tqdm import tqdm
 from hgrpo.atomic import atomic_file
 from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
-from hgrpo.stages.order import belongs_to_an_arm
 from hgrpo.study.study import Study
 from hgrpo.workflow.exchange.manifest import (
     FORMAT,
     NAME,
     Manifest,
+    extras,
     made_with,
     sha256,
     shared_hashes,
 )
 from hgrpo.workflow.planning.jobs import Job
+from hgrpo.workflow.watch.jobs import StudyJob
 
-START = ("assets", "expert", "base", "sft")
 
-
-def to_pack(jobs: Iterable[Job], start: bool) -> list[Job]:
-    """The jobs whose results are exported: those of arms and, with `start`, those before them.
+def check_finished(jobs: Iterable[StudyJob], planned: Iterable[Job]) -> None:
+    """Refuse to export a job that is unfinished or out of date, or has lost a file.
 
     Args:
-        jobs: every job of the chosen arms, seeds and rounds.
+        jobs: the jobs to export.
+        planned: what a run would do now.
 
     Raises:
-        UserError: such a job is unfinished or out of date, or has lost a file.
+        UserError: the message names the first such job.
     """
-    chosen = [job for job in jobs if belongs_to_an_arm(job.stage) or (start and job.stage in START)]
-    for job in chosen:
-        if job.to_run or job.lost:
+    states = {(job.stage, job.name): job for job in planned}
+    for job in jobs:
+        state = states.get((job.stage, job.log.stem))
+        if state is None or state.to_run or state.lost:
             raise UserError(
-                f"{job.lost or job.folder}: not finished, or out of date; run the study first, or "
-                "export other methods, seeds or rounds"
+                f"{job.name}: not finished, or out of date; run the study first, or export other "
+                "methods, seeds or rounds"
             )
-    return chosen
 
 
-def pack(study: Study, jobs: Sequence[Job], results: Path, target: Path) -> Manifest:
+def pack(study: Study, jobs: Sequence[StudyJob], results: Path, target: Path) -> Manifest:
     """Write the archive, and return what it says of itself.
 
     Args:
         study: the study with the exported methods, seeds and rounds.
-        jobs: from `to_pack`.
+        jobs: the jobs to export, all of them finished.
         results: results/<study>.
         target: the archive to write.
     """
-    files = [path for job in jobs for path in _files(job, results)]
-    arms = [(job.stage, job.arm if belongs_to_an_arm(job.stage) else "") for job in jobs]
+    files = [
+        path
+        for job in jobs
+        for path in (*map(Path, job.outputs), *filter(Path.is_file, extras(job, results)))
+    ]
     manifest = Manifest(
         format=FORMAT,
         study=study.config.name,
         methods=list(study.methods),
         seeds=study.config.seeds,
         rounds=study.config.rounds,
-        made=made_with(study, arms),
+        made=made_with(study, jobs),
         shared=shared_hashes(results),
         packages=provenance("", study.env.name)["packages"],
         files={
@@ -69,7 +72,8 @@ def pack(study: Study, jobs: Sequence[Job], results: Path, target: Path) -> Mani
             for path in tqdm(files, desc="hash", unit="file", disable=None)
         },
     )
-    with atomic_file(target) as scratch, tarfile.open(scratch, "w") as archive:
+    # Results in Snakemake's cache are links; the files themselves are packed.
+    with atomic_file(target) as scratch, tarfile.open(scratch, "w", dereference=True) as archive:
         text = (manifest.model_dump_json(indent=1) + "\n").encode()
         head = tarfile.TarInfo(NAME)
         head.size = len(text)
@@ -77,18 +81,6 @@ def pack(study: Study, jobs: Sequence[Job], results: Path, target: Path) -> Mani
         for path in tqdm(files, desc="export", unit="file", disable=None):
             archive.add(path, arcname=path.relative_to(results).as_posix(), filter=_anonymous)
     return manifest
-
-
-def _files(job: Job, results: Path) -> list[Path]:
-    """A job's results, its log and its benchmark; hidden files are what other jobs unpack there."""
-    folder = Path(job.folder)
-    found = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not any(part[0] == "." for part in path.relative_to(folder).parts)
-    ]
-    beside = (f"logs/{job.stage}/{job.name}.log", f"benchmarks/{job.stage}/{job.name}.jsonl")
-    return found + [path for name in beside if (path := results / name).is_file()]
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -38,12 +38,14 @@ class Profile:
         jobs: largest number of jobs at a time on the cluster; None if jobs run on this machine, or
             if there is no limit.
         prices: the cluster's prices; None if the profile has none.
+        in_bucket: whether results are in a bucket, so that jobs share no folder.
     """
 
     path: Path
     cores: int | None
     jobs: int | None = None
     prices: Prices | None = None
+    in_bucket: bool = False
 
 
 def read_profile(path: Path, cores: int | None = None) -> Profile:
@@ -65,7 +67,8 @@ def read_profile(path: Path, cores: int | None = None) -> Profile:
     prices = read_prices(path / PRICES)
     if config.get("executor", "local") == "local":
         return Profile(path, cores or _number(config.get("cores")) or os.cpu_count(), None, prices)
-    return Profile(path, None, _number(config.get("jobs")), prices)
+    in_bucket = config.get("default-storage-provider") is not None
+    return Profile(path, None, _number(config.get("jobs")), prices, in_bucket)
 
 
 def read_prices(path: Path) -> Prices | None:

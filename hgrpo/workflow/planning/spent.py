@@ -10,7 +10,8 @@ from hgrpo.study.resources import Resources
 from hgrpo.workflow.planning.forecast import needs
 from hgrpo.workflow.planning.jobs import SHARED
 from hgrpo.workflow.planning.past_jobs import seconds_of_jobs
-from hgrpo.workflow.planning.profile import Prices
+from hgrpo.workflow.planning.profile import Prices, Profile
+from hgrpo.workflow.reuse import was_taken
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Spent:
 
 
 def spent(
-    folder: Path, arms: Iterable[str], resources: Resources, prices: Prices | None
+    folder: Path, arms: Iterable[str], resources: Resources, profile: Profile
 ) -> list[Spent]:
     """What each arm has cost, the shared jobs first, and all together last (arm "all").
 
@@ -49,10 +50,12 @@ def spent(
         folder: results/<study>.
         arms: names of the arms, in display order.
         resources: what each stage asked of the machine.
+        profile: the profile that the study ran under.
     """
+    prices = profile.prices
     timed: dict[str, list] = {}
     for stage in STAGES:
-        asked = needs(resources, stage)
+        asked = needs(resources, stage, profile.cores)
         for arm, seconds in seconds_of_jobs(folder, stage).items():
             timed.setdefault(arm, []).extend((each, asked) for each in seconds)
     played = _played(folder)
@@ -66,7 +69,8 @@ def spent(
 
 def _played(folder: Path) -> Mapping[str, Mapping[str, float]]:
     """Arm -> tokens and judge dollars of all its runs, from their training logs."""
-    logs = read_logs(sorted(folder.glob("rl/*/seed_*/round_*/train_log.json")))
+    found = sorted(folder.glob("rl/*/seed_*/round_*/train_log.json"))
+    logs = read_logs([path for path in found if not was_taken(path.parent)])
     if logs.empty:
         return {}
     ends = play_by_round(logs).groupby(["method", "seed"]).last()

@@ -15,7 +15,11 @@ import selectors
 import signal
 import socket
 import sys
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
+
+from hgrpo.workflow.warm import ENDED, TAKEN
 
 # How long a client may take to hand over a job.
 _PATIENCE_S = 10.0
@@ -31,12 +35,13 @@ class Job:
     folder: str
     environment: dict[str, str]
     files: list[int]
+    link: socket.socket
 
 
-def serve(path: str) -> Job | None:
+def serve(path: Path) -> Job | None:
     """Fork for every job. In a fork, return its job; in the process itself, None at the end."""
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
+    listener.bind(str(path))
     listener.listen(64)
     waiting = selectors.DefaultSelector()
     waiting.register(listener, selectors.EVENT_READ, "listener")
@@ -57,17 +62,20 @@ def serve(path: str) -> Job | None:
 
 
 def _accept(listener: socket.socket, waiting: selectors.BaseSelector) -> Job | None:
-    """Fork for a new client; return the job in the fork, and None in the process itself."""
+    """Fork for a new client; return the job in the fork, and None in the process itself.
+
+    If the client has gone, or if there is no memory for a fork, the link is closed. A client whose
+    job no fork has taken runs it by itself.
+    """
     link, _ = listener.accept()
     try:
         job = _read(link)
+        pid = os.fork()
     except (OSError, ValueError):
         link.close()
         return None
-    pid = os.fork()
     if not pid:
         _forget(waiting)
-        link.close()
         return job
     for number in job.files:
         os.close(number)
@@ -97,7 +105,7 @@ def _read(link: socket.socket) -> Job:
         parts.append(part)
         left -= len(part)
     link.settimeout(None)
-    return Job(*json.loads(b"".join(parts)), files)
+    return Job(*json.loads(b"".join(parts)), files, link)
 
 
 def _obey(link: socket.socket, pid: int, waiting: selectors.BaseSelector) -> None:
@@ -123,40 +131,49 @@ def _report(pidfd: int, pid: int, link: socket.socket, waiting: selectors.BaseSe
     if link in waiting.get_map():
         waiting.unregister(link)
     with contextlib.suppress(OSError):  # the client may have gone
-        link.sendall(bytes([code if code >= 0 else 128 - code]))
+        link.sendall(ENDED + bytes([code if code >= 0 else 128 - code]))
     link.close()
 
 
-def become(job: Job) -> None:
-    """In a fork, take on what a process of the job's own would have."""
+def become(job: Job, server: int) -> None:
+    """In a fork, take on what a process of the job's own would have, and tell the client.
+
+    Args:
+        server: process id of the warm process.
+    """
     # A session of its own: signals come from the client alone. It ends with the warm process.
     os.setsid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if os.getppid() != server:
+        os._exit(1)
     for number, file in enumerate(job.files):
         os.dup2(file, number)
         os.close(file)
     os.chdir(job.folder)
     os.environ.clear()
     os.environ.update(job.environment)
+    tempfile.tempdir = None  # a library may have asked for it already
     sys.argv = [job.module, *job.arguments]
+    job.link.sendall(TAKEN)
+    job.link.close()
 
 
 def main() -> None:
     """Import the libraries that are installed, serve, and in a fork run the job."""
     path, *libraries = sys.argv[1:]
-    # Ctrl-C reaches the clients, which pass it on.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in libraries:
-        try:
+        with contextlib.suppress(ImportError):
             importlib.import_module(name)
-        except ImportError:
-            continue
     gc.freeze()
-    job = serve(path)
-    if job is not None:
-        become(job)
-        runpy.run_module(job.module, run_name="__main__", alter_sys=True)
+    own = os.getpid()
+    job = serve(Path(path))
+    if job is None:
+        Path(path).unlink()
+        with contextlib.suppress(OSError):  # the folder may hold more
+            Path(path).parent.rmdir()
+        return
+    become(job, own)
+    runpy.run_module(job.module, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,15 @@ _LIBRARIES = (
     "peft",
     "numba",
 )
+# Libraries read these when they are imported. Snakemake sets them for each job, to its threads.
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "GOTO_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
 # Fewer jobs than this end before the process is ready.
 _FEWEST = 4
 
@@ -33,7 +42,7 @@ def start(study: Study, stages: Iterable[str]) -> None:
 
     Args:
         study: the study to run.
-        stages: the stage of each job to run here.
+        stages: the stage of each job to run here with one thread; the others run by themselves.
     """
     config = study.config
     if any(stage.gpu for stage in dict(config.resources).values()) or config.engine.kind != "torch":
@@ -47,13 +56,14 @@ def start(study: Study, stages: Iterable[str]) -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # Libraries read these when they are imported. Jobs with more threads run by themselves.
-        env=os.environ | {"OMP_NUM_THREADS": "1", "TQDM_MININTERVAL": "5"},
+        env=os.environ | dict.fromkeys(_THREADS, "1") | {"TQDM_MININTERVAL": "5"},
+        # Ctrl-C reaches the clients, which pass it on to the forks.
+        start_new_session=True,
     )
     os.environ[VARIABLE] = str(path)
 
     def end() -> None:
-        process.stdin.close()
+        process.kill()  # it may still be importing
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
 

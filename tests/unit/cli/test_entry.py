@@ -123,12 +123,12 @@ def test_a_misspelt_section_is_named():
 
 def test_only_the_commands_own_names_become_commands():
     for stage in STAGES:
-        assert importlib.util.find_spec(f"hgrpo.cli.{stage}").origin.endswith("stage.py")
+        assert importlib.util.find_spec(f"hgrpo.cli.{stage}").origin.endswith("job.py")
     # A package of that name, such as Hugging Face's `evaluate`, is missing here.
     assert importlib.util.find_spec("rl_round") is None
-    done = subprocess.run([sys.executable, "-m", "hgrpo.cli.stage"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "hgrpo.cli.job"], capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: hgrpo.cli.stage is no command; run one of study_config,")
+    assert done.stderr.startswith("error: hgrpo.cli.job is no command; run one of study_config,")
 
 
 @pytest.mark.parametrize("name", MOVED)

@@ -6,9 +6,11 @@ import subprocess
 
 import pytest
 from places import PROJECT
+from snakemake.cli import parse_config
 
 from hgrpo.report.rerun import DEFAULT_STUDY, command, more_seeds
-from hgrpo.study.study import load_study
+from hgrpo.study.overrides import parse_overrides
+from hgrpo.study.study import StudyConfig, load_study
 
 STUDY = {"name": "bakeoff", "seeds": [11], "rounds": 5, "methods": {"SFTOnly": {}, "RLOO": {}}}
 
@@ -32,6 +34,12 @@ STUDY = {"name": "bakeoff", "seeds": [11], "rounds": 5, "methods": {"SFTOnly": {
             [],
             "make bakeoff SET='reference=RLOO training.lr=0.0001'",
         ),
+        (
+            {},
+            {"sft.adapter": "$SHARED/my sft", "description": "null", "truth": None},
+            [],
+            """make bakeoff SET='description="null" sft.adapter=$$SHARED/my sft truth=null'""",
+        ),
     ],
 )
 def test_a_command_names_what_is_not_in_the_file(changes, overridden, seeds, expected):
@@ -39,7 +47,14 @@ def test_a_command_names_what_is_not_in_the_file(changes, overridden, seeds, exp
 
 
 def test_make_takes_the_command():
-    overridden = {"rounds": 5, "methods": [], "training.lr": 1e-4, "env": "alfworld-smoke"}
+    changed = {
+        "evaluation.endpoint": {"budget": 512},
+        "description": "Ann's 'two' \"words\", a=b: no",
+        "sft.adapter": "$SHARED/my sft",
+        "training.lr": 1e-4,
+        "truth": None,
+    }
+    overridden = {"rounds": 5, "methods": []} | changed
     said = command(STUDY | {"name": "smoke"}, overridden, [11, 23])
     words = shlex.split(said.replace("bakeoff", "plan", 1))
     done = subprocess.run(
@@ -47,7 +62,15 @@ def test_make_takes_the_command():
     )
     shown = re.sub(" +", " ", done.stdout)
     assert "study=smoke seeds=11,23 rounds=5 methods=SFTOnly,RLOO" in shown
-    assert '"set=env=alfworld-smoke training.lr=0.0001"' in shown
+    (given,) = [word for word in shlex.split(done.stdout) if word.startswith("set=")]
+    parsed = parse_overrides(parse_config([given]), StudyConfig)
+    assert parsed == {
+        "evaluation": {"endpoint": {"budget": 512}},
+        "sft": {"adapter": "$SHARED/my sft"},
+        "training": {"lr": 1e-4},
+        "description": changed["description"],
+        "truth": None,
+    }
 
 
 def test_the_default_study_is_the_makefiles():

@@ -154,8 +154,9 @@ def test_a_single_round_has_no_fit_to_draw(tmp_path):
     assert "turnrd" not in names and "factorial" in names
 
 
-def test_one_arm_alone(tmp_path):
-    arms = picked("bakeoff", ("flatGRPO",))
+@pytest.mark.parametrize("arm", ["flatGRPO", "SFTOnly"])
+def test_one_arm_alone(tmp_path, arm):
+    arms = picked("bakeoff", (arm,))
     study = write_merged_study(tmp_path / "study", settings=arms, **SMALL)
     (tmp_path / "figures").mkdir()
     assert drawn(study, tmp_path / "figures") == announced(study, (11, 23), 2)

@@ -181,8 +181,10 @@ def truth(tmp_path):
 
 
 def test_truth_stands_beside_every_methods_credit(truth):
-    (entry,) = collect_truth(*truth, 11, 1, 5)
+    (entry,) = collect_truth(*truth, LABELS, 11, 1, 5)
     assert entry["truth"] == [0.25, -0.5]
+    (other,) = collect_truth(*truth, ["Vine"], 11, 1, 5)
+    assert other == entry | {"credit": {"Vine": [1.0, 2.0]}}
     assert entry["credit"] == {"Vine": [1.0, 2.0], "flatGRPO": [None, 3.0]}
     assert (entry["seed"], entry["round"], entry["logprob"]) == (11, 1, {ALL_ARMS: [-0.5, -1.0]})
     assert data_of(render("x", [entry], LABELS))["trajectories"][0]["truth"] == [0.25, -0.5]
@@ -193,7 +195,7 @@ def test_truth_stands_beside_every_methods_credit(truth):
 def test_a_truth_that_cannot_be_read_is_named(truth, name, damage):
     damage(next(folder / name for folder in truth if (folder / name).exists()))
     with pytest.raises(UserError, match=f"{name}: (missing|damaged)"):
-        collect_truth(*truth, 11, 1, 5)
+        collect_truth(*truth, LABELS, 11, 1, 5)
 
 
 def data_of(page):
@@ -248,5 +250,6 @@ def test_the_stage_names_what_is_missing(tmp_path):
     with pytest.raises(UserError, match=r"round_1/sequences.parquet: missing"):
         run_stage(*words)
     write(turns.parent, [])
-    with pytest.raises(UserError, match="--turns: no round has a trajectory"):
-        run_stage(*words)
+    for given in (words, (*words[:3], *words[-2:])):
+        with pytest.raises(UserError, match="--turns: no trajectory to show"):
+            run_stage(*given)

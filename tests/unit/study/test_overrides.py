@@ -30,6 +30,24 @@ STUDY = PROJECT / "configs/studies/bakeoff.yaml"
         ({"evaluation.endpoint": "{budget: 512}"}, {"evaluation": {"endpoint": {"budget": 512}}}),
         ({"truth": "null"}, {"truth": None}),
         ({"set": "description='two words'"}, {"description": "two words"}),
+        (
+            {"set": "training.lr=3  description='not rounds=2'\tseeds=1, 2"},
+            {"training": {"lr": 3}, "description": "not rounds=2", "seeds": ["1", "2"]},
+        ),
+        (
+            {"set": "evaluation.endpoint={budget: 512} rounds=2"},
+            {"evaluation": {"endpoint": {"budget": 512}}, "rounds": 2},
+        ),
+        # What Snakemake makes of the text "evaluation.endpoint={budget: 512}".
+        (
+            {"set": {"evaluation.endpoint={budget": "512}"}},
+            {"evaluation": {"endpoint": {"budget": 512}}},
+        ),
+        (
+            {"variants.Slow": "{of: Vine, training: {lr: 1.0e-4}}", "variants.Few.alpha": 1},
+            {"variants": {"Slow": {"of": "Vine", "training": {"lr": 1e-4}}, "Few": {"alpha": 1}}},
+        ),
+        ({"set": None}, {}),
         ({}, {}),
     ],
 )
@@ -42,10 +60,10 @@ def test_text_gets_the_type_of_its_key(given, expected):
     [
         ({"trainin.lr": 1}, "--config trainin.lr: unknown key; did you mean 'training'?"),
         ({"name": "x"}, "--config name: unknown key"),
-        ({"variants": "{}"}, "--config variants: unknown key"),
         ({"set": "lr"}, "--config set: KEY=VALUE was expected, not 'lr'"),
         ({"set": "a=1 a=2"}, "--config set: a is given twice"),
-        ({"set": "a='1"}, "--config set: No closing quotation"),
+        ({"rounds": 1, "set": "rounds=2"}, "--config set: rounds is given twice"),
+        ({"set": "training.lr='1"}, "--config training.lr: '1: not a value"),
         ({"training.lr": "[1"}, "--config training.lr: [1: not a value"),
     ],
 )
@@ -91,10 +109,24 @@ def test_arms_run_without_the_reference_and_another_may_be_named():
     for given, said in (
         ({"methods": "LLMJudge", "reference": "Nobody"}, "reference: 'Nobody': no such file"),
         ({"methods": "LLMJudge", "reference": "SFTOnly"}, "'SFTOnly' is not a trained method"),
-        ({"reference": "Vine"}, "reference: 'Vine' is not among the methods"),
+        ({"reference": "GiGPO"}, "reference: 'GiGPO' is not among the methods"),
     ):
         with pytest.raises(UserError, match=said):
             load_study(STUDY, given)
+
+
+def test_gates_speak_of_the_files_reference_and_of_no_other():
+    assert load_study(STUDY, {"reference": "flatGRPO"}).config.evaluation.gates
+    assert not load_study(STUDY, {"reference": "Vine"}).config.evaluation.gates
+    gate = "[{arm: Vine, expect: above}]"
+    given = load_study(STUDY, {"reference": "Progressive", "evaluation.gates": gate})
+    assert [gate.arm for gate in given.config.evaluation.gates] == ["Vine"]
+
+
+def test_a_variant_of_one_run_is_an_arm():
+    slow = "{of: Progressive, training: {lr: 1.0e-5}}"
+    study = load_study(STUDY, {"variants.Slow": slow, "methods": "flatGRPO,Slow"})
+    assert study.training["Slow"].lr == 1e-5 != study.training["flatGRPO"].lr
 
 
 def test_words_reach_snakemake_without_a_dot_in_a_key():
@@ -103,7 +135,7 @@ def test_words_reach_snakemake_without_a_dot_in_a_key():
         *("study=x", "seeds=11,23", "description=two words"),
         "set=rounds=3 training.lr=1e-4",
     ]
-    assert as_config(["sft.adapter=a b"]) == ["set=sft.adapter='a b'"]
+    assert as_config(["sft.adapter=a b"]) == ["set=sft.adapter=a b"]
     assert as_config(["rounds=2"]) == ["rounds=2"]
 
 

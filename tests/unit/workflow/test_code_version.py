@@ -86,7 +86,9 @@ def test_no_module_is_imported_by_a_computed_name():
     computed = re.compile(r"import_module|import_plug_in|__import__|(?<![.\w])(exec|eval)\(")
     # Assigners and environments are named by configs, and the hash is told which ones they are.
     kinds = [PACKAGE / f"{part}/kinds.py" for part in ("credit", "envs", "rollout")]
-    allowed = {*kinds, PACKAGE / "config/plug_in.py", PACKAGE / "stages/order.py"}
+    # The warm process imports other people's libraries, and no module of the package.
+    warm = PACKAGE / "workflow/warm/server.py"
+    allowed = {*kinds, warm, PACKAGE / "config/plug_in.py", PACKAGE / "stages/order.py"}
     found = [
         path.name
         for path in PACKAGE.rglob("*.py")

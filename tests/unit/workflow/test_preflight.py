@@ -20,6 +20,7 @@ from hgrpo.workflow.preflight import (
     check_user_files,
     check_variables,
     missing_variables,
+    set_variables,
 )
 
 CONFIGS = PROJECT / "configs"
@@ -53,6 +54,14 @@ def test_a_missing_key_is_named_with_its_method_and_judge(environment):
     said = str(caught.value)
     assert said.startswith(f"Mine: the key of the judge gpt-4o-mini at {OPENAI} is missing")
     assert "OPENAI_API_KEY" in said and "\n" not in said
+
+
+def test_pods_get_the_keys_that_a_study_needs_and_no_other():
+    study = load_study(CONFIGS / "studies/alfworld_5x40.yaml")
+    keys = {"OPENAI_API_KEY": "k", "OTHER_KEY": "o"}
+    assert set_variables(study, keys) == ["OPENAI_API_KEY"]
+    assert set_variables(study, {"OPENAI_API_KEY": " "}) == []
+    assert set_variables(load_study(CONFIGS / "studies/bakeoff.yaml"), keys) == []
 
 
 def test_a_key_that_is_there_is_enough():

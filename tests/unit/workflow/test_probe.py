@@ -1,9 +1,12 @@
 """What a study needs of a machine, and the shortest run of all its stages."""
 
+import subprocess
+
 from places import PROJECT
 
-from hgrpo.study.overrides import read_assignments
-from hgrpo.study.study import load_study
+from hgrpo.cli import probe
+from hgrpo.study.overrides import parse_overrides, read_assignments
+from hgrpo.study.study import StudyConfig, load_study
 from hgrpo.workflow.probe import findings, one_step
 
 STUDIES = PROJECT / "configs/studies"
@@ -23,7 +26,7 @@ def test_a_study_for_a_gpu_names_all_that_is_missing(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     found = lacking("webshop_5x40")
     assert {"OPENAI_API_KEY", "$WEBSHOP_DATA", "$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"} <= set(found)
-    assert "LLMJudge_gpt needs it" in found["OPENAI_API_KEY"]
+    assert "needed by LLMJudge_gpt" in found["OPENAI_API_KEY"]
     assert "the environment variable is not set" in found["$WEBSHOP_DATA"]
 
 
@@ -55,3 +58,24 @@ def test_one_step_takes_every_stage_and_is_a_valid_study():
         fits = any(arm.credit.declared.fits for arm in short.methods.values())
         assert short.config.rounds == (2 if fits else 1)
         assert len(short.config.seeds) == 1 and len(short.methods) <= 3
+
+
+def test_one_step_is_a_step_of_the_study_as_it_was_asked_for(tmp_path, monkeypatch):
+    (tmp_path / "configs").symlink_to(PROJECT / "configs")
+    monkeypatch.chdir(tmp_path)
+    ran = []
+
+    def snakemake(command, **options):
+        ran.append(command)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(probe.subprocess, "run", snakemake)
+    asked = ["study=smoke", "training.lr=1e-4", "set=training.steps_per_round=9 sft.epochs=0.05"]
+    monkeypatch.setattr("sys.argv", ["probe", *asked])
+    probe.main()
+    ((*_, assigned),) = ran
+    assert assigned.startswith("set=") and "study=smoke" in ran[0]
+    given = parse_overrides({"set": assigned.removeprefix("set=")}, StudyConfig)
+    assert given["training"] == {"lr": "1e-4", "steps_per_round": 1}
+    assert given["sft"] == {"epochs": 0.05}
+    assert not (tmp_path / "results/.probe/smoke").exists()

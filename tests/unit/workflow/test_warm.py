@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from hgrpo.workflow.warm import start as starting
 from hgrpo.workflow.warm.client import VARIABLE
 
 JOB = """
-import json, os, signal, sys, time
+import json, os, signal, sys, tempfile, time
 
 def write(name, text):
     with open(name + ".tmp", "w") as file:
@@ -25,7 +26,7 @@ def write(name, text):
     os.replace(name + ".tmp", name)
 
 write("seen", json.dumps({
-    "argv": sys.argv[1:], "folder": os.getcwd(), "variable": os.environ.get("MINE"),
+    "temporary": tempfile.gettempdir(), "argv": sys.argv[1:], "folder": os.getcwd(), "variable": os.environ.get("MINE"),
     "warm": "HGRPO_WARM" in os.environ, "imported": "fractions" in sys.modules, "pid": os.getpid(),
 }))
 print("said", flush=True)
@@ -41,6 +42,7 @@ if what == "crash":
     os.kill(os.getpid(), signal.SIGSEGV)
 sys.exit(int(what))
 """
+CAPTURED = {"capture_output": True, "text": True, "check": True}
 CLIENT = "import sys; from hgrpo.workflow.warm.client import run_warm; sys.exit(run_warm('a_job'))"
 
 
@@ -48,10 +50,12 @@ CLIENT = "import sys; from hgrpo.workflow.warm.client import run_warm; sys.exit(
 def warm(tmp_path):
     """A warm process that has imported `fractions`, and a folder with the module `a_job`."""
     (tmp_path / "a_job.py").write_text(JOB)
-    path = tmp_path / "socket"
+    (tmp_path / "asks.py").write_text("import tempfile; tempfile.gettempdir()")
+    path = tmp_path / "warm/socket"
+    path.parent.mkdir()
     env = os.environ | {"PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}", "OMP_NUM_THREADS": "1"}
     server = subprocess.Popen(
-        [sys.executable, "-m", "hgrpo.workflow.warm.server", path, "fractions", "no_such_library"],
+        [sys.executable, "-m", "hgrpo.workflow.warm.server", path, "fractions", "asks", "no_such_library"],
         stdin=subprocess.PIPE,
         env=env,
     )
@@ -70,11 +74,12 @@ def warm(tmp_path):
     yield tmp_path, server, job
     if server.poll() is None:
         server.stdin.close()
-        assert server.wait(20) == 0
+        assert server.wait(120) == 0
+        assert not path.parent.exists()
 
 
-def wait_for(path: Path):
-    ends = time.monotonic() + 30
+def wait_for(path: Path, seconds: float = 120):
+    ends = time.monotonic() + seconds
     while not path.exists():
         assert time.monotonic() < ends, f"{path} does not come"
         time.sleep(0.02)
@@ -82,7 +87,7 @@ def wait_for(path: Path):
 
 
 def gone(pid: int) -> bool:
-    ends = time.monotonic() + 20
+    ends = time.monotonic() + 120
     while time.monotonic() < ends:
         try:
             os.kill(pid, 0)
@@ -95,12 +100,14 @@ def gone(pid: int) -> bool:
 @pytest.mark.parametrize("code", [0, 3])
 def test_arguments_folder_variables_output_and_status_are_the_jobs(warm, code):
     folder, _, job = warm
-    process = job(str(code), "two words", MINE="here")
-    out, errors = process.communicate(timeout=30)
+    (folder / "own").mkdir()
+    process = job(str(code), "two words", MINE="here", TMPDIR=str(folder / "own"))
+    out, errors = process.communicate(timeout=120)
     assert (process.returncode, out, errors) == (code, "said\n", "complained\n")
     seen = json.loads((folder / "seen").read_text())
     assert seen.pop("pid") != process.pid
     assert seen == {
+        "temporary": str(folder / "own"),
         "argv": [str(code), "two words"],
         "folder": str(folder),
         "variable": "here",
@@ -118,12 +125,12 @@ def test_two_jobs_run_at_once_and_code_is_read_when_a_job_starts(warm):
     assert second.wait(30) == 7
     assert first.poll() is None
     first.terminate()
-    first.communicate(timeout=30)
+    first.communicate(timeout=120)
 
 
 def test_a_crash_is_a_status_as_of_a_shell(warm):
     process = warm[2]("crash")
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGSEGV
 
 
@@ -132,7 +139,7 @@ def test_ctrl_c_reaches_the_job(warm):
     process = job("wait")
     wait_for(folder / "seen")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert process.returncode == 130 and (folder / "interrupted").exists()
 
 
@@ -141,7 +148,7 @@ def test_a_killed_client_takes_the_job_with_it(warm):
     process = job("wait")
     pid = json.loads(wait_for(folder / "seen").read_text())["pid"]
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert gone(pid)
     after = job("0")
     assert after.wait(30) == 0
@@ -153,7 +160,7 @@ def test_a_killed_warm_process_takes_the_job_with_it_and_the_client_says_so(warm
     pid = json.loads(wait_for(folder / "seen").read_text())["pid"]
     server.kill()
     server.wait(30)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGKILL
     assert "the process that ran this job was killed" in errors
     assert gone(pid)
@@ -164,8 +171,118 @@ def test_without_a_warm_process_of_its_kind_a_job_runs_by_itself(warm, variables
     # `sys.exit(None)` is status 0: the client hands nothing over, and the caller goes on.
     folder, _, job = warm
     process = job("3", **variables)
-    assert process.communicate(timeout=30) == ("", "")
+    assert process.communicate(timeout=120) == ("", "")
     assert process.returncode == 0 and not (folder / "seen").exists()
+
+
+@pytest.mark.parametrize("answer", [b"", b"e\x01"], ids=["no fork", "a fork that ended at once"])
+def test_a_job_that_no_fork_has_taken_runs_by_itself(tmp_path, answer):
+    path = str(tmp_path / "socket")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+    env = os.environ | {"PYTHONPATH": str(PROJECT), VARIABLE: path, "OMP_NUM_THREADS": "1"}
+    client = subprocess.Popen([sys.executable, "-c", CLIENT], env=env)
+    link, _ = listener.accept()
+    link.recv(1 << 20)
+    link.sendall(answer)
+    link.close()
+    assert client.wait(30) == 0
+    listener.close()
+
+
+RUN = """
+import signal, sys
+from hgrpo.study.study import load_study
+from hgrpo.workflow.warm import start as starting
+
+starting._LIBRARIES = ("slow_library",)
+starting.start(load_study(sys.argv[1]), ["rl_round"] * 4)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("end", ["interrupted", "killed"])
+def test_the_warm_process_ends_with_the_run_and_leaves_nothing(tmp_path, end):
+    # An interrupted run does not wait for imports. After a kill the process sees that itself.
+    (tmp_path / "slow_library.py").write_text(
+        "import os, time\n"
+        "seen = f'{os.getpid()} {os.getsid(0)} {os.environ[\"MKL_NUM_THREADS\"]}'\n"
+        "open('seen.tmp', 'w').write(seen)\n"
+        "os.replace('seen.tmp', 'seen')\n"
+        f"time.sleep({60 if end == 'interrupted' else 0})\n"
+    )
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    path = f"{PROJECT}{os.pathsep}{tmp_path}"
+    run = subprocess.Popen(
+        [sys.executable, "-c", RUN, PROJECT / "configs/studies/smoke.yaml"],
+        cwd=tmp_path,
+        env=os.environ
+        | {"PYTHONPATH": path, "TMPDIR": str(temporary), "MKL_NUM_THREADS": "8"},
+        stderr=subprocess.DEVNULL,
+    )
+    pid, session, threads = wait_for(tmp_path / "seen").read_text().split()
+    # Ctrl-C in the terminal does not reach it; and its jobs have one thread.
+    assert (session, threads) == (pid, "1")
+    (folder,) = temporary.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    if end == "killed":
+        wait_for(folder / "socket")
+    run.send_signal(signal.SIGKILL if end == "killed" else signal.SIGINT)
+    run.wait(30)
+    assert gone(int(pid))
+    assert list(temporary.iterdir()) == []
+
+
+LEARN = """
+import hashlib, sys
+import pandas as pd
+import torch
+from transformers import AutoModelForCausalLM, Qwen2Config
+
+torch.manual_seed(int(sys.argv[1]))
+sizes = dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4)
+config = Qwen2Config(vocab_size=300, num_key_value_heads=2, **sizes)
+model = AutoModelForCausalLM.from_config(config)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+for step in range(3):
+    ids = torch.randint(300, (4, 50))
+    model(ids, labels=ids).loss.backward()
+    optimizer.step()
+digest = hashlib.sha256()
+for tensor in model.parameters():
+    digest.update(tensor.detach().numpy().tobytes())
+table = pd.DataFrame({"x": torch.rand(9).numpy()}).rolling(3).mean()
+print(digest.hexdigest(), table.x.sum(), torch.get_num_threads())
+"""
+
+
+@pytest.mark.slow
+def test_a_fork_computes_the_same_bytes_as_a_process_of_its_own(tmp_path):
+    (tmp_path / "learn.py").write_text(LEARN)
+    path = tmp_path / "warm/socket"
+    path.parent.mkdir()
+    env = os.environ | {"PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}"}
+    env |= dict.fromkeys(starting._THREADS, "1")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "hgrpo.workflow.warm.server", path, *starting._LIBRARIES],
+        stdin=subprocess.PIPE,
+        env=env,
+    )
+    wait_for(path, 120)
+    client = CLIENT.replace("a_job", "learn")
+    said = [
+        subprocess.run(
+            [sys.executable, *command, seed], cwd=tmp_path, env=env | more, **CAPTURED
+        ).stdout
+        for command, more in ((["-m", "learn"], {}), (["-c", client], {VARIABLE: str(path)}))
+        for seed in ("1", "2", "1")
+    ]
+    server.stdin.close()
+    server.wait(120)
+    assert said[:3] == said[3:] and said[0] == said[2] != said[1]
+    assert all(line.endswith(" 1\n") for line in said)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from places import PROJECT
 
 from hgrpo.cli.plan import main, report, service_call_lines, settings_of
 from hgrpo.errors import UserError
@@ -17,7 +18,7 @@ from hgrpo.workflow.planning.accuracy import save_plan
 from hgrpo.workflow.planning.forecast import Forecast, forecasts, least_minutes
 from hgrpo.workflow.planning.jobs import Job, read_jobs, snakemake_summary
 from hgrpo.workflow.planning.past_jobs import Estimate, PastJobs, Player, benchmark_of
-from hgrpo.workflow.planning.profile import Prices, Profile
+from hgrpo.workflow.planning.profile import Prices, Profile, read_profile
 from hgrpo.workflow.planning.tables import lost_lines
 
 SUMMARY = "\n".join(
@@ -148,6 +149,7 @@ def remember(configs, stage, name, seconds, folder, size, study="mine"):
     (home / folder / "file").write_bytes(bytes(size))
 
 
+BUCKET = Profile(Path("profiles/kubernetes"), cores=None, in_bucket=True)
 LAPTOP = Profile(Path("profiles/laptop"), cores=2)
 CLUSTER = Profile(
     Path("profiles/slurm"),
@@ -278,22 +280,28 @@ PAID = {"model": "gpt-4o-mini", "base_url": "https://api.openai.com/v1"}
 
 
 def test_calls_of_a_judge_are_counted_for_the_rounds_to_run(judged):
-    (line,) = service_call_lines(judged(**PAID), JOBS, {})
+    (line,) = service_call_lines(judged(**PAID), JOBS, {}, LAPTOP)
     # 3 rounds of 6 steps of 32 tasks, 8 rollouts each.
     assert line.startswith("Judge: up to 4,608 calls to gpt-4o-mini at https://api.openai.com/v1")
     assert "max_calls 50000, max_dollars 5" in line
     assert line.endswith("OPENAI_API_KEY is not set")
-    (known,) = service_call_lines(judged(**PAID), JOBS, {"OPENAI_API_KEY": "k"})
+    (known,) = service_call_lines(judged(**PAID), JOBS, {"OPENAI_API_KEY": "k"}, LAPTOP)
     assert "OPENAI_API_KEY" not in known
-    (group,) = service_call_lines(judged(**PAID, variant="group"), JOBS, {})
+    (group,) = service_call_lines(judged(**PAID, variant="group"), JOBS, {}, LAPTOP)
     assert "up to 576 calls" in group
 
 
 def test_the_offline_rubric_and_cached_rounds_call_nobody(judged):
-    assert service_call_lines(judged(), JOBS, {}) == []
-    assert (
-        service_call_lines(judged(**PAID), [replace(job, to_run=False) for job in JOBS], {}) == []
-    )
+    assert service_call_lines(judged(), JOBS, {}, LAPTOP) == []
+    finished = [replace(job, to_run=False) for job in JOBS]
+    assert service_call_lines(judged(**PAID), finished, {}, BUCKET) == []
+
+
+def test_a_plan_says_that_pods_share_no_account_of_calls(judged):
+    assert read_profile(PROJECT / "profiles/kubernetes").in_bucket
+    assert not read_profile(PROJECT / "profiles/slurm").in_bucket
+    _, caps = service_call_lines(judged(**PAID), JOBS, {}, BUCKET)
+    assert caps == "these caps hold for one round of one seed each: pods share no account"
 
 
 def test_a_plan_of_other_rounds_is_not_compared(configs, tmp_path, monkeypatch, capsys):
@@ -315,6 +323,7 @@ def test_a_plan_of_other_rounds_is_not_compared(configs, tmp_path, monkeypatch, 
 
     assert "1 of its 1 jobs have run" in checked()
     assert "1 of its 1 jobs have run" in checked("rounds=2", "seeds=11")
+    assert checked("training.lr=0.1").endswith("made for other settings (SET)\n")
     assert checked("rounds=3", "seeds=11,23") == (
         "plan:    not compared: the last plan was made for other settings (seeds, rounds)\n"
     )
