@@ -37,14 +37,14 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
     join_steps(played.checkpoints.folder, len(rows), folder)
     where = {"seed": played.id.seed, "round": played.id.index}
     finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    log = {"rows": rows, "finished": finished, "config": {**config, **where}}
+    ended = learner.stop.ending()
+    log = {"rows": rows, "ended": ended, "finished": finished, "config": {**config, **where}}
     (folder / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
     summary = {
         "method": played.id.method.name,
         **where,
         **totals(rows),
-        "status": learner.stop.status or "completed",
-        **{f"stop_{name}": getattr(learner.stop, name) for name in ("rule", "round", "step")},
+        "ended": ended,
         "train_dtype": dtype_name(learner.autocast),
         "final_kl_coef": learner.kl.coefficient,
         "total_elapsed_s": sum(row["elapsed_s"] for row in rows),

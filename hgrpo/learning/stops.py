@@ -64,6 +64,11 @@ class StopState:
         """The state of a run that this rule ends here."""
         return replace(self, status=status, rule=rule, round=round_index, step=step)
 
+    def ending(self) -> dict[str, object]:
+        """How the run has ended so far, for readers: `status` is `running` if no rule has fired."""
+        status = self.status or "running"
+        return {"status": status, "rule": self.rule, "round": self.round, "step": self.step}
+
     def to_dict(self) -> dict[str, object]:
         """The state as plain values: dict, list, str, int, float and None."""
         return {

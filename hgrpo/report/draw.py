@@ -57,7 +57,7 @@ def study_drawings(
         lambda: factorial.factorial(comparison, inputs.effects, inputs.design),
         lambda: outcome.sft_temperatures(comparison, arms),
         lambda: outcome.task_types(comparison, arms),
-        lambda: learning.learning_curves(comparison, arms) if arms.trained else None,
+        lambda: learning.learning_curves(comparison, arms, inputs.stops) if arms.trained else None,
         lambda: learning.learning_by_play(comparison, logs, arms),
         lambda: learning.equal_budget(comparison, logs, arms),
         lambda: thresholds.thresholds(comparison, arms),

@@ -15,7 +15,7 @@ from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.evaluation.protocol import Protocol
 from hgrpo.evaluation.settings import STATISTICS, StatisticsConfig
 from hgrpo.report.arms import Arms, read_arms
-from hgrpo.report.logs import play_by_round, read_logs
+from hgrpo.report.logs import play_by_round, read_logs, read_stops
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Inputs:
         doses: arm -> correlation of its credit with the oracle's (`doses.doses`).
         design: the factorial that the arms form; None if they do not form one.
         effects: main effects and interactions (`effects.effects`); empty without a factorial.
+        stops: the runs that a rule has ended (`read_stops`).
     """
 
     arms: Arms
@@ -37,6 +38,7 @@ class Inputs:
     doses: Mapping[str, float]
     design: Factorial | None
     effects: pd.DataFrame
+    stops: pd.DataFrame
 
 
 def read_inputs(
@@ -71,4 +73,5 @@ def read_inputs(
     if design:
         found = effects(comparison.scores, design, protocol.settings.score, protocol.level)
     known = doses(config["methods"])
-    return Inputs(arms, merged, logs, comparison, sweep, known, design, found)
+    stops = read_stops(train_logs)
+    return Inputs(arms, merged, logs, comparison, sweep, known, design, found, stops)

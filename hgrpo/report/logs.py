@@ -86,6 +86,25 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
     return table
 
 
+def read_stops(paths: Sequence[Path]) -> pd.DataFrame:
+    """The runs that a rule has ended, one row each.
+
+    Columns: method, seed, status (`stopped` for a run that failed, `solved`), rule, round, and step;
+    step is missing if the run ended between two rounds.
+
+    Args:
+        paths: train_log.json of every round.
+    """
+    ended = {}
+    for path in paths:
+        method, seed, _ = run_of(path)
+        said = json.loads(path.read_text()).get("ended", {})
+        if said.get("rule"):
+            ended[method, seed] = {"method": method, "seed": seed, **said}
+    rows = [ended[run] for run in sorted(ended)]
+    return pd.DataFrame(rows, columns=["method", "seed", "status", "rule", "round", "step"])
+
+
 def play_by_round(logs: pd.DataFrame) -> pd.DataFrame:
     """What each run has played and spent when a round ends: method, seed, round and `SUMS`.
 

@@ -99,7 +99,8 @@ def render(page: Page) -> str:
         endpoint=endpoint_phrase(comparison),
         over_budget=over_budget(comparison, play_by_round(logs), arms),
         measures=measures,
-        results=_results(comparison, arms, limit),
+        results=_results(comparison, arms, limit, page.inputs.stops),
+        stops=page.inputs.stops.to_dict("records"),
         gates=gate_rows(comparison, arms),
         beside=beside(comparison, arms),
         thresholds=thresholds(comparison, arms),
@@ -139,8 +140,11 @@ def render(page: Page) -> str:
     )
 
 
-def _results(comparison: Comparison, arms: Arms, limit: float) -> list[dict]:
+def _results(
+    comparison: Comparison, arms: Arms, limit: float, stops: pd.DataFrame
+) -> list[dict]:
     """Rows of the first table, the highest score first, with the arm's comparisons."""
+    ended = words.ended_runs(stops, comparison.seeds["seed"].nunique())
     against = {"reference": comparison.against_reference, "untrained": comparison.against_untrained}
     compared = {
         name: {row.method: _compared(row, arms, limit) for row in table.itertuples()}
@@ -156,6 +160,7 @@ def _results(comparison: Comparison, arms: Arms, limit: float) -> list[dict]:
         {
             "arm": arms[row.method],
             "what": words.temperature_name(row.temperature),
+            "ended": ended.get(row.method, ""),
             "row": row,
             "levels": levels.loc[(row.method, row.temperature)].to_dict("index"),
             "is_reference": row.method == arms.reference,

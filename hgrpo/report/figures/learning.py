@@ -53,22 +53,24 @@ SCORE = Measure("mean_return", "return_lower", "return_upper", "score", "")
 MEASURES: dict[Score, Measure] = {"success": SUCCESS, "return": SCORE}
 
 
-def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
+def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> Drawing:
     """Draw the endpoint's measure by round; draw success and score if `comparison.partial`.
 
-    Thin lines are seeds; bars are intervals of the last round. With more than `MANY` trained arms,
+    Thin lines are seeds, and a cross ends those of `stops` (`logs.read_stops`); bars are intervals
+    of the last round. With more than `MANY` trained arms,
     each arm has its own panel, and all panels show the endpoint's measure only.
     """
     table = _with_start(comparison, arms)
     measures, apart = [MEASURES[comparison.protocol.settings.score]], ""
     if len(arms.trained) > MANY:
-        figure = _panel_each(table, comparison, arms, measures[0])
+        figure = _panel_each(table, comparison, arms, measures[0], stops)
         apart = _thin(arms)
     else:
         others = [each for each in MEASURES.values() if each not in measures]
         measures += others if comparison.partial else []
-        figure = _together(table, comparison, arms, measures)
+        figure = _together(table, comparison, arms, measures, stops)
     seeds = if_several(comparison.seeds["seed"], " Thin lines are single seeds.")
+    seeds += " A cross marks where a rule has ended a run." if len(stops) else ""
     score = " The score is 100 times the mean return." if SCORE in measures else ""
     return Drawing(
         "learning_curves",
@@ -85,7 +87,11 @@ def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
 
 
 def _together(
-    table: pd.DataFrame, comparison: Comparison, arms: Arms, measures: Sequence[Measure]
+    table: pd.DataFrame,
+    comparison: Comparison,
+    arms: Arms,
+    measures: Sequence[Measure],
+    stops: pd.DataFrame,
 ) -> Figure:
     """Draw all arms on the same axes, with names at the line ends, or below if crowded."""
     height = 4.4 if len(measures) == 1 else 3.6 * len(measures)
@@ -97,6 +103,7 @@ def _together(
         for shift, name in zip(shifts, arms.trained, strict=True):
             arm = arms[name]
             last = _draw_arm(ax, table, comparison, arm, measure, shift, markersize=5)
+            _draw_stops(ax, comparison, stops, arm, measure)
             ends.append((style.wrap(arm.label), last["round"], last[measure.column], arm.colour))
         ends += _untrained_line(ax, comparison, arms, measure)
         ax.set_ylabel(f"greedy {measure.name} on the test panel")
@@ -119,7 +126,11 @@ def _thin(arms: Arms) -> str:
 
 
 def _panel_each(
-    table: pd.DataFrame, comparison: Comparison, arms: Arms, measure: Measure
+    table: pd.DataFrame,
+    comparison: Comparison,
+    arms: Arms,
+    measure: Measure,
+    stops: pd.DataFrame,
 ) -> Figure:
     """Draw a small panel for every arm; each panel also shows the reference and the SFT policy."""
     figure, panels = _panels(arms)
@@ -130,6 +141,7 @@ def _panel_each(
             own = arms[arms.reference].colour
             ax.plot(reference["round"], reference[measure.column], color=own, linewidth=0.9)
         last = _draw_arm(ax, table, comparison, arm, measure, shift=0.2, markersize=4)
+        _draw_stops(ax, comparison, stops, arm, measure)
         _untrained_line(ax, comparison, arms, measure)
         end = last[measure.column]
         style.label_ends(ax, [(f"{100 * end:.0f}{measure.unit}", 0, end, INK)])
@@ -182,6 +194,16 @@ def _draw_arm(
     ends = last[measure.lower], last[measure.upper]
     ax.vlines(last["round"] + shift, *ends, arm.colour, alpha=0.5, linewidth=2.5)
     return last
+
+
+def _draw_stops(
+    ax: Axes, comparison: Comparison, stops: pd.DataFrame, arm: Arm, measure: Measure
+) -> None:
+    """Draw a cross on the line of each seed that a rule has ended, at the round of that."""
+    runs = comparison.rounds_by_seed
+    runs = runs[(runs["method"] == arm.name) & (runs["panel"] == TEST)]
+    ended = runs.merge(stops[stops["method"] == arm.name], on=["method", "seed", "round"])
+    ax.plot(ended["round"], ended[measure.column], "x", color=arm.colour, markersize=8)
 
 
 def learning_by_play(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
