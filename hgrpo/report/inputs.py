@@ -23,22 +23,24 @@ class Inputs:
     """What the figures and the page show.
 
     Attributes:
+        play: what each run has played when a round ends (`play_by_round`).
+        stops: the runs that a rule has ended (`read_stops`).
         sweep: arm -> alpha, if the arms form a sweep of alpha (`designs.alpha_sweep`); else empty.
         doses: arm -> correlation of its credit with the oracle's (`doses.doses`).
         design: the factorial that the arms form; None if they do not form one.
         effects: main effects and interactions (`effects.effects`); empty without a factorial.
-        stops: the runs that a rule has ended (`read_stops`).
     """
 
     arms: Arms
     episodes: pd.DataFrame
     logs: pd.DataFrame
+    play: pd.DataFrame
+    stops: pd.DataFrame
     comparison: Comparison
     sweep: Mapping[str, float]
     doses: Mapping[str, float]
     design: Factorial | None
     effects: pd.DataFrame
-    stops: pd.DataFrame
 
 
 def read_inputs(
@@ -67,11 +69,12 @@ def read_inputs(
     )
     merged = merged[merged["method"].isin(arms.names)]
     logs = read_logs(train_logs, fits)
-    comparison = compare(merged, protocol, play_by_round(logs))
+    stops = read_stops(train_logs)
+    play = play_by_round(logs, stops)
+    comparison = compare(merged, protocol, play)
     sweep, design = alpha_sweep(config["methods"]), factorial(config["methods"], arms.reference)
     found = pd.DataFrame()
     if design:
         found = effects(comparison.scores, design, protocol.settings.score, protocol.level)
     known = doses(config["methods"])
-    stops = read_stops(train_logs)
-    return Inputs(arms, merged, logs, comparison, sweep, known, design, found, stops)
+    return Inputs(arms, merged, logs, play, stops, comparison, sweep, known, design, found)

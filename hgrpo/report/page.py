@@ -21,7 +21,6 @@ from hgrpo.report.endpoint_rows import beside, thresholds
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, over_budget
 from hgrpo.report.gate_rows import gate_rows, verdict_on_gates
 from hgrpo.report.inputs import Inputs
-from hgrpo.report.logs import play_by_round
 from hgrpo.report.rerun import command, more_seeds
 from hgrpo.report.svg import axis, height_by_width, inline, scale, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, never_updated
@@ -97,7 +96,7 @@ def render(page: Page) -> str:
         gates_verdict=verdict_on_gates(comparison.gates),
         answer=words.answer(comparison, arms, never_updated(logs, arms)),
         endpoint=endpoint_phrase(comparison),
-        over_budget=over_budget(comparison, play_by_round(logs), arms),
+        over_budget=over_budget(comparison, page.inputs.play, arms),
         measures=measures,
         results=_results(comparison, arms, limit, page.inputs.stops),
         stops=page.inputs.stops.to_dict("records"),

@@ -14,7 +14,7 @@ from hgrpo.evaluation.settings import Score
 from hgrpo.report import style
 from hgrpo.report.arms import Arm, Arms
 from hgrpo.report.endpoint_words import endpoint_phrase
-from hgrpo.report.logs import SUMS, play_by_round
+from hgrpo.report.logs import SUMS
 from hgrpo.report.style import INK, MANY, MUTED, Drawing
 from hgrpo.report.words import if_several, percent, temperature_name
 
@@ -206,17 +206,17 @@ def _draw_stops(
     ax.plot(ended["round"], ended[measure.column], "x", color=arm.colour, markersize=8)
 
 
-def learning_by_play(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
+def learning_by_play(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
     """Draw the endpoint's measure against all trajectories and all new replies; None without logs.
 
     Thin lines are seeds. With more than `MANY` trained arms, each arm has its own panel, and all
     panels show the trajectories only.
     """
-    if logs.empty:
+    if play.empty:
         return None
     measure = MEASURES[comparison.protocol.settings.score]
-    table = _with_play(_with_start(comparison, arms), logs)
-    runs = _runs_with_play(comparison, logs)
+    table = _with_play(_with_start(comparison, arms), play)
+    runs = _runs_with_play(comparison, play)
     many = len(arms.trained) > MANY
     if many:
         figure = _play_panel_each(table, runs, comparison, arms, measure)
@@ -314,14 +314,14 @@ def _play_axis(ax: Axes, table: pd.DataFrame, column: str, unit: float) -> None:
         style.log_axis_from_zero(ax.xaxis, first / unit)
 
 
-def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
+def equal_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
     """Draw the endpoint's measure against tokens and time; None without logs."""
-    if logs.empty:
+    if play.empty:
         return None
     measure = MEASURES[comparison.protocol.settings.score]
-    table = _with_play(_with_start(comparison, arms), logs)
+    table = _with_play(_with_start(comparison, arms), play)
     figure = _play_together(
-        table, _runs_with_play(comparison, logs), comparison, arms, measure, SPENT
+        table, _runs_with_play(comparison, play), comparison, arms, measure, SPENT
     )
     totals = table.groupby("method")[list(SUMS)].max()
     said = "; ".join(
@@ -334,7 +334,7 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
         "learning",
         f"{measure.name.capitalize()} against what it cost",
         f"Greedy test {measure.name} against tokens and training time"
-        f"{if_several(logs['seed'], ', means over seeds; thin lines are single seeds')}. "
+        f"{if_several(play['seed'], ', means over seeds; thin lines are single seeds')}. "
         "Compare arms at equal cost, not at equal rounds. All play counts: the tokens of a "
         "continuation count as read, with those of the turns before it.",
         f"Total cost: {said}.",
@@ -343,19 +343,19 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
     )
 
 
-def _with_play(table: pd.DataFrame, logs: pd.DataFrame) -> pd.DataFrame:
+def _with_play(table: pd.DataFrame, play: pd.DataFrame) -> pd.DataFrame:
     """Rows of `_with_start` with the columns `SUMS`, as means over seeds; 0 in round 0."""
-    spent = play_by_round(logs).groupby(["method", "round"])[list(SUMS)].mean()
+    spent = play.groupby(["method", "round"])[list(SUMS)].mean()
     table = table.join(spent, on=["method", "round"])
     table.loc[table["round"] == 0, list(SUMS)] = 0.0
     return table
 
 
-def _runs_with_play(comparison: Comparison, logs: pd.DataFrame) -> pd.DataFrame:
+def _runs_with_play(comparison: Comparison, play: pd.DataFrame) -> pd.DataFrame:
     """Test rows of single runs, with what each has played when the round ends."""
     runs = comparison.rounds_by_seed
     runs = runs[runs["panel"] == TEST]
-    return runs.merge(play_by_round(logs), on=["method", "seed", "round"])
+    return runs.merge(play, on=["method", "seed", "round"])
 
 
 def _with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
