@@ -1,14 +1,16 @@
 """The critic: what the policy will still earn, estimated before every sampled token.
 
 It is the SFT policy with a value head in the place of its language-model head, and a model of its
-own: it shares no weights with the policy. Its first values are all 0. The loss is that of PPO's
+own: it shares no weights with the policy. The head's output is in units of the first batch's
+returns: V = mean + deviation * output. So neither the learning rate nor the clip depends on what an
+environment pays, and the first values are all the mean. The loss, in the same units, is that of PPO's
 reference implementation (Huang et al. 2022, "The 37 Implementation Details of Proximal Policy
 Optimization", https://iclr-blog-track.github.io/2022/03/25/ppo-implementation-details/).
 """
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +30,12 @@ from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_states
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
 
-_HEAD, _BASE = "value_head.", "base"
+_HEAD, _SCALE, _BASE = "value_head.", "value_scale", "base"
 DIAGNOSTICS = ("critic_loss", "critic_grad_norm", "critic_clip_fraction", "explained_variance")
 
 
 def value_loss(values: Tensor, before: Tensor, targets: Tensor, clip: float) -> Tensor:
-    """max((V - target)^2, (clipped V - target)^2) / 2 per token, [N].
+    """max((V - target)^2, (clipped V - target)^2) / 2 per token, [N]; all in the head's units.
 
     V is clipped to at most `clip` from the value `before` the batch's first step. Where this binds
     on the side of the target, the gradient is 0.
@@ -66,6 +68,7 @@ class Critic:
     Attributes:
         body: the model whose decoder the values are read from; its language-model head is unused.
         optimiser: of the body's trainable tensors and of the head's.
+        scale: float64 [2], mean and deviation of the first batch's returns; NaN before it.
     """
 
     body: Policy
@@ -75,6 +78,15 @@ class Critic:
     microbatch_tokens: int
     autocast: torch.dtype | None
     ranks: Ranks = ALONE
+    scale: Tensor = field(default_factory=lambda: torch.full((2,), math.nan, dtype=torch.float64))
+
+    def calibrate(self, returns: np.ndarray) -> None:
+        """Take the head's units from the returns of the first batch; later calls do nothing.
+
+        If all returns are equal, the unit is 1.
+        """
+        if self.scale.isnan().any():
+            self.scale = torch.tensor([float(returns.mean()), float(returns.std()) or 1.0]).double()
 
     def state(self) -> dict[str, object]:
         """The values that training carries from step to step."""
@@ -87,22 +99,27 @@ class Critic:
     def weights(self) -> dict[str, Tensor]:
         """Copies of the trained tensors."""
         head = {_HEAD + name: tensor for name, tensor in self.head.state_dict().items()}
+        head[_SCALE] = self.scale
         return self.body.trained_state() | {k: v.detach().clone() for k, v in head.items()}
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         names = [name for name in weights if name.startswith(_HEAD)]
         self.head.load_state_dict({name.removeprefix(_HEAD): weights[name] for name in names})
-        self.body.load_trained_state({k: v for k, v in weights.items() if k not in names})
+        self.scale = weights[_SCALE].clone()
+        others = {k: v for k, v in weights.items() if k not in (*names, _SCALE)}
+        self.body.load_trained_state(others)
 
     @torch.no_grad()
     def values(self, sequences: Sequence[TrainingSequence]) -> list[np.ndarray]:
-        """The value before each sampled token, a float64 array [N] per sequence."""
+        """The value before each sampled token, a float64 array [N] per sequence; see `calibrate`."""
+        mean, deviation = self.scale.tolist()
         parts = self._micro_batches(sequences)
         mine = [self._values([sequences[i] for i in part]) for part in self.ranks.share(parts)]
         found: dict[int, np.ndarray] = {}
         for part, values in zip(parts, self.ranks.join(mine), strict=True):
             rows = values.split([len(sequences[i].behaviour) for i in part])
-            found |= {i: row.double().numpy() for i, row in zip(part, rows, strict=True)}
+            for index, row in zip(part, rows, strict=True):
+                found[index] = mean + deviation * row.double().numpy()
         return [found[i] for i in range(len(sequences))]
 
     def update(
@@ -160,9 +177,9 @@ class Critic:
         """Add the gradient of a micro-batch of a minibatch in which `tokens` are learnt."""
         learnt = torch.from_numpy(np.concatenate([e.learnt for _, _, e in chosen]))
         values = self._values([s for s, _, _ in chosen])[learnt]
-        before = torch.from_numpy(np.concatenate([b for _, b, _ in chosen])).float()[learnt]
-        targets = torch.from_numpy(np.concatenate([e.targets for _, _, e in chosen]))
-        loss = value_loss(values, before, targets.float()[learnt], self.config.clip).sum() / tokens
+        before = self._in_units([b for _, b, _ in chosen])[learnt]
+        targets = self._in_units([e.targets for _, _, e in chosen])[learnt]
+        loss = value_loss(values, before, targets, self.config.clip).sum() / tokens
         loss.backward()
         moved = (values.detach() - before).abs() > self.config.clip
         return {
@@ -170,7 +187,13 @@ class Critic:
             "critic_clip_fraction": float(moved.float().sum()) / tokens,
         }
 
+    def _in_units(self, rows: Sequence[np.ndarray]) -> Tensor:
+        """Values of several sequences as one float32 tensor, in the head's units."""
+        mean, deviation = self.scale.tolist()
+        return torch.from_numpy((np.concatenate(rows) - mean) / deviation).float()
+
     def _values(self, sequences: Sequence[TrainingSequence]) -> Tensor:
+        """The head's output before each sampled token, float32 [N]."""
         spans = [s.spans for s in sequences]
         batch = make_batch([s.token_ids for s in sequences], spans, self.body.device)
         with cast(self.body.device, self.autocast):

@@ -34,7 +34,8 @@ class CriticConfig(Strict):
         0.5,
         gt=0,
         description="a value further than this from the value before the batch's first step is "
-        "learnt no further in that direction",
+        "learnt no further in that direction; in units of the deviation of the first batch's "
+        "returns",
     )
     max_grad_norm: float = Field(
         1.0, gt=0, description="gradients of a larger norm are scaled down to it"

@@ -242,6 +242,7 @@ class Round:
         """Take the advantages from the critic, then update the critic and the policy."""
         training, trajectories = self.learner.training, _flat(played)
         sequences = training_sequences(trajectories)
+        critic.calibrate(np.array([trajectory.env_return for trajectory in trajectories]))
         before = critic.values(sequences)
         estimates = [
             estimate(trajectory, values, self.id.method, training)

@@ -18,9 +18,11 @@ from hgrpo.learning.critic import (
     value_loss,
 )
 from hgrpo.learning.critic_advantages import estimate, store_advantages
+from hgrpo.learning.gae import Estimate
 from hgrpo.learning.gae_settings import CriticConfig
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
+from hgrpo.learning.gae import Estimate
 from hgrpo.learning.gae_settings import CRITIC
 
 PPO = MethodConfig(name="PPO", advantage="gae")
@@ -51,12 +53,15 @@ def played(tmp_path_factory):
     return folder, trajectories
 
 
-def make_critic(folder, optimiser=AdamW, **settings):
+def make_critic(folder, optimiser=AdamW, returns=(-1.0, 1.0), **settings):
+    """Its units are those of returns with mean 0 and deviation 1."""
     body = make_policy(folder)
     head = value_head(body)
     parameters = [*(p for _, p in body.trainable), *head.parameters()]
     config = CriticConfig(**settings)
-    return Critic(body, head, optimiser(parameters, lr=config.lr), config, 4096, None)
+    critic = Critic(body, head, optimiser(parameters, lr=config.lr), config, 4096, None)
+    critic.calibrate(np.array(returns))
+    return critic
 
 
 def batch_of(trajectories):
@@ -66,7 +71,7 @@ def batch_of(trajectories):
     return training_sequences(trajectories)
 
 
-def test_first_values_are_zero_and_ppo_then_whitens_returns(played):
+def test_first_values_are_the_mean_and_ppo_then_whitens_returns(played):
     folder, trajectories = played
     critic, sequences = make_critic(folder), batch_of(trajectories)
     values = critic.values(sequences)
@@ -90,6 +95,33 @@ def test_first_values_are_zero_and_ppo_then_whitens_returns(played):
             assert turn.advantage == pytest.approx(sequence.advantages[start:stop].mean().item())
             start = stop
         assert trajectory.turns[0].credit == pytest.approx(trajectory.env_return)
+
+
+def test_values_are_in_units_of_the_first_batch(played):
+    folder, trajectories = played
+    critic, sequences = make_critic(folder, returns=(10.0, 30.0)), batch_of(trajectories)
+    assert all((row == 20.0).all() for row in critic.values(sequences))
+    torch.nn.init.constant_(critic.head.bias, 0.5)
+    critic.calibrate(np.array([0.0, 1.0]))
+    assert critic.values(sequences)[0] == pytest.approx(25.0)
+    constant = make_critic(folder, returns=(3.0, 3.0))
+    assert constant.scale.tolist() == [3.0, 1.0]
+
+
+def test_the_scale_of_rewards_changes_no_step(played):
+    folder, trajectories = played
+    moved = []
+    for factor in (1.0, 100.0):
+        scaled = [factor * t.env_return for t in trajectories]
+        critic, sequences = make_critic(folder, returns=scaled, lr=1e-2), batch_of(trajectories)
+        before = critic.values(sequences)
+        estimates = [
+            Estimate(r - v, np.full(len(v), r), np.ones(len(v), dtype=bool))
+            for r, v in zip(scaled, before, strict=True)
+        ]
+        critic.update(sequences, before, estimates, range(len(sequences)))
+        moved.append(critic.head.weight.detach().clone())
+    assert torch.allclose(*moved, atol=1e-6)
 
 
 def test_trajectories_that_are_left_out_decide_nothing(played):
