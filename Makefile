@@ -9,6 +9,7 @@
 #   make probe STUDY=<name>           what this machine lacks for a study; then one step of every stage
 #   make bakeoff PROFILE=slurm        on a cluster, see docs/cluster.md; also for plan and unlock
 #   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler);
+#                                     EXTRAS=sokoban adds gym-sokoban, whose rules are compared;
 #                                     Debian's Slurm packages add a real Slurm, see docs/cluster.md
 #   make bakeoff EXTRAS=gpu           with vLLM, on a machine with a GPU, see docs/engines.md
 #   make bakeoff EXTRAS=webshop       for the official WebShop files; EXTRAS="alfworld webshop"

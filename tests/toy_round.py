@@ -23,6 +23,7 @@ from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.torch.engine import TorchEngine
 
 TURN_CAP = 2
+_TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
 TRAINING = TrainingConfig(
     steps_per_round=6,
     tasks_per_step=12,
@@ -59,3 +60,12 @@ def make_round(policy: Policy, reference: Path, scratch: Path, index: int = 1) -
         assigner=make_assigner(method.credit, Context()),
         checkpoints=Checkpoints(scratch),
     )
+
+
+class KillError(Exception):
+    """Ends a round as a kill would."""
+
+
+def untimed(rows: list[dict]) -> list[dict]:
+    """Log rows without what two equal runs do not share."""
+    return [{k: v for k, v in row.items() if k not in _TIMINGS} for row in rows]

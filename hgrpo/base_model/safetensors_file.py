@@ -89,12 +89,14 @@ def write_with_checksum(content: bytes, path: Path) -> None:
         file.write(data)
 
 
-def write_tensors(tensors: Mapping[str, "Tensor"], path: Path) -> None:
-    """Write tensors as a safetensors file with a checksum."""
+def write_tensors(
+    tensors: Mapping[str, "Tensor"], path: Path, about: Mapping[str, str] | None = None
+) -> None:
+    """Write tensors as a safetensors file with a checksum; `about` goes into its metadata."""
     from safetensors.torch import save
 
     whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    write_with_checksum(save(whole, metadata={"format": "pt"}), path)
+    write_with_checksum(save(whole, metadata={"format": "pt", **(about or {})}), path)
 
 
 def write_model(model: "PreTrainedModel", folder: Path) -> None:

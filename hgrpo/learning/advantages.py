@@ -1,4 +1,4 @@
-"""A group's advantages (trajectory, turn and blended), and the rule for dead groups.
+"""A group's advantages: trajectory, turn and blended.
 
 A group is K trajectories of one task. Returns are float [K]; credit is K arrays, the k-th of shape
 [T_k] with one number per turn. The trajectory's advantage is that of GRPO (Shao et al. 2024,
@@ -15,20 +15,22 @@ import numpy as np
 from hgrpo.standardise import standardise
 
 TurnNorm = Literal["position", "group", "none"]
-GroupNorm = Literal["std", "mean"]
-DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
+GroupNorm = Literal["std", "sample_std", "mean"]
 
 
 def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) -> np.ndarray:
     """A_traj [K] from the returns [K] of a group.
 
-    `std` divides by the group's deviation, or by `floor` if that is larger, as GRPO does. `mean`
+    `std` divides by the group's population deviation, or by `floor` if that is larger. `sample_std`
+    divides by the deviation of a sample, whose denominator is K - 1, as GRPO's authors do. `mean`
     only centres, as Liu et al. 2025 do in "Understanding R1-Zero-Like Training: A Critical
     Perspective" (Dr. GRPO), https://arxiv.org/abs/2503.20783.
     """
     returns = np.asarray(returns, dtype=np.float64)
     if norm == "std":
         return standardise(returns, floor)
+    if norm == "sample_std" and len(returns) > 1 and np.ptp(returns) > 0:
+        return (returns - returns.mean()) / max(returns.std(ddof=1), floor)
     return returns - returns.mean() if np.ptp(returns) > 0 else np.zeros_like(returns)
 
 
@@ -72,23 +74,3 @@ def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> 
         alpha * a + (1.0 - alpha) * np.asarray(row)
         for a, row in zip(trajectory, turns, strict=True)
     ]
-
-
-def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGroups) -> bool:
-    """Whether a group gives no policy gradient, because every blended advantage is zero.
-
-    Under `skip_equal_returns` a group is also dead if all its returns [K] are equal, as in H-GRPO.
-    The turns' credit of such a group is then not used.
-    """
-    if rule == "skip_equal_returns" and np.ptp(returns) == 0:
-        return True
-    return all(not np.any(row) for row in advantages)
-
-
-def takes_part(dead: bool, rule: DeadGroups, penalised: bool) -> bool:
-    """Whether the update uses a group; `dead` comes from `is_dead`.
-
-    A KL penalty acts on dead groups too. Under such a penalty (`penalised`), `skip` therefore
-    leaves no group out. `skip_equal_returns` still leaves dead groups out, as in H-GRPO.
-    """
-    return not dead or rule == "keep" or (rule == "skip" and penalised)

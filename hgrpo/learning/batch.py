@@ -1,5 +1,6 @@
 """Turns groups of trajectories into the tensors that an update needs."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,8 @@ import torch
 from torch import Tensor
 
 from hgrpo.credit.base import Group
-from hgrpo.learning.advantages import blend, is_dead, trajectory_advantages, turn_advantages
+from hgrpo.learning.advantages import blend, trajectory_advantages, turn_advantages
+from hgrpo.learning.filters import is_dead
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory
@@ -56,13 +58,16 @@ def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> fl
     return trajectory.env_return - invalid_action_penalty * share
 
 
+def training_returns(group: Sequence[Trajectory], training: TrainingConfig) -> np.ndarray:
+    """`training_return` of each trajectory, float64 [K]."""
+    return np.array([training_return(t, training.invalid_action_penalty) for t in group])
+
+
 def group_advantages(
     group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
     """Compute advantages from turn credit (K arrays [T_k]); store both in the group's turns."""
-    returns = np.array(
-        [training_return(t, training.invalid_action_penalty) for t in group.trajectories]
-    )
+    returns = training_returns(group.trajectories, training)
     per_trajectory = trajectory_advantages(returns, method.group_norm, method.norm_floor)
     per_turn = turn_advantages(credit, method.turn_norm, method.norm_floor)
     blended = blend(method.alpha, per_trajectory, per_turn)
@@ -73,13 +78,13 @@ def group_advantages(
     return GroupAdvantages(per_trajectory, per_turn, dead)
 
 
-def scale_advantages(groups: Sequence[Group], rms: float) -> float:
-    """Scale all advantages of these groups so that their root mean square over turns is `rms`.
+def scale_advantages(trajectories: Sequence[Trajectory], rms: float) -> float:
+    """Scale these trajectories' advantages so that their root mean square over turns is `rms`.
 
     Returns:
         The factor; 1 if all advantages are 0.
     """
-    turns = [turn for group in groups for played in group.trajectories for turn in played.turns]
+    turns = [turn for played in trajectories for turn in played.turns]
     found = float(np.sqrt(np.mean([turn.advantage**2 for turn in turns]))) if turns else 0.0
     factor = rms / found if found else 1.0
     for turn in turns:
@@ -87,15 +92,17 @@ def scale_advantages(groups: Sequence[Group], rms: float) -> float:
     return factor
 
 
-def forget_advantages(groups: Sequence[Sequence[Trajectory]], trained: Sequence[bool]) -> None:
-    """Set the advantages of the groups that were not `trained` on to None: the loss saw none."""
-    for group, seen in zip(groups, trained, strict=True):
-        for turn in [] if seen else [turn for played in group for turn in played.turns]:
+def forget_advantages(trajectories: Sequence[Trajectory], trained: Sequence[bool]) -> None:
+    """Set the advantages of trajectories that were not `trained` on to None: the loss saw none."""
+    for trajectory, seen in zip(trajectories, trained, strict=True):
+        for turn in [] if seen else trajectory.turns:
             turn.advantage = None
 
 
 def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSequence]:
     """A sequence for each trajectory; all sampled tokens of a turn get the turn's advantage.
+
+    A turn without an advantage, which no update may use, gives its tokens NaN.
 
     Raises:
         RuntimeError: a trajectory has more or fewer log-probs than sampled tokens.
@@ -103,7 +110,9 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
     sequences = []
     for trajectory in trajectories:
         advantages = [
-            turn.advantage for turn in trajectory.turns for _ in range(turn.span[1] - turn.span[0])
+            math.nan if turn.advantage is None else turn.advantage
+            for turn in trajectory.turns
+            for _ in range(turn.span[1] - turn.span[0])
         ]
         if len(advantages) != len(trajectory.behaviour_logprobs):
             raise RuntimeError(

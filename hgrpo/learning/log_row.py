@@ -33,10 +33,10 @@ def rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:
     }
 
 
-def trained_row(groups: Sequence[Sequence[Trajectory]], trained: Sequence[bool]) -> dict:
-    """Log entries: how many of the groups, and of their trajectories, the update used."""
-    used = [len(group) for group, seen in zip(groups, trained, strict=True) if seen]
-    return {"n_trained_groups": len(used), "n_trained_trajectories": sum(used)}
+def trained_row(trained: Sequence[np.ndarray]) -> dict:
+    """Log entries: how many groups, and trajectories, the update used, from G arrays bool [K]."""
+    used = [int(group.sum()) for group in trained]
+    return {"n_trained_groups": sum(map(bool, used)), "n_trained_trajectories": sum(used)}
 
 
 def advantage_row(

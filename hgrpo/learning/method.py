@@ -20,6 +20,12 @@ class MethodConfig(Strict):
         default_factory=CreditConfig,
         description="the credit assigner: `kind` and the assigner's own keys",
     )
+    advantage: Literal["group", "gae", "turn_gae", "bi_level_gae"] = Field(
+        "group",
+        description="group: a trajectory is compared with its group, and turns get their credit; "
+        "the others ask a critic what was still to be earned: before every token (gae), before "
+        "every turn (turn_gae), or first over turns and then over tokens (bi_level_gae)",
+    )
     alpha: float = Field(
         1.0,
         ge=0,
@@ -27,8 +33,10 @@ class MethodConfig(Strict):
         description="share of the trajectory's advantage in a turn's advantage; the rest is turn "
         "credit",
     )
-    group_norm: Literal["std", "mean"] = Field(
-        "std", description="trajectory advantage: z-score in the group, or centred only"
+    group_norm: Literal["std", "sample_std", "mean"] = Field(
+        "std",
+        description="trajectory advantage: z-score in the group by its population deviation (std) "
+        "or by that of a sample (sample_std), or centred only (mean)",
     )
     turn_norm: Literal["position", "group", "none"] = Field(
         "position",
@@ -55,6 +63,16 @@ class MethodConfig(Strict):
     )
 
     @model_validator(mode="after")
+    def _takes_credit_from_one_source(self) -> Self:
+        if self.uses_critic and (self.credit.kind != "flat" or self.alpha != 1.0):
+            raise ValueError(
+                f"advantage: {self.advantage} takes the turns' credit from the critic, so "
+                f"credit.kind: {self.credit.kind} with alpha: {self.alpha:g} would not be used; "
+                "leave both out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _suits_its_credit(self) -> Self:
         if not self.train:
             return self
@@ -66,6 +84,11 @@ class MethodConfig(Strict):
         if wrong:
             raise ValueError("; ".join(wrong))
         return self
+
+    @property
+    def uses_critic(self) -> bool:
+        """Whether the arm trains a critic beside its policy."""
+        return self.train and self.advantage != "group"
 
     @property
     def shown_label(self) -> str:

@@ -5,12 +5,12 @@ function raises ValueError if their shapes differ. A function returns per-token 
 a diagnostic. `token_weights` gives the weights with which a loss averages its terms.
 """
 
-from typing import Literal
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
-Reduction = Literal["token", "sequence"]
+from hgrpo.learning.settings import KlForm, Reduction
 
 
 def ppo_clip(
@@ -27,6 +27,44 @@ def ppo_clip(
     ratio = torch.exp(logprobs - behaviour)
     clipped = ratio.clamp(1.0 - clip_low, 1.0 + clip_high)
     return -torch.minimum(ratio * advantages, clipped * advantages)
+
+
+def dual_clip(
+    logprobs: Tensor,
+    behaviour: Tensor,
+    advantages: Tensor,
+    clip_low: float,
+    clip_high: float,
+    bound: float,
+) -> Tensor:
+    """`ppo_clip`, where a negative advantage costs at most `bound` times its size.
+
+    Without the bound, a token that the policy has made much more probable since it was sampled
+    dominates the loss. See Ye et al. 2020, "Mastering Complex Control in MOBA Games with Deep
+    Reinforcement Learning", equation 5, https://arxiv.org/abs/1912.09729.
+    """
+    terms = ppo_clip(logprobs, behaviour, advantages, clip_low, clip_high)
+    return torch.where(advantages < 0, torch.minimum(terms, -bound * advantages), terms)
+
+
+def kl_k2(logprobs: Tensor, reference: Tensor) -> Tensor:
+    """d^2 / 2 with d = logprobs - reference, in nats.
+
+    As an estimate of KL(policy || reference) it is biased. Its gradient, d times that of the
+    log-prob, is unbiased if the tokens were sampled from the policy. See `kl_k3` for the source.
+    """
+    _check_shapes(logprobs, reference)
+    return 0.5 * (logprobs - reference).square()
+
+
+def kl_k3_k2_gradient(logprobs: Tensor, reference: Tensor) -> Tensor:
+    """The value of `kl_k3` with the gradient of `kl_k2`: both are unbiased on the policy's tokens.
+
+    The gradient of `kl_k3` itself, in expectation, is that of the other divergence,
+    KL(reference || policy).
+    """
+    square = kl_k2(logprobs, reference)
+    return kl_k3(logprobs, reference).detach() + square - square.detach()
 
 
 def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
@@ -61,17 +99,22 @@ def truncated_share(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
     return (torch.exp(old - behaviour) > cap).float().mean()
 
 
-def token_weights(sequence_lengths: Tensor, reduction: Reduction) -> Tensor:
-    """Weights [N] of the per-token terms. They add up to 1, and the loss is the weighted sum.
+def token_weights(
+    sequence_lengths: Tensor, reduction: Reduction, constant: int | None = None
+) -> Tensor:
+    """Weights [N] of the per-token terms. The loss is the weighted sum.
 
     With `token` every token counts the same, so long trajectories weigh more: the token-level loss
     of DAPO (https://arxiv.org/abs/2503.14476). With `sequence` every trajectory counts the same:
     the sample-level loss of GRPO (Shao et al. 2024, "DeepSeekMath",
-    https://arxiv.org/abs/2402.03300).
+    https://arxiv.org/abs/2402.03300). In both cases the weights add up to 1. With `constant` every
+    token weighs 1 / (B constant), however long its trajectory is: the loss of Dr. GRPO (Liu et al.
+    2025, "Understanding R1-Zero-Like Training", https://arxiv.org/abs/2503.20783).
 
     Args:
         sequence_lengths: int64 [B], the number of sampled tokens of each sequence. Pass the whole
             minibatch, so that the loss does not depend on how it is cut into micro-batches.
+        constant: the divisor of the reduction `constant`.
 
     Raises:
         ValueError: `sequence_lengths` is not one-dimensional.
@@ -81,6 +124,8 @@ def token_weights(sequence_lengths: Tensor, reduction: Reduction) -> Tensor:
     lengths = sequence_lengths.double()
     if reduction == "token":
         weights = torch.ones_like(lengths) / lengths.sum()
+    elif reduction == "constant":
+        weights = torch.full_like(lengths, 1.0 / (len(lengths) * constant))
     else:
         weights = 1.0 / (lengths * (lengths > 0).sum())
     return torch.repeat_interleave(weights, sequence_lengths).float()
@@ -106,6 +151,14 @@ def effective_sample_share(logprobs: Tensor, behaviour: Tensor) -> Tensor:
     _check_shapes(logprobs, behaviour)
     ratio = torch.exp(logprobs - behaviour)
     return ratio.sum().square() / (len(ratio) * ratio.square().sum())
+
+
+# By the name that `training.kl.form` gives.
+KL_FORMS: Mapping[KlForm, Callable[[Tensor, Tensor], Tensor]] = {
+    "k2": kl_k2,
+    "k3": kl_k3,
+    "k3_k2_gradient": kl_k3_k2_gradient,
+}
 
 
 def _check_shapes(*tensors: Tensor) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 
 from hgrpo.credit.base import CreditAssigner, Group, assign_all
 from hgrpo.envs.base import Task
-from hgrpo.learning.advantages import takes_part
 from hgrpo.learning.batch import (
     GroupAdvantages,
     forget_advantages,
@@ -17,9 +16,14 @@ from hgrpo.learning.batch import (
     training_sequences,
 )
 from hgrpo.learning.checkpoints import Checkpoints
+from hgrpo.learning.chosen import Chosen, choose, spread_of_returns, weigh
+from hgrpo.learning.critic import Critic
+from hgrpo.learning.critic_advantages import estimate, store_advantages
+from hgrpo.learning.filters import takes_part
 from hgrpo.learning.log_row import advantage_row, rollout_row, trained_row
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import set_lr
+from hgrpo.learning.stops import Where, after_collection, after_evaluations, stop_row
 from hgrpo.learning.tasks import further_tasks, tasks_of_step
 from hgrpo.learning.update import Learner
 from hgrpo.rollout.canary import check_sync
@@ -46,6 +50,8 @@ class Round:
         id: names the round's random streams.
         panel: the training tasks.
         checkpoints: save each finished step; their folder also gets the trajectories.
+        validation: greedy success on the validation panel after each earlier round, if the rules
+            for stopping read it.
         rows: the log so far, one row per step.
     """
 
@@ -55,10 +61,13 @@ class Round:
     assigner: CreditAssigner
     learner: Learner
     checkpoints: Checkpoints
+    validation: Sequence[float] = ()
     rows: list[dict] = field(default_factory=list)
 
     def run(self, on_step: Callable[[dict], None], on_trajectory: Callable[[], None]) -> list[dict]:
         """Play the remaining steps; return all steps' log rows, including those before a resume.
+
+        A run that a rule has stopped plays no further steps, in this round and in all later ones.
 
         Args:
             on_step: called with each new log row.
@@ -69,7 +78,12 @@ class Round:
             UserError: a checkpoint is damaged, or the assigner returned invalid credit.
         """
         self.rows = self.checkpoints.restore(self.learner)
+        rule = after_evaluations(self.learner.training.stops, self.validation)
+        if rule and not self.learner.stop.over:
+            self.learner.stop = self.learner.stop.ended("stopped", rule, self.id.index, None)
         for step in range(len(self.rows), self.learner.training.steps_per_round):
+            if self.learner.stop.over:
+                break
             self._step(step, on_trajectory)
             on_step(self.rows[-1])
         return self.rows
@@ -79,30 +93,29 @@ class Round:
         training = self.learner.training
         groups, advantages, synced, seconds = self._play(step, on_trajectory)
         reported = self._report()
-        if training.advantage_rms is not None:
-            alive = [g for g, a in zip(groups, advantages, strict=True) if not a.dead]
-            reported |= {"advantage_factor": scale_advantages(alive, training.advantage_rms)}
-        rule = self.id.method.dead_groups
-        penalised = training.penalises_dead_groups(self.learner.kl.coefficient)
-        trained = [takes_part(advantage.dead, rule, penalised) for advantage in advantages]
-        diagnostics = self._update(groups, trained, step)
-        elapsed = time.perf_counter() - began
+        self.collector.engine.sleep()
         played = [group.trajectories for group in groups]
+        chosen = self._choose(played, advantages)
+        self._heed_stops(played, chosen, step)
+        diagnostics = self._update(played, advantages, chosen, step)
+        elapsed = time.perf_counter() - began
         self.rows.append(
             {"step": step, "round": self.id.index}
             | rollout_row(played)
-            | trained_row(played, trained)
+            | trained_row(chosen.trajectories)
             | advantage_row(played, advantages)
             | reported
+            | chosen.row
+            | stop_row(self.learner.stop, training.stops)
             | diagnostics
             | synced
             | {"lr": self.learner.optimiser.param_groups[0]["lr"]}
             | seconds
             | {"update_s": elapsed - sum(seconds.values()), "elapsed_s": elapsed}
         )
-        if training.dynamic_sampling is not None:
-            forget_advantages(played, trained)
-        self._save(groups, step)
+        if training.dynamic_sampling is not None or training.filter is not None:
+            forget_advantages(_flat(played), chosen.flat)
+        self._save(_flat(played), step)
 
     def _play(
         self, step: int, on_trajectory: Callable[[], None]
@@ -162,28 +175,109 @@ class Round:
         ranks = self.learner.ranks
         return dict(ranks.broadcast(self.assigner.report() if ranks.first else None))
 
-    def _update(self, groups: Sequence[Group], trained: Sequence[bool], step: int) -> dict:
-        """Update on the groups that are `trained` on, in random order; return diagnostics."""
+    def _choose(
+        self, played: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
+    ) -> Chosen:
+        """What the update is to use: groups that are not dead and, of these, what the filter keeps.
+
+        A critic's advantages are no comparison within the group, so under a critic no group is dead.
+        """
+        training, rule = self.learner.training, self.id.method.dead_groups
+        penalised = training.penalises_dead_groups(self.learner.kl.coefficient)
+        critic = self.learner.critic is not None
+        take_part = [critic or takes_part(each.dead, rule, penalised) for each in advantages]
+        entropies = None
+        if training.filter is not None and training.filter.needs_entropies:
+            rows = self.learner.entropies(training_sequences(_flat(played)))
+            ends = np.cumsum([len(group) for group in played])[:-1]
+            entropies = np.split(np.array([float(row.mean()) for row in rows]), ends)
+        return choose(played, take_part, training, entropies)
+
+    def _heed_stops(
+        self, played: Sequence[Sequence[Trajectory]], chosen: Chosen, step: int
+    ) -> None:
+        """Let the rules for stopping see the step; a run that they end takes no further update."""
+        training, won = self.learner.training, [t.success for t in _flat(played)]
+        self.learner.stop = after_collection(
+            self.learner.stop,
+            training.stops,
+            spread_of_returns(played, training),
+            sum(won) / len(won),
+            chosen.empty,
+            Where(self.id.index, step),
+        )
+
+    def _update(
+        self,
+        played: Sequence[Sequence[Trajectory]],
+        advantages: Sequence[GroupAdvantages],
+        chosen: Chosen,
+        step: int,
+    ) -> dict:
+        """Update on the chosen trajectories, in random order; return diagnostics."""
         self._set_lr(step)
-        alive = np.flatnonzero(np.repeat(trained, [len(group.trajectories) for group in groups]))
         rng = generator("minibatches", self.id.seed, self.id.index, step)
-        order = alive[rng.permutation(len(alive))]
-        self.collector.engine.sleep()
-        return self.learner.update(training_sequences(_flat(groups)), order.tolist())
+        used = np.flatnonzero(chosen.flat)
+        order = used[rng.permutation(len(used))].tolist()
+        if self.learner.stop.over:
+            order = []
+        if self.learner.critic is not None:
+            return self._update_both(self.learner.critic, played, chosen, order, step)
+        row, rms = {}, self.learner.training.advantage_rms
+        if rms is not None:
+            alive = [not each.dead for each in advantages]
+            scaled = np.repeat(alive, [len(group) for group in played]) & chosen.flat
+            row = {"advantage_factor": scale_advantages(_where(_flat(played), scaled), rms)}
+        weigh(played, chosen.weights)
+        return row | self.learner.update(training_sequences(_flat(played)), order)
+
+    def _update_both(
+        self,
+        critic: Critic,
+        played: Sequence[Sequence[Trajectory]],
+        chosen: Chosen,
+        order: list[int],
+        step: int,
+    ) -> dict:
+        """Take the advantages from the critic, then update the critic and the policy."""
+        training, trajectories = self.learner.training, _flat(played)
+        sequences = training_sequences(trajectories)
+        critic.calibrate(np.array([trajectory.env_return for trajectory in trajectories]))
+        before = critic.values(sequences)
+        estimates = [
+            estimate(trajectory, values, self.id.method, training)
+            for trajectory, values in zip(trajectories, before, strict=True)
+        ]
+        row = store_advantages(trajectories, sequences, estimates, chosen.flat)
+        if training.advantage_rms is not None:
+            used = _where(trajectories, chosen.flat)
+            row |= {"advantage_factor": scale_advantages(used, training.advantage_rms)}
+            for sequence in sequences:
+                sequence.advantages = sequence.advantages * row["advantage_factor"]
+        weigh(played, chosen.weights, sequences)
+        row |= critic.update(sequences, before, estimates, order)
+        warming = self._step_of_run(step) < training.critic.warmup_steps
+        return row | self.learner.update(sequences, [] if warming else order)
+
+    def _step_of_run(self, step: int) -> int:
+        return (self.id.index - 1) * self.learner.training.steps_per_round + step
 
     def _set_lr(self, step: int) -> None:
         """Set the learning rate, with a linear warm-up that counts steps across rounds."""
-        training = self.learner.training
-        step_of_run = (self.id.index - 1) * training.steps_per_round + step
-        factor = min(1.0, (step_of_run + 1) / max(1, training.warmup_steps))
+        warmup = max(1, self.learner.training.warmup_steps)
+        factor = min(1.0, (self._step_of_run(step) + 1) / warmup)
         set_lr([self.learner.optimiser], factor)
 
-    def _save(self, groups: Sequence[Group], step: int) -> None:
+    def _save(self, trajectories: Sequence[Trajectory], step: int) -> None:
         """On the first rank, save the step's trajectories and the learner's state."""
         if self.learner.ranks.first:
-            write_step(_flat(groups), self.id.index, step, self.checkpoints.folder)
+            write_step(trajectories, self.id.index, step, self.checkpoints.folder)
             self.checkpoints.save(self.learner, self.rows)
 
 
-def _flat(groups: Sequence[Group]) -> list[Trajectory]:
-    return [trajectory for group in groups for trajectory in group.trajectories]
+def _flat(groups: Sequence[Sequence[Trajectory]]) -> list[Trajectory]:
+    return [trajectory for group in groups for trajectory in group]
+
+
+def _where(trajectories: Sequence[Trajectory], mask: np.ndarray) -> list[Trajectory]:
+    return [trajectory for trajectory, seen in zip(trajectories, mask, strict=True) if seen]

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hgrpo.learning.checkpoints import write_state
+from hgrpo.learning.critic import save_critic
 from hgrpo.learning.round import Round
 from hgrpo.learning.set_up import TRAINER_STATE
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.precision import dtype_name
+from hgrpo.learning.gae_settings import CRITIC
 from hgrpo.trajectories.all_play import all_play
 from hgrpo.trajectories.store import join_steps
 
@@ -31,15 +33,18 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
     learner, rows = played.learner, played.rows
     learner.policy.save_adapter(folder / "adapter")
     write_state(learner.state(), folder / "adapter" / TRAINER_STATE)
+    save_critic(learner.critic, folder / CRITIC, origin["parents"]["base"])
     join_steps(played.checkpoints.folder, len(rows), folder)
     where = {"seed": played.id.seed, "round": played.id.index}
     finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    log = {"rows": rows, "finished": finished, "config": {**config, **where}}
+    ended = learner.stop.ending()
+    log = {"rows": rows, "ended": ended, "finished": finished, "config": {**config, **where}}
     (folder / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
     summary = {
         "method": played.id.method.name,
         **where,
         **totals(rows),
+        "ended": ended,
         "train_dtype": dtype_name(learner.autocast),
         "final_kl_coef": learner.kl.coefficient,
         "total_elapsed_s": sum(row["elapsed_s"] for row in rows),
@@ -50,7 +55,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
 
 
 def totals(rows: Sequence[Mapping]) -> dict:
-    """Sums and means of log rows; `mean_grad_norm` is None if the optimiser took no step.
+    """Sums and means of log rows; a mean of nothing is None, also that of a round without steps.
 
     `all_play` includes continuations; the sums whose names start with `total_` do not.
     """
@@ -60,8 +65,8 @@ def totals(rows: Sequence[Mapping]) -> dict:
     def total(name: str) -> int:
         return sum(row[name] for row in rows)
 
-    def mean(part: Sequence[Mapping]) -> float:
-        return sum(row["mean_reward"] for row in part) / len(part)
+    def mean(part: Sequence[Mapping]) -> float | None:
+        return sum(row["mean_reward"] for row in part) / len(part) if part else None
 
     return {
         "n_steps": len(rows),

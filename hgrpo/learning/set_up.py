@@ -1,17 +1,22 @@
 """Sets up a round: loads the policy; makes the learner, engine, collector and credit assigner."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from torch.optim import AdamW
 
+from hgrpo.base_model.digest import any_digest
 from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
 from hgrpo.credit.base import Context, make_assigner
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
+from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import Checkpoints, read_state
+from hgrpo.learning.critic import Critic, read_critic, value_head
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.resume_key import files_in
@@ -26,6 +31,7 @@ from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.settings import EngineConfig
+from hgrpo.learning.gae_settings import CRITIC
 
 TRAINER_STATE = "trainer_state.pt"
 
@@ -49,6 +55,7 @@ class RoundInputs:
         policy: the policy that the round starts from. The folder may also hold the trainer's state.
         fitted: what the fit after the previous round wrote; None if there was no fit.
         cache: folder for the answers of judges, shared by all jobs of a study.
+        evaluations: summaries of the evaluations after the earlier rounds, in order.
     """
 
     panels: Path
@@ -58,11 +65,13 @@ class RoundInputs:
     policy: Path
     fitted: Path | None = None
     cache: Path | None = None
+    evaluations: Sequence[Path] = ()
 
     def files(self) -> list[Path]:
         """The files that decide what the round does, besides the base and the tasks."""
         folders = [folder for folder in (self.sft, self.policy, self.fitted) if folder]
-        return [self.panels, *(path for folder in folders for path in files_in(folder))]
+        in_folders = (path for folder in folders for path in files_in(folder))
+        return [self.panels, *in_folders, *self.evaluations]
 
 
 def check_inputs(model: ModelConfig, inputs: RoundInputs) -> None:
@@ -99,28 +108,65 @@ def set_up(
     policy = load_policy(settings.model, inputs.base, inputs.policy)
     policy.load_reference(inputs.sft)
     learner = _learner(policy, settings, inputs, ranks)
+    if id.method.uses_critic:
+        learner.critic = _critic(learner, settings, inputs)
+    _carry_on(learner, inputs)
     collector = _collector(policy, settings, inputs, id.method.credit.declared)
     context = Context(
         settings.env.name, policy, policy.conversation, collector, inputs.cache, inputs.fitted
     )
     assigner = make_assigner(id.method.credit, context)
     panel = read_panels(inputs.panels)["train"]
-    return Round(id, panel, collector, assigner, learner, checkpoints)
+    validation = [greedy_validation(path) for path in inputs.evaluations]
+    return Round(id, panel, collector, assigner, learner, checkpoints, validation)
+
+
+def greedy_validation(summary: Path) -> float:
+    """Greedy success on the validation panel, from the summary of an evaluation.
+
+    Raises:
+        UserError: the file is damaged, or that panel was not played.
+    """
+    try:
+        return float(json.loads(summary.read_text())["success"]["validation T=0"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(
+            f"{summary}: no greedy success on the validation panel, which "
+            "training.stops.low_validation reads"
+        ) from None
 
 
 def _learner(policy: Policy, settings: RoundSettings, inputs: RoundInputs, ranks: Ranks) -> Learner:
-    """The learner; it continues from the previous round's trainer state if there is one."""
+    """The learner of a policy, with a fresh optimiser."""
     training = settings.training
     parameters = [parameter for _, parameter in policy.trainable]
     decay = training.weight_decay
     optimiser = AdamW(parameters, lr=training.lr, betas=training.betas, weight_decay=decay)
     autocast = autocast_dtype(settings.model, policy.device)
     kl = KlController(training.kl)
-    learner = Learner(policy, optimiser, kl, training, autocast, ranks)
+    return Learner(policy, optimiser, kl, training, autocast, ranks)
+
+
+def _critic(learner: Learner, settings: RoundSettings, inputs: RoundInputs) -> Critic:
+    """A critic that begins as the SFT policy, with a fresh optimiser."""
+    training, config = settings.training, settings.training.critic
+    body = load_policy(settings.model, inputs.base, inputs.sft)
+    head = value_head(body)
+    optimiser = AdamW([*(p for _, p in body.trainable), *head.parameters()], lr=config.lr)
+    tokens, ranks = training.microbatch_tokens, learner.ranks
+    return Critic(body, head, optimiser, config, tokens, learner.autocast, ranks)
+
+
+def _carry_on(learner: Learner, inputs: RoundInputs) -> None:
+    """Continue from the previous round's trainer state, if there is one."""
     carried = inputs.policy / TRAINER_STATE
-    if carried.is_file():
-        learner.load_state(read_state(carried, Learner.STATE))
-    return learner
+    if not carried.is_file():
+        return
+    learner.load_state(read_state(carried, Learner.STATE))
+    if learner.critic:
+        saved = inputs.policy.parent / CRITIC
+        names = learner.critic.weights().keys()
+        learner.critic.load_weights(read_critic(saved, any_digest(inputs.base), names))
 
 
 def _collector(

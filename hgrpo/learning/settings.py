@@ -2,19 +2,35 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from hgrpo.config.strict import Strict
+from hgrpo.learning.filter_settings import FilterConfig
+from hgrpo.learning.gae_settings import CriticConfig, GaeConfig
+from hgrpo.learning.stop_settings import StopConfig
 
 # The keys of `TrainingConfig` that are needed to play turns without training on them.
 PLAY = {"temperature", "max_action_tokens", "in_flight"}
 Beta = Annotated[float, Field(ge=0, lt=1)]
+Loss = Literal["ppo_clip", "dual_clip"]
+Reduction = Literal["token", "sequence", "constant"]
+KlForm = Literal["k2", "k3", "k3_k2_gradient"]
 
 
 class KlConfig(Strict):
     """KL penalty to the SFT policy, with an adaptive coefficient; `init: 0` switches it off."""
 
     init: float = Field(0.0, ge=0, description="first value of the coefficient; 0: no penalty")
+    form: KlForm = Field(
+        "k3",
+        description="k3: its gradient is, in expectation, that of KL(reference || policy); k2: that "
+        "of KL(policy || reference); k3_k2_gradient: the value of k3 with the gradient of k2",
+    )
+    watch: bool = Field(
+        True,
+        description="whether the KL is measured also without a penalty, on every 8th trajectory; "
+        "false saves the reference's forward pass",
+    )
     target: float = Field(
         0.04, gt=0, description="KL per token, in nats, that the coefficient is adapted to"
     )
@@ -24,6 +40,16 @@ class KlConfig(Strict):
         True,
         description="whether the coefficient follows the observed KL; otherwise it stays at `init`",
     )
+
+    @field_validator("form", mode="before")
+    @classmethod
+    def _teaches(cls, form: object) -> object:
+        if form in ("k1", "kl"):
+            raise ValueError(
+                f"{form}: the expected gradient of log p - log p_ref does not depend on the "
+                "reference, so it is no penalty; use k2, k3 or k3_k2_gradient"
+            )
+        return form
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
@@ -66,6 +92,12 @@ class TrainingConfig(Strict):
         1.0, gt=0, description="gradients of a larger norm are scaled down to it"
     )
     minibatches: int = Field(2, gt=0, description="optimiser steps per batch of groups and epoch")
+    minibatch_trajectories: int | None = Field(
+        None,
+        gt=0,
+        description="trajectories of an optimiser step; a batch that a filter has made smaller then "
+        "gets fewer steps, as in RAGEN. null: `minibatches` steps, however small the batch is",
+    )
     epochs: int = Field(1, gt=0, description="passes over each batch")
     microbatch_tokens: int = Field(
         2048, gt=0, description="tokens of one forward and backward pass; bounds memory"
@@ -76,10 +108,26 @@ class TrainingConfig(Strict):
     clip_high: float = Field(
         0.2, gt=0, description="the probability ratio is clipped above 1 plus this"
     )
-    loss_reduction: Literal["token", "sequence"] = Field(
+    loss: Loss = Field(
+        "ppo_clip",
+        description="dual_clip: ppo_clip, and a token with a negative advantage costs at most "
+        "`dual_clip` times the advantage's size",
+    )
+    dual_clip: float = Field(3.0, gt=1, description="the bound of the loss dual_clip")
+    loss_reduction: Reduction = Field(
         "token",
         description="token: mean over all tokens of a minibatch; sequence: mean over trajectories "
-        "of their token means",
+        "of their token means; constant: mean over trajectories of their token sums / "
+        "`loss_constant`, as in Dr. GRPO",
+    )
+    loss_constant: int | None = Field(
+        None, gt=0, description="what the reduction `constant` divides a trajectory's sum by"
+    )
+    entropy_bonus: float = Field(
+        0.0,
+        ge=0,
+        description="coefficient of the mean entropy per token, in nats, which is subtracted from "
+        "the loss",
     )
     importance_cap: float | None = Field(
         None,
@@ -98,12 +146,26 @@ class TrainingConfig(Strict):
     kl: KlConfig = Field(
         KlConfig(), description="KL penalty that keeps the policy near the SFT policy"
     )
+    gae: GaeConfig = Field(
+        GaeConfig(), description="the estimate of arms whose `advantage` is not `group`"
+    )
+    critic: CriticConfig = Field(
+        CriticConfig(), description="the critic of arms whose `advantage` is not `group`"
+    )
     advantage_rms: float | None = Field(
         None,
         gt=0,
         description="the advantages of each batch are scaled so that the root of their mean square "
         "over turns is this; without it, arms whose credit has another scale train with another "
         "learning rate. null: they stay as they are",
+    )
+    filter: FilterConfig | None = Field(
+        None,
+        description="the update learns only from the groups, or the trajectories, that the filter "
+        "keeps; null: from all",
+    )
+    stops: StopConfig = Field(
+        StopConfig(), description="when a run stops before its last round; by default never"
     )
     invalid_action_penalty: float = Field(
         0.0,
@@ -117,6 +179,30 @@ class TrainingConfig(Strict):
     )
     in_flight: int = Field(256, gt=0, description="trajectories played at the same time")
 
+    @model_validator(mode="after")
+    def _divides_by_something(self) -> Self:
+        if (self.loss_reduction == "constant") != (self.loss_constant is not None):
+            raise ValueError(
+                f"loss_constant: {self.loss_constant} with loss_reduction: {self.loss_reduction}; "
+                "the reduction `constant` needs one, and the others read none"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _filters_batches_that_it_can(self) -> Self:
+        checks = {"filter": self.filter, "stops": self.stops}
+        sizes = {
+            "filter": (self.tasks_per_step, self.rollouts_per_task),
+            "stops": (self.rollouts_per_task,),
+        }
+        for key, section in checks.items():
+            try:
+                if section is not None:
+                    section.check(*sizes[key])
+            except ValueError as error:
+                raise ValueError(f"{key}.{error}") from None
+        return self
+
     @property
     def most_tasks_per_step(self) -> int:
         """The most tasks that a step may play, with the further ones of `dynamic_sampling`."""
@@ -124,8 +210,9 @@ class TrainingConfig(Strict):
         return self.tasks_per_step * (1 if sampling is None else sampling.most_batches)
 
     def penalises_dead_groups(self, coefficient: float) -> bool:
-        """Whether a KL penalty with this coefficient acts on dead groups.
+        """Whether a KL penalty with this coefficient, or the entropy bonus, acts on dead groups.
 
         Dynamic sampling plays other groups in their place, and the update leaves them out.
         """
-        return coefficient > 0 and self.dynamic_sampling is None
+        regularised = coefficient > 0 or self.entropy_bonus > 0
+        return regularised and self.dynamic_sampling is None

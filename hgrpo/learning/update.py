@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -12,9 +12,12 @@ from torch.optim import Optimizer
 
 from hgrpo.errors import TrainingError
 from hgrpo.learning.batch import TrainingSequence
+from hgrpo.learning.critic import Critic
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.objectives import (
+    KL_FORMS,
     clip_fraction,
+    dual_clip,
     effective_sample_share,
     importance_weights,
     kl_k3,
@@ -25,6 +28,7 @@ from hgrpo.learning.objectives import (
 from hgrpo.learning.optimisers import clip_gradients
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.settings import TrainingConfig
+from hgrpo.learning.stops import StopState
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
@@ -37,17 +41,20 @@ if TYPE_CHECKING:
 _WATCHED = 8
 # Diagnostics that are None when no step was taken.
 _STEP_DIAGNOSTICS = (
-    *("policy_loss", "kl_term", "total_loss", "grad_norm", "entropy"),
+    *("policy_loss", "kl_term", "entropy_term", "total_loss", "grad_norm", "entropy"),
     *("ratio_mean", "ratio_max", "clip_fraction", "ess"),
     *("mismatch_mean", "mismatch_max", "mismatch_kl", "importance_mean", "importance_truncated"),
 )
 # Diagnostics of a minibatch that are sums over its micro-batches.
-_SUMS = ("policy_loss", "kl_term", "entropy", "clip_fraction")
+_SUMS = ("policy_loss", "kl_term", "entropy_term", "entropy", "clip_fraction")
 
 
 @dataclass
 class Learner:
     """Updates the policy with an optimiser and a KL controller.
+
+    It also holds what training carries along: the critic, if there is one, and what the rules for
+    stopping know.
 
     If several processes (`ranks`) share an update, each holds the whole batch. Each scores and
     differentiates a part of the batch. All take the same optimiser steps.
@@ -59,8 +66,10 @@ class Learner:
     training: TrainingConfig
     autocast: torch.dtype | None
     ranks: Ranks = ALONE
+    critic: Critic | None = None
+    stop: StopState = StopState()
 
-    STATE = ("weights", "optimiser", "kl_coefficient")
+    STATE = ("weights", "optimiser", "kl_coefficient", "critic", "stop")
 
     def state(self) -> dict[str, object]:
         """The values that training carries from step to step and from round to round."""
@@ -68,15 +77,20 @@ class Learner:
             "weights": self.policy.trained_state(),
             "optimiser": self.optimiser.state_dict(),
             "kl_coefficient": self.kl.coefficient,
+            "critic": self.critic and self.critic.state(),
+            "stop": self.stop.to_dict(),
         }
 
     def load_state(self, state: Mapping[str, object]) -> None:
         self.policy.load_trained_state(state["weights"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.kl.coefficient = state["kl_coefficient"]
+        if self.critic:
+            self.critic.load_state(state["critic"])
+        self.stop = StopState.from_dict(state["stop"])
 
     def update(self, sequences: Sequence[TrainingSequence], order: Sequence[int]) -> dict:
-        """Take `epochs * minibatches` optimiser steps on a batch of trajectories.
+        """Take `epochs` passes over a batch of trajectories, one optimiser step a minibatch.
 
         Args:
             order: indices of the trajectories that take part, each once. Minibatches are
@@ -84,24 +98,28 @@ class Learner:
 
         Returns:
             Diagnostics for the log; those of `_STEP_DIAGNOSTICS` are None if `order` is empty.
-            `observed_kl` is KL(policy that played || reference) per token: the mean over the whole
-            batch or, without a KL penalty, over every `_WATCHED`-th trajectory.
+            `n_updates` counts optimiser steps. `observed_kl` is KL(policy that played || reference)
+            per token: the mean over the whole batch or, without a KL penalty, over every
+            `_WATCHED`-th trajectory; None if the penalty is off and the KL is not watched.
 
         Raises:
             TrainingError: a loss, gradient or weight is not finite, or the engine's log-probs are
                 further from the trainer's than `mismatch_limit`. Earlier steps are not undone.
         """
         observed = self._measure_kl(sequences)
-        kl_row = {"observed_kl": observed, "kl_coef": self.kl.coefficient}
+        row = {"observed_kl": observed, "kl_coef": self.kl.coefficient}
         if not order:
-            return dict.fromkeys(_STEP_DIAGNOSTICS) | kl_row
+            return dict.fromkeys(_STEP_DIAGNOSTICS) | row | {"n_updates": 0}
         importance = self._correct_importance([sequences[i] for i in order])
         steps, mismatch = self._take_steps(sequences, order, importance)
-        self.kl.update(observed)
-        return _over_steps(steps) | mismatch | importance | kl_row
+        if observed is not None:
+            self.kl.update(observed)
+        return _over_steps(steps) | mismatch | importance | row | {"n_updates": len(steps)}
 
-    def _measure_kl(self, sequences: Sequence[TrainingSequence]) -> float:
+    def _measure_kl(self, sequences: Sequence[TrainingSequence]) -> float | None:
         """Store the reference's log-probs; return the mean k3 of KL(policy || reference)."""
+        if not self.kl.coefficient and not self.training.kl.watch:
+            return None
         watched = sequences if self.kl.coefficient else sequences[::_WATCHED]
         with self.policy.reference() as model:
             for sequence, values in zip(watched, self._score(watched, model), strict=True):
@@ -139,7 +157,7 @@ class Learner:
         steps: list[dict[str, float]] = []
         mismatch: dict[str, float] = {}
         for _ in range(self.training.epochs):
-            for part in np.array_split(order, min(len(order), self.training.minibatches)):
+            for part in np.array_split(order, self._minibatches(len(order))):
                 step, log_ratio = self._differentiate([sequences[i] for i in part])
                 if not steps:
                     # Before the first step engine and trainer hold the same weights, so any
@@ -149,14 +167,26 @@ class Learner:
                 steps.append(step | {"grad_norm": self._descend()})
         return steps, mismatch
 
+    def _minibatches(self, trajectories: int) -> int:
+        """Optimiser steps that a pass over so many trajectories takes."""
+        size = self.training.minibatch_trajectories
+        return min(trajectories, math.ceil(trajectories / size) if size else self.training.minibatches)
+
+    def entropies(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
+        """The policy's entropy before each sampled token, [N] per sequence, in nats."""
+        return self._score(sequences, self.policy.causal_lm, entropies=True)
+
     @torch.no_grad()
     def _score(
-        self, sequences: Sequence[TrainingSequence], model: "PreTrainedModel"
+        self,
+        sequences: Sequence[TrainingSequence],
+        model: "PreTrainedModel",
+        entropies: bool = False,
     ) -> list[Tensor]:
-        """The log-probs [N] of each sequence under `model`; each rank scores some of them."""
+        """The log-probs, or `entropies`, [N] of each sequence; each rank scores some of them."""
         parts = self._micro_batches(sequences)
         mine = [
-            self._logprobs(model, [sequences[i] for i in part])[0]
+            self._logprobs(model, [sequences[i] for i in part], entropies)[int(entropies)]
             for part in self.ranks.share(parts)
         ]
         found: dict[int, Tensor] = {}
@@ -177,7 +207,8 @@ class Learner:
             TrainingError: the loss is not finite.
         """
         lengths = torch.tensor([len(s.behaviour) for s in minibatch])
-        weights = token_weights(lengths, self.training.loss_reduction).split(lengths.tolist())
+        reduction = self.training.loss_reduction, self.training.loss_constant
+        weights = token_weights(lengths, *reduction).split(lengths.tolist())
         sums, ratios = dict.fromkeys(_SUMS, 0.0), []
         for part in self.ranks.share(self._micro_batches(minibatch)):
             chosen = [minibatch[i] for i in part]
@@ -197,25 +228,37 @@ class Learner:
         `weights`, float32 [N], are the weights of the tokens in the loss of the whole minibatch.
         `share` is the micro-batch's share of the sampled tokens of the minibatch.
         """
-        logprobs, entropy = self._logprobs(self.policy.causal_lm, sequences, entropies=True)
+        bonus = self.training.entropy_bonus
+        watch = "differentiable" if bonus else True
+        logprobs, entropy = self._logprobs(self.policy.causal_lm, sequences, entropies=watch)
         behaviour = torch.cat([s.behaviour for s in sequences])
         advantages = torch.cat([s.advantages for s in sequences])
         cap, clip = self.training.importance_cap, (self.training.clip_low, self.training.clip_high)
         # Log-probs in the denominator of the clipped ratio.
         start = behaviour if cap is None else torch.cat([s.old for s in sequences])
-        objective = ppo_clip(logprobs, start, advantages, *clip)
+        if self.training.loss == "dual_clip":
+            objective = dual_clip(logprobs, start, advantages, *clip, self.training.dual_clip)
+        else:
+            objective = ppo_clip(logprobs, start, advantages, *clip)
         if cap is not None:
             objective = objective * importance_weights(start, behaviour, cap)
         policy_loss = (weights * objective).sum()
         kl_term = torch.zeros(())
         if self.kl.coefficient:
-            penalty = kl_k3(logprobs, torch.cat([s.reference for s in sequences]))
+            form = KL_FORMS[self.training.kl.form]
+            penalty = form(logprobs, torch.cat([s.reference for s in sequences]))
             kl_term = self.kl.coefficient * (weights * penalty).sum()
-        (policy_loss + kl_term).backward()
+        loss = policy_loss + kl_term
+        entropy_term = torch.zeros(())
+        if bonus:
+            entropy_term = -bonus * (weights * entropy).sum()
+            loss = loss + entropy_term
+        loss.backward()
         with torch.no_grad():
             terms = {
                 "policy_loss": float(policy_loss),
                 "kl_term": float(kl_term),
+                "entropy_term": float(entropy_term),
                 "entropy": float(entropy.mean() * share),
                 "clip_fraction": float(clip_fraction(logprobs, start, advantages, *clip) * share),
             }
@@ -228,10 +271,11 @@ class Learner:
         self.ranks.sum_gradients([parameter for _, parameter in self.policy.trainable])
         parts = self.ranks.gather((sums, ratios))
         sums = {name: sum(theirs[name] for theirs, _ in parts) for name in sums}
-        loss = sums["policy_loss"] + sums["kl_term"]
+        loss = sums["policy_loss"] + sums["kl_term"] + sums["entropy_term"]
         if not math.isfinite(loss):
             raise TrainingError(
-                f"the loss is not finite (policy {sums['policy_loss']}, KL {sums['kl_term']})"
+                f"the loss is not finite (policy {sums['policy_loss']}, KL {sums['kl_term']}, "
+                f"entropy {sums['entropy_term']})"
             )
         log_ratio = torch.cat([ratio for _, theirs in parts for ratio in theirs])
         return sums | {
@@ -266,7 +310,7 @@ class Learner:
         self,
         model: "PreTrainedModel",
         sequences: Sequence[TrainingSequence],
-        entropies: bool = False,
+        entropies: bool | Literal["differentiable"] = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Log-probs and, if asked for, entropies [N]; on the CPU, where objectives are computed."""
         spans = [s.spans for s in sequences]

@@ -6,7 +6,7 @@ recomputes each chunk, so the logits of only one chunk are in memory at a time.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
@@ -60,7 +60,7 @@ def sampled_logprobs(
     model: "PreTrainedModel",
     batch: SequenceBatch,
     temperature: float = 1.0,
-    entropies: bool = False,
+    entropies: bool | Literal["differentiable"] = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Log-probability of each sampled token; with `entropies`, also its distribution's entropy.
 
@@ -68,7 +68,8 @@ def sampled_logprobs(
 
     Returns:
         Log-probabilities [N] under softmax(logits / temperature). With `entropies`, also the
-        entropies [N] of this distribution, in nats, without gradient; else None. Both are float32.
+        entropies [N] of this distribution over the whole vocabulary, in nats; else None. They carry
+        a gradient only if they are to be `differentiable`. Both are float32.
     """
     states, head = _states(model, batch)
     # All of this is float32, even under autocast: rounding would distort importance ratios.
@@ -120,6 +121,11 @@ def micro_batches(lengths: Sequence[int], token_budget: int) -> list[list[int]]:
     return batches
 
 
+def sampled_states(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
+    """Last hidden states, float32 [N, hidden size], before each sampled token was sampled."""
+    return _states(model, batch)[0]
+
+
 def _states(model: "PreTrainedModel", batch: SequenceBatch) -> tuple[Tensor, Head]:
     """Last hidden states, float32 [N, hidden size], that predict sampled tokens; and the `Head`."""
     hidden, head = decode(model, batch.token_ids)
@@ -127,11 +133,17 @@ def _states(model: "PreTrainedModel", batch: SequenceBatch) -> tuple[Tensor, Hea
 
 
 def _chosen_logprobs(
-    states: Tensor, head: Head, chosen: Tensor, temperature: float, entropies: bool
+    states: Tensor,
+    head: Head,
+    chosen: Tensor,
+    temperature: float,
+    entropies: bool | Literal["differentiable"],
 ) -> tuple[Tensor, Tensor | None]:
     scaled = head(states) / temperature
     logprobs = _of_tokens(scaled, chosen)
-    return logprobs, token_entropies(scaled.detach()) if entropies else None
+    if not entropies:
+        return logprobs, None
+    return logprobs, token_entropies(scaled if entropies == "differentiable" else scaled.detach())
 
 
 def _of_tokens(scaled: Tensor, chosen: Tensor) -> Tensor:

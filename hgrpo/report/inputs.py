@@ -15,7 +15,7 @@ from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.evaluation.protocol import Protocol
 from hgrpo.evaluation.settings import STATISTICS, StatisticsConfig
 from hgrpo.report.arms import Arms, read_arms
-from hgrpo.report.logs import play_by_round, read_logs
+from hgrpo.report.logs import play_by_round, read_logs, read_stops
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Inputs:
     """What the figures and the page show.
 
     Attributes:
+        play: what each run has played when a round ends (`play_by_round`).
+        stops: the runs that a rule has ended (`read_stops`).
         sweep: arm -> alpha, if the arms form a sweep of alpha (`designs.alpha_sweep`); else empty.
         doses: arm -> correlation of its credit with the oracle's (`doses.doses`).
         design: the factorial that the arms form; None if they do not form one.
@@ -32,6 +34,8 @@ class Inputs:
     arms: Arms
     episodes: pd.DataFrame
     logs: pd.DataFrame
+    play: pd.DataFrame
+    stops: pd.DataFrame
     comparison: Comparison
     sweep: Mapping[str, float]
     doses: Mapping[str, float]
@@ -65,10 +69,12 @@ def read_inputs(
     )
     merged = merged[merged["method"].isin(arms.names)]
     logs = read_logs(train_logs, fits)
-    comparison = compare(merged, protocol, play_by_round(logs))
+    stops = read_stops(train_logs)
+    play = play_by_round(logs, stops)
+    comparison = compare(merged, protocol, play)
     sweep, design = alpha_sweep(config["methods"]), factorial(config["methods"], arms.reference)
     found = pd.DataFrame()
     if design:
         found = effects(comparison.scores, design, protocol.settings.score, protocol.level)
     known = doses(config["methods"])
-    return Inputs(arms, merged, logs, comparison, sweep, known, design, found)
+    return Inputs(arms, merged, logs, play, stops, comparison, sweep, known, design, found)

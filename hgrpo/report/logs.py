@@ -86,13 +86,46 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
     return table
 
 
-def play_by_round(logs: pd.DataFrame) -> pd.DataFrame:
+def read_stops(paths: Sequence[Path]) -> pd.DataFrame:
+    """The runs that a rule has ended, one row each.
+
+    Columns: method, seed, status (`stopped` for a run that failed, `solved`), rule, round, and step;
+    step is missing if the run ended between two rounds.
+
+    Args:
+        paths: train_log.json of every round.
+    """
+    ended = {}
+    for path in paths:
+        method, seed, _ = run_of(path)
+        said = json.loads(path.read_text()).get("ended", {})
+        if said.get("rule"):
+            ended[method, seed] = {"method": method, "seed": seed, **said}
+    rows = [ended[run] for run in sorted(ended)]
+    return pd.DataFrame(rows, columns=["method", "seed", "status", "rule", "round", "step"])
+
+
+def play_by_round(logs: pd.DataFrame, stops: pd.DataFrame | None = None) -> pd.DataFrame:
     """What each run has played and spent when a round ends: method, seed, round and `SUMS`.
 
-    `logs` is what `read_logs` returned.
+    Runs in `stops` (`read_stops`) have played no more when their later rounds end.
+
+    Args:
+        logs: what `read_logs` returned.
     """
     keys = ["method", "seed", "round"]
-    return logs.groupby(keys)[list(SUMS)].last().reset_index()
+    played = logs.groupby(keys)[list(SUMS)].last()
+    if stops is not None and len(stops):
+        rounds = range(1, int(logs["round"].max()) + 1)
+        of_ended = [
+            (method, seed, number)
+            for method, seed in stops[["method", "seed"]].itertuples(index=False)
+            for number in rounds
+        ]
+        every = played.index.union(pd.MultiIndex.from_tuples(of_ended, names=keys))
+        # A run that a rule has ended before its first step has played nothing.
+        played = played.reindex(every).groupby(level=keys[:2]).ffill().fillna(0)
+    return played.reset_index()
 
 
 def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
@@ -178,7 +211,9 @@ def _read_all(
         if lacking := [name for name in required if name not in table.columns]:
             raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
         table = table.reindex(columns=[*required, *optional]).apply(pd.to_numeric)
-        tables.append(table.assign(method=method, seed=seed, round=number))
+        # A stopped run plays no more rounds. A table without rows would make numbers objects.
+        if rows:
+            tables.append(table.assign(method=method, seed=seed, round=number))
     if not tables:
         return pd.DataFrame(columns=["method", "seed", "round", *required, *optional])
     return pd.concat(tables, ignore_index=True)

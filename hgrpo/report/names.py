@@ -9,7 +9,7 @@ TABLES = (
     *("methods", "scripted", "seeds", "against_reference", "against_sft", "mcnemar"),
     *("sft_temperatures", "rounds", "rounds_by_seed", "best_rounds_for_the_record"),
     *("endpoints", "other_endpoints", "thresholds", "thresholds_by_seed", "seeds_needed"),
-    *("task_types", "counts", "cost"),
+    *("task_types", "counts", "stops", "cost"),
 )
 RUNS = "runs"
 

@@ -21,7 +21,6 @@ from hgrpo.report.endpoint_rows import beside, thresholds
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, over_budget
 from hgrpo.report.gate_rows import gate_rows, verdict_on_gates
 from hgrpo.report.inputs import Inputs
-from hgrpo.report.logs import play_by_round
 from hgrpo.report.rerun import command, more_seeds
 from hgrpo.report.svg import axis, height_by_width, inline, scale, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, never_updated
@@ -97,9 +96,10 @@ def render(page: Page) -> str:
         gates_verdict=verdict_on_gates(comparison.gates),
         answer=words.answer(comparison, arms, never_updated(logs, arms)),
         endpoint=endpoint_phrase(comparison),
-        over_budget=over_budget(comparison, play_by_round(logs), arms),
+        over_budget=over_budget(comparison, page.inputs.play, arms),
         measures=measures,
-        results=_results(comparison, arms, limit),
+        results=_results(comparison, arms, limit, page.inputs.stops),
+        stops=page.inputs.stops.to_dict("records"),
         gates=gate_rows(comparison, arms),
         beside=beside(comparison, arms),
         thresholds=thresholds(comparison, arms),
@@ -139,8 +139,11 @@ def render(page: Page) -> str:
     )
 
 
-def _results(comparison: Comparison, arms: Arms, limit: float) -> list[dict]:
+def _results(
+    comparison: Comparison, arms: Arms, limit: float, stops: pd.DataFrame
+) -> list[dict]:
     """Rows of the first table, the highest score first, with the arm's comparisons."""
+    ended = words.ended_runs(stops, comparison.seeds["seed"].nunique())
     against = {"reference": comparison.against_reference, "untrained": comparison.against_untrained}
     compared = {
         name: {row.method: _compared(row, arms, limit) for row in table.itertuples()}
@@ -156,6 +159,7 @@ def _results(comparison: Comparison, arms: Arms, limit: float) -> list[dict]:
         {
             "arm": arms[row.method],
             "what": words.temperature_name(row.temperature),
+            "ended": ended.get(row.method, ""),
             "row": row,
             "levels": levels.loc[(row.method, row.temperature)].to_dict("index"),
             "is_reference": row.method == arms.reference,

@@ -125,6 +125,7 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
         "seeds_needed": comparison.seeds_needed,
         "task_types": comparison.task_types,
         "counts": counts(comparison, logs, arms),
+        "stops": inputs.stops,
         "cost": cost(logs, arms),
     }
     if len(comparison.gates):

@@ -297,3 +297,12 @@ def _count(number: int) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def ended_runs(stops: pd.DataFrame, seeds: int) -> dict[str, str]:
+    """Arm -> how many of its runs a rule has ended, such as "stopped in 2 of 5 runs"."""
+    counted = stops.groupby(["method", "status"], sort=False).size()
+    said: dict[str, list[str]] = {}
+    for (method, status), many in counted.items():
+        said.setdefault(method, []).append(f"{status} in {many} of {seeds} runs")
+    return {method: ", ".join(parts) for method, parts in said.items()}

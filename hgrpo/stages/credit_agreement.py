@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from hgrpo.evaluation.shared_rollouts import Computation, SharedRollouts
     from hgrpo.evaluation.truth.measured import MeasuredTruth
     from hgrpo.evaluation.truth.played import Played
+    from hgrpo.learning.method import MethodConfig
     from hgrpo.study.study import Study
     from hgrpo.trajectories.trajectory import Trajectory
 
@@ -128,7 +129,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """How the reference plays, and the credit of every trained arm in the study's order."""
+    """How the reference plays, and the credit of every trained arm that has one, in order."""
     reference = study.config.reference
     # Without the reference the stage cannot run, but the rules still ask for its settings.
     training = study.training.get(reference, study.config.training)
@@ -140,8 +141,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
         "stream": study.methods[reference].stream if study.has_reference else 0,
         "methods": [
             arm.model_dump(mode="json", include={"name", "credit"}) | {"label": arm.shown_label}
-            for arm in study.methods.values()
-            if arm.train
+            for arm in _credited(study).values()
         ],
     }
     if study.config.truth is None:
@@ -152,9 +152,15 @@ def from_study(study: "Study", method: str | None = None) -> dict:
                 "method": arm.model_dump(mode="json", exclude={"label", "training", "stream"}),
                 "training": study.training[name].model_dump(mode="json", include=TRAINING),
             }
-            for name, arm in study.methods.items()
-            if arm.train
+            for name, arm in _credited(study).items()
         }
+    }
+
+
+def _credited(study: "Study") -> dict[str, "MethodConfig"]:
+    """Trained arms whose credit comes from an assigner; a critic's is known only in training."""
+    return {
+        name: arm for name, arm in study.methods.items() if arm.train and not arm.uses_critic
     }
 
 
@@ -202,6 +208,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the rollouts, let every method credit them, compare the credits and draw figures."""
     from hgrpo.evaluation.shared_rollouts import computations
     from hgrpo.evaluation.truth.played import Played
+    from hgrpo.learning.method import MethodConfig
     from hgrpo.report.credit_tables import write
 
     began = time.perf_counter()

@@ -23,6 +23,7 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import TrainingError, UserError
+from hgrpo.learning.gae_settings import CRITIC
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.provenance import provenance
@@ -34,9 +35,10 @@ from hgrpo.stages.files import (
     fitted_files,
     policy_files,
     policy_folder,
+    round_folder,
 )
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder, number, place
+from hgrpo.stages.paths import file, folder, number, place
 from hgrpo.stages.playing import Playing, playing
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ FOLDER = "rl/{method}/seed_{seed}/round_{round}"
 JOB = ("seed", "round")
 OUTPUTS = {
     "state": "adapter/trainer_state.pt",
+    "critic": CRITIC,
     "turns": "turns.parquet",
     "sequences": "sequences.parquet",
     "log": "train_log.json",
@@ -80,6 +83,12 @@ class Paths:
     fitted: Path | None = folder(
         "fitted", "fit of the credit, after the previous round", optional=True
     )
+    evaluations: list[Path] = file(
+        "evaluations",
+        "summaries of the evaluations after the earlier rounds, in order, for a rule that stops",
+        optional=True,
+        many=True,
+    )
     cache: Path | None = place("folder that all jobs of a study share, for judges' answers")
     scratch: Path | None = place("folder for step checkpoints; without it, beside --out")
     processes: int = number("processes that share the round, one a GPU (default 1)", 1)
@@ -105,7 +114,13 @@ def inputs(study: "Study", job: Job) -> dict:
         **policy_files(study, SFT_ADAPTER, "sft"),
         **policy_files(study, before),
         "state": f"{before}/trainer_state.pt" if carries else [],
+        "critic": f"{before.removesuffix('/adapter')}/{CRITIC}" if carries else [],
         **fitted_files(study, job.method, job.seed, job.round),
+        "evaluations": [
+            f"{round_folder('eval', job.method, job.seed, before)}/summary.json"
+            for before in range(1, job.round)
+            if study.training[job.method].stops.low_validation
+        ],
     }
 
 
@@ -145,6 +160,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         policy=paths.policy,
         fitted=paths.fitted,
         cache=paths.cache,
+        evaluations=paths.evaluations,
     )
     check_inputs(settings.model, inputs)
     ranks = joined_ranks()
@@ -216,7 +232,10 @@ def _play(
         of = {"seed": job.seed, "round": job.round}
         snapshot = config | of | provenance(job.code, settings.env.name)
         (out / "config.yaml").write_text(yaml.safe_dump(snapshot, sort_keys=True))
-    print(
-        f"{method.name} seed {job.seed} round {job.round}: {len(rows)} steps, success "
-        f"{rows[0]['success_rate']:.3f} -> {rows[-1]['success_rate']:.3f}, {elapsed:.0f} s"
-    )
+    stop = played.learner.stop
+    told = f"{method.name} seed {job.seed} round {job.round}: {len(rows)} steps"
+    if rows:
+        told += f", success {rows[0]['success_rate']:.3f} -> {rows[-1]['success_rate']:.3f}"
+    if stop.over:
+        told += f"; {stop.status} by {stop.rule} in round {stop.round}"
+    print(f"{told}, {elapsed:.0f} s")

@@ -36,6 +36,7 @@ def check(study: "Study", path: Path) -> None:
         _check_group_size,
         _check_dynamic_sampling,
         _check_tasks,
+        _check_low_validation,
     ):
         part(study, path)
 
@@ -163,6 +164,7 @@ def _check_penalty(study: "Study", path: Path) -> None:
 def _check_group_size(study: "Study", path: Path) -> None:
     for name, method in study.methods.items():
         compares = method.alpha == 1 or method.turn_norm == "position"
+        compares = compares and not method.uses_critic
         if method.train and compares and study.training[name].rollouts_per_task == 1:
             raise UserError(
                 f"{path}: training.rollouts_per_task: 1: {name} compares rollouts of a task with "
@@ -182,6 +184,18 @@ def _check_tasks(study: "Study", path: Path) -> None:
             )
 
 
+def _check_low_validation(study: "Study", path: Path) -> None:
+    """Refuse a rule for stopping that reads a panel which trained arms do not play."""
+    if study.config.evaluation.validate_trained:
+        return
+    for name, method in study.methods.items():
+        if method.train and study.training[name].stops.low_validation:
+            raise UserError(
+                f"{path}: training.stops.low_validation: {name} would be stopped by the validation "
+                "panel, but evaluation.validate_trained is false"
+            )
+
+
 def _check_dynamic_sampling(study: "Study", path: Path) -> None:
     """Refuse dynamic sampling that has no further tasks, or whose arm keeps dead groups."""
     games = study.env.panels.train
@@ -193,6 +207,11 @@ def _check_dynamic_sampling(study: "Study", path: Path) -> None:
             raise UserError(
                 f"{path}: training.dynamic_sampling: {name} has dead_groups: keep, but dynamic "
                 "sampling leaves dead groups out of the update"
+            )
+        if method.uses_critic:
+            raise UserError(
+                f"{path}: training.dynamic_sampling: {name} has advantage: {method.advantage}, "
+                "under which no group is dead"
             )
         if games is not None and games <= training.tasks_per_step:
             raise UserError(

@@ -95,9 +95,15 @@ def write_step(
 
 
 def join_steps(folder: Path, steps: int, out: Path) -> None:
-    """Write turns.parquet and sequences.parquet into `out`, from the parts in `folder`."""
-    for name in (TURNS_FILE, SEQUENCES_FILE):
-        concatenate([_part(folder, name, step) for step in range(steps)], out / name)
+    """Write turns.parquet and sequences.parquet into `out`, from the parts in `folder`.
+
+    A round that a stopped run did not play has no steps; its tables are empty.
+    """
+    for name, schema in ((TURNS_FILE, TURNS), (SEQUENCES_FILE, SEQUENCES)):
+        if steps:
+            concatenate([_part(folder, name, step) for step in range(steps)], out / name)
+        else:
+            write_table(schema.empty_table(), out / name)
 
 
 def _part(folder: Path, name: str, step: int) -> Path:

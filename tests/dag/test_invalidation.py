@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from conftest import declare
 
 TRAINED = ("flatGRPO", "Progressive")
 SEEDS = (11, 23)
@@ -76,6 +77,22 @@ def test_an_edit_in_another_environment_reruns_nothing(checkout):
     for name in ("__init__", "env", "settings", "judge", "demonstrate"):
         append(checkout, f"hgrpo/envs/webshop/{name}.py", "FLOOR = 1e-6\n")
     assert checkout.planned() == set()
+
+
+def test_an_edit_in_sokoban_plans_no_job_of_bakeoff(checkout):
+    run = ("study=bakeoff", "rounds=1")
+    declare(checkout.root, ("bakeoff", {"rounds": 1}))
+    # The stub of this copy, beside which stands what jobs of `bakeoff` write.
+    prefix = f"export PATH={checkout.root / 'stub'}:$PATH; "
+    append(checkout, "Snakefile", f"\nshell.prefix({prefix!r})\n")
+    done = checkout.snakemake(*run)
+    assert done.returncode == 0, done.stdout + done.stderr
+    files = sorted((checkout.root / "hgrpo/envs/sokoban").glob("*.py"))
+    assert len(files) > 10
+    for file in files:
+        append(checkout, f"hgrpo/envs/sokoban/{file.name}", "FLOOR = 1e-6\n")
+    append(checkout, "configs/envs/sokoban.yaml", "# a remark\n")
+    assert checkout.planned(*run) == set()
 
 
 def test_an_edit_in_another_engine_or_assigner_reruns_nothing(checkout):

@@ -14,7 +14,7 @@ from hgrpo.evaluation.settings import Score
 from hgrpo.report import style
 from hgrpo.report.arms import Arm, Arms
 from hgrpo.report.endpoint_words import endpoint_phrase
-from hgrpo.report.logs import SUMS, play_by_round
+from hgrpo.report.logs import SUMS
 from hgrpo.report.style import INK, MANY, MUTED, Drawing
 from hgrpo.report.words import if_several, percent, temperature_name
 
@@ -53,22 +53,24 @@ SCORE = Measure("mean_return", "return_lower", "return_upper", "score", "")
 MEASURES: dict[Score, Measure] = {"success": SUCCESS, "return": SCORE}
 
 
-def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
+def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> Drawing:
     """Draw the endpoint's measure by round; draw success and score if `comparison.partial`.
 
-    Thin lines are seeds; bars are intervals of the last round. With more than `MANY` trained arms,
+    Thin lines are seeds, and a cross ends those of `stops` (`logs.read_stops`); bars are intervals
+    of the last round. With more than `MANY` trained arms,
     each arm has its own panel, and all panels show the endpoint's measure only.
     """
     table = _with_start(comparison, arms)
     measures, apart = [MEASURES[comparison.protocol.settings.score]], ""
     if len(arms.trained) > MANY:
-        figure = _panel_each(table, comparison, arms, measures[0])
+        figure = _panel_each(table, comparison, arms, measures[0], stops)
         apart = _thin(arms)
     else:
         others = [each for each in MEASURES.values() if each not in measures]
         measures += others if comparison.partial else []
-        figure = _together(table, comparison, arms, measures)
+        figure = _together(table, comparison, arms, measures, stops)
     seeds = if_several(comparison.seeds["seed"], " Thin lines are single seeds.")
+    seeds += " A cross marks where a rule has ended a run." if len(stops) else ""
     score = " The score is 100 times the mean return." if SCORE in measures else ""
     return Drawing(
         "learning_curves",
@@ -85,7 +87,11 @@ def learning_curves(comparison: Comparison, arms: Arms) -> Drawing:
 
 
 def _together(
-    table: pd.DataFrame, comparison: Comparison, arms: Arms, measures: Sequence[Measure]
+    table: pd.DataFrame,
+    comparison: Comparison,
+    arms: Arms,
+    measures: Sequence[Measure],
+    stops: pd.DataFrame,
 ) -> Figure:
     """Draw all arms on the same axes, with names at the line ends, or below if crowded."""
     height = 4.4 if len(measures) == 1 else 3.6 * len(measures)
@@ -97,6 +103,7 @@ def _together(
         for shift, name in zip(shifts, arms.trained, strict=True):
             arm = arms[name]
             last = _draw_arm(ax, table, comparison, arm, measure, shift, markersize=5)
+            _draw_stops(ax, comparison, stops, arm, measure)
             ends.append((style.wrap(arm.label), last["round"], last[measure.column], arm.colour))
         ends += _untrained_line(ax, comparison, arms, measure)
         ax.set_ylabel(f"greedy {measure.name} on the test panel")
@@ -119,7 +126,11 @@ def _thin(arms: Arms) -> str:
 
 
 def _panel_each(
-    table: pd.DataFrame, comparison: Comparison, arms: Arms, measure: Measure
+    table: pd.DataFrame,
+    comparison: Comparison,
+    arms: Arms,
+    measure: Measure,
+    stops: pd.DataFrame,
 ) -> Figure:
     """Draw a small panel for every arm; each panel also shows the reference and the SFT policy."""
     figure, panels = _panels(arms)
@@ -130,6 +141,7 @@ def _panel_each(
             own = arms[arms.reference].colour
             ax.plot(reference["round"], reference[measure.column], color=own, linewidth=0.9)
         last = _draw_arm(ax, table, comparison, arm, measure, shift=0.2, markersize=4)
+        _draw_stops(ax, comparison, stops, arm, measure)
         _untrained_line(ax, comparison, arms, measure)
         end = last[measure.column]
         style.label_ends(ax, [(f"{100 * end:.0f}{measure.unit}", 0, end, INK)])
@@ -184,17 +196,27 @@ def _draw_arm(
     return last
 
 
-def learning_by_play(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
+def _draw_stops(
+    ax: Axes, comparison: Comparison, stops: pd.DataFrame, arm: Arm, measure: Measure
+) -> None:
+    """Draw a cross on the line of each seed that a rule has ended, at the round of that."""
+    runs = comparison.rounds_by_seed
+    runs = runs[(runs["method"] == arm.name) & (runs["panel"] == TEST)]
+    ended = runs.merge(stops[stops["method"] == arm.name], on=["method", "seed", "round"])
+    ax.plot(ended["round"], ended[measure.column], "x", color=arm.colour, markersize=8)
+
+
+def learning_by_play(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
     """Draw the endpoint's measure against all trajectories and all new replies; None without logs.
 
     Thin lines are seeds. With more than `MANY` trained arms, each arm has its own panel, and all
     panels show the trajectories only.
     """
-    if logs.empty:
+    if play.empty:
         return None
     measure = MEASURES[comparison.protocol.settings.score]
-    table = _with_play(_with_start(comparison, arms), logs)
-    runs = _runs_with_play(comparison, logs)
+    table = _with_play(_with_start(comparison, arms), play)
+    runs = _runs_with_play(comparison, play)
     many = len(arms.trained) > MANY
     if many:
         figure = _play_panel_each(table, runs, comparison, arms, measure)
@@ -292,14 +314,14 @@ def _play_axis(ax: Axes, table: pd.DataFrame, column: str, unit: float) -> None:
         style.log_axis_from_zero(ax.xaxis, first / unit)
 
 
-def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
+def equal_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
     """Draw the endpoint's measure against tokens and time; None without logs."""
-    if logs.empty:
+    if play.empty:
         return None
     measure = MEASURES[comparison.protocol.settings.score]
-    table = _with_play(_with_start(comparison, arms), logs)
+    table = _with_play(_with_start(comparison, arms), play)
     figure = _play_together(
-        table, _runs_with_play(comparison, logs), comparison, arms, measure, SPENT
+        table, _runs_with_play(comparison, play), comparison, arms, measure, SPENT
     )
     totals = table.groupby("method")[list(SUMS)].max()
     said = "; ".join(
@@ -312,7 +334,7 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
         "learning",
         f"{measure.name.capitalize()} against what it cost",
         f"Greedy test {measure.name} against tokens and training time"
-        f"{if_several(logs['seed'], ', means over seeds; thin lines are single seeds')}. "
+        f"{if_several(play['seed'], ', means over seeds; thin lines are single seeds')}. "
         "Compare arms at equal cost, not at equal rounds. All play counts: the tokens of a "
         "continuation count as read, with those of the turns before it.",
         f"Total cost: {said}.",
@@ -321,19 +343,19 @@ def equal_budget(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Draw
     )
 
 
-def _with_play(table: pd.DataFrame, logs: pd.DataFrame) -> pd.DataFrame:
+def _with_play(table: pd.DataFrame, play: pd.DataFrame) -> pd.DataFrame:
     """Rows of `_with_start` with the columns `SUMS`, as means over seeds; 0 in round 0."""
-    spent = play_by_round(logs).groupby(["method", "round"])[list(SUMS)].mean()
+    spent = play.groupby(["method", "round"])[list(SUMS)].mean()
     table = table.join(spent, on=["method", "round"])
     table.loc[table["round"] == 0, list(SUMS)] = 0.0
     return table
 
 
-def _runs_with_play(comparison: Comparison, logs: pd.DataFrame) -> pd.DataFrame:
+def _runs_with_play(comparison: Comparison, play: pd.DataFrame) -> pd.DataFrame:
     """Test rows of single runs, with what each has played when the round ends."""
     runs = comparison.rounds_by_seed
     runs = runs[runs["panel"] == TEST]
-    return runs.merge(play_by_round(logs), on=["method", "seed", "round"])
+    return runs.merge(play, on=["method", "seed", "round"])
 
 
 def _with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:

@@ -28,7 +28,7 @@ def advantages(groups):
 def test_advantages_are_scaled_together_to_the_given_root_mean_square():
     groups = [group([3.0, 0.0], [-1.0]), group([2.0])]
     # The mean square is (9 + 0 + 1 + 4) / 4 = 3.5.
-    factor = scale_advantages(groups, 0.5)
+    factor = scale_advantages([t for each in groups for t in each.trajectories], 0.5)
     assert factor == pytest.approx(0.5 / 3.5**0.5)
     found = np.array(advantages(groups))
     np.testing.assert_allclose(found, np.array([3.0, 0.0, -1.0, 2.0]) * factor)
@@ -38,5 +38,5 @@ def test_advantages_are_scaled_together_to_the_given_root_mean_square():
 @pytest.mark.parametrize("rows", [[], [[0.0, 0.0]]])
 def test_without_any_advantage_nothing_is_scaled(rows):
     groups = [group(*rows)] if rows else []
-    assert scale_advantages(groups, 0.5) == 1.0
+    assert scale_advantages([t for each in groups for t in each.trajectories], 0.5) == 1.0
     assert set(advantages(groups)) <= {0.0}

@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tiny_policy import hall_tasks, make_policy
-from toy_round import TRAINING, imitate_random_doors, make_round
+from tiny_policy import hall_tasks
+from toy_round import TRAINING, KillError, make_round, untimed
 
 from hgrpo.credit.base import Context, make_assigner
 from hgrpo.credit.section import CreditConfig
@@ -18,7 +18,6 @@ from hgrpo.policy.load import load_policy
 from hgrpo.streams import generator
 from hgrpo.trajectories import store
 
-TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
 PANEL = [Task(f"t{i}", f"t{i}", f"h{i}", "x") for i in range(20)]
 THRICE = DynamicSampling(most_batches=3)
 
@@ -38,16 +37,6 @@ def test_a_panel_has_no_more_tasks_than_it_has_and_the_setting_is_off_by_default
     assert further_tasks(PANEL, 11, 1, 0, TrainingConfig(tasks_per_step=4)) == []
 
 
-@pytest.fixture(scope="module")
-def imitator(tmp_path_factory):
-    """Folders of the base and of a policy that opens doors at random."""
-    folder = tmp_path_factory.mktemp("toy")
-    policy = make_policy(folder / "base")
-    imitate_random_doors(policy)
-    policy.save_adapter(folder / "sft")
-    return policy.config, folder / "base", folder / "sft"
-
-
 def flat_round(imitator, scratch, **changes):
     """Two steps of four pairs of rollouts: about every other pair is dead."""
     config, base, sft = imitator
@@ -63,10 +52,6 @@ def flat_round(imitator, scratch, **changes):
         update=few | {"dynamic_sampling": THRICE, "max_action_tokens": 4} | changes
     )
     return play
-
-
-def untimed(rows):
-    return [{k: v for k, v in row.items() if k not in TIMINGS} for row in rows]
 
 
 def test_a_step_trains_on_as_many_living_groups_as_it_has_tasks(imitator, tmp_path):
@@ -112,10 +97,6 @@ def test_a_step_ends_when_it_has_played_the_most_tasks(imitator, tmp_path):
     # A single rollout has no peers, so every group is dead, and there is nothing to learn from.
     assert (row["n_groups"], row["n_trained_groups"]) == (12, 0)
     assert row["grad_norm"] is None
-
-
-class KillError(Exception):
-    pass
 
 
 def test_a_round_killed_in_its_further_play_ends_as_if_it_had_not_been(imitator, tmp_path):

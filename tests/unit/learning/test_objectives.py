@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.objectives import (
     clip_fraction,
+    dual_clip,
     effective_sample_share,
     importance_weights,
     kl_k3,
@@ -141,3 +142,16 @@ def test_tensors_of_different_shapes_are_refused():
             call()
     with pytest.raises(ValueError, match=r"shape \(3, 1\), not \[B\]"):
         token_weights(two.long(), "token")
+
+
+def test_dual_clip_by_hand():
+    # ratios 5, 5, 2, 0.5 with advantages -1, +1, -1, -1: only the first is beyond 3
+    terms = dual_clip(
+        log(5, 5, 2, 0.5), log(1, 1, 1, 1), torch.tensor([-1.0, 1, -1, -1]), 0.2, 0.28, 3.0
+    )
+    assert terms.tolist() == pytest.approx([3.0, -1.28, 2.0, 0.8])
+
+
+def test_the_constant_reduction_counts_tokens_not_trajectories():
+    weights = token_weights(torch.tensor([1, 3]), "constant", 10)
+    assert weights.tolist() == pytest.approx([0.05] * 4)

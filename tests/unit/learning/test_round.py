@@ -2,8 +2,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tiny_policy import make_policy
-from toy_round import TRAINING, imitate_random_doors, make_round
+from toy_round import TRAINING, KillError, make_round, untimed
 
 from hgrpo.credit.base import CreditAssigner
 from hgrpo.envs.base import Task
@@ -18,27 +17,11 @@ from hgrpo.policy.load import load_policy
 from hgrpo.streams import generator
 from hgrpo.trajectories import store
 
-TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
-
-
-@pytest.fixture(scope="module")
-def imitator(tmp_path_factory):
-    """Folders of the base and of a policy that opens doors at random."""
-    folder = tmp_path_factory.mktemp("toy")
-    policy = make_policy(folder / "base")
-    imitate_random_doors(policy)
-    policy.save_adapter(folder / "sft")
-    return policy.config, folder / "base", folder / "sft"
-
 
 def fresh_round(imitator, scratch):
     config, base, sft = imitator
     scratch.mkdir(exist_ok=True)
     return make_round(load_policy(config, base, sft), sft, scratch)
-
-
-def untimed(rows):
-    return [{k: v for k, v in row.items() if k not in TIMINGS} for row in rows]
 
 
 def test_reward_goes_up(imitator, tmp_path):
@@ -75,10 +58,6 @@ def test_invalid_credit_is_named_before_anything_learns_from_it(
     played.assigner = LastTurn(spoil)
     with pytest.raises(UserError, match=rf"^test_round\.LastTurn: task \S+ {expected}"):
         played.run(lambda row: None, lambda: None)
-
-
-class KillError(Exception):
-    pass
 
 
 @pytest.mark.parametrize("last_step", [0, 3])
@@ -143,7 +122,7 @@ def test_scratch_is_held_by_one_process_and_forgets_other_keys(tmp_path):
 
 def test_a_truncated_optimiser_state_is_named(tmp_path):
     path = tmp_path / "trainer_state.pt"
-    torch.save({"weights": {}, "optimiser": {}, "kl_coefficient": 0.1}, path)
+    torch.save(dict.fromkeys(Learner.STATE) | {"kl_coefficient": 0.1}, path)
     assert read_state(path, Learner.STATE)["kl_coefficient"] == 0.1
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(UserError, match=r"trainer_state.pt: damaged"):

@@ -241,3 +241,88 @@ def test_a_penalty_that_is_off_is_watched_on_some_and_moves_nothing(setting):
     with policy.reference() as reference:
         reference.load_state_dict(held)
     assert torch.equal(moved, other)
+
+
+QUIET = TRAINING.model_copy(update={"kl": KlConfig(init=0.0, watch=False)})
+
+
+def difference_of_gradients(policy, batch, **changes):
+    """What the changed settings add to the gradient of the plain update."""
+    plain, _ = gradient(policy, batch, QUIET)
+    changed, row = gradient(policy, batch, QUIET.model_copy(update=changes))
+    return changed - plain, row
+
+
+def test_entropy_bonus_has_the_gradient_of_the_whole_vocabulary(setting):
+    policy, groups = setting
+    batch = sequences(groups, FLAT)
+    added, row = difference_of_gradients(policy, batch, entropy_bonus=0.3)
+    padded = make_batch([s.token_ids for s in batch], [s.spans for s in batch])
+    logp = policy.causal_lm(input_ids=padded.token_ids).logits.float().log_softmax(-1)
+    chosen = logp[padded.rows, padded.columns - 1]
+    loss = 0.3 * (chosen.exp() * chosen).sum(1).mean()
+    parameters = [parameter for _, parameter in policy.trainable]
+    expected = torch.cat([g.flatten() for g in torch.autograd.grad(loss, parameters)])
+    assert (added - expected).norm() < 1e-3 * expected.norm()
+    assert row["entropy_term"] == pytest.approx(loss.item(), rel=1e-4)
+    assert row["entropy_term"] == pytest.approx(-0.3 * row["entropy"], rel=1e-4)
+
+
+def test_micro_batches_do_not_change_the_gradient_of_the_entropy_bonus(setting):
+    policy, groups = setting
+    batch = sequences(groups, FLAT)
+    given = {"entropy_bonus": 0.3, "loss_reduction": "sequence"}
+    whole, _ = gradient(policy, batch, QUIET.model_copy(update=given))
+    cut, _ = gradient(policy, batch, QUIET.model_copy(update=given | {"microbatch_tokens": 60}))
+    assert (whole - cut).norm() < 1e-4 * whole.norm()
+
+
+def test_a_kl_that_is_off_and_unwatched_asks_no_reference(setting, monkeypatch):
+    policy, groups = setting
+
+    def fail():
+        raise AssertionError("the reference was asked")
+
+    batch = sequences(groups, FLAT)
+    watched, row = gradient(policy, batch, TRAINING.model_copy(update={"kl": KlConfig(init=0.0)}))
+    assert row["observed_kl"] > 0
+    monkeypatch.setattr(policy, "reference", fail)
+    unwatched, row = gradient(policy, batch, QUIET)
+    assert row["observed_kl"] is None
+    assert torch.equal(watched, unwatched)
+
+
+def test_dr_grpos_reduction_sums_tokens_and_divides_by_a_constant(setting):
+    policy, groups = setting
+    batch = sequences(groups, FLAT)
+    tokens = sum(len(s.behaviour) for s in batch)
+    mean, _ = gradient(policy, batch, QUIET)
+    given = {"loss_reduction": "constant", "loss_constant": 20}
+    moved, _ = gradient(policy, batch, QUIET.model_copy(update=given))
+    assert (moved - mean * tokens / (len(batch) * 20)).norm() < 1e-4 * moved.norm()
+
+
+def test_dual_clip_bounds_what_a_bad_token_costs(setting):
+    policy, groups = setting
+    batch = copy.deepcopy(sequences(groups, FLAT))
+    for sequence in batch:
+        sequence.behaviour = sequence.behaviour - 4.0  # every ratio is far above 3
+    far = QUIET.model_copy(update={"mismatch_limit": None})
+    _, plain = gradient(policy, batch, far)
+    moved, row = gradient(policy, batch, far.model_copy(update={"loss": "dual_clip"}))
+    assert row["policy_loss"] < plain["policy_loss"]
+    # Good tokens are beyond the upper clip, and bad ones beyond the bound: nothing is left.
+    assert moved.norm() == 0
+
+
+def test_k2s_gradient_trains_and_k3s_value_is_logged(setting):
+    policy, groups = setting
+    batch = sequences(groups, FLAT)
+    found = {}
+    for form in ("k2", "k3", "k3_k2_gradient"):
+        training = TRAINING.model_copy(update={"kl": KlConfig(init=0.1, form=form)})
+        found[form] = gradient(policy, batch, training)
+    k2, k3, both = (found[form] for form in ("k2", "k3", "k3_k2_gradient"))
+    assert (both[0] - k2[0]).norm() < 1e-5 * k2[0].norm()
+    assert not torch.allclose(k2[0], k3[0])
+    assert both[1]["kl_term"] == pytest.approx(k3[1]["kl_term"], rel=1e-5)

@@ -412,3 +412,24 @@ def test_provenance_lists_every_distinct_value():
         ("rl rounds", [("packages", ["torch 1"]), ("code", ["a", "b"]), ("hardware", ["cores 2"])]),
         ("study", [("python", ["3.11"])]),
     ]
+
+
+def test_a_stopped_run_is_a_failed_one_and_says_so(tmp_path):
+    study = write_study(tmp_path, seeds=(11, 23), rounds=2, steps=3, **PANELS)
+    for path in study.files("rl/Progressive/seed_11/*/train_log.json"):
+        log = json.loads(path.read_text())
+        log["ended"] = {"status": "stopped", "rule": "empty_steps", "round": 1, "step": 2}
+        if "round_2" in str(path):
+            log["rows"] = []  # a round that was not played
+        path.write_text(json.dumps(log))
+    html = build_report(study).read_text()
+    assert "<b>stopped in 1 of 2 runs</b>" in html
+    assert "<td>stopped</td><td><code>empty_steps</code></td>" in html
+    assert "A cross marks where a rule has ended a run" in html
+    table = pd.read_csv(tmp_path / "report/tables/stops.csv")
+    assert table.drop(columns="label").to_dict("records") == [
+        {
+            **{"method": "Progressive", "seed": 11, "status": "stopped"},
+            **{"rule": "empty_steps", "round": 1, "step": 2},
+        }
+    ]

@@ -445,8 +445,8 @@ def ticks_out_of_sight(figure):
 
 @pytest.mark.parametrize("maker", [learning_curves, forest, task_types, protocol_comparison])
 def test_sixteen_arms_leave_every_name_readable(sixteen, maker):
-    given = (sixteen.comparison, sixteen.logs, sixteen.arms)
-    drawing = maker(*given) if maker is protocol_comparison else maker(given[0], given[2])
+    given = {protocol_comparison: (sixteen.logs, sixteen.arms), learning_curves: (sixteen.arms, sixteen.stops)}
+    drawing = maker(sixteen.comparison, *given.get(maker, (sixteen.arms,)))
     texts = " ".join(text.get_text() for text in drawing.figure.findobj(plt.Text)).split()
     for name in sixteen.arms.trained[1:]:
         for word in sixteen.arms.label(name).split():
@@ -458,7 +458,7 @@ def test_sixteen_arms_leave_every_name_readable(sixteen, maker):
 
 
 def test_sixteen_learning_curves_have_a_panel_each(sixteen):
-    drawing = learning_curves(sixteen.comparison, sixteen.arms)
+    drawing = learning_curves(sixteen.comparison, sixteen.arms, sixteen.stops)
     assert len(drawing.figure.axes) == 16 and drawing.figure.legends == []
     plt.close(drawing.figure)
 
@@ -469,7 +469,7 @@ def test_sixteen_learning_curves_have_a_panel_each(sixteen):
 def test_names_that_do_not_fit_at_the_line_ends_stand_below(sixteen, number, label, below):
     names = ["SFTOnly", *sixteen.arms.trained[:number]]
     arms = {name: replace(sixteen.arms[name], label=label.format(name)) for name in names}
-    drawing = learning_curves(sixteen.comparison, Arms(arms, "flatGRPO"))
+    drawing = learning_curves(sixteen.comparison, Arms(arms, "flatGRPO"), sixteen.stops)
     assert bool(drawing.figure.legends) == below
     assert overlaps(drawing.figure) == []
     plt.close(drawing.figure)

@@ -425,7 +425,7 @@ def test_a_missing_file_is_named_with_its_nearest_neighbour(configs, key, value,
         ({"seed": 1}, "--config seed: unknown key; did you mean 'seeds'?"),
         ({"rounds": -2}, "with rounds overridden: rounds: input should be greater"),
         ({"seeds": "a"}, "with seeds overridden: seeds.0: input should be a valid integer"),
-        ({"methods": "flatGRPO,PPO"}, "with methods overridden: methods: 'PPO': no such file"),
+        ({"methods": "flatGRPO,QQQ"}, "with methods overridden: methods: 'QQQ': no such file"),
     ],
 )
 def test_a_mistaken_override_is_named_as_one(configs, overrides, expected):

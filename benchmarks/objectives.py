@@ -1,0 +1,117 @@
+"""What a critic, an entropy bonus and a filter cost, against a plain update of the same play.
+
+A step's trajectories are played once, 16 groups of 8 on games of 12 turns. Then each side updates
+on them from the same policy, alternately: a GRPO update; the same with an entropy bonus, whose
+gradient runs over the whole vocabulary; a PPO update, in which the critic values the trajectories
+and is updated too. The filter and the estimate of the advantages are timed by themselves, as
+shares of the GRPO update's step. All times are process time on one thread.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+from laptop import Laptop, prepare
+from torch.optim import AdamW
+from transformers.utils import logging
+
+from hgrpo.credit.base import Context, Group, make_assigner
+from hgrpo.learning.batch import group_advantages, training_sequences
+from hgrpo.learning.chosen import measures
+from hgrpo.learning.critic import Critic, value_head
+from hgrpo.learning.critic_advantages import estimate, store_advantages
+from hgrpo.learning.filter_settings import FilterConfig
+from hgrpo.learning.filters import filter_batch
+from hgrpo.learning.kl import KlController
+from hgrpo.learning.method import MethodConfig
+from hgrpo.learning.settings import KlConfig, TrainingConfig
+from hgrpo.learning.update import Learner
+from hgrpo.policy.precision import autocast_dtype
+
+GROUPS, ROLLOUTS, TURNS, REPLY, REPEATS = 16, 8, 12, 12, 5
+TRAINING = TrainingConfig(kl=KlConfig(init=0.0, watch=False), minibatches=2)
+FLAT, PPO = MethodConfig(name="flatGRPO"), MethodConfig(name="PPO", advantage="gae")
+
+
+def measure(laptop: Laptop) -> dict:
+    """Seconds of each side, and ratios to the GRPO update."""
+    policy = laptop.policy()
+    collector = laptop.collector(policy, GROUPS * ROLLOUTS, TURNS, REPLY)
+    played, collect_s = _timed(
+        lambda: collector.collect(laptop.tasks[:GROUPS], ROLLOUTS, ("benchmark",))
+    )
+    flat = [trajectory for group in played for trajectory in group]
+    assigner = make_assigner(FLAT.credit, Context())
+    for group in played:
+        named = Group(group, ("benchmark", group[0].task.task_id))
+        group_advantages(named, assigner.assign(named), FLAT, TRAINING)
+    dtype = autocast_dtype(laptop.model, policy.device)
+    start, order = policy.trained_state(), list(range(len(flat)))
+    body = laptop.policy()
+    head = value_head(body)
+    critic_optimiser = AdamW([*(p for _, p in body.trainable), *head.parameters()], lr=1e-4)
+    config = TRAINING.critic
+    tokens = TRAINING.microbatch_tokens
+    critic = Critic(body, head, critic_optimiser, config, tokens, dtype)
+
+    def grpo(training: TrainingConfig = TRAINING) -> None:
+        policy.load_trained_state(start)
+        optimiser = AdamW([p for _, p in policy.trainable], lr=training.lr)
+        learner = Learner(policy, optimiser, KlController(training.kl), training, dtype)
+        learner.update(training_sequences(flat), order)
+
+    def ppo() -> None:
+        sequences = training_sequences(flat)
+        before = critic.values(sequences)
+        estimates = [estimate(t, v, PPO, TRAINING) for t, v in zip(flat, before, strict=True)]
+        store_advantages(flat, sequences, estimates, [True] * len(flat))
+        critic.update(sequences, before, estimates, order)
+        grpo()
+
+    sides = {
+        "grpo": grpo,
+        "entropy": lambda: grpo(TRAINING.model_copy(update={"entropy_bonus": 0.001})),
+        "ppo": ppo,
+    }
+    for side in sides.values():
+        side()
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(REPEATS):
+        for name, side in sides.items():
+            seconds[name].append(_timed(side)[1])
+    step = collect_s + median(seconds["grpo"])
+    values = [np.zeros(len(t.behaviour_logprobs)) for t in flat]
+    filters = FilterConfig(strategy="top_p", value=0.9, include_zero=False)
+    small = {
+        "filter": lambda: filter_batch(measures(played, TRAINING), filters),
+        "gae": lambda: [estimate(t, v, PPO, TRAINING) for t, v in zip(flat, values, strict=True)],
+    }
+    return {
+        "trajectories": len(flat),
+        "grpo_s": median(seconds["grpo"]),
+        "ratios": {
+            name: sorted(b / a for a, b in zip(seconds["grpo"], seconds[name], strict=True))
+            for name in ("entropy", "ppo")
+        },
+        "shares": {
+            name: median(_timed(side)[1] for _ in range(REPEATS)) / step
+            for name, side in small.items()
+        },
+    }
+
+
+def _timed(side: Callable[[], object]) -> tuple[object, float]:
+    began = time.process_time()
+    result = side()
+    return result, time.process_time() - began
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    logging.disable_progress_bar()
+    print(json.dumps(measure(prepare(Path(sys.argv[1])))))

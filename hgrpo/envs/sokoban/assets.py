@@ -1,0 +1,140 @@
+"""Makes the levels of a study: draws or collects them, certifies them, and writes them."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from hgrpo import streams
+from hgrpo.config.user_path import user_path
+from hgrpo.envs.base import Task
+from hgrpo.envs.panels import SPLITS
+from hgrpo.envs.sokoban.distances import TooManyBoardsError
+from hgrpo.envs.sokoban.files import (
+    compiled,
+    content_hash,
+    read_text,
+    split_levels,
+    write_levels,
+)
+from hgrpo.envs.sokoban.generator import generate, task_type
+from hgrpo.envs.sokoban.level import Level, LevelError, canonical, read_level
+from hgrpo.envs.sokoban.settings import SokobanSettings
+from hgrpo.errors import UserError
+
+FOLDER = "levels"
+
+
+def make(
+    config: SokobanSettings, seed: int, out: Path, skipped: Counter[str]
+) -> Iterator[tuple[str, Task]]:
+    """Certify each level, and yield its split and task, in panel order; write a file per split.
+
+    Args:
+        skipped: reason -> number of levels left out; updated here.
+
+    Raises:
+        UserError: the levels cannot be read or drawn, or one of them is no valid level or has no
+            solution within an episode.
+    """
+    sizes = config.panels.model_dump()
+    if config.levels.generate is not None:
+        source = _generated(config, sizes, seed)
+    else:
+        source = _collected(config, sizes, seed, skipped)
+    (out / FOLDER).mkdir(parents=True)
+    total = None if None in sizes.values() else sum(sizes.values())
+    written: dict[str, list[tuple[str, str]]] = {split: [] for split in SPLITS}
+    for split, name, level, length in tqdm(
+        source, total=total, desc="assets", unit="level", mininterval=1
+    ):
+        place = f"{FOLDER}/{split}.xsb#{len(written[split])}"
+        written[split].append((name, level.text))
+        yield split, Task(name, place, content_hash(level.text), task_type(length, config.lengths))
+    for split, levels in written.items():
+        write_levels(out / FOLDER / f"{split}.xsb", levels)
+
+
+Row = tuple[str, str, Level, int]  # split, task's name, level, length of its shortest solution
+
+
+def _generated(config: SokobanSettings, sizes: dict[str, int], seed: int) -> Iterator[Row]:
+    numbers: Counter[str] = Counter()
+    for split, level, length in generate(config.levels.generate, sizes, seed):
+        yield split, f"{split}-{numbers[split]}", level, length
+        numbers[split] += 1
+
+
+def _collected(
+    config: SokobanSettings, sizes: dict[str, int | None], seed: int, skipped: Counter[str]
+) -> Iterator[Row]:
+    """Yield the levels of the user's folder, bands in turn, levels of a band shuffled by `seed`.
+
+    A twin of an earlier level of its split is left out and counted. All levels are checked, also
+    such as no panel takes.
+    """
+    root = user_path(config.levels.folder or "", "levels.folder")
+    owners: dict[str, tuple[str, str]] = {}  # canonical text -> (split, where it was found)
+    for split in SPLITS:
+        rows: list[Row] = []
+        for file in _files(root / getattr(config.levels.splits, split), split):
+            for number, (title, text) in enumerate(split_levels(read_text(file))):
+                where = f"{file}: level {title}"
+                level, length = _certified(text, where, config.actions)
+                owner = owners.setdefault(canonical(level), (split, where))
+                if owner == (split, where):
+                    rows.append((split, f"{split}-{file.name}-{number}", level, length))
+                elif owner[0] == split:
+                    skipped["twin of another level of its panel"] += 1
+                else:
+                    raise UserError(
+                        f"{where}: levels.splits.{split}: up to symmetry the same as {owner[1]}, "
+                        f"which is of {owner[0]}"
+                    )
+        wanted = sizes[split]
+        if not rows or len(rows) < (wanted or 0):
+            raise UserError(
+                f"panels.{split}: {wanted or 'some'} levels are wanted, "
+                f"{root / getattr(config.levels.splits, split)} has {len(rows)}"
+            )
+        yield from _in_turn(rows, config.lengths, seed)[:wanted]
+
+
+def _files(place: Path, split: str) -> list[Path]:
+    if place.is_file():
+        return [place]
+    files = sorted(path for path in place.glob("*") if path.suffix in (".txt", ".xsb"))
+    if not files:
+        raise UserError(f"levels.splits.{split}: no level file: {place}")
+    return files
+
+
+def _certified(text: str, where: str, actions: int) -> tuple[Level, int]:
+    """The level and the length of its shortest solution."""
+    try:
+        level = read_level(text)
+        length = compiled(level.text, actions)[1].get(level.start)
+    except LevelError as error:
+        raise UserError(f"{where}: {error}") from None
+    except TooManyBoardsError as error:
+        raise UserError(f"{where}: solution: {error} (the key `actions`)") from None
+    if length is None:
+        raise UserError(
+            f"{where}: solution: none takes at most {actions} actions (the key `actions`)"
+        )
+    return level, length
+
+
+def _in_turn(rows: list[Row], lengths: tuple[int, int], seed: int) -> list[Row]:
+    """Shuffle the levels of each band, then alternate bands, so that prefixes are stratified."""
+    bands: dict[str, list[Row]] = {}
+    for row in rows:
+        bands.setdefault(task_type(row[3], lengths), []).append(row)
+    ranked: list[tuple[int, str, Row]] = []
+    for band, members in sorted(bands.items()):
+        order = streams.generator("sokoban-panel", seed, members[0][0], band)
+        shuffled: np.ndarray = order.permutation(len(members))
+        ranked += [(rank, band, members[i]) for rank, i in enumerate(shuffled)]
+    return [row for _, _, row in sorted(ranked, key=lambda each: each[:2])]

@@ -1,0 +1,91 @@
+"""What of a step's play the update learns from, and with which weight."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hgrpo.learning.batch import TrainingSequence, training_returns
+from hgrpo.learning.filters import Measures, filter_batch, mean_deviation
+from hgrpo.learning.settings import TrainingConfig
+from hgrpo.trajectories.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The choice among G groups of K trajectories.
+
+    Attributes:
+        trajectories: G arrays bool [K], whether the update uses each trajectory.
+        weights: float64 [G], factors of the groups' advantages.
+        empty: whether the filter has left nothing.
+        row: log entries of the filter; empty without one.
+    """
+
+    trajectories: list[np.ndarray]
+    weights: np.ndarray
+    empty: bool
+    row: dict[str, float | None]
+
+    @property
+    def flat(self) -> np.ndarray:
+        """bool, one entry per trajectory of the step, group by group."""
+        return np.concatenate(self.trajectories)
+
+
+def choose(
+    groups: Sequence[Sequence[Trajectory]],
+    take_part: Sequence[bool],
+    training: TrainingConfig,
+    entropies: Sequence[np.ndarray] | None,
+) -> Chosen:
+    """Apply the filter of `training`, if it has one, to groups of which some `take_part`.
+
+    Args:
+        entropies: each trajectory's mean entropy per sampled token, G arrays [K], if the filter
+            needs them.
+    """
+    masks = [np.full(len(group), part) for group, part in zip(groups, take_part, strict=True)]
+    if training.filter is None:
+        return Chosen(masks, np.ones(len(groups)), False, {})
+    found = filter_batch(measures(groups, training, entropies), training.filter)
+    kept = [mask & own for mask, own in zip(masks, found.trajectories, strict=True)]
+    return Chosen(kept, found.weights, found.empty, found.row)
+
+
+def measures(
+    groups: Sequence[Sequence[Trajectory]],
+    training: TrainingConfig,
+    entropies: Sequence[np.ndarray] | None = None,
+) -> list[Measures]:
+    """What the filter's scores are computed from, group by group."""
+    return [
+        Measures(
+            training_returns(group, training),
+            np.array([t.success for t in group]),
+            np.array([t.action_tokens for t in group]),
+            None if entropies is None else entropies[number],
+        )
+        for number, group in enumerate(groups)
+    ]
+
+
+def spread_of_returns(groups: Sequence[Sequence[Trajectory]], training: TrainingConfig) -> float:
+    """The mean over groups of the sample's deviation of their returns."""
+    return mean_deviation([training_returns(group, training) for group in groups])
+
+
+def weigh(
+    groups: Sequence[Sequence[Trajectory]],
+    weights: np.ndarray,
+    sequences: Sequence[TrainingSequence] = (),
+) -> None:
+    """Multiply the advantages of each group's turns, and of its sequences' tokens, by a weight."""
+    factors = np.repeat(weights, [len(group) for group in groups])
+    flat = [trajectory for group in groups for trajectory in group]
+    for trajectory, factor in zip(flat, factors, strict=True):
+        for turn in trajectory.turns:
+            if turn.advantage is not None:
+                turn.advantage *= float(factor)
+    for sequence, factor in zip(sequences, factors if sequences else (), strict=True):
+        sequence.advantages = sequence.advantages * float(factor)

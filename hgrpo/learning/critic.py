@@ -1,0 +1,230 @@
+"""The critic: what the policy will still earn, estimated before every sampled token.
+
+It is the SFT policy with a value head in the place of its language-model head, and a model of its
+own: it shares no weights with the policy. The head's output is in units of the first batch's
+returns: V = mean + deviation * output. So neither the learning rate nor the clip depends on what an
+environment pays, and the first values are all the mean. The loss, in the same units, is that of PPO's
+reference implementation (Huang et al. 2022, "The 37 Implementation Details of Proximal Policy
+Optimization", https://iclr-blog-track.github.io/2022/03/25/ppo-implementation-details/).
+"""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from hgrpo.base_model.safetensors_file import check_checksum, write_tensors
+from hgrpo.errors import TrainingError, UserError
+from hgrpo.learning.batch import TrainingSequence
+from hgrpo.learning.gae import Estimate
+from hgrpo.learning.gae_settings import CriticConfig
+from hgrpo.learning.optimisers import clip_gradients
+from hgrpo.learning.ranks import ALONE, Ranks
+from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_states
+from hgrpo.policy.policy import Policy
+from hgrpo.policy.precision import cast
+
+_HEAD, _SCALE, _BASE = "value_head.", "value_scale", "base"
+DIAGNOSTICS = ("critic_loss", "critic_grad_norm", "critic_clip_fraction", "explained_variance")
+
+
+def value_loss(values: Tensor, before: Tensor, targets: Tensor, clip: float) -> Tensor:
+    """max((V - target)^2, (clipped V - target)^2) / 2 per token, [N]; all in the head's units.
+
+    V is clipped to at most `clip` from the value `before` the batch's first step. Where this binds
+    on the side of the target, the gradient is 0.
+    """
+    clipped = before + (values - before).clamp(-clip, clip)
+    return 0.5 * torch.maximum((values - targets).square(), (clipped - targets).square())
+
+
+def explained_variance(values: np.ndarray, targets: np.ndarray) -> float | None:
+    """1 - Var(target - V) / Var(target): 1 is a perfect critic, 0 one that knows only the mean.
+
+    None if the targets do not vary.
+    """
+    spread = targets.var()
+    return float(1.0 - (targets - values).var() / spread) if spread > 0 else None
+
+
+def value_head(policy: Policy) -> nn.Linear:
+    """A head that maps a hidden state to a value; all its weights are 0."""
+    head = nn.Linear(policy.architecture.hidden_size, 1, device=policy.device)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    return head
+
+
+@dataclass
+class Critic:
+    """Values tokens, and learns from estimates. Processes (`ranks`) share the work as the learner's.
+
+    Attributes:
+        body: the model whose decoder the values are read from; its language-model head is unused.
+        optimiser: of the body's trainable tensors and of the head's.
+        scale: float64 [2], mean and deviation of the first batch's returns; NaN before it.
+    """
+
+    body: Policy
+    head: nn.Linear
+    optimiser: Optimizer
+    config: CriticConfig
+    microbatch_tokens: int
+    autocast: torch.dtype | None
+    ranks: Ranks = ALONE
+    scale: Tensor = field(default_factory=lambda: torch.full((2,), math.nan, dtype=torch.float64))
+
+    def calibrate(self, returns: np.ndarray) -> None:
+        """Take the head's units from the returns of the first batch; later calls do nothing.
+
+        If all returns are equal, the unit is 1.
+        """
+        if self.scale.isnan().any():
+            self.scale = torch.tensor([float(returns.mean()), float(returns.std()) or 1.0]).double()
+
+    def state(self) -> dict[str, object]:
+        """The values that training carries from step to step."""
+        return {"weights": self.weights(), "optimiser": self.optimiser.state_dict()}
+
+    def load_state(self, state: Mapping[str, object]) -> None:
+        self.load_weights(state["weights"])
+        self.optimiser.load_state_dict(state["optimiser"])
+
+    def weights(self) -> dict[str, Tensor]:
+        """Copies of the trained tensors."""
+        head = {_HEAD + name: tensor for name, tensor in self.head.state_dict().items()}
+        head[_SCALE] = self.scale
+        return self.body.trained_state() | {k: v.detach().clone() for k, v in head.items()}
+
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
+        names = [name for name in weights if name.startswith(_HEAD)]
+        self.head.load_state_dict({name.removeprefix(_HEAD): weights[name] for name in names})
+        self.scale = weights[_SCALE].clone()
+        others = {k: v for k, v in weights.items() if k not in (*names, _SCALE)}
+        self.body.load_trained_state(others)
+
+    @torch.no_grad()
+    def values(self, sequences: Sequence[TrainingSequence]) -> list[np.ndarray]:
+        """The value before each sampled token, a float64 array [N] per sequence; see `calibrate`."""
+        mean, deviation = self.scale.tolist()
+        parts = self._micro_batches(sequences)
+        mine = [self._values([sequences[i] for i in part]) for part in self.ranks.share(parts)]
+        found: dict[int, np.ndarray] = {}
+        for part, values in zip(parts, self.ranks.join(mine), strict=True):
+            rows = values.split([len(sequences[i].behaviour) for i in part])
+            for index, row in zip(part, rows, strict=True):
+                found[index] = mean + deviation * row.double().numpy()
+        return [found[i] for i in range(len(sequences))]
+
+    def update(
+        self,
+        sequences: Sequence[TrainingSequence],
+        before: Sequence[np.ndarray],
+        estimates: Sequence[Estimate],
+        order: Sequence[int],
+    ) -> dict[str, float | None]:
+        """Take `epochs` passes over a batch, in `minibatches` steps each; return diagnostics.
+
+        Args:
+            before: what `values` returned for the sequences.
+            order: indices of the trajectories that take part, as in `Learner.update`.
+
+        Raises:
+            TrainingError: a loss, gradient or weight is not finite.
+        """
+        if not order:
+            return dict.fromkeys(DIAGNOSTICS)
+        known = np.concatenate([before[i][estimates[i].learnt] for i in order])
+        wanted = np.concatenate([estimates[i].targets[estimates[i].learnt] for i in order])
+        steps = []
+        for _ in range(self.config.epochs):
+            for part in np.array_split(order, min(len(order), self.config.minibatches)):
+                chosen = [(sequences[i], before[i], estimates[i]) for i in part]
+                steps.append(self._step(chosen))
+        row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
+        return row | {"explained_variance": explained_variance(known, wanted)}
+
+    def _step(
+        self, minibatch: Sequence[tuple[TrainingSequence, np.ndarray, Estimate]]
+    ) -> dict[str, float]:
+        tokens = sum(int(estimate.learnt.sum()) for _, _, estimate in minibatch)
+        sums = {"critic_loss": 0.0, "critic_clip_fraction": 0.0}
+        for part in self.ranks.share(self._micro_batches([s for s, _, _ in minibatch])):
+            terms = self._backward([minibatch[i] for i in part], tokens)
+            sums = {name: sums[name] + terms[name] for name in sums}
+        parameters = [p for group in self.optimiser.param_groups for p in group["params"]]
+        self.ranks.sum_gradients(parameters)
+        parts = self.ranks.gather(sums)
+        sums = {name: sum(theirs[name] for theirs in parts) for name in sums}
+        if not math.isfinite(sums["critic_loss"]):
+            raise TrainingError(f"the critic's loss is not finite ({sums['critic_loss']})")
+        norm = clip_gradients(
+            [p for p in parameters if p.grad is not None], self.config.max_grad_norm
+        )
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        return sums | {"critic_grad_norm": norm}
+
+    def _backward(
+        self, chosen: Sequence[tuple[TrainingSequence, np.ndarray, Estimate]], tokens: int
+    ) -> dict[str, float]:
+        """Add the gradient of a micro-batch of a minibatch in which `tokens` are learnt."""
+        learnt = torch.from_numpy(np.concatenate([e.learnt for _, _, e in chosen]))
+        values = self._values([s for s, _, _ in chosen])[learnt]
+        before = self._in_units([b for _, b, _ in chosen])[learnt]
+        targets = self._in_units([e.targets for _, _, e in chosen])[learnt]
+        loss = value_loss(values, before, targets, self.config.clip).sum() / tokens
+        loss.backward()
+        moved = (values.detach() - before).abs() > self.config.clip
+        return {
+            "critic_loss": float(loss.detach()),
+            "critic_clip_fraction": float(moved.float().sum()) / tokens,
+        }
+
+    def _in_units(self, rows: Sequence[np.ndarray]) -> Tensor:
+        """Values of several sequences as one float32 tensor, in the head's units."""
+        mean, deviation = self.scale.tolist()
+        return torch.from_numpy((np.concatenate(rows) - mean) / deviation).float()
+
+    def _values(self, sequences: Sequence[TrainingSequence]) -> Tensor:
+        """The head's output before each sampled token, float32 [N]."""
+        spans = [s.spans for s in sequences]
+        batch = make_batch([s.token_ids for s in sequences], spans, self.body.device)
+        with cast(self.body.device, self.autocast):
+            states = sampled_states(self.body.causal_lm, batch)
+        return self.head(states).squeeze(1).cpu()
+
+    def _micro_batches(self, sequences: Sequence[TrainingSequence]) -> list[list[int]]:
+        return micro_batches([len(s.token_ids) for s in sequences], self.microbatch_tokens)
+
+
+def save_critic(critic: Critic | None, path: Path, base: str) -> None:
+    """Write the critic's trained tensors; `base` is the digest of the base model.
+
+    Every arm writes the file, because all arms share one rule. Without a critic it has no tensors.
+    """
+    write_tensors(critic.weights() if critic else {}, path, {_BASE: base})
+
+
+def read_critic(path: Path, base: str, names: Collection[str]) -> dict[str, Tensor]:
+    """Read what `save_critic` wrote; `names` are those of the tensors that the critic has.
+
+    Raises:
+        UserError: the file is missing or damaged, holds other tensors, or belongs to another base.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: missing")
+    check_checksum(path)
+    with safe_open(path, "pt") as file:
+        found = (file.metadata() or {}).get(_BASE)
+        if found != base:
+            raise UserError(f"{path}: a critic of the base {found}, but this one is {base}")
+        if sorted(file.keys()) != sorted(names):
+            raise UserError(f"{path}: it does not hold the tensors of this critic")
+        return {name: file.get_tensor(name) for name in names}

@@ -1,0 +1,74 @@
+"""Advantages of a batch from a critic: estimates per token, whitened over the batch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from hgrpo.learning.batch import TrainingSequence, training_return
+from hgrpo.learning.gae import ESTIMATORS, Estimate
+from hgrpo.learning.method import MethodConfig
+from hgrpo.learning.settings import TrainingConfig
+from hgrpo.trajectories.trajectory import Trajectory
+
+_FLOOR = 1e-8
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """The constants with which a batch's advantages were whitened: (A - mean) / deviation."""
+
+    mean: float
+    deviation: float
+
+    def __call__(self, advantages: np.ndarray) -> np.ndarray:
+        return (advantages - self.mean) / max(self.deviation, _FLOOR)
+
+
+def whitening(advantages: Sequence[np.ndarray]) -> Whitening:
+    """Mean and population deviation over all tokens of these trajectories."""
+    tokens = np.concatenate(advantages) if advantages else np.zeros(1)
+    return Whitening(float(tokens.mean()), float(tokens.std()))
+
+
+def estimate(
+    trajectory: Trajectory, values: np.ndarray, method: MethodConfig, training: TrainingConfig
+) -> Estimate:
+    """The estimate of one trajectory from the critic's values [N] of its sampled tokens.
+
+    The penalty for inadmissible turns is subtracted from the last turn's reward.
+    """
+    rewards = np.array([turn.env_reward for turn in trajectory.turns], dtype=np.float64)
+    penalised = training_return(trajectory, training.invalid_action_penalty)
+    rewards[-1] += penalised - trajectory.env_return
+    lengths = [turn.span[1] - turn.span[0] for turn in trajectory.turns]
+    ends = np.zeros(len(values), dtype=bool)
+    ends[np.cumsum(lengths) - 1] = True
+    return ESTIMATORS[method.advantage](rewards, values, ends, training.gae)
+
+
+def store_advantages(
+    trajectories: Sequence[Trajectory],
+    sequences: Sequence[TrainingSequence],
+    estimates: Sequence[Estimate],
+    trained: Sequence[bool],
+) -> dict[str, float]:
+    """Whiten the estimates and store them, in the sequences per token and in the turns as means.
+
+    A turn's credit is the mean of its tokens' advantages before the whitening. The constants come
+    from the trajectories that are `trained` on.
+
+    Returns:
+        Log entries: the constants.
+    """
+    used = [e.advantages for e, seen in zip(estimates, trained, strict=True) if seen]
+    whiten = whitening(used)
+    for trajectory, sequence, made in zip(trajectories, sequences, estimates, strict=True):
+        white = whiten(made.advantages)
+        sequence.advantages = torch.from_numpy(white).float()
+        cuts = np.cumsum([turn.span[1] - turn.span[0] for turn in trajectory.turns])[:-1]
+        raw, shown = np.split(made.advantages, cuts), np.split(white, cuts)
+        for turn, own, advantage in zip(trajectory.turns, raw, shown, strict=True):
+            turn.credit, turn.advantage = float(own.mean()), float(advantage.mean())
+    return {"advantage_mean": whiten.mean, "advantage_deviation": whiten.deviation}

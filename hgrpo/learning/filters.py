@@ -1,0 +1,401 @@
+"""Which groups of a batch the update learns from: the rule for dead groups, and the filter.
+
+The filter is that of RAGEN (Wang et al. 2025, "RAGEN: Understanding Self-Evolution in LLM Agents
+via Multi-Turn Reinforcement Learning", https://arxiv.org/abs/2504.20073) and RAGEN-2
+(https://arxiv.org/abs/2604.06268). Where returns barely differ within a group, its task gradient
+is weak, but the gradient of entropy bonus and KL penalty is not. The filter gives each group a
+score and keeps the groups of the largest (or smallest) scores.
+
+A batch has G groups; a group has K trajectories of one task. All functions are pure. What is left
+out is masked; nothing is duplicated. Ties go by the order of groups, and within a group by the
+order of trajectories.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from hgrpo.learning.filter_settings import FilterConfig, LossScaling, Score
+
+DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
+
+# A share counts as reached in spite of rounding, such as that of ten times 0.1.
+_ROUNDING = 1e-12
+
+
+def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGroups) -> bool:
+    """Whether a group gives no policy gradient, because every blended advantage is zero.
+
+    Under `skip_equal_returns` a group is also dead if all its returns [K] are equal, as in H-GRPO.
+    The turns' credit of such a group is then not used.
+    """
+    if rule == "skip_equal_returns" and np.ptp(returns) == 0:
+        return True
+    return all(not np.any(row) for row in advantages)
+
+
+def takes_part(dead: bool, rule: DeadGroups, penalised: bool) -> bool:
+    """Whether the update uses a group; `dead` comes from `is_dead`.
+
+    A KL penalty acts on dead groups too. Under such a penalty (`penalised`), `skip` therefore
+    leaves no group out. `skip_equal_returns` still leaves dead groups out, as in H-GRPO.
+    """
+    return not dead or rule == "keep" or (rule == "skip" and penalised)
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What a group's score is computed from, in the order of its trajectories.
+
+    Attributes:
+        returns: float [K].
+        successes: bool or float [K].
+        lengths: int [K], numbers of sampled tokens.
+        entropies: float [K], each trajectory's mean over its sampled tokens of the policy's
+            entropy, in nats. Only the scores of entropy read it.
+    """
+
+    returns: np.ndarray
+    successes: np.ndarray
+    lengths: np.ndarray
+    entropies: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """What the filter says of a batch.
+
+    Attributes:
+        scores: float64 [G].
+        trajectories: G arrays bool [K], whether each trajectory is kept.
+        weights: float64 [G], factors of the groups' advantages: soft weights and loss scaling. 0
+            for groups of which nothing is kept.
+        row: entries of the step's log row, see `filter_row`.
+    """
+
+    scores: np.ndarray
+    trajectories: list[np.ndarray]
+    weights: np.ndarray
+    row: dict[str, float | None]
+
+    @property
+    def groups(self) -> np.ndarray:
+        """bool [G], whether something of each group is kept."""
+        return _kept_groups(self.trajectories)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is left to learn from."""
+        return not np.any(self.weights)
+
+
+def filter_batch(groups: Sequence[Measures], config: FilterConfig) -> Filtered:
+    """Apply the filter to a batch of groups.
+
+    Raises:
+        ValueError: a score is not finite, or needs entropies that are not there.
+    """
+    scores = group_scores(groups, config.score)
+    returns = [group.returns for group in groups]
+    kept = select_trajectories(returns, select_groups(scores, config), config)
+    left = np.concatenate(kept) if kept else np.zeros(0, bool)
+    weights = _kept_groups(kept) * loss_factor(config.loss_scaling, int(left.sum()), left.size)
+    if config.soft:
+        weights = soft_weights(scores, config.zero_tolerance)
+    return Filtered(scores, kept, weights, filter_row(scores, kept, weights, config))
+
+
+# Scores.
+
+
+def sample_variance(values: np.ndarray) -> float:
+    """The sample's variance (ddof 1) of values [K]; 0 for one value, and 0 for equal values."""
+    values = np.asarray(values, dtype=np.float64)
+    if len(values) < 2 or np.all(values == values[0]):
+        return 0.0
+    return float(values.var(ddof=1))
+
+
+def sample_deviation(values: np.ndarray) -> float:
+    """The root of `sample_variance`: what RAGEN's code calls a group's reward variance."""
+    return float(np.sqrt(sample_variance(values)))
+
+
+def mean_deviation(returns: Sequence[np.ndarray]) -> float:
+    """The mean of `sample_deviation` over groups of returns, G arrays [K]; 0 without groups."""
+    return float(np.mean([sample_deviation(row) for row in returns])) if len(returns) else 0.0
+
+
+_SCORES: dict[Score, Callable[[Measures], float]] = {
+    "deviation": lambda group: sample_deviation(group.returns),
+    "variance": lambda group: sample_variance(group.returns),
+    "success_variance": lambda group: sample_variance(group.successes),
+    "mean": lambda group: float(np.mean(group.returns)),
+    "sum": lambda group: float(np.sum(group.returns)),
+    "entropy": lambda group: float(np.mean(_entropies(group))),
+    "entropy_deviation": lambda group: sample_deviation(_entropies(group)),
+    "length": lambda group: float(np.mean(group.lengths)),
+}
+
+
+def group_scores(groups: Sequence[Measures], score: Score) -> np.ndarray:
+    """The scores of groups, float64 [G]; spreads are the sample's (ddof 1), and 0 at K = 1.
+
+    Raises:
+        ValueError: the score needs entropies that are not there.
+    """
+    return np.array([_SCORES[score](group) for group in groups], dtype=np.float64)
+
+
+def _entropies(group: Measures) -> np.ndarray:
+    if group.entropies is None:
+        raise ValueError("a score of entropy needs the entropies of the policy's tokens")
+    return group.entropies
+
+
+# Selection of groups. A strategy gets the scores [n] of the remaining groups and the number of all
+# groups, and returns the places of those that it keeps.
+
+
+def select_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
+    """Which groups are kept, bool [G], from their scores [G].
+
+    Groups whose score is 0 go first, unless `include_zero`. Under `within_group` and `soft` all
+    remaining groups are kept.
+
+    Raises:
+        ValueError: a score is not finite.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    if not np.isfinite(scores).all():
+        raise ValueError(f"a group's score is {scores[~np.isfinite(scores)][0]}")
+    kept = np.zeros(len(scores), dtype=bool)
+    remaining = _remaining(scores, config)
+    if len(remaining):
+        select = _STRATEGIES.get(config.strategy, _all)
+        kept[remaining[select(scores[remaining], config, len(scores))]] = True
+    return kept
+
+
+def _remaining(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
+    """Places of the groups that the selection is among."""
+    return np.flatnonzero(config.include_zero | ~_zero(scores, config.zero_tolerance))
+
+
+def _zero(scores: np.ndarray, tolerance: float) -> np.ndarray:
+    return np.abs(scores) <= tolerance
+
+
+def _ordered(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
+    """Places of the scores, those to keep first."""
+    return np.argsort(scores if config.order == "smallest" else -scores, kind="stable")
+
+
+def _softmax(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
+    """Probabilities [n]; the groups to keep first have the largest."""
+    signed = scores if config.order == "largest" else -scores
+    exponentials = np.exp((signed - signed.max()) / config.temperature)
+    return exponentials / exponentials.sum()
+
+
+def _top_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
+    if config.value >= 1:
+        return np.arange(len(scores))
+    return (_top_p_softmax if config.mode == "softmax" else _top_p_linear)(scores, config)
+
+
+def _top_p_softmax(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
+    """The shortest prefix whose probabilities reach `value`: at least one group."""
+    order = _ordered(scores, config)
+    mass = np.cumsum(_softmax(scores, config)[order])
+    return order[: np.searchsorted(mass, config.value - _ROUNDING) + 1]
+
+
+def _top_p_linear(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
+    """The shortest prefix of positive scores whose sum reaches `value` * sum - eps.
+
+    It is empty if that bound is not above 0, or if the positive scores do not reach it. Where the
+    smallest scores come first, a 0 among them ends the walk at once.
+    """
+    order = _ordered(scores, config)
+    walked = scores[order]
+    sums = np.cumsum(walked)
+    bound = config.value * sums[-1] - config.eps
+    if bound <= 0:
+        return order[:0]
+    positive = len(walked) if (walked > 0).all() else int(np.argmin(walked > 0))
+    reached = np.flatnonzero(sums[:positive] >= bound * (1 - _ROUNDING))
+    return order[: reached[0] + 1] if len(reached) else order[:0]
+
+
+def _top_k(scores: np.ndarray, config: FilterConfig, total: int) -> np.ndarray:
+    base = total if config.of == "all" else len(scores)
+    return _first(scores, config, _share_of(config.value, base))
+
+
+def _top_k_abs(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
+    return _first(scores, config, int(config.value))
+
+
+def _first(scores: np.ndarray, config: FilterConfig, many: int) -> np.ndarray:
+    """As many as wanted of the ordered groups, or all that remain; at least one."""
+    return _ordered(scores, config)[: max(1, many)]
+
+
+def _share_of(share: float, many: int) -> int:
+    """A share of so many, rounded down."""
+    return int(np.floor(share * many * (1 + _ROUNDING)))
+
+
+def _min_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
+    """Scores of at least `value` * max; with `smallest`, of at most min / `value`."""
+    if config.order == "largest":
+        return np.flatnonzero(scores >= config.value * scores.max() * (1 - _ROUNDING))
+    return np.flatnonzero(scores <= scores.min() / config.value * (1 + _ROUNDING))
+
+
+def _percentile(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
+    """Ranks r (0 is the lowest score) with low <= r / n < high; neighbouring bands share none."""
+    bounds = np.array([config.low, config.high]) * len(scores) * (1 - _ROUNDING)
+    first, end = np.ceil(bounds).astype(int)
+    return np.argsort(scores, kind="stable")[first:end]
+
+
+def _all(scores: np.ndarray, _config: FilterConfig, _total: int) -> np.ndarray:
+    return np.arange(len(scores))
+
+
+_STRATEGIES: dict[str, Callable[[np.ndarray, FilterConfig, int], np.ndarray]] = {
+    "top_p": _top_p,
+    "top_k": _top_k,
+    "top_k_abs": _top_k_abs,
+    "min_p": _min_p,
+    "percentile": _percentile,
+}
+
+
+# Selection of trajectories.
+
+
+def select_trajectories(
+    returns: Sequence[np.ndarray], groups: np.ndarray, config: FilterConfig
+) -> list[np.ndarray]:
+    """Which trajectories are kept, G arrays bool [K], from returns (G arrays [K]) and groups [G].
+
+    Under `within_group` it is the share `value` of each kept group, rounded down, at least one.
+    Otherwise a kept group is kept as a whole.
+    """
+    share = config.value if config.strategy == "within_group" else 1.0
+    return [
+        most_varied(row, max(1, _share_of(share, len(row))) if kept else 0)
+        for row, kept in zip(returns, groups, strict=True)
+    ]
+
+
+def most_varied(values: np.ndarray, many: int) -> np.ndarray:
+    """A subset of `many` of the values [K] whose variance is largest, as bool [K].
+
+    Some such subset consists of the lowest j values and the highest `many` - j, so it suffices to
+    compare `many` + 1 of them. Of equally good ones the one with most low values is taken.
+
+    Raises:
+        ValueError: `many` is not within 0 and K.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if not 0 <= many <= len(values):
+        raise ValueError(f"{many} of {len(values)} values are wanted")
+    if many in (0, len(values)):
+        return np.full(len(values), many > 0)
+    order = np.argsort(values, kind="stable")
+    place = np.arange(many)
+    low = np.arange(many, -1, -1)[:, None]
+    splits = np.where(place < low, place, len(values) - many + place)
+    best = np.argmax(values[order][splits].var(axis=1))
+    kept = np.zeros(len(values), dtype=bool)
+    kept[order[splits[best]]] = True
+    return kept
+
+
+# Weights.
+
+
+def soft_weights(scores: np.ndarray, zero_tolerance: float) -> np.ndarray:
+    """score / max score, float64 [G], of scores from 0. A score that counts as 0 gets 0."""
+    scores = np.asarray(scores, dtype=np.float64)
+    zero = _zero(scores, zero_tolerance)
+    return np.zeros_like(scores) if zero.all() else np.where(zero, 0.0, scores / scores.max())
+
+
+def loss_factor(scaling: LossScaling, kept: int, total: int) -> float:
+    """The factor of the kept advantages, if `kept` of `total` trajectories are kept.
+
+    With groups of one size kept as a whole, the kept share is RAGEN's share of kept groups.
+    """
+    if scaling == "none" or total == 0:
+        return 1.0
+    share = kept / total
+    return share if scaling == "linear" else share**0.5
+
+
+# Diagnostics.
+
+
+def effective_number(weights: np.ndarray) -> float | None:
+    """(sum w)^2 / sum w^2 of weights [n]: Kish's effective number, from 1 to n.
+
+    None if no weight is above 0, or one is below 0.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    if (weights < 0).any() or not weights.any():
+        return None
+    shares = weights / weights.max()
+    return float(shares.sum() ** 2 / np.square(shares).sum())
+
+
+def selection_weights(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
+    """The weights by which the remaining groups are compared, float64 [n], from scores [G].
+
+    Under top_p with softmax they are the probabilities, otherwise the scores themselves.
+    """
+    remaining = np.asarray(scores, dtype=np.float64)[_remaining(scores, config)]
+    softmax = config.strategy == "top_p" and config.mode == "softmax" and not config.soft
+    return _softmax(remaining, config) if softmax and len(remaining) else remaining
+
+
+def kept_mass(scores: np.ndarray, groups: np.ndarray) -> float | None:
+    """The kept groups' share of the sum of scores [G].
+
+    None if the sum is 0, or a score is below 0.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    if (scores < 0).any() or not scores.any():
+        return None
+    return float(scores[groups].sum() / scores.sum())
+
+
+def filter_row(
+    scores: np.ndarray, kept: Sequence[np.ndarray], weights: np.ndarray, config: FilterConfig
+) -> dict[str, float | None]:
+    """Log entries of the filter; None where something is not defined, such as a mean of nothing.
+
+    `filter_effective_groups` is the `effective_number` of the `selection_weights`: how many equal
+    groups the batch amounts to before the selection. If it is near 1, nearly all values of a
+    strategy keep the same groups.
+    """
+    groups = _kept_groups(kept)
+    return {
+        "filter_kept_groups": int(groups.sum()),
+        "filter_kept_trajectories": int(sum(row.sum() for row in kept)),
+        "filter_kept_mass": kept_mass(scores, groups),
+        "filter_effective_groups": effective_number(selection_weights(scores, config)),
+        "filter_zero_groups": int(_zero(scores, config.zero_tolerance).sum()),
+        "filter_mean_score": float(scores.mean()) if len(scores) else None,
+        "filter_mean_kept_score": float(scores[groups].mean()) if groups.any() else None,
+        "filter_empty": int(not np.any(weights)),
+    }
+
+
+def _kept_groups(kept: Sequence[np.ndarray]) -> np.ndarray:
+    return np.array([row.any() for row in kept], dtype=bool)

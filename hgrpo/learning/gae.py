@@ -1,0 +1,115 @@
+"""Generalised advantage estimation over tokens, over turns, and over both.
+
+An advantage is what an action earned beyond the critic's value of the state it was taken in:
+
+    delta_t = r_t + gamma V_{t+1} - V_t
+    A_t     = delta_t + gamma lambda A_{t+1}
+
+See Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage
+Estimation", https://arxiv.org/abs/1506.02438. The value after the last action is 0.
+
+All arrays are float64 and hold the sampled tokens of one trajectory only, turn after turn. What the
+environment writes between two replies is no action, so the last token of a reply is followed by the
+first token of the next one. `ends` is bool [N], true at the last token of every reply.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from hgrpo.learning.gae_settings import GaeConfig
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Advantages of one trajectory's tokens, and what the critic is to learn from it.
+
+    Attributes:
+        advantages: float64 [N].
+        targets: float64 [N], the values that the critic should have given.
+        learnt: bool [N], the tokens at which the critic learns its target.
+    """
+
+    advantages: np.ndarray
+    targets: np.ndarray
+    learnt: np.ndarray
+
+
+def gae(rewards: np.ndarray, values: np.ndarray, gamma: float, lam: float) -> np.ndarray:
+    """A_t of the formula above, in the shape [N] of `rewards` and `values`.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    if rewards.shape != values.shape:
+        raise ValueError(f"{len(rewards)} rewards for {len(values)} values")
+    advantages = np.zeros(len(values))
+    following, value_after = 0.0, 0.0
+    for t in reversed(range(len(values))):
+        following = rewards[t] + gamma * value_after - values[t] + gamma * lam * following
+        advantages[t], value_after = following, values[t]
+    return advantages
+
+
+def token_gae(
+    rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig
+) -> Estimate:
+    """Every token is an action, as in RAGEN's PPO (https://arxiv.org/abs/2504.20073).
+
+    Args:
+        rewards: float64 [T], one a turn; a turn's last token earns it.
+        values: float64 [N], the critic's value before each token.
+    """
+    advantages = gae(_at_ends(rewards, ends), values, config.gamma, config.lam)
+    return Estimate(advantages, advantages + values, np.ones(len(values), dtype=bool))
+
+
+def turn_gae(
+    rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig
+) -> Estimate:
+    """A whole reply is one action, and all its tokens get its advantage.
+
+    The state is the one before the reply, so the critic learns at the first token of each reply
+    only. Arguments: see `token_gae`.
+    """
+    starts = np.roll(ends, 1)
+    turns = gae(np.asarray(rewards, dtype=np.float64), values[starts], config.gamma, config.lam)
+    turn = np.cumsum(starts) - 1
+    return Estimate(turns[turn], (turns + values[starts])[turn], starts)
+
+
+def bi_level_gae(
+    rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig
+) -> Estimate:
+    """First over the turns with `gamma_high`, then over the tokens within each turn.
+
+    The turns' estimate reads the values at the last tokens. A turn's return, its advantage plus
+    this value, is then the reward of its last token, and the tokens' estimate starts anew in every
+    turn. This is RAGEN's bi-level GAE (https://arxiv.org/abs/2504.20073), which takes the tokens
+    with a reward for the ends of turns and so misses turns that earn 0. Arguments: see `token_gae`.
+    """
+    high = gae(np.asarray(rewards, dtype=np.float64), values[ends], config.gamma_high, config.lam)
+    pseudo = _at_ends(high + values[ends], ends)
+    last = np.flatnonzero(ends) + 1
+    parts = [
+        gae(pseudo[start:end], values[start:end], config.gamma, config.lam)
+        for start, end in zip([0, *last[:-1]], last, strict=True)
+    ]
+    advantages = np.concatenate(parts)
+    return Estimate(advantages, advantages + values, np.ones(len(values), dtype=bool))
+
+
+# By the name that a method's `advantage` gives.
+ESTIMATORS: Mapping[str, Callable[..., Estimate]] = {
+    "gae": token_gae,
+    "turn_gae": turn_gae,
+    "bi_level_gae": bi_level_gae,
+}
+
+
+def _at_ends(rewards: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Rewards of turns [T] at the last token of each turn, 0 at the others: [N]."""
+    spread = np.zeros(len(ends))
+    spread[ends] = rewards
+    return spread

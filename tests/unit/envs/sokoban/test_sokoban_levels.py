@@ -1,0 +1,340 @@
+"""Levels: how they are read, drawn and certified, and which are refused."""
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+import yaml
+from sokoban_levels import CORNER, LINE, PAIR, PANELS, panels, world
+from stage_settings import run_stage
+
+from hgrpo.envs.kinds import load
+from hgrpo.envs.sokoban import distances as table
+from hgrpo.envs.sokoban.files import compiled, level_text, split_levels
+from hgrpo.envs.sokoban.generator import bands, task_type
+from hgrpo.envs.sokoban.level import Board, Level, canonical, read_level
+from hgrpo.errors import UserError
+
+BOXOBAN = "; 0\n{}\n\n; 1\n{}\n"
+FOUR = """
+##########
+##########
+### $. ###
+###@#####
+### $. ###
+### ######
+### $. ###
+### ######
+### $. ###
+##########
+"""
+ROOM = """
+##########
+#@       #
+#  $ .   #
+#  $ .   #
+#  $ .   #
+#  $ .   #
+#        #
+#        #
+#        #
+##########
+"""
+
+
+def shortest(level: Level, most: int) -> dict[Board, int]:
+    """Boards that can be reached within `most` actions, and in how many; solved ones end it."""
+    found, frontier = {level.start: 0}, [level.start]
+    for distance in range(1, most + 1):
+        reached = []
+        for board in frontier:
+            if level.placed(board[1]) == len(board[1]):
+                continue
+            for delta in level.deltas:
+                after = level.move(*board, delta)
+                if after not in found:
+                    found[after] = distance
+                    reached.append(after)
+        frontier = reached
+    return found
+
+
+def solved_in(level: Level, most: int) -> int | None:
+    """Length of the shortest solution, found forwards."""
+    ends = [d for (_, boxes), d in shortest(level, most).items() if set(boxes) == level.targets]
+    return min(ends, default=None)
+
+
+@pytest.mark.parametrize(("text", "length"), [(LINE, 2), (CORNER, 6), (PAIR, 3)])
+def test_the_shortest_solution_by_hand(text, length):
+    level = read_level(text)
+    assert compiled(level.text, 10)[1][level.start] == length == solved_in(level, 10)
+
+
+@pytest.mark.parametrize(("boxes", "size", "most"), [(1, 6, 40), (2, 6, 12)])
+def test_the_table_is_what_a_search_forwards_finds(tmp_path, boxes, size, most):
+    made = {"rows": size, "columns": size, "boxes": boxes, "lengths": [1, 9]}
+    settings = world(levels={"generate": made}, panels=dict.fromkeys(PANELS, 3))
+    for task in panels(settings, tmp_path)["train"]:
+        level = Level(level_text(tmp_path, task.path))
+        found = table.distances(level, most)
+        for board in table.all_boards(level):
+            start = Level.__new__(Level)
+            object.__setattr__(start, "text", level.text)
+            start.__dict__["start"] = board
+            assert found.get(board) == solved_in(start, most), board
+            if boxes == 2 and len(found) > 50 and board[1][0] % 3:
+                break
+
+
+def test_a_depth_bounds_the_table():
+    level = read_level(CORNER)
+    whole, near = table.distances(level, 99), table.distances(level, 3)
+    assert near == {board: actions for board, actions in whole.items() if actions <= 3}
+    assert len(near) < len(whole) < len(list(table.all_boards(level)))
+
+
+def test_too_many_boards_are_refused(monkeypatch):
+    monkeypatch.setattr(table, "MOST_BOARDS", 5)
+    with pytest.raises(table.TooManyBoardsError, match="more than 5 boards within 9 actions"):
+        table.distances(read_level(CORNER), 9)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"rows": 6, "columns": 6, "boxes": 1},
+        {"rows": 8, "columns": 8, "boxes": 2},
+        {"rows": 5, "columns": 9, "boxes": 1, "lengths": [3, 5]},
+    ],
+)
+def test_levels_are_certified_stratified_and_the_same_for_the_same_seed(tmp_path, made):
+    settings = world(levels={"generate": made})
+    first = panels(settings, tmp_path / "a")
+    assert first == panels(settings, tmp_path / "b")
+    assert first != panels(settings, tmp_path / "c", seed=1)
+    assert {split: len(tasks) for split, tasks in first.items()} == PANELS
+    low, high = settings.lengths
+    for tasks in first.values():
+        types = Counter(task.task_type for task in tasks)
+        assert len(types) == 3
+        assert max(types.values()) - min(types.values()) <= 1
+        for task in tasks:
+            level = read_level(level_text(tmp_path / "a", task.path))
+            assert level.text == level_text(tmp_path / "a", task.path)
+            assert (level.rows, level.columns) == (made["rows"], made["columns"])
+            assert len(level.start[1]) == made["boxes"]
+            length = solved_in(level, high)
+            assert low <= length <= high
+            assert task.task_type == task_type(length, settings.lengths)
+
+
+def test_no_two_levels_are_twins(tmp_path):
+    settings = world(panels={"train": 150, "validation": 30, "test": 60})
+    found = panels(settings, tmp_path)
+    forms = [
+        canonical(read_level(level_text(tmp_path, task.path)))
+        for tasks in found.values()
+        for task in tasks
+    ]
+    assert len(set(forms)) == len(forms) == 240
+
+
+def test_a_level_does_not_depend_on_the_sizes_of_the_panels(tmp_path):
+    small = panels(world(panels=dict.fromkeys(PANELS, 3)), tmp_path / "a")
+    large = panels(world(), tmp_path / "b")
+    for split, tasks in small.items():
+        assert [task.content_hash for task in tasks] == [
+            task.content_hash for task in large[split][:3]
+        ]
+
+
+def test_the_global_random_state_is_left_alone(tmp_path):
+    before = np.random.get_state()[1].tolist()
+    panels(world(), tmp_path)
+    assert np.random.get_state()[1].tolist() == before
+
+
+def test_the_eight_forms_of_a_level_are_twins():
+    rows = read_level(CORNER).text.split("\n")
+    forms = set()
+    for _ in range(4):
+        rows = ["".join(column) for column in zip(*rows[::-1], strict=True)]
+        forms |= {"\n".join(rows), "\n".join(row[::-1] for row in rows)}
+    assert len(forms) == 8
+    assert len({canonical(read_level(form)) for form in forms}) == 1
+    assert canonical(read_level(LINE)) not in forms
+
+
+@pytest.mark.parametrize(
+    ("lengths", "types"),
+    [
+        ((2, 10), ["2-4 actions", "5-7 actions", "8-10 actions"]),
+        ((1, 10), ["1-3 actions", "4-7 actions", "8-10 actions"]),
+        ((1, 3), ["1-1 actions", "2-2 actions", "3-3 actions"]),
+    ],
+)
+def test_three_bands_hold_every_length(lengths, types):
+    assert [length for band in bands(lengths) for length in band] == [
+        *range(lengths[0], lengths[1] + 1)
+    ]
+    assert [task_type(band[0], lengths) for band in bands(lengths)] == types
+
+
+def test_a_world_with_too_few_levels_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("hgrpo.envs.sokoban.generator._TRIES", 40)
+    made = {"rows": 5, "columns": 5, "boxes": 1, "lengths": [1, 3]}
+    settings = world(levels={"generate": made}, panels=PANELS | {"train": 2000})
+    with pytest.raises(UserError, match=r"panels\.train: 40 draws gave no new level of . to"):
+        panels(settings, tmp_path)
+
+
+def write_folder(root, train, validation=PAIR, test=CORNER):
+    for split, texts in (("train", train), ("valid", validation), ("test", test)):
+        (root / split).mkdir(parents=True)
+        texts = [texts] if isinstance(texts, str) else texts
+        body = "\n".join(f"; {i}\n{text.strip(chr(10))}\n" for i, text in enumerate(texts))
+        (root / split / "000.txt").write_text(body)
+
+
+def from_folder(root, **given):
+    sizes = {"train": None, "validation": None, "test": None}
+    return world(levels={"folder": str(root)}, panels=sizes, **given)
+
+
+def test_boxobans_files_load(tmp_path):
+    write_folder(tmp_path / "mine", [FOUR, LINE])
+    settings = from_folder(tmp_path / "mine", turn_cap=10, actions=20)
+    found = panels(settings, tmp_path / "out")
+    assert {split: len(tasks) for split, tasks in found.items()} == {
+        "train": 2,
+        "validation": 1,
+        "test": 1,
+    }
+    ids = {task.task_id for task in found["train"]}
+    assert ids == {"train-000.txt-0", "train-000.txt-1"}
+    env = load("sokoban").factory(settings, tmp_path / "out")()
+    assert "√" not in env.reset(found["test"][0]).text.partition("Turn")[2]
+
+
+def test_titles_comments_and_floor_outside_the_walls():
+    text = BOXOBAN.format("#####\n#@$.#\n#####", "  ####\n###  #\n#@$ .#\n###  #\n  ####")
+    (zero, first), (one, second) = split_levels(text)
+    assert (zero, one) == ("0", "1")
+    assert read_level(first).text == "#####\n#@$.#\n#####"
+    assert read_level(second).text == "######\n###  #\n#@$ .#\n###  #\n######"
+    assert [title for title, _ in split_levels("###\n#@#\n\n###\n# #")] == ["0", "1"]
+
+
+OPEN = "#####\n#@$. \n#####"
+
+
+@pytest.mark.parametrize(
+    ("train", "said"),
+    [
+        ("####\n# $.#\n#####", "level 0: player: 0 found, exactly one '@' or '+' was expected"),
+        ("#####\n#@@$.#\n######", "level 0: player: 2 found, exactly one '@' or '+' was expected"),
+        ("######\n#@$$.#\n######", "level 0: boxes: 2 found, but 1 targets"),
+        ("######\n#@$..#\n######", "level 0: boxes: 1 found, but 2 targets"),
+        ("####\n#@ #\n####", "level 0: boxes: 0 found, but 0 targets"),
+        ("####\n#@*#\n####", "level 0: boxes: all 1 stand on targets already"),
+        (OPEN, "level 0: walls: open at row 1, column 4 (counted from 0)"),
+        ("#####\n#@$.#\n### #", "level 0: walls: open at row 2, column 3 (counted from 0)"),
+        ("########\n#@$ .#*#\n########", "walls: '*' at row 1, column 6 is out of the player's"),
+        ("#####\n#@$.x\n#####", "level 0: symbols: 'x' is no symbol of XSB"),
+        ("#####\n#$ .#\n#@  #\n#####", "solution: none takes at most 10 actions"),
+        ("###############\n#@$          .#\n###############", "solution: none takes at most 10"),
+        (ROOM, "level 0: solution: more than 300 boards within 10 actions (the key `actions`)"),
+        ([LINE, CORNER], "levels.splits.test: up to symmetry the same as "),
+    ],
+)
+def test_a_bad_level_is_one_line_that_names_file_and_key(tmp_path, monkeypatch, train, said):
+    if train is ROOM:
+        monkeypatch.setattr(table, "MOST_BOARDS", 300)
+    write_folder(tmp_path / "mine", train)
+    with pytest.raises(UserError) as caught:
+        run_stage("assets", *assets_arguments(tmp_path))
+    message = str(caught.value)
+    assert said in message
+    assert "\n" not in message
+    assert re.search(r"(train|test)/000\.txt: level \d: \w+", message)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def assets_arguments(root) -> list[str]:
+    config = json.dumps({"env": from_folder(root / "mine").model_dump(mode="json")})
+    return ["--config", config, "--seed", "0", "--out", str(root / "out")]
+
+
+def test_the_command_leaves_with_status_two_and_one_line(tmp_path, project):
+    write_folder(tmp_path / "mine", OPEN)
+    command = [sys.executable, "-m", "hgrpo.cli.assets", *assets_arguments(tmp_path)]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    said = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(said) == 1
+    assert said[0].endswith("000.txt: level 0: walls: open at row 1, column 4 (counted from 0)")
+    assert not (tmp_path / "out").exists()
+
+
+def test_twins_of_one_panel_are_left_out_and_counted(tmp_path):
+    turned = "\n".join("".join(c) for c in zip(*read_level(LINE).text.split("\n")[::-1]))  # noqa: B905
+    write_folder(tmp_path / "mine", [LINE, turned])
+    skipped = Counter()
+    made = load("sokoban").make_tasks(from_folder(tmp_path / "mine"), 0, tmp_path / "o", skipped)
+    assert Counter(split for split, _ in made)["train"] == 1
+    assert skipped == {"twin of another level of its panel": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"levels": {}}, "levels: give either `folder` or `generate`, and not both"),
+        ({"actions": 11}, "actions: 11 do not fit in 5 turns of 2"),
+        ({"actions": 8}, "levels.generate.lengths: a solution of 10 actions does not fit in 8"),
+        ({"expert": {"turn_cap": 6}}, "expert.turn_cap: 6 turns, but an episode has 5"),
+        ({"levels": {"generate": {"lengths": [2, 3]}}}, r"lengths: \[2, 3\]: three lengths"),
+        ({"panels": {"train": None}}, "panels: generated levels need a size"),
+        ({"view": "picture"}, "view: "),
+        ({"penalties": "none"}, "penalties: "),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(given, said):
+    with pytest.raises(UserError, match=said):
+        world(**given)
+
+
+@pytest.mark.parametrize("missing", ["folder", "train", "few"])
+def test_a_folder_without_levels_is_one_line(tmp_path, missing):
+    settings = from_folder(tmp_path / "mine")
+    if missing != "folder":
+        write_folder(tmp_path / "mine", LINE)
+    if missing == "train":
+        (tmp_path / "mine/train/000.txt").unlink()
+    if missing == "few":
+        settings = world(levels={"folder": str(tmp_path / "mine")})
+    said = "panels.train: 30 levels" if missing == "few" else "levels.splits.train: no level file: "
+    with pytest.raises(UserError, match=said):
+        panels(settings, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["sokoban", "sokoban-large", "sokoban-ragen", "sokoban-smoke"])
+def test_shipped_settings(project, name):
+    given = yaml.safe_load((project / f"configs/envs/{name}.yaml").read_text())
+    settings = world(**given | {"panels": given["panels"]})
+    made = settings.levels.generate
+    large = name == "sokoban-large"
+    assert (made.rows, made.columns, made.boxes) == ((8, 8, 2) if large else (6, 6, 1))
+    assert (settings.turn_cap, settings.actions, settings.actions_per_turn) == (5, 10, 2)
+    if name != "sokoban-smoke":
+        assert settings.panels.model_dump() == {"train": 4000, "validation": 200, "test": 500}
+    ragen = name == "sokoban-ragen"
+    assert (settings.penalties, settings.symbols) == (
+        ("ragen", "W.GBCA@") if ragen else ("fair", "#_OX√PS")
+    )
+    assert all(len(set(pair)) == 2 for pair in combinations(settings.symbols, 2))

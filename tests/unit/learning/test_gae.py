@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hgrpo.learning.gae import ESTIMATORS, bi_level_gae, gae, token_gae, turn_gae
+from hgrpo.learning.gae_settings import GaeConfig
+
+
+def ends_of(*lengths):
+    ends = np.zeros(sum(lengths), dtype=bool)
+    ends[np.cumsum(lengths) - 1] = True
+    return ends
+
+
+@pytest.mark.parametrize(
+    ("gamma", "lam", "expected"),
+    [(1.0, 1.0, (0.9, 0.8, 0.7, 0.6)), (0.9, 0.5, (0.178325, 0.2185, 0.33, 0.6))],
+)
+def test_token_gae_bridges_what_the_environment_wrote(gamma, lam, expected):
+    mask = np.array([1, 1, 0, 0, 1, 1], dtype=bool)
+    values = np.array([0.1, 0.2, np.nan, np.nan, 0.3, 0.4])[mask]
+    config = GaeConfig(gamma=gamma, lam=lam)
+    made = token_gae(np.array([0.0, 1.0]), values, ends_of(2, 2), config)
+    assert made.advantages == pytest.approx(expected)
+    assert made.targets == pytest.approx(np.array(expected) + values)
+    assert made.learnt.all()
+
+
+def test_bi_level_gae_by_hand():
+    values = np.arange(1, 11) / 10
+    made = bi_level_gae(np.array([1.0, 1.0]), values, ends_of(5, 5), GaeConfig(gamma_high=0.95))
+    assert made.advantages[[4, 9]] == pytest.approx([1.45, 0.0])
+    expected = [1.85, 1.75, 1.65, 1.55, 1.45, 0.4, 0.3, 0.2, 0.1, 0.0]
+    assert made.advantages == pytest.approx(expected)
+
+
+def test_bi_level_gae_sees_a_turn_that_earns_nothing():
+    values = np.array([0.5, 0.5, 0.5, 0.5])
+    config = GaeConfig(gamma_high=0.5)
+    made = bi_level_gae(np.array([0.0, 1.0]), values, ends_of(2, 2), config)
+    # Turn 2: 1 - 0.5; turn 1: 0 + 0.5 * 0.5 - 0.5 + 0.5 * 0.5 = 0.
+    assert made.advantages == pytest.approx([0.0, 0.0, 0.5, 0.5])
+
+
+def test_turn_gae_by_hand():
+    values = np.array([0.25, 9.0, 0.5, 9.0, 9.0])
+    config = GaeConfig(gamma=0.5)
+    made = turn_gae(np.array([0.0, 1.0]), values, ends_of(2, 3), config)
+    # Turn 2: 1 - 0.5 = 0.5; turn 1: 0 + 0.5 * 0.5 - 0.25 + 0.5 * 0.5 = 0.25.
+    assert made.advantages == pytest.approx([0.25, 0.25, 0.5, 0.5, 0.5])
+    assert made.learnt.tolist() == [True, False, True, False, False]
+    assert made.targets[made.learnt] == pytest.approx([0.5, 1.0])
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=5),
+    st.sampled_from(sorted(ESTIMATORS)),
+    st.integers(0, 2**32 - 1),
+)
+def test_undiscounted_advantages_are_what_is_still_earned_less_the_value(lengths, name, seed):
+    rng = np.random.default_rng(seed)
+    ends, rewards = ends_of(*lengths), rng.normal(size=len(lengths))
+    values = rng.normal(size=sum(lengths))
+    made = ESTIMATORS[name](rewards, values, ends, GaeConfig(gamma_high=1.0))
+    to_go = np.repeat(np.cumsum(rewards[::-1])[::-1], lengths)
+    assert made.targets[made.learnt] == pytest.approx(to_go[made.learnt])
+    assert made.advantages[made.learnt] == pytest.approx((to_go - values)[made.learnt])
+
+
+@given(st.integers(1, 8), st.integers(0, 2**32 - 1), st.floats(0, 1), st.floats(0, 1))
+def test_true_values_leave_no_advantage(n, seed, gamma, lam):
+    rewards = np.random.default_rng(seed).normal(size=n)
+    values = np.zeros(n + 1)
+    for t in reversed(range(n)):
+        values[t] = rewards[t] + gamma * values[t + 1]
+    assert gae(rewards, values[:-1], gamma, lam) == pytest.approx(np.zeros(n), abs=1e-12)
+
+
+def test_lengths_must_agree():
+    with pytest.raises(ValueError, match="2 rewards for 3 values"):
+        gae(np.zeros(2), np.zeros(3), 1.0, 1.0)

@@ -1,0 +1,168 @@
+"""A round with a critic, a filter and rules for stopping: what it trains on, and that it resumes."""
+
+import pytest
+import torch
+from tiny_policy import hall_tasks
+from toy_round import TRAINING, KillError, make_round, untimed
+from torch.optim import AdamW
+
+from hgrpo.credit.base import Context, make_assigner
+from hgrpo.learning.checkpoints import Checkpoints
+from hgrpo.learning.critic import Critic, value_head
+from hgrpo.learning.filter_settings import FilterConfig
+from hgrpo.learning.gae_settings import CriticConfig
+from hgrpo.learning.method import MethodConfig
+from hgrpo.learning.round import RoundId
+from hgrpo.learning.settings import KlConfig
+from hgrpo.learning.stop_settings import EmptySteps, LowValidation, RewardCollapse, StopConfig
+from hgrpo.learning.stops import StopState
+from hgrpo.policy.load import load_policy
+from hgrpo.trajectories import store
+
+SMALL = {"steps_per_round": 3, "tasks_per_step": 4, "rollouts_per_task": 4, "max_action_tokens": 4}
+FLAT = MethodConfig(name="flatGRPO")
+PPO = MethodConfig(name="PPO", advantage="gae")
+
+
+def small_round(imitator, scratch, method=FLAT, index=1, **changes):
+    config, base, sft = imitator
+    scratch.mkdir(exist_ok=True)
+    play = make_round(load_policy(config, base, sft), sft, scratch)
+    play.id = RoundId(method, seed=1, index=index)
+    play.assigner = make_assigner(method.credit, Context())
+    play.panel = hall_tasks(60)
+    play.checkpoints = Checkpoints(scratch)
+    training = TRAINING.model_copy(update=SMALL | changes)
+    play.learner.training = training
+    play.learner.kl.coefficient = training.kl.init
+    if method.uses_critic:
+        body = load_policy(config, base, sft)
+        head = value_head(body)
+        optimiser = AdamW([*(p for _, p in body.trainable), *head.parameters()], lr=1e-3)
+        play.learner.critic = Critic(body, head, optimiser, training.critic, 4096, None)
+    return play
+
+
+def run(play):
+    return play.run(lambda row: None, lambda: None)
+
+
+WATCHFUL = StopConfig(reward_collapse=RewardCollapse(window=2, share=0.9), empty_steps=EmptySteps())
+
+
+def test_a_killed_round_of_ppo_ends_as_if_it_had_not_been_killed(imitator, tmp_path):
+    given = {
+        "stops": StopConfig(reward_collapse=RewardCollapse(window=2)),
+        "filter": FilterConfig(strategy="top_p", value=0.9, include_zero=False),
+    }
+    whole = small_round(imitator, tmp_path / "whole", PPO, **given)
+    expected = run(whole)
+    seen = 0
+
+    def kill():
+        nonlocal seen
+        seen += 1
+        if seen == 2 * 16 + 5:  # in the third step
+            raise KillError
+
+    with pytest.raises(KillError):
+        small_round(imitator, tmp_path / "killed", PPO, **given).run(lambda row: None, kill)
+    resumed = small_round(imitator, tmp_path / "killed", PPO, **given)
+    assert untimed(run(resumed)) == untimed(expected)
+    assert resumed.learner.stop == whole.learner.stop
+    assert whole.learner.stop.seen == 3 and whole.learner.stop.baseline > 0
+    for name in ("whole", "killed"):
+        store.join_steps(tmp_path / name, 3, tmp_path / name)
+    for file in ("turns.parquet", "sequences.parquet"):
+        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "killed" / file).read_bytes()
+    for one, other in (
+        (whole.learner.policy.trained_state(), resumed.learner.policy.trained_state()),
+        (whole.learner.critic.weights(), resumed.learner.critic.weights()),
+    ):
+        assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_warming_critic_learns_and_the_policy_stays(imitator, tmp_path):
+    critic = CriticConfig(warmup_steps=2)
+    play = small_round(imitator, tmp_path, PPO, critic=critic)
+    start = play.learner.policy.trained_state()
+    values = play.learner.critic.weights()
+    rows = play.run(lambda row: None, lambda: None)
+    assert [row["n_updates"] for row in rows] == [0, 0, 2]
+    assert all(row["critic_loss"] > 0 for row in rows)
+    again = small_round(imitator, tmp_path / "short", PPO, critic=critic, steps_per_round=2)
+    run(again)
+    for name, tensor in again.learner.policy.trained_state().items():
+        assert torch.equal(tensor, start[name])
+    moved = again.learner.critic.weights()
+    assert any(not torch.equal(moved[name], values[name]) for name in moved)
+
+
+def test_the_update_learns_from_what_the_filter_keeps(imitator, tmp_path):
+    best = FilterConfig(strategy="top_k_abs", value=1)
+    (row,) = run(small_round(imitator, tmp_path / "a", filter=best, steps_per_round=1))
+    assert row["n_trained_groups"] == row["filter_kept_groups"] == 1
+    assert (row["n_trained_trajectories"], row["n_updates"]) == (4, 2)
+    store.join_steps(tmp_path / "a", 1, tmp_path / "a")
+    turns = store.read_turns(tmp_path / "a/turns.parquet").to_pandas()
+    seen = turns.groupby("task_id")["advantage"].agg(lambda each: each.notna().all())
+    assert sorted(seen) == [False, False, False, True]
+    # RAGEN's way: the smaller batch gets fewer steps.
+    given = {"filter": best, "minibatch_trajectories": 4, "steps_per_round": 1}
+    (row,) = run(small_round(imitator, tmp_path / "b", **given))
+    assert row["n_updates"] == 1
+    (row,) = run(small_round(imitator, tmp_path / "c", **given | {"filter": None}))
+    assert row["n_updates"] == -(-row["n_trained_trajectories"] // 4) > 1
+
+
+@pytest.mark.parametrize("score", ["entropy", "entropy_deviation", "length"])
+def test_scores_of_what_the_policy_did(imitator, tmp_path, score):
+    given = FilterConfig(score=score, strategy="top_k", value=0.5)
+    (row,) = run(small_round(imitator, tmp_path, filter=given, steps_per_round=1))
+    assert row["filter_kept_groups"] == 2 and row["filter_mean_score"] >= 0
+
+
+def test_soft_weights_scale_the_advantages_of_each_group(imitator, tmp_path):
+    found = {}
+    for name, given in (("soft", FilterConfig(soft=True)), ("plain", None)):
+        run(small_round(imitator, tmp_path / name, filter=given, steps_per_round=1))
+        store.join_steps(tmp_path / name, 1, tmp_path / name)
+        turns = store.read_turns(tmp_path / name / "turns.parquet").to_pandas()
+        returns = turns.groupby(["task_id", "rollout"])["env_reward"].sum()
+        spread = returns.groupby("task_id").std()
+        found[name] = turns.groupby("task_id")["advantage"].agg(lambda a: a.abs().max())
+    expected = found["plain"] * (spread / spread.max())
+    assert found["soft"].tolist() == pytest.approx(expected.tolist())
+
+
+def test_a_run_whose_filter_leaves_nothing_stops_and_stays_as_it_is(imitator, tmp_path):
+    # Rewards are at most 1, so no deviation is above 9, and every step is empty.
+    given = {
+        "filter": FilterConfig(include_zero=False, zero_tolerance=9.0),
+        "stops": StopConfig(empty_steps=EmptySteps(steps=2)),
+        "kl": KlConfig(init=0.0),
+    }
+    play = small_round(imitator, tmp_path / "first", **given)
+    start = play.learner.policy.trained_state()
+    rows = run(play)
+    assert len(rows) == 2 and [row["stop_empty_steps"] for row in rows] == [1, 2]
+    stop = play.learner.stop
+    assert (stop.status, stop.rule, stop.round, stop.step) == ("stopped", "empty_steps", 1, 1)
+    later = small_round(imitator, tmp_path / "second", index=2, **given)
+    later.learner.load_state(play.learner.state())
+    assert run(later) == [] and later.learner.stop == stop
+    for name, tensor in later.learner.policy.trained_state().items():
+        assert torch.equal(tensor, start[name])
+    store.join_steps(tmp_path / "second", 0, tmp_path / "second")
+    assert store.read_turns(tmp_path / "second/turns.parquet").num_rows == 0
+
+
+def test_evaluations_stop_a_run_before_its_next_round(imitator, tmp_path):
+    stops = StopConfig(low_validation=LowValidation(rounds=2, below=0.1))
+    play = small_round(imitator, tmp_path, index=4, stops=stops)
+    play.validation = [0.3, 0.05, 0.0]
+    assert run(play) == []
+    assert play.learner.stop == StopState("stopped", "low_validation", 4, None)
+    play.learner.stop = StopState()
+    play.validation = [0.05, 0.3, 0.0]
+    assert len(run(play)) == 3
