@@ -3,9 +3,9 @@
 It is the SFT policy with a value head in the place of its language-model head, and a model of its
 own: it shares no weights with the policy. The head's output is in units of the first batch's
 returns: V = mean + deviation * output. So neither the learning rate nor the clip depends on what an
-environment pays, and the first values are all the mean. The loss, in the same units, is that of PPO's
-reference implementation (Huang et al. 2022, "The 37 Implementation Details of Proximal Policy
-Optimization", https://iclr-blog-track.github.io/2022/03/25/ppo-implementation-details/).
+environment pays, and the first values are all the mean. The loss, in the same units, is that of
+PPO's reference implementation (Huang et al. 2022, "The 37 Implementation Details of Proximal
+Policy Optimization", https://iclr-blog-track.github.io/2022/03/25/ppo-implementation-details/).
 """
 
 import math
@@ -63,7 +63,7 @@ def value_head(policy: Policy) -> nn.Linear:
 
 @dataclass
 class Critic:
-    """Values tokens, and learns from estimates. Processes (`ranks`) share the work as the learner's.
+    """Values tokens, and learns from estimates; `ranks` share the work as the learner's do.
 
     Attributes:
         body: the model whose decoder the values are read from; its language-model head is unused.
@@ -111,7 +111,10 @@ class Critic:
 
     @torch.no_grad()
     def values(self, sequences: Sequence[TrainingSequence]) -> list[np.ndarray]:
-        """The value before each sampled token, a float64 array [N] per sequence; see `calibrate`."""
+        """The value before each sampled token, a float64 array [N] per sequence.
+
+        `calibrate` must have been called.
+        """
         mean, deviation = self.scale.tolist()
         parts = self._micro_batches(sequences)
         mine = [self._values([sequences[i] for i in part]) for part in self.ranks.share(parts)]

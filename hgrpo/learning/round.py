@@ -180,7 +180,7 @@ class Round:
     ) -> Chosen:
         """What the update is to use: groups that are not dead and, of these, what the filter keeps.
 
-        A critic's advantages are no comparison within the group, so under a critic no group is dead.
+        A critic's advantages are no comparison within the group, so under a critic none is dead.
         """
         training, rule = self.learner.training, self.id.method.dead_groups
         penalised = training.penalises_dead_groups(self.learner.kl.coefficient)

@@ -17,6 +17,7 @@ from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import Checkpoints, read_state
 from hgrpo.learning.critic import Critic, read_critic, value_head
+from hgrpo.learning.gae_settings import CRITIC
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.resume_key import files_in
@@ -31,7 +32,6 @@ from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.settings import EngineConfig
-from hgrpo.learning.gae_settings import CRITIC
 
 TRAINER_STATE = "trainer_state.pt"
 

@@ -23,8 +23,8 @@ class KlConfig(Strict):
     init: float = Field(0.0, ge=0, description="first value of the coefficient; 0: no penalty")
     form: KlForm = Field(
         "k3",
-        description="k3: its gradient is, in expectation, that of KL(reference || policy); k2: that "
-        "of KL(policy || reference); k3_k2_gradient: the value of k3 with the gradient of k2",
+        description="k3: its gradient is, in expectation, that of KL(reference || policy); k2: "
+        "that of KL(policy || reference); k3_k2_gradient: the value of k3 with the gradient of k2",
     )
     watch: bool = Field(
         True,
@@ -95,8 +95,8 @@ class TrainingConfig(Strict):
     minibatch_trajectories: int | None = Field(
         None,
         gt=0,
-        description="trajectories of an optimiser step; a batch that a filter has made smaller then "
-        "gets fewer steps, as in RAGEN. null: `minibatches` steps, however small the batch is",
+        description="trajectories of an optimiser step; a batch that a filter has made smaller "
+        "then gets fewer steps, as in RAGEN. null: `minibatches` steps, however small the batch is",
     )
     epochs: int = Field(1, gt=0, description="passes over each batch")
     microbatch_tokens: int = Field(

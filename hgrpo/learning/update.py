@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -67,7 +67,7 @@ class Learner:
     autocast: torch.dtype | None
     ranks: Ranks = ALONE
     critic: Critic | None = None
-    stop: StopState = StopState()
+    stop: StopState = field(default_factory=StopState)
 
     STATE = ("weights", "optimiser", "kl_coefficient", "critic", "stop")
 
@@ -170,7 +170,9 @@ class Learner:
     def _minibatches(self, trajectories: int) -> int:
         """Optimiser steps that a pass over so many trajectories takes."""
         size = self.training.minibatch_trajectories
-        return min(trajectories, math.ceil(trajectories / size) if size else self.training.minibatches)
+        return min(
+            trajectories, math.ceil(trajectories / size) if size else self.training.minibatches
+        )
 
     def entropies(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
         """The policy's entropy before each sampled token, [N] per sequence, in nats."""

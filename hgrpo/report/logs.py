@@ -89,7 +89,7 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
 def read_stops(paths: Sequence[Path]) -> pd.DataFrame:
     """The runs that a rule has ended, one row each.
 
-    Columns: method, seed, status (`stopped` for a run that failed, `solved`), rule, round, and step;
+    Columns: method, seed, status (`stopped` for a run that failed, `solved`), rule, round, step;
     step is missing if the run ended between two rounds.
 
     Args:

@@ -139,9 +139,7 @@ def render(page: Page) -> str:
     )
 
 
-def _results(
-    comparison: Comparison, arms: Arms, limit: float, stops: pd.DataFrame
-) -> list[dict]:
+def _results(comparison: Comparison, arms: Arms, limit: float, stops: pd.DataFrame) -> list[dict]:
     """Rows of the first table, the highest score first, with the arm's comparisons."""
     ended = words.ended_runs(stops, comparison.seeds["seed"].nunique())
     against = {"reference": comparison.against_reference, "untrained": comparison.against_untrained}

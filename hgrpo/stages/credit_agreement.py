@@ -159,9 +159,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 def _credited(study: "Study") -> dict[str, "MethodConfig"]:
     """Trained arms whose credit comes from an assigner; a critic's is known only in training."""
-    return {
-        name: arm for name, arm in study.methods.items() if arm.train and not arm.uses_critic
-    }
+    return {name: arm for name, arm in study.methods.items() if arm.train and not arm.uses_critic}
 
 
 def inputs(study: "Study", job: Job) -> dict:
@@ -208,7 +206,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the rollouts, let every method credit them, compare the credits and draw figures."""
     from hgrpo.evaluation.shared_rollouts import computations
     from hgrpo.evaluation.truth.played import Played
-    from hgrpo.learning.method import MethodConfig
     from hgrpo.report.credit_tables import write
 
     began = time.perf_counter()

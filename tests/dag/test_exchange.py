@@ -275,9 +275,7 @@ def test_the_same_weights_are_the_same_policy_whoever_trained_them(two, judged, 
     policies = {name: {"weights": name, "hardware": "mine"} for name in ("equal", "other")}
     with tarfile.open(judged) as opened:
         shared = json.loads(opened.extractfile("export.json").read())["shared"]
-    archive = forged(
-        judged, tmp_path / "forged.tar", {"shared": shared | {"SFT policy": "equal"}}
-    )
+    archive = forged(judged, tmp_path / "forged.tar", {"shared": shared | {"SFT policy": "equal"}})
     summary.write_text(json.dumps(policies["other"]))
     said = command(ann, "import_results", str(archive)).stderr
     assert "SFT policy: sft/summary.json differs" in said

@@ -62,9 +62,7 @@ class Manifest(Strict):
 def exchanged_jobs(study: Study, results: Path, start: bool) -> list[StudyJob]:
     """The jobs of the study's arms and, with `start`, those of what all arms start from."""
     return [
-        job
-        for job in study_jobs(study, results)
-        if job.method or (start and job.stage in START)
+        job for job in study_jobs(study, results) if job.method or (start and job.stage in START)
     ]
 
 

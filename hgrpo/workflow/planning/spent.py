@@ -38,9 +38,7 @@ class Spent:
     money: float | None
 
 
-def spent(
-    folder: Path, arms: Iterable[str], resources: Resources, profile: Profile
-) -> list[Spent]:
+def spent(folder: Path, arms: Iterable[str], resources: Resources, profile: Profile) -> list[Spent]:
     """What each arm has cost, the shared jobs first, and all together last (arm "all").
 
     Jobs whose results were taken from another study cost nothing here. For a retried job only the

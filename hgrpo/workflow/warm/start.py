@@ -35,8 +35,8 @@ _THREADS = (
 )
 # Fewer jobs than this end before the process is ready.
 _FEWEST = 4
-# Bytes of a socket's path that Linux takes. Under a temporary folder with a longer path, jobs run by
-# themselves.
+# Bytes of a socket's path that Linux takes. Under a temporary folder with a longer path, jobs run
+# by themselves.
 _LONGEST = 107
 
 

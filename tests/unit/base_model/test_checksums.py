@@ -244,9 +244,7 @@ def test_no_flipped_bit_gives_another_state(learner, tmp_path):
     assert named > 30
 
 
-@pytest.mark.parametrize(
-    "state", [[], {"weights": {}}, dict.fromkeys(Learner.STATE) | {"x": 1}]
-)
+@pytest.mark.parametrize("state", [[], {"weights": {}}, dict.fromkeys(Learner.STATE) | {"x": 1}])
 def test_a_state_of_something_else_is_named(tmp_path, state):
     torch.save(state, tmp_path / "trainer_state.pt")
     with pytest.raises(UserError, match=r"trainer_state\.pt: damaged \(no mapping of critic, kl_"):

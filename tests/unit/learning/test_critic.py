@@ -19,11 +19,9 @@ from hgrpo.learning.critic import (
 )
 from hgrpo.learning.critic_advantages import estimate, store_advantages
 from hgrpo.learning.gae import Estimate
-from hgrpo.learning.gae_settings import CriticConfig
+from hgrpo.learning.gae_settings import CRITIC, CriticConfig
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
-from hgrpo.learning.gae import Estimate
-from hgrpo.learning.gae_settings import CRITIC
 
 PPO = MethodConfig(name="PPO", advantage="gae")
 
@@ -84,7 +82,10 @@ def test_first_values_are_the_mean_and_ppo_then_whitens_returns(played):
     assert tokens.mean().item() == pytest.approx(0.0, abs=1e-6)
     assert tokens.square().mean().item() == pytest.approx(1.0, abs=1e-5)
     returns = np.concatenate(
-        [np.full(len(s.behaviour), t.env_return) for s, t in zip(sequences, trajectories, strict=True)]
+        [
+            np.full(len(s.behaviour), t.env_return)
+            for s, t in zip(sequences, trajectories, strict=True)
+        ]
     )
     assert row["advantage_mean"] == pytest.approx(returns.mean())
     assert row["advantage_deviation"] == pytest.approx(returns.std())
@@ -146,8 +147,7 @@ def test_micro_batches_do_not_change_a_step(played):
         critic.microbatch_tokens = tokens
         before = critic.values(sequences)
         estimates = [
-            estimate(t, v, PPO, TrainingConfig())
-            for t, v in zip(trajectories, before, strict=True)
+            estimate(t, v, PPO, TrainingConfig()) for t, v in zip(trajectories, before, strict=True)
         ]
         critic.update(sequences, before, estimates, range(len(sequences)))
         moved.append(torch.cat([tensor.flatten() for tensor in critic.weights().values()]))
@@ -166,8 +166,7 @@ def test_the_critic_learns_what_can_be_known(played):
     for _ in range(15):
         before = critic.values(sequences)
         estimates = [
-            estimate(t, v, PPO, TrainingConfig())
-            for t, v in zip(trajectories, before, strict=True)
+            estimate(t, v, PPO, TrainingConfig()) for t, v in zip(trajectories, before, strict=True)
         ]
         row = critic.update(sequences, before, estimates, range(len(sequences)))
     assert row["explained_variance"] > 0.5
@@ -181,7 +180,10 @@ def test_saved_weights_come_back_and_another_base_is_refused(played, tmp_path):
     names = list(critic.weights())
     other = make_critic(folder)
     other.load_weights(read_critic(tmp_path / CRITIC, "abc", names))
-    assert all(torch.equal(a, b) for a, b in zip(critic.weights().values(), other.weights().values()))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(critic.weights().values(), other.weights().values(), strict=True)
+    )
     with pytest.raises(UserError, match=r"critic\.safetensors: a critic of the base abc, but"):
         read_critic(tmp_path / CRITIC, "def", names)
     with pytest.raises(UserError, match="does not hold the tensors of this critic"):
@@ -193,7 +195,10 @@ def test_saved_weights_come_back_and_another_base_is_refused(played, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"credit": {"kind": "progress"}}, "advantage: gae takes the turns' credit from the critic"),
+        (
+            {"credit": {"kind": "progress"}},
+            "advantage: gae takes the turns' credit from the critic",
+        ),
         ({"alpha": 0.5}, "alpha: 0.5 would not be used"),
     ],
 )

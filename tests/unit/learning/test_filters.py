@@ -1,6 +1,6 @@
 import subprocess
 import sys
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -471,8 +471,7 @@ def test_softmax_always_keeps_a_group(scores, p):
 def test_percentile_bands_share_nothing_and_leave_nothing(scores, cuts):
     bounds = [0.0, *sorted(cuts), 1.0]
     bands = [
-        kept(scores, strategy="percentile", low=low, high=high)
-        for low, high in zip(bounds, bounds[1:], strict=False)
+        kept(scores, strategy="percentile", low=low, high=high) for low, high in pairwise(bounds)
     ]
     assert sorted(group for band in bands for group in band) == list(range(len(scores)))
 

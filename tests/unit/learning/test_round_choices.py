@@ -1,10 +1,10 @@
-"""A round with a critic, a filter and rules for stopping: what it trains on, and that it resumes."""
+"""A round with a critic, a filter and rules for stopping: what it trains on, how it resumes."""
 
 import pytest
 import torch
 from tiny_policy import hall_tasks
-from toy_round import TRAINING, KillError, make_round, untimed
 from torch.optim import AdamW
+from toy_round import TRAINING, KillError, make_round, untimed
 
 from hgrpo.credit.base import Context, make_assigner
 from hgrpo.learning.checkpoints import Checkpoints

@@ -429,7 +429,11 @@ def test_a_stopped_run_is_a_failed_one_and_says_so(tmp_path):
     table = pd.read_csv(tmp_path / "report/tables/stops.csv")
     assert table.drop(columns="label").to_dict("records") == [
         {
-            **{"method": "Progressive", "seed": 11, "status": "stopped"},
-            **{"rule": "empty_steps", "round": 1, "step": 2},
+            "method": "Progressive",
+            "seed": 11,
+            "status": "stopped",
+            "rule": "empty_steps",
+            "round": 1,
+            "step": 2,
         }
     ]

@@ -445,7 +445,10 @@ def ticks_out_of_sight(figure):
 
 @pytest.mark.parametrize("maker", [learning_curves, forest, task_types, protocol_comparison])
 def test_sixteen_arms_leave_every_name_readable(sixteen, maker):
-    given = {protocol_comparison: (sixteen.logs, sixteen.arms), learning_curves: (sixteen.arms, sixteen.stops)}
+    given = {
+        protocol_comparison: (sixteen.logs, sixteen.arms),
+        learning_curves: (sixteen.arms, sixteen.stops),
+    }
     drawing = maker(sixteen.comparison, *given.get(maker, (sixteen.arms,)))
     texts = " ".join(text.get_text() for text in drawing.figure.findobj(plt.Text)).split()
     for name in sixteen.arms.trained[1:]:

@@ -27,7 +27,8 @@ def write(name, text):
     os.replace(name + ".tmp", name)
 
 write("seen", json.dumps({
-    "temporary": tempfile.gettempdir(), "argv": sys.argv[1:], "folder": os.getcwd(), "variable": os.environ.get("MINE"),
+    "temporary": tempfile.gettempdir(), "argv": sys.argv[1:], "folder": os.getcwd(),
+    "variable": os.environ.get("MINE"),
     "warm": "HGRPO_WARM" in os.environ, "imported": "fractions" in sys.modules, "pid": os.getpid(),
 }))
 print("said", flush=True)
@@ -56,7 +57,15 @@ def warm(tmp_path):
     path.parent.mkdir()
     env = os.environ | {"PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}", "OMP_NUM_THREADS": "1"}
     server = subprocess.Popen(
-        [sys.executable, "-m", "hgrpo.workflow.warm.server", path, "fractions", "asks", "no_such_library"],
+        [
+            sys.executable,
+            "-m",
+            "hgrpo.workflow.warm.server",
+            path,
+            "fractions",
+            "asks",
+            "no_such_library",
+        ],
         stdin=subprocess.PIPE,
         env=env,
     )
@@ -219,8 +228,7 @@ def test_the_warm_process_ends_with_the_run_and_leaves_nothing(tmp_path, end):
     run = subprocess.Popen(
         [sys.executable, "-c", RUN, PROJECT / "configs/studies/smoke.yaml"],
         cwd=tmp_path,
-        env=os.environ
-        | {"PYTHONPATH": path, "TMPDIR": str(temporary), "MKL_NUM_THREADS": "8"},
+        env=os.environ | {"PYTHONPATH": path, "TMPDIR": str(temporary), "MKL_NUM_THREADS": "8"},
         stderr=subprocess.DEVNULL,
     )
     pid, session, threads = wait_for(tmp_path / "seen").read_text().split()
@@ -241,7 +249,12 @@ def test_under_a_long_temporary_folder_jobs_run_by_themselves(tmp_path):
     temporary = tmp_path / ("long" * 20)
     temporary.mkdir()
     run = subprocess.run(
-        [sys.executable, "-c", RUN.replace("signal.pause()", ""), PROJECT / "configs/studies/smoke.yaml"],
+        [
+            sys.executable,
+            "-c",
+            RUN.replace("signal.pause()", ""),
+            PROJECT / "configs/studies/smoke.yaml",
+        ],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(PROJECT), "TMPDIR": str(temporary)},
         timeout=120,
