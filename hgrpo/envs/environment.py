@@ -38,7 +38,9 @@ class ExpertSettings(Strict):
     trajectories: int = Field(20_000, gt=0, description="trajectories played on the train panel")
     turn_cap: int = Field(40, gt=0, description="turns after which a trajectory ends")
     min_return: float | None = Field(
-        None, description="trajectories that return less are left out; null: none is"
+        None,
+        allow_inf_nan=False,
+        description="trajectories that return less are left out; null: none is",
     )
 
 

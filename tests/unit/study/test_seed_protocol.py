@@ -107,6 +107,13 @@ def test_the_second_tier_has_three_shares_and_the_guard(world):
         assert getattr(study.config, key) == getattr(first.config, key), key
 
 
+def test_one_study_imitates_people():
+    study = load("webshop_human")
+    expert = study.env.expert
+    assert expert.recorded.endswith("/il_trajs_finalized_images.zip") and expert.min_return == 0.5
+    assert study.env.goals == "human"
+
+
 @pytest.mark.parametrize("world", WORLDS)
 def test_the_twin_has_the_same_arms_and_the_same_keys(world):
     large, twin = load(f"{world}_5x40"), load(f"{world}_5x40_cpu")

@@ -1,9 +1,10 @@
-"""environment.yml adds nothing to pyproject.toml: Python, pip, and the package itself."""
+"""environment.yml adds nothing to pyproject.toml and constraints.txt: Python, pip, the package."""
 
 import re
 import tomllib
 
 import yaml
+from packaging.requirements import Requirement
 
 
 def test_environment_is_python_pip_and_this_package(project):
@@ -12,9 +13,30 @@ def test_environment_is_python_pip_and_this_package(project):
     *conda, pip = environment["dependencies"]
     assert conda == [f"python{pyproject['requires-python']}", "pip"]
     assert list(pip) == ["pip"]
-    (package,) = pip["pip"]
+    constraints, package = pip["pip"]
+    assert constraints == "-c constraints.txt"
     extras = re.fullmatch(r"-e \.\[([\w,]+)\]", package).group(1).split(",")
     assert set(extras) <= set(pyproject["optional-dependencies"])
+    # As `make bakeoff` installs them.
+    (run,) = re.findall(r"^RUN := \.venv/\.([\w-]+)", (project / "Makefile").read_text(), re.M)
+    assert extras == run.split("-")
+
+
+def test_the_constraints_allow_what_pyproject_asks_for(project):
+    pyproject = tomllib.loads((project / "pyproject.toml").read_text())["project"]
+    optional = pyproject["optional-dependencies"]
+    extras = [name for name in optional if name not in ("alfworld", "gpu")]
+    lines = [*pyproject["dependencies"], *(line for name in extras for line in optional[name])]
+    found = pins(project / "constraints.txt")
+    for requirement in map(Requirement, lines):
+        assert requirement.specifier.contains(found[requirement.name.lower()]), requirement
+
+
+def test_no_rule_has_an_environment_of_its_own(project):
+    """docs/architecture.md says why."""
+    rules = [project / "Snakefile", *(project / "rules").glob("*.smk")]
+    assert [path for path in rules if re.search(r"^\s+conda:", path.read_text(), re.M)] == []
+    assert "`conda:`" in (project / "docs/architecture.md").read_text()
 
 
 def test_every_direct_dependency_is_pinned_in_the_constraints(project):

@@ -193,11 +193,19 @@ def test_nothing_is_compared_of_a_trajectory_that_is_cut(shop, tmp_path):
     assert counts == {"cut at expert.turn_cap": 1}
 
 
-def test_trajectories_are_capped_and_filtered(shop, tmp_path):
-    sessions = [asking(RED.text, SHOPPING[:n]) for n in (3, 5, 10, 10)]
-    rows, counts = played(shop, tmp_path, *sessions, trajectories=3, least_reward=0.5)
+def test_trajectories_are_capped_and_those_that_return_little_are_counted(shop, tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for number, turns in enumerate((3, 5, 10, 10)):
+        write(logs / f"{number}.jsonl", asking(RED.text, SHOPPING[:turns]))
+    settings = config(logs, trajectories=3, min_return=0.5)
+    out = tmp_path / "expert"
+    run_stage("expert", "--config", json.dumps(settings), "--assets", shop[0], "--out", out)
+    rows = pq.read_table(out / "trajectories.parquet").to_pylist()
     assert [row["actions"] for row in rows] == [ACTIONS]
-    assert counts == {"reward below expert.least_reward": 2}
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["sources"] == {"human": 1}
+    assert summary["skipped"] == {"return below expert.min_return": 2}
 
 
 def test_the_imitation_file(shop, tmp_path):

@@ -116,16 +116,6 @@ def test_demonstrations_written_as_people_s_come_back_the_same(made, tmp_path):
     assert sum(skipped.values()) == len(rows) - len(again)
 
 
-def test_trajectories_that_pay_little_are_left_out(made, tmp_path):
-    folder, _ = made
-    config = CONFIG | {"expert": {"trajectories": 60, "least_reward": 0.9}}
-    said = command("expert", config, assets=folder / "assets", out=tmp_path / "expert")
-    assert "(reward below expert.least_reward)" in said
-    rows = pq.read_table(tmp_path / "expert/trajectories.parquet").to_pylist()
-    assert rows
-    assert min(row["score"] for row in rows) >= 0.9
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
