@@ -1,5 +1,6 @@
 """One update of the policy from a batch of groups: minibatches, micro-batches, diagnostics."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -78,7 +79,8 @@ class Learner:
             "optimiser": self.optimiser.state_dict(),
             "kl_coefficient": self.kl.coefficient,
             "critic": self.critic and self.critic.state(),
-            "stop": self.stop.to_dict(),
+            # Text, because pickle writes equal strings in two ways: as one object or as several.
+            "stop": json.dumps(self.stop.to_dict()),
         }
 
     def load_state(self, state: Mapping[str, object]) -> None:
@@ -87,7 +89,7 @@ class Learner:
         self.kl.coefficient = state["kl_coefficient"]
         if self.critic:
             self.critic.load_state(state["critic"])
-        self.stop = StopState.from_dict(state["stop"])
+        self.stop = StopState.from_dict(json.loads(state["stop"]))
 
     def update(self, sequences: Sequence[TrainingSequence], order: Sequence[int]) -> dict:
         """Take `epochs` passes over a batch of trajectories, one optimiser step a minibatch.

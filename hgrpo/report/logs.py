@@ -102,7 +102,8 @@ def read_stops(paths: Sequence[Path]) -> pd.DataFrame:
         if said.get("rule"):
             ended[method, seed] = {"method": method, "seed": seed, **said}
     rows = [ended[run] for run in sorted(ended)]
-    return pd.DataFrame(rows, columns=["method", "seed", "status", "rule", "round", "step"])
+    table = pd.DataFrame(rows, columns=["method", "seed", "status", "rule", "round", "step"])
+    return table.astype(dict.fromkeys(["method", "status", "rule"], "str"))
 
 
 def play_by_round(logs: pd.DataFrame, stops: pd.DataFrame | None = None) -> pd.DataFrame:

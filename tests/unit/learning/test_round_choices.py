@@ -7,7 +7,7 @@ from torch.optim import AdamW
 from toy_round import TRAINING, KillError, make_round, untimed
 
 from hgrpo.credit.base import Context, make_assigner
-from hgrpo.learning.checkpoints import Checkpoints
+from hgrpo.learning.checkpoints import Checkpoints, write_state
 from hgrpo.learning.critic import Critic, value_head
 from hgrpo.learning.filter_settings import FilterConfig
 from hgrpo.learning.gae_settings import CriticConfig
@@ -70,6 +70,11 @@ def test_a_killed_round_of_ppo_ends_as_if_it_had_not_been_killed(imitator, tmp_p
     resumed = small_round(imitator, tmp_path / "killed", PPO, **given)
     assert untimed(run(resumed)) == untimed(expected)
     assert resumed.learner.stop == whole.learner.stop
+    written = []
+    for name, play in (("whole", whole), ("killed", resumed)):
+        write_state(play.learner.state(), tmp_path / name / "trainer_state.pt")
+        written.append((tmp_path / name / "trainer_state.pt").read_bytes())
+    assert written[0] == written[1]
     assert whole.learner.stop.seen == 3 and whole.learner.stop.baseline > 0
     for name in ("whole", "killed"):
         store.join_steps(tmp_path / name, 3, tmp_path / name)
