@@ -81,8 +81,8 @@ $(if $(filter-out $(KNOWN_EXTRAS),$(EXTRAS)),$(error EXTRAS: no such extra: $(fi
 .PHONY: bakeoff help fetch-assets probe plan test test-slow bench lint unlock schema clean
 
 fetch-assets: $(RUN)
-	$(SNAKEMAKE) fetch_assets --config $(STUDY_CONFIG)
-	@cat results/$(STUDY)/logs/fetch_assets/fetch_assets.log
+	$(SNAKEMAKE) fetch_assets --forcerun fetch_assets --config $(STUDY_CONFIG)
+	@log=results/$(STUDY)/logs/fetch_assets/fetch_assets.log; [[ ! -e $$log ]] || cat $$log
 
 probe: $(RUN)
 	$(BIN)/python -m hgrpo.cli.probe --profile profiles/$(PROFILE) $(STUDY_CONFIG)

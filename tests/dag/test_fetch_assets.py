@@ -89,6 +89,13 @@ def test_after_a_cut_the_same_command_goes_on_and_the_files_are_checked(root, sh
     # Then there is nothing to do, and nobody is asked.
     assert "Nothing to be done" in snakemake(root, "-n", "fetch_assets").stdout
     assert len(shelf.asked) == asked + 1
+    # `make fetch-assets` looks all the same.
+    before = (root / LISTED).read_bytes()
+    (tmp_path / "data/items_ins_v2_1000.json").unlink()
+    again = snakemake(root, "fetch_assets", "--forcerun", "fetch_assets")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert [each["path"] for each in shelf.asked[asked + 1 :]] == ["/items_ins_v2_1000.json"]
+    assert (root / LISTED).read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,13 @@ def test_a_variable_that_nothing_reads_is_refused(project, given, said):
     assert said in done.stderr and done.stderr.count("\n") == 1
 
 
+def test_fetch_assets_always_looks_at_the_files(project):
+    """Results may have been copied from a machine that has the data, or the data deleted."""
+    words = ["make", "-n", "fetch-assets", "STUDY=webshop_5x40"]
+    said = subprocess.run(words, cwd=project, capture_output=True, text=True, check=True).stdout
+    assert "fetch_assets --forcerun fetch_assets --config study=webshop_5x40" in said
+
+
 def test_lists_reach_the_study_with_commas(project):
     words = ["make", "-n", "plan", "SEEDS=11 23", "METHODS=SFTOnly flatGRPO", "ROUNDS=2"]
     done = subprocess.run(words, cwd=project, capture_output=True, text=True, check=True)

@@ -1,7 +1,6 @@
 """What a study asks of a machine, and what it reads from outside."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from places import PROJECT
 from hgrpo.errors import UserError
 from hgrpo.stages.order import resources_key
 from hgrpo.study.study import load_study
-from hgrpo.workflow.preflight import check_shareable
 
 CONFIGS = PROJECT / "configs"
 
@@ -65,19 +63,3 @@ def test_stages_that_share_resources_take_those_of_the_stage_they_name(tmp_path)
     assert resources_key("merge") == resources_key("figures") == "report"
     assert resources.of(resources_key("merge")).mem_mb == 3000
     assert resources.of("study_config").mem_mb == 1000
-
-
-@pytest.mark.parametrize("name", ["bakeoff", "webshop"])
-def test_generated_worlds_and_models_may_be_shared(name):
-    check_shareable(load_study(CONFIGS / f"studies/{name}.yaml"))
-
-
-def test_a_study_of_the_users_own_files_may_not(tmp_path):
-    games = {"validation_games": 140, "test_games": 134}
-    study = study_with(tmp_path, env="alfworld-official", evaluation=games)
-    with pytest.raises(UserError, match=r"--cache: .*\(env alfworld-official: games.folder\)"):
-        check_shareable(study)
-    generated = load_study(CONFIGS / "studies/bakeoff.yaml")
-    model = generated.model.model_copy(update={"tiny": None, "path": "somewhere"})
-    with pytest.raises(UserError, match=r"\(model tiny: path\)"):
-        check_shareable(replace(generated, model=model))
