@@ -14,7 +14,7 @@ import pytest
         ("rounds=-2", "configs/studies/grid.yaml with rounds overridden: rounds: input should be"),
         ("sedes=11", "--config sedes: unknown key; did you mean 'seeds'?"),
         ("study=gird", "configs/studies/gird.yaml: no such file; did you mean 'grid'?"),
-        ("methods=flatGRPO,PPO", "methods: 'PPO': no such file configs/methods/PPO.yaml"),
+        ("methods=flatGRPO,Nobody", "methods: 'Nobody': no such file configs/methods/Nobody.yaml"),
     ],
 )
 def test_a_mistake_on_the_command_line(finished, setting, expected):
@@ -42,7 +42,7 @@ def test_an_endpoint_that_the_rounds_cannot_give(checkout, endpoint, expected):
     [
         ("gird", "error: gird: no such target; did you mean 'grid'?"),
         ("figure", "error: figure: no such target; did you mean 'figures'?"),
-        ("xyzzy", "error: xyzzy: no such target; known: alfworld_qwen, all, alpha_sweep, "),
+        ("xyzzy", "error: xyzzy: no such target; known: alfworld_5x40, "),
         ("turnrd_fit", "error: turnrd_fit: this rule is now called credit_fit"),
         (
             "results/grid/turnrd/TurnRDV2/seed_11/round_1/model.json",
