@@ -42,7 +42,7 @@ def test_an_endpoint_that_the_rounds_cannot_give(checkout, endpoint, expected):
     [
         ("gird", "error: gird: no such target; did you mean 'grid'?"),
         ("figure", "error: figure: no such target; did you mean 'figures'?"),
-        ("xyzzy", "error: xyzzy: no such target; known: alfworld_qwen, all, alpha_sweep, "),
+        ("xyzzy", "error: xyzzy: no such target; known: alfworld_5x40, alfworld_5x40_cpu, "),
         ("turnrd_fit", "error: turnrd_fit: this rule is now called credit_fit"),
         (
             "results/grid/turnrd/TurnRDV2/seed_11/round_1/model.json",
