@@ -129,3 +129,5 @@ def test_the_twin_has_the_same_arms_and_the_same_keys(world):
     assert lora == small and twin.model.adapt == "lora"
     assert (large.config.seeds, large.config.reference) == (twin.config.seeds, "flatGRPO")
     assert twin.env.source == "generated" and twin.config.rounds == 2
+    for key in ("trajectories", "min_return"):
+        assert getattr(twin.env.expert, key) == getattr(large.env.expert, key)
