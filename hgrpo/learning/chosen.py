@@ -1,7 +1,7 @@
 """What of a step's play the update learns from, and with which weight."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +26,10 @@ class Chosen:
     weights: np.ndarray
     empty: bool
     row: dict[str, float | None]
+
+    def none(self) -> "Chosen":
+        """The choice of no trajectory at all."""
+        return replace(self, trajectories=[np.zeros_like(mask) for mask in self.trajectories])
 
     @property
     def flat(self) -> np.ndarray:

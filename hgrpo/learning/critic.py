@@ -22,8 +22,8 @@ from torch.optim import Optimizer
 from hgrpo.base_model.safetensors_file import check_checksum, write_tensors
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.learning.batch import TrainingSequence
+from hgrpo.learning.critic_settings import CriticConfig
 from hgrpo.learning.gae import Estimate
-from hgrpo.learning.gae_settings import CriticConfig
 from hgrpo.learning.optimisers import clip_gradients
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_states

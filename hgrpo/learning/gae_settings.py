@@ -1,4 +1,4 @@
-"""Settings of generalised advantage estimation and of the critic that it needs."""
+"""Settings of generalised advantage estimation."""
 
 from typing import Annotated
 
@@ -6,8 +6,6 @@ from pydantic import Field
 
 from hgrpo.config.strict import Strict
 
-# In a round's folder: the critic's weights.
-CRITIC = "critic.safetensors"
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -22,26 +20,3 @@ class GaeConfig(Strict):
         description="lambda: 1 trusts the rewards that were earned, 0 the critic's next value",
     )
     gamma_high: Share = Field(0.95, description="discount from turn to turn of bi_level_gae")
-
-
-class CriticConfig(Strict):
-    """The critic: the SFT policy with a value head in the place of its language-model head."""
-
-    lr: float = Field(1e-3, gt=0, description="learning rate of the critic's AdamW")
-    minibatches: int = Field(2, gt=0, description="the critic's steps per batch and epoch")
-    epochs: int = Field(1, gt=0, description="the critic's passes over each batch")
-    clip: float = Field(
-        0.5,
-        gt=0,
-        description="a value further than this from the value before the batch's first step is "
-        "learnt no further in that direction; in units of the deviation of the first batch's "
-        "returns",
-    )
-    max_grad_norm: float = Field(
-        1.0, gt=0, description="gradients of a larger norm are scaled down to it"
-    )
-    warmup_steps: int = Field(
-        0,
-        ge=0,
-        description="first steps of a run in which only the critic learns and the policy stays",
-    )

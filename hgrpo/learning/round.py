@@ -97,6 +97,8 @@ class Round:
         played = [group.trajectories for group in groups]
         chosen = self._choose(played, advantages)
         self._heed_stops(played, chosen, step)
+        if self.learner.stop.over:
+            chosen = chosen.none()
         diagnostics = self._update(played, advantages, chosen, step)
         elapsed = time.perf_counter() - began
         self.rows.append(
@@ -113,7 +115,8 @@ class Round:
             | seconds
             | {"update_s": elapsed - sum(seconds.values()), "elapsed_s": elapsed}
         )
-        if training.dynamic_sampling is not None or training.filter is not None:
+        leaves_out = training.dynamic_sampling is not None or training.filter is not None
+        if leaves_out or self.learner.stop.over:
             forget_advantages(_flat(played), chosen.flat)
         self._save(_flat(played), step)
 
@@ -219,8 +222,6 @@ class Round:
         rng = generator("minibatches", self.id.seed, self.id.index, step)
         used = np.flatnonzero(chosen.flat)
         order = used[rng.permutation(len(used))].tolist()
-        if self.learner.stop.over:
-            order = []
         if self.learner.critic is not None:
             return self._update_both(self.learner.critic, played, chosen, order, step)
         row, rms = {}, self.learner.training.advantage_rms

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.critic import save_critic
-from hgrpo.learning.gae_settings import CRITIC
+from hgrpo.learning.critic_settings import CRITIC
 from hgrpo.learning.round import Round
 from hgrpo.learning.set_up import TRAINER_STATE
 from hgrpo.policy.compatible import weights_digest

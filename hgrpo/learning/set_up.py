@@ -17,7 +17,7 @@ from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import Checkpoints, read_state
 from hgrpo.learning.critic import Critic, read_critic, value_head
-from hgrpo.learning.gae_settings import CRITIC
+from hgrpo.learning.critic_settings import CRITIC
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.resume_key import files_in

@@ -5,8 +5,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from hgrpo.config.strict import Strict
+from hgrpo.learning.critic_settings import CriticConfig
 from hgrpo.learning.filter_settings import FilterConfig
-from hgrpo.learning.gae_settings import CriticConfig, GaeConfig
+from hgrpo.learning.gae_settings import GaeConfig
 from hgrpo.learning.stop_settings import StopConfig
 
 # The keys of `TrainingConfig` that are needed to play turns without training on them.

@@ -65,8 +65,8 @@ class StopState:
         return replace(self, status=status, rule=rule, round=round_index, step=step)
 
     def ending(self) -> dict[str, object]:
-        """How the run has ended so far, for readers: `status` is `running` if no rule has fired."""
-        status = self.status or "running"
+        """How the round has ended, for readers: `status` is `completed` if no rule has fired."""
+        status = self.status or "completed"
         return {"status": status, "rule": self.rule, "round": self.round, "step": self.step}
 
     def to_dict(self) -> dict[str, object]:

@@ -23,7 +23,7 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import TrainingError, UserError
-from hgrpo.learning.gae_settings import CRITIC
+from hgrpo.learning.critic_settings import CRITIC
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.provenance import provenance

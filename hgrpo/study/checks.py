@@ -163,8 +163,8 @@ def _check_penalty(study: "Study", path: Path) -> None:
 
 def _check_group_size(study: "Study", path: Path) -> None:
     for name, method in study.methods.items():
-        compares = method.alpha == 1 or method.turn_norm == "position"
-        compares = compares and not method.uses_critic
+        in_group = method.alpha == 1 or method.turn_norm == "position"
+        compares = in_group and not method.uses_critic
         if method.train and compares and study.training[name].rollouts_per_task == 1:
             raise UserError(
                 f"{path}: training.rollouts_per_task: 1: {name} compares rollouts of a task with "

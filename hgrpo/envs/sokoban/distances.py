@@ -6,7 +6,6 @@ room has thousands of boards, and solutions longer than an episode do not matter
 """
 
 from collections.abc import Iterator
-from itertools import combinations
 
 from hgrpo.envs.sokoban.level import Board, Boxes, Level
 
@@ -63,10 +62,3 @@ def _before(free: bytes, deltas: tuple[int, ...], player: int, boxes: Boxes) -> 
                     yield came, (player,)
                 else:
                     yield came, tuple(sorted(player if box == pushed else box for box in boxes))
-
-
-def all_boards(level: Level) -> Iterator[Board]:
-    """Every board of a level, reachable or not."""
-    cells = [cell for cell, open_ in enumerate(level.free) if open_]
-    for boxes in combinations(cells, len(level.targets)):
-        yield from ((cell, boxes) for cell in cells if cell not in boxes)

@@ -9,8 +9,8 @@ from toy_round import TRAINING, KillError, make_round, untimed
 from hgrpo.credit.base import Context, make_assigner
 from hgrpo.learning.checkpoints import Checkpoints, write_state
 from hgrpo.learning.critic import Critic, value_head
+from hgrpo.learning.critic_settings import CriticConfig
 from hgrpo.learning.filter_settings import FilterConfig
-from hgrpo.learning.gae_settings import CriticConfig
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.round import RoundId
 from hgrpo.learning.settings import KlConfig
@@ -150,6 +150,7 @@ def test_a_run_whose_filter_leaves_nothing_stops_and_stays_as_it_is(imitator, tm
     play = small_round(imitator, tmp_path / "first", **given)
     start = play.learner.policy.trained_state()
     rows = run(play)
+    assert [row["n_trained_trajectories"] for row in rows] == [0, 0]
     assert len(rows) == 2 and [row["stop_empty_steps"] for row in rows] == [1, 2]
     stop = play.learner.stop
     assert (stop.status, stop.rule, stop.round, stop.step) == ("stopped", "empty_steps", 1, 1)
@@ -171,3 +172,20 @@ def test_evaluations_stop_a_run_before_its_next_round(imitator, tmp_path):
     play.learner.stop = StopState()
     play.validation = [0.05, 0.3, 0.0]
     assert len(run(play)) == 3
+
+
+@pytest.mark.parametrize("method", [FLAT, PPO])
+def test_the_step_at_which_a_run_stops_trains_on_nothing(imitator, tmp_path, method):
+    # A floor that no deviation reaches: the second step is below it, and none before it counts.
+    stops = StopConfig(reward_collapse=RewardCollapse(window=1, floor=9.0))
+    play = small_round(imitator, tmp_path, method, stops=stops)
+    rows = run(play)
+    assert [row["n_updates"] > 0 for row in rows] == [True, False]
+    assert [row["n_trained_trajectories"] > 0 for row in rows] == [True, False]
+    assert play.learner.stop.rule == "reward_collapse"
+    store.join_steps(tmp_path, 2, tmp_path)
+    turns = store.read_turns(tmp_path / "turns.parquet").to_pandas()
+    assert turns.groupby("step")["advantage"].agg(lambda each: each.isna().all()).tolist() == [
+        False,
+        True,
+    ]
