@@ -14,12 +14,14 @@ OUTPUTS: results/<study>/, listed at the head of each rules file.
 
 import sys
 
+from snakemake.logging import logger
 from snakemake.utils import min_version
 
-from hgrpo.workflow.run import draw_if_asked
+from hgrpo.workflow.run import ShortCommands, draw_if_asked
 from hgrpo.workflow.warm import start as warm
 
 min_version("9.0")
+logger.addFilter(ShortCommands())
 
 if workflow.is_main_process:
     draw_if_asked(sys.argv[1:])
@@ -62,9 +64,9 @@ onsuccess:
 
 
 onerror:
-    say_last(
-        last_lines("".join(Path(path).read_text() for path in log), study_jobs(study, Path(R)))
-    )
+    left = [str(path) for job in workflow.dag.needrun_jobs() for path in job.output]
+    said = "".join(Path(path).read_text() for path in log)
+    say_last(last_lines(said, study_jobs(study, Path(R)), left))
 
 
 rule all:

@@ -21,7 +21,7 @@ from hgrpo.report.endpoint_rows import beside, thresholds
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, over_budget
 from hgrpo.report.gate_rows import gate_rows, verdict_on_gates
 from hgrpo.report.inputs import Inputs
-from hgrpo.report.rerun import command, more_seeds
+from hgrpo.report.rerun import command, more_seeds, target_command
 from hgrpo.report.svg import axis, height_by_width, inline, scale, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, never_updated
 from hgrpo.report.truth_section import SHOWN, truth_tables
@@ -231,7 +231,8 @@ def _facts(page: Page, comparison: Comparison) -> list[tuple[str, object]]:
 def _commands(page: Page) -> dict[str, str]:
     """`made`, the command that made the results, and `more`, the command that adds seeds.
 
-    `more` is "" if the study has enough seeds. Empty if the study's config lacks a key.
+    `viewer` and `paper` are the commands that make these pages of the same runs. `more` is "" if
+    the study has enough seeds. Empty if the study's config lacks a key.
     """
     study = page.study_config
     if not {"name", "seeds", "rounds", "methods"} <= set(study):
@@ -240,6 +241,7 @@ def _commands(page: Page) -> dict[str, str]:
     return {
         "made": command(study, page.overridden),
         "more": command(study, page.overridden, more) if more else "",
+        **{name: target_command(name, study, page.overridden) for name in ("viewer", "paper")},
     }
 
 

@@ -1,9 +1,9 @@
-"""Writes the commands that repeat a study, or repeat it with more seeds."""
+"""Writes the commands that repeat a study, add seeds to it, or make one more page of it."""
 
 import contextlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hgrpo.config.read import read_value
 from hgrpo.errors import UserError
@@ -33,10 +33,33 @@ def command(study: Mapping, overridden: Mapping[str, object], seeds: Sequence[in
         parts.append(f"ROUNDS={study['rounds']}")
     if "methods" in overridden:
         parts.append(f"METHODS={_list(study['methods'])}")
-    if others := overridden.keys() - _VARIABLES:
-        assigned = " ".join(f"{key}={_text(overridden[key])}" for key in sorted(others))
+    if assigned := _assigned(overridden):
         parts.append(f"SET={shlex.quote(assigned.replace('$', '$$'))}")  # make reads $ as its own
     return " ".join(parts)
+
+
+def target_command(target: str, study: Mapping, overridden: Mapping[str, object]) -> str:
+    """The command that makes a target of Snakemake for exactly the study's runs.
+
+    Without the keys that were overridden, Snakemake would train the other runs of the study's file.
+
+    Args:
+        target: name of a rule.
+        study, overridden: as for `command`.
+    """
+    parts = [f"snakemake {target} --config study={study['name']}"]
+    for key in ("seeds", "rounds", "methods"):
+        if key in overridden:
+            parts.append(f"{key}={_joined(study[key], ',')}")
+    if assigned := _assigned(overridden):
+        parts.append(f"set={shlex.quote(assigned)}")
+    return " ".join(parts)
+
+
+def _assigned(overridden: Mapping[str, object]) -> str:
+    """The assignments that `SET` takes: all keys without a variable of their own."""
+    others = overridden.keys() - _VARIABLES
+    return " ".join(f"{key}={_text(overridden[key])}" for key in sorted(others))
 
 
 def _text(value: object) -> str:
@@ -55,5 +78,10 @@ def more_seeds(seeds: Sequence[int]) -> list[int]:
 
 
 def _list(values: Sequence[object]) -> str:
-    text = " ".join(map(str, values))
+    text = _joined(values, " ")
     return f'"{text}"' if " " in text else text
+
+
+def _joined(values: object, between: str) -> str:
+    """A number as text, or the names or numbers of a list."""
+    return between.join(map(str, values)) if isinstance(values, Iterable) else str(values)

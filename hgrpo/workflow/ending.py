@@ -1,7 +1,7 @@
 """The last lines of a run: the finding and its page, what each failed job said, what was kept."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from hgrpo.workflow.telling_line import telling_line
@@ -20,24 +20,30 @@ _STOPPED = re.compile(
 )
 
 
-def last_lines(snakemake_log: str, jobs: Sequence[StudyJob]) -> list[str]:
+def last_lines(
+    snakemake_log: str, jobs: Sequence[StudyJob], left: Collection[str] = ()
+) -> list[str]:
     """The last lines of a run that did not succeed: failed jobs, and what an interrupted run kept.
 
     Args:
         snakemake_log: text of the log of the run of snakemake.
         jobs: all jobs of the study.
+        left: files that the run still had to make; older ones may be there.
     """
     failed = failure_lines(snakemake_log)
     if not _STOPPED.search(snakemake_log):
         return failed
-    return [line for line in failed if ": interrupted: " not in line] + [kept_line(jobs)]
+    return [line for line in failed if ": interrupted: " not in line] + [kept_line(jobs, left)]
 
 
-def kept_line(jobs: Sequence[StudyJob]) -> str:
-    """What a study keeps after a run was interrupted."""
+def kept_line(jobs: Sequence[StudyJob], left: Collection[str] = ()) -> str:
+    """What a study keeps after a run was interrupted; `left` as for `last_lines`."""
+    to_make = set(left)
     statuses = job_statuses(jobs)
-    done = sum(status.state is State.DONE for status in statuses)
-    kept = [f"{done} of {len(jobs)} jobs"]
+    done = [
+        status.state is State.DONE and to_make.isdisjoint(status.job.outputs) for status in statuses
+    ]
+    kept = [f"{sum(done)} of {len(jobs)} jobs"]
     for status in statuses:
         steps = kept_steps(status.job) if status.state is not State.DONE else 0
         if steps:

@@ -1,6 +1,7 @@
 """What a study needs of a machine, and whether the machine has it."""
 
 import importlib.metadata
+import itertools
 import json
 import platform
 import shutil
@@ -18,6 +19,7 @@ from hgrpo.workflow.preflight import missing_variables, user_paths
 
 # Packages whose versions are always shown; others only if they are lacking.
 PACKAGES = ("torch", "transformers", "peft", "tokenizers", "pandas", "pyarrow", "snakemake")
+_OWN = "hgrpo"  # an extra may take in another one: "hgrpo[fetch]"
 # Below this a run of any study is likely to fill the disk. `make plan` says what a run writes.
 LEAST_FREE_BYTES = 5 * 10**9
 
@@ -85,12 +87,14 @@ def _packages(study: Study) -> Iterator[Finding]:
 
 def _requirements(extra: str) -> list[Requirement]:
     """What this project asks for under an extra, or always if the extra is "" ."""
-    found = map(Requirement, importlib.metadata.requires("hgrpo") or [])
-    return [
+    found = map(Requirement, importlib.metadata.requires(_OWN) or [])
+    asked = [
         each
         for each in found
         if (each.marker.evaluate({"extra": extra}) if each.marker else not extra)
     ]
+    others = [_requirements(other) for each in asked if each.name == _OWN for other in each.extras]
+    return [each for each in asked if each.name != _OWN] + list(itertools.chain(*others))
 
 
 def _engine(study: Study) -> Finding:

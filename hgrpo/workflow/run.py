@@ -1,7 +1,9 @@
 """What happens around the jobs of a run: checks before the first one, words after the last one."""
 
 import atexit
+import logging
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +13,7 @@ from typing import IO, TYPE_CHECKING
 from hgrpo.errors import UserError
 from hgrpo.study.study import Study
 from hgrpo.workflow.earlier_report import keep_report
+from hgrpo.workflow.looking import check_looking
 from hgrpo.workflow.preflight import check_given_adapter, check_jobs
 from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.study_lock import hold_study
@@ -19,6 +22,8 @@ from hgrpo.workflow.targets import check_paths, check_rules, target_paths
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow
 
+# Settings within a command: one quoted word, up to the next option or the log.
+_SETTINGS = re.compile(r"--config '\{.*?\}' (?=--|>|$)", re.DOTALL)
 # The open files that hold the locks of this process.
 _HELD: list[IO[str]] = []
 
@@ -51,6 +56,19 @@ def draw_if_asked(arguments: Sequence[str]) -> None:
         os.execv(sys.executable, command)
 
 
+class ShortCommands(logging.Filter):
+    """In Snakemake's message about a failed job, cuts the settings out of the command.
+
+    They are many thousand characters of JSON; `snakemake -n -p` prints them whole.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        command = getattr(record, "shellcmd", None)
+        if command and record.levelno >= logging.ERROR:
+            record.shellcmd = _SETTINGS.sub("--config '{...}' ", command)
+        return True
+
+
 def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
     """Lock the study, check what its jobs need, and copy the report if the next one holds less.
 
@@ -64,7 +82,8 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
 
     Raises:
         UserError: another run holds the study, a job belongs to a round that the study does not
-            have, or the jobs to run need something that is missing.
+            have, somebody who only wants to look would train, or the jobs to run need something
+            that is missing.
     """
     # With a storage provider, the results are elsewhere, and jobs run on machines with other
     # packages and files.
@@ -78,6 +97,11 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
             f"round {last} was asked for, but the study has {study.config.rounds}; to train more, "
             f"add rounds={last} to --config"
         )
+    targets = {job.rule.name for job in workflow.dag.targetjobs}
+    untrained = [
+        (job.wildcards.method, job.wildcards.seed) for job in planned if job.rule.name == "rl_round"
+    ]
+    check_looking(targets, untrained, study.resolved(), results)
     jobs = [(job.rule.name, job.wildcards.get("method")) for job in planned]
     check_given_adapter(study, results)
     check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)

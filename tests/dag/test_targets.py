@@ -48,6 +48,26 @@ def test_a_run_of_fewer_rounds_keeps_the_longer_report(checkout):
     assert list(checkout.root.glob("results/grid/earlier_reports/*")) == [kept]
 
 
+def test_whoever_only_looks_trains_nothing(checkout):
+    done = checkout.snakemake("viewer", "seeds=11,31")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "error: viewer: would have to train Progressive seed 31, flatGRPO seed 31; the last run of "
+        "this study had seeds=11,23: add that to --config, or train with `make bakeoff STUDY=grid`"
+    )
+    assert not (checkout.root / "results/grid/rl/flatGRPO/seed_31").exists()
+    assert checkout.snakemake("viewer", "seeds=11").returncode == 0
+    (checkout.root / "results/grid/rl/flatGRPO/seed_11/round_1/turns.parquet").unlink()
+    done = checkout.snakemake("viewer")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "error: viewer: would have to train flatGRPO seed 11; train first, with "
+        "`make bakeoff STUDY=grid`"
+    )
+    # Asked for beside the report, the page may train.
+    assert rounds(checkout.planned("report", "viewer")) == {"flatGRPO"}
+
+
 def test_figures_are_drawn_whenever_they_are_asked_for(checkout):
     index = checkout.root / "results/grid/report/figures/index.json"
     before = index.stat().st_mtime_ns

@@ -74,7 +74,7 @@ class Alfworld(Environment):
         return [UserFile("assets", "games.folder", games.folder, games.download, holds)]
 
     def extras(self, settings: AlfworldSettings) -> tuple[str, ...]:
-        fetches = ("webshop",) if settings.games.download else ()
+        fetches = ("fetch",) if settings.games.download else ()
         return fetches + (("alfworld",) if settings.engine == "textworld" else ())
 
     def judge_text(self) -> JudgeText:

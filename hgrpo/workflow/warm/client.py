@@ -12,7 +12,6 @@ from hgrpo.workflow.warm import ENDED, TAKEN
 
 # The environment variable that holds the path of the warm process's socket.
 VARIABLE = "HGRPO_WARM"
-_KILLED = 128 + signal.SIGKILL
 
 
 def run_warm(module: str) -> int | None:
@@ -22,8 +21,9 @@ def run_warm(module: str) -> int | None:
     process gets, and is killed if this process is.
 
     Returns:
-        The exit status; None if no fork has taken the job, or if the job asks for another number of
-        threads than the warm process has.
+        The exit status; None if the caller must run the job itself: no fork has taken it, it asks
+        for another number of threads than the warm process has, or the warm process was killed
+        under it, as by a system that is short of memory.
     """
     path = os.environ.pop(VARIABLE, "")
     if not path or os.environ.get("OMP_NUM_THREADS") != "1":
@@ -45,12 +45,15 @@ def run_warm(module: str) -> int | None:
         with contextlib.suppress(OSError):  # the job has ended
             link.sendall(bytes([number]))
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, forward)
+    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
     answer = b""
     with contextlib.suppress(OSError):
         answer = link.recv(2, socket.MSG_WAITALL)
-    if answer[:1] != ENDED:
-        print("error: the process that ran this job was killed", file=sys.stderr)
-        return _KILLED
-    return answer[1]
+    if answer[:1] == ENDED:
+        return answer[1]
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    # The job's fork has died with the warm process. A job never leaves half a result, so it can
+    # begin again here.
+    print("the process that ran this job was killed; the job begins again", file=sys.stderr)
+    return None

@@ -8,7 +8,7 @@ import pytest
 from places import PROJECT
 from snakemake.cli import parse_config
 
-from hgrpo.report.rerun import DEFAULT_STUDY, command, more_seeds
+from hgrpo.report.rerun import DEFAULT_STUDY, command, more_seeds, target_command
 from hgrpo.study.overrides import parse_overrides
 from hgrpo.study.study import StudyConfig, load_study
 
@@ -44,6 +44,24 @@ STUDY = {"name": "bakeoff", "seeds": [11], "rounds": 5, "methods": {"SFTOnly": {
 )
 def test_a_command_names_what_is_not_in_the_file(changes, overridden, seeds, expected):
     assert command(STUDY | changes, overridden, seeds) == expected
+
+
+@pytest.mark.parametrize(
+    ("overridden", "expected"),
+    [
+        ({}, "snakemake viewer --config study=bakeoff"),
+        (
+            {"seeds": [11], "rounds": 5, "methods": ["SFTOnly", "RLOO"]},
+            "snakemake viewer --config study=bakeoff seeds=11 rounds=5 methods=SFTOnly,RLOO",
+        ),
+        (
+            {"training.lr": 1e-4, "reference": "RLOO"},
+            "snakemake viewer --config study=bakeoff set='reference=RLOO training.lr=0.0001'",
+        ),
+    ],
+)
+def test_a_page_of_the_same_runs_names_what_was_overridden(overridden, expected):
+    assert target_command("viewer", STUDY, overridden) == expected
 
 
 def test_make_takes_the_command():

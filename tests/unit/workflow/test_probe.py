@@ -95,7 +95,7 @@ def test_a_package_that_is_missing_or_too_old_is_named_with_what_is_needed(monke
     [
         ("bakeoff", {"judge"}),
         ("webshop_5x40", {"judge", "webshop"}),
-        ("alfworld_5x40", {"judge", "webshop"}),
+        ("alfworld_5x40", {"judge", "fetch"}),
         ("webshop_human", {"webshop"}),
         ("calibration_hard", set()),
         ("smollm2", {"smollm2"}),
