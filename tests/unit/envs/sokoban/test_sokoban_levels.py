@@ -279,15 +279,28 @@ def assets_arguments(root) -> list[str]:
     return ["--config", config, "--seed", "0", "--out", str(root / "out")]
 
 
-def test_the_command_leaves_with_status_two_and_one_line(tmp_path, project):
-    write_folder(tmp_path / "mine", OPEN)
+@pytest.mark.parametrize(
+    ("train", "expected"),
+    [
+        (
+            "####\n# $.#\n#####",
+            "train/000.txt: level 0: player: 0 found, exactly one '@' or '+' was",
+        ),
+        ("######\n#@$$.#\n######", "train/000.txt: level 0: boxes: 2 found, but 1 targets"),
+        (OPEN, "train/000.txt: level 0: walls: open at row 1, column 4 (counted from 0)"),
+        ("#####\n#$ .#\n#@  #\n#####", "train/000.txt: level 0: solution: none takes at most 10"),
+        (CORNER, "test/000.txt: level 0: levels.splits.test: up to symmetry the same as "),
+    ],
+)
+def test_the_command_leaves_with_status_two_and_one_line(tmp_path, project, train, expected):
+    write_folder(tmp_path / "mine", train)
     command = [sys.executable, "-m", "hgrpo.cli.assets", *assets_arguments(tmp_path)]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    said = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert len(said) == 1
-    assert said[0].endswith("000.txt: level 0: walls: open at row 1, column 4 (counted from 0)")
-    assert not (tmp_path / "out").exists()
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    assert f"{tmp_path / 'mine'}/{expected}" in lines[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_twins_of_one_panel_are_left_out_and_counted(tmp_path):
