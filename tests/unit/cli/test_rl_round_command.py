@@ -1,4 +1,4 @@
-"""The command of a round: what it refuses before it writes anything."""
+"""The command of a round: which evaluations it reads, and what it refuses before it writes."""
 
 import json
 import sys
@@ -13,11 +13,14 @@ from hgrpo.base_model.safetensors_file import write_tensors
 from hgrpo.cli.stage import run_stage
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import PANELS
+from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.critic_settings import CRITIC
-from hgrpo.learning.set_up import TRAINER_STATE
+from hgrpo.learning.set_up import TRAINER_STATE, greedy_validation
 from hgrpo.learning.update import Learner
 from hgrpo.stages import rl_round
+from hgrpo.stages.job import Job
+from hgrpo.study.study import load_study
 
 ENV = {"name": "chores", "turn_cap": 2, "chores": 2, "kinds": 20, "expert": {"turn_cap": 2}}
 PPO = {"name": "PPO", "advantage": "gae"}
@@ -103,3 +106,31 @@ def test_an_analysis_panel_that_training_has_seen(monkeypatch, capsys, given):
         f"error: {given['assets'] / 'panels.json'}: panels overlap: analysis:analysis-1 has the "
         "content of train:train-0"
     )
+
+
+def test_the_rule_of_low_validation_reads_the_rounds_before_and_not_the_supervised_policy(project):
+    path = project / "configs/studies/sokoban_smoke.yaml"
+    study = load_study(path, {"training.stops.low_validation": {}})
+    for index, before in ((1, []), (3, [1, 2])):
+        read = rl_round.inputs(study, Job("flatGRPO", 11, index))["evaluations"]
+        assert read == [f"eval/flatGRPO/seed_11/round_{r}/summary.json" for r in before]
+    assert rl_round.inputs(load_study(path), Job("flatGRPO", 11, 3))["evaluations"] == []
+
+
+def test_of_an_evaluation_the_rule_reads_greedy_success_on_validation(tmp_path):
+    path = tmp_path / "summary.json"
+    success = {"validation T=0": 0.005, "validation T=1": 0.4, "test T=0": 0.3}
+    path.write_text(json.dumps({"success": success}))
+    assert greedy_validation(path) == 0.005
+    path.write_text(json.dumps({"success": {"test T=0": 0.3}}))
+    with pytest.raises(
+        UserError, match=r"summary\.json: no greedy success on the validation"
+    ):
+        greedy_validation(path)
+
+
+def test_a_rule_that_reads_an_evaluation_which_is_not_played_is_refused(project):
+    given = {"training.stops.low_validation": {}, "evaluation.validate_trained": False}
+    said = r"training\.stops\.low_validation: flatGRPO would be stopped by the validation panel"
+    with pytest.raises(UserError, match=said):
+        load_study(project / "configs/studies/sokoban_smoke.yaml", given)
