@@ -123,9 +123,7 @@ def test_of_an_evaluation_the_rule_reads_greedy_success_on_validation(tmp_path):
     path.write_text(json.dumps({"success": success}))
     assert greedy_validation(path) == 0.005
     path.write_text(json.dumps({"success": {"test T=0": 0.3}}))
-    with pytest.raises(
-        UserError, match=r"summary\.json: no greedy success on the validation"
-    ):
+    with pytest.raises(UserError, match=r"summary\.json: no greedy success on the validation"):
         greedy_validation(path)
 
 
