@@ -8,6 +8,7 @@ from torch.optim import AdamW
 from toy_round import TRAINING, KillError, make_round, untimed
 
 from hgrpo.credit.base import Context, make_assigner
+from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import Checkpoints, write_state
 from hgrpo.learning.critic import Critic, value_head
 from hgrpo.learning.critic_settings import CriticConfig
@@ -18,6 +19,7 @@ from hgrpo.learning.settings import KlConfig
 from hgrpo.learning.stop_settings import EmptySteps, LowValidation, RewardCollapse, StopConfig
 from hgrpo.learning.stops import StopState
 from hgrpo.policy.load import load_policy
+from hgrpo.study.study import load_study
 from hgrpo.trajectories import store
 
 SMALL = {"steps_per_round": 3, "tasks_per_step": 4, "rollouts_per_task": 4, "max_action_tokens": 4}
@@ -254,3 +256,14 @@ def test_the_step_at_which_a_run_stops_trains_on_nothing(imitator, tmp_path, met
         False,
         True,
     ]
+
+
+def test_a_critic_permits_groups_of_one(imitator, tmp_path, project):
+    (row,) = run(small_round(imitator, tmp_path, PPO, rollouts_per_task=1, steps_per_round=1))
+    assert (row["n_trained_trajectories"], row["n_updates"]) == (4, 2)
+    assert row["return_deviation"] == 0 < row["advantage_deviation"]
+    path = project / "configs/studies/sokoban_smoke.yaml"
+    alone = {"training.rollouts_per_task": 1, "methods": "SFTOnly,PPO"}
+    assert load_study(path, alone).training["PPO"].rollouts_per_task == 1
+    with pytest.raises(UserError, match="rollouts_per_task: 1: flatGRPO compares rollouts of a"):
+        load_study(path, alone | {"methods": "flatGRPO,PPO"})
