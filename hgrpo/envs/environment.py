@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from hgrpo.agent.cut import PLAIN, Cut
 from hgrpo.config.strict import Strict
@@ -30,6 +30,28 @@ class PanelSizes(Strict):
     train: int | None = Field(None, gt=0, description="training tasks")
     validation: int | None = Field(None, gt=0, description="validation tasks")
     test: int | None = Field(None, gt=0, description="test tasks")
+    analysis: int = Field(
+        0,
+        ge=0,
+        description="tasks of a fourth panel, which neither training nor evaluation plays; 0: no "
+        "such panel",
+    )
+
+    @property
+    def sizes(self) -> dict[str, int | None]:
+        """Panel -> its size, in the order train, validation, test and, if asked for, analysis."""
+        panels = [panel for panel in PanelSizes.model_fields if panel != "analysis"]
+        return {panel: getattr(self, panel) for panel in panels} | self._analysis
+
+    @property
+    def _analysis(self) -> dict[str, int]:
+        return {"analysis": self.analysis} if self.analysis else {}
+
+    @model_serializer(mode="wrap")
+    def _as_if_unknown_unless_asked_for(self, write: SerializerFunctionWrapHandler) -> dict:
+        """Leave the key out where there is no such panel: results without one keep their keys."""
+        written = write(self)
+        return {key: value for key, value in written.items() if key != "analysis"} | self._analysis
 
 
 class ExpertSettings(Strict):

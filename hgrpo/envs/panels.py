@@ -1,13 +1,22 @@
-"""Panels: the ordered, disjoint lists of tasks that training and evaluation draw from."""
+"""Panels: ordered, disjoint lists of tasks.
+
+Training draws from the first one, evaluation plays the next two, and a study may ask for a fourth,
+`analysis`, which neither of them plays.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 
 SPLITS = ("train", "validation", "test")
+ANALYSIS = "analysis"
+PANELS = (*SPLITS, ANALYSIS)
+
+Row = TypeVar("Row")
 
 
 def write_panels(path: Path, panels: dict[str, list[Task]]) -> None:
@@ -25,12 +34,16 @@ def read_panels(path: Path) -> dict[str, list[Task]]:
     """
     try:
         rows = json.loads(path.read_text())
-        panels = {split: [Task(**row) for row in rows[split]] for split in SPLITS}
+        there = PANELS if ANALYSIS in rows else SPLITS
+        panels = {split: [Task(**row) for row in rows[split]] for split in there}
     except FileNotFoundError:
         raise UserError(f"{path}: no such panels file; run the assets stage first") from None
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not a panels file ({error})") from None
-    check_disjoint(panels)
+    try:
+        check_disjoint(panels)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
     return panels
 
 
@@ -47,6 +60,39 @@ def check_disjoint(panels: dict[str, list[Task]]) -> None:
                     f"panels overlap: {place} has the content of {owner[task.content_hash]}"
                 )
             owner[task.content_hash] = place
+
+
+def share_out(
+    split: str, rows: Sequence[Row], sizes: Mapping[str, int | None], place: Path, what: str
+) -> dict[str, list[Row]]:
+    """The panels that a folder's tasks of one split make, from the tasks in panel order.
+
+    Tasks for the analysis panel are training tasks that the train panel does not have: those that
+    follow it or, if it takes all there are, the first ones.
+
+    Args:
+        sizes: panel -> its size; None takes all tasks.
+        place: the folder, for messages.
+        what: what the tasks are called in messages, such as "games".
+
+    Raises:
+        UserError: there are too few tasks.
+    """
+    wanted, more = sizes[split], sizes.get(ANALYSIS, 0) if split == "train" else 0
+    if len(rows) < (wanted or 1):
+        raise UserError(
+            f"panels.{split}: {wanted or 'some'} {what} are wanted, {place} has {len(rows)}"
+        )
+    if len(rows) < (wanted or 1) + more:
+        raise UserError(
+            f"panels.{ANALYSIS}: {more} {what} are wanted beside {wanted or 'some'} for training, "
+            f"{place} has {len(rows)}"
+        )
+    if wanted is None:
+        panels = {split: list(rows[more:]), ANALYSIS: list(rows[:more])}
+    else:
+        panels = {split: list(rows[:wanted]), ANALYSIS: list(rows[wanted : wanted + more])}
+    return {panel: tasks for panel, tasks in panels.items() if tasks}
 
 
 def check_sizes(panels: Mapping[str, list[Task]], loaded: Mapping) -> None:

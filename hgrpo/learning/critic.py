@@ -215,11 +215,11 @@ def save_critic(critic: Critic | None, path: Path, base: str) -> None:
     write_tensors(critic.weights() if critic else {}, path, {_BASE: base})
 
 
-def read_critic(path: Path, base: str, names: Collection[str]) -> dict[str, Tensor]:
-    """Read what `save_critic` wrote; `names` are those of the tensors that the critic has.
+def check_critic(path: Path, base: str) -> None:
+    """Check a file that `save_critic` wrote, before anything is loaded from it.
 
     Raises:
-        UserError: the file is missing or damaged, holds other tensors, or belongs to another base.
+        UserError: the file is missing or damaged, belongs to another base, or holds no critic.
     """
     if not path.is_file():
         raise UserError(f"{path}: missing")
@@ -227,7 +227,18 @@ def read_critic(path: Path, base: str, names: Collection[str]) -> dict[str, Tens
     with safe_open(path, "pt") as file:
         found = (file.metadata() or {}).get(_BASE)
         if found != base:
-            raise UserError(f"{path}: a critic of the base {found}, but this one is {base}")
+            raise UserError(f"{path}: base: a critic of the base {found}, but this one is {base}")
+        if not file.keys():
+            raise UserError(f"{path}: it holds no critic, as of an arm whose advantage is group")
+
+
+def read_critic(path: Path, names: Collection[str]) -> dict[str, Tensor]:
+    """Read a file that passed `check_critic`; `names` are those of the critic's tensors.
+
+    Raises:
+        UserError: the file holds other tensors.
+    """
+    with safe_open(path, "pt") as file:
         if sorted(file.keys()) != sorted(names):
             raise UserError(f"{path}: it does not hold the tensors of this critic")
         return {name: file.get_tensor(name) for name in names}

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hgrpo.learning.batch import GroupAdvantages
+from hgrpo.learning.batch import GroupAdvantages, training_returns
+from hgrpo.learning.filters import mean_deviation
+from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory
 
 
@@ -30,6 +32,19 @@ def rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:
         "inadmissible": sum(t.inadmissible for t in flat),
         "overlong": sum(t.overlong for t in flat),
         "empty": sum(t.empty for t in flat),
+    }
+
+
+def spread_row(groups: Sequence[Sequence[Trajectory]], training: TrainingConfig) -> dict:
+    """Log entries: the sample's deviation within groups, of returns and of successes, as means.
+
+    Penalties make returns differ where all trajectories fail; the second entry is then 0.
+    """
+    returns = [training_returns(group, training) for group in groups]
+    successes = [np.array([trajectory.success for trajectory in group]) for group in groups]
+    return {
+        "return_deviation": mean_deviation(returns),
+        "success_deviation": mean_deviation(successes),
     }
 
 

@@ -20,7 +20,7 @@ from hgrpo.learning.chosen import Chosen, choose, spread_of_returns, weigh
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.critic_advantages import estimate, store_advantages
 from hgrpo.learning.filters import takes_part
-from hgrpo.learning.log_row import advantage_row, rollout_row, trained_row
+from hgrpo.learning.log_row import advantage_row, rollout_row, spread_row, trained_row
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import set_lr
 from hgrpo.learning.stops import Where, after_collection, after_evaluations, stop_row
@@ -104,6 +104,7 @@ class Round:
         self.rows.append(
             {"step": step, "round": self.id.index}
             | rollout_row(played)
+            | spread_row(played, training)
             | trained_row(chosen.trajectories)
             | advantage_row(played, advantages)
             | reported

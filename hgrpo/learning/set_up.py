@@ -16,9 +16,10 @@ from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import Checkpoints, read_state
-from hgrpo.learning.critic import Critic, read_critic, value_head
+from hgrpo.learning.critic import Critic, check_critic, read_critic, value_head
 from hgrpo.learning.critic_settings import CRITIC
 from hgrpo.learning.kl import KlController
+from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.resume_key import files_in
 from hgrpo.learning.round import Round, RoundId
@@ -56,6 +57,7 @@ class RoundInputs:
         fitted: what the fit after the previous round wrote; None if there was no fit.
         cache: folder for the answers of judges, shared by all jobs of a study.
         evaluations: summaries of the evaluations after the earlier rounds, in order.
+        critic: the file of the critic that the round goes on with; None if there is none yet.
     """
 
     panels: Path
@@ -66,28 +68,40 @@ class RoundInputs:
     fitted: Path | None = None
     cache: Path | None = None
     evaluations: Sequence[Path] = ()
+    critic: Path | None = None
 
     def files(self) -> list[Path]:
         """The files that decide what the round does, besides the base and the tasks."""
         folders = [folder for folder in (self.sft, self.policy, self.fitted) if folder]
         in_folders = (path for folder in folders for path in files_in(folder))
-        return [self.panels, *in_folders, *self.evaluations]
+        critic = [self.critic] if self.critic else []
+        return [self.panels, *in_folders, *self.evaluations, *critic]
+
+
+def carried_critic(method: MethodConfig, policy: Path) -> Path | None:
+    """The file of the critic that a round from `policy` on goes on with; None if there is none."""
+    carried = method.uses_critic and (policy / TRAINER_STATE).is_file()
+    return policy.parent / CRITIC if carried else None
 
 
 def check_inputs(model: ModelConfig, inputs: RoundInputs) -> None:
-    """Check that the models and the trainer state that a round reads are intact.
+    """Check that the panels, the models and the trainer state that a round reads are intact.
 
     Call this before computing the resume key: a damaged file changes the key, and the finished
     steps saved under the old key would then be removed.
 
     Raises:
-        UserError: a file is missing or damaged, or belongs to another model. The message names it.
+        UserError: a file is missing or damaged, or belongs to another model, or panels overlap. The
+            message names the file.
     """
+    read_panels(inputs.panels)
     check_adapter(inputs.base, lora=False)
     for policy in (inputs.sft, inputs.policy):
         check_policy(model, inputs.base, policy)
     if (inputs.policy / TRAINER_STATE).is_file():
         read_state(inputs.policy / TRAINER_STATE, Learner.STATE)
+    if inputs.critic:
+        check_critic(inputs.critic, any_digest(inputs.base))
     if inputs.fitted and (inputs.fitted / WEIGHTS).is_file():
         check_checksum(inputs.fitted / WEIGHTS)
 
@@ -164,9 +178,8 @@ def _carry_on(learner: Learner, inputs: RoundInputs) -> None:
         return
     learner.load_state(read_state(carried, Learner.STATE))
     if learner.critic:
-        saved = inputs.policy.parent / CRITIC
         names = learner.critic.weights().keys()
-        learner.critic.load_weights(read_critic(saved, any_digest(inputs.base), names))
+        learner.critic.load_weights(read_critic(inputs.critic, names))
 
 
 def _collector(

@@ -23,7 +23,7 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.config.strict import Strict
 from hgrpo.envs.base import Task
 from hgrpo.envs.kinds import load
-from hgrpo.envs.panels import SPLITS, check_sizes, write_panels
+from hgrpo.envs.panels import check_sizes, write_panels
 from hgrpo.envs.user_files import reads_user_files, user_files_digest
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import data_files as fetched
@@ -93,7 +93,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     began = time.perf_counter()
     environment = load(settings.env.name)
     skipped: Counter[str] = Counter()
-    panels: dict[str, list[Task]] = {split: [] for split in SPLITS}
+    panels: dict[str, list[Task]] = {panel: [] for panel in settings.env.panels.sizes}
     data_files = environment.task_data_files(settings.env)
     with atomic_folder(paths.out) as out:
         made = out / "made"

@@ -145,7 +145,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.learning.ranks import become_ranks, joined_ranks
     from hgrpo.learning.resume_key import resume_key
     from hgrpo.learning.scratch import locked_scratch
-    from hgrpo.learning.set_up import RoundInputs, check_inputs
+    from hgrpo.learning.set_up import RoundInputs, carried_critic, check_inputs
 
     if paths.processes < 1:
         raise UserError(f"--processes: {paths.processes}; one or more were expected")
@@ -161,6 +161,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         fitted=paths.fitted,
         cache=paths.cache,
         evaluations=paths.evaluations,
+        critic=carried_critic(settings.method, paths.policy),
     )
     check_inputs(settings.model, inputs)
     ranks = joined_ranks()

@@ -12,6 +12,10 @@ import pytest
     ("setting", "expected"),
     [
         ("rounds=-2", "configs/studies/grid.yaml with rounds overridden: rounds: input should be"),
+        (
+            "set=training.filter.value=1.5",
+            "configs/studies/grid.yaml with training overridden: training.filter: value: 1.5: str",
+        ),
         ("sedes=11", "--config sedes: unknown key; did you mean 'seeds'?"),
         ("study=gird", "configs/studies/gird.yaml: no such file; did you mean 'grid'?"),
         ("methods=flatGRPO,Nobody", "methods: 'Nobody': no such file configs/methods/Nobody.yaml"),
@@ -122,6 +126,12 @@ def test_an_engine_that_is_not_installed_is_found_before_the_first_job(checkout)
         ("configs/studies/grid.yaml", "seeds", "sedes", "sedes: unknown key; did you mean 'seeds'"),
         ("configs/studies/grid.yaml", "alfworld-laptop", "mars", "env: 'mars': no such file"),
         ("configs/methods/Progressive.yaml", "0.5", "-1", "Progressive.yaml: alpha: input should"),
+        (
+            "configs/methods/Progressive.yaml",
+            "alpha:",
+            "advantage: gae\nalpha:",
+            "Progressive.yaml: advantage: gae takes the turns' credit from the critic, so credit",
+        ),
     ],
 )
 def test_a_mistake_in_a_file(checkout, name, old, new, expected):

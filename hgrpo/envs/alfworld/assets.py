@@ -14,7 +14,7 @@ from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.settings import AlfworldSettings, GamesSettings
 from hgrpo.envs.alfworld.vocabulary import PUT
 from hgrpo.envs.base import Task
-from hgrpo.envs.panels import SPLITS
+from hgrpo.envs.panels import SPLITS, share_out
 from hgrpo.errors import UserError
 
 # Keys of traj_data.json that the pipeline or the official loader reads; others are dropped.
@@ -33,7 +33,7 @@ def make(
         UserError: the games cannot be read or generated, a game's commands are not in the language
             of the setting `grammar`, or a game's walkthrough does not win.
     """
-    sizes = config.panels.model_dump()
+    sizes = config.panels.sizes
     root = out / "games"
     if config.games.generate is not None:
         source = generator.generate(config.games.generate, sizes, config.grammar, seed)
@@ -63,7 +63,7 @@ def _check(game: dict, name: str, language: str) -> None:
 def _collect(
     games: GamesSettings, sizes: dict[str, int | None], seed: int, skipped: Counter
 ) -> Iterator[tuple[str, generator.GameFiles]]:
-    """Yield (split, game) in panel order: task types in turn, games of a type shuffled by `seed`.
+    """Yield (panel, game) in panel order: task types in turn, games of a type shuffled by `seed`.
 
     A game is left out if the official loader leaves it out, if it is won at reset, or if its
     content equals an earlier game's. `skipped` counts these games by reason.
@@ -86,14 +86,13 @@ def _collect(
         fresh = {task.content_hash: task for task in tasks if task.content_hash not in hashes}
         skipped["same content as another game"] += len(tasks) - len(fresh)
         hashes.update(fresh)
-        panel = _in_turn(list(fresh.values()), (seed, split))
-        wanted = sizes[split] or len(panel)
-        if len(panel) < wanted:
-            raise UserError(f"panels.{split}: {wanted} games are wanted, {place} has {len(panel)}")
-        for task in panel[:wanted]:
-            trajectory = json.loads((place / task.path / gamefile.TASK_FILE).read_text())
-            kept = {key: trajectory[key] for key in _KEPT if key in trajectory}
-            yield split, generator.GameFiles(task.path, gamefile.read_game(place / task.path), kept)
+        ordered = _in_turn(list(fresh.values()), (seed, split))
+        for panel, chosen in share_out(split, ordered, sizes, place, "games").items():
+            for task in chosen:
+                trajectory = json.loads((place / task.path / gamefile.TASK_FILE).read_text())
+                kept = {key: trajectory[key] for key in _KEPT if key in trajectory}
+                game = gamefile.read_game(place / task.path)
+                yield panel, generator.GameFiles(task.path, game, kept)
 
 
 def _check_number(found: int, expected: int, split: str, place: Path, reasons: Counter) -> None:

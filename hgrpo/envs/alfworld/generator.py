@@ -11,7 +11,7 @@ from hgrpo.envs.alfworld.gamefile import GAME_FILE, TASK_FILE
 from hgrpo.envs.alfworld.goals import KINDS, Goal, sentence
 from hgrpo.envs.alfworld.house import House, Household
 from hgrpo.envs.alfworld.settings import GenerateSettings
-from hgrpo.envs.panels import SPLITS
+from hgrpo.envs.panels import PANELS
 from hgrpo.errors import UserError
 
 _ATTEMPTS = 1000
@@ -29,7 +29,7 @@ class GameFiles:
 def generate(
     config: GenerateSettings, sizes: dict[str, int], language: str, seed: int
 ) -> Iterator[tuple[str, GameFiles]]:
-    """Yield (split, game), split by split.
+    """Yield (split, game), split by split; `sizes` may have the panel `analysis` as a fourth.
 
     A pair of house and goal occurs at most once. The core of a game is the room with its
     receptacles, the goal, and the places of the things that the goal needs. No two splits share a
@@ -46,8 +46,8 @@ def generate(
     household = Household(config)
     # The games drawn so far, and the split of each core.
     drawn, cores = set(), {}
-    for place, split in enumerate(SPLITS):
-        for index in range(sizes[split]):
+    for place, split in enumerate(PANELS):
+        for index in range(sizes.get(split, 0)):
             kind = config.task_types[index % len(config.task_types)]
             house, goal, said = _fresh(household, kind, drawn, cores, (seed, split, index))
             number = place * 1_000_000 + index

@@ -9,7 +9,6 @@ from hgrpo.envs.base import Task
 from hgrpo.envs.chores.game import Game, Habits, habits_of
 from hgrpo.envs.chores.settings import ChoresSettings
 from hgrpo.envs.chores.words import CLIENTS
-from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
 
 _DEFAULT = {"train": 4000, "validation": 200, "test": 500}
@@ -23,8 +22,8 @@ def make(settings: ChoresSettings, seed: int) -> Iterator[tuple[str, Task]]:
         UserError: the world has fewer different games than the panels ask for.
     """
     habits, seen = habits_of(settings), set()
-    for split in SPLITS:
-        for number in range(getattr(settings.panels, split) or _DEFAULT[split]):
+    for split, size in settings.panels.sizes.items():
+        for number in range(size or _DEFAULT[split]):
             rng = streams.generator("chores-tasks", seed, split, number)
             game = next(_new(settings, habits, rng, seen), None)
             if game is None:

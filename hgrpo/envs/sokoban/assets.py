@@ -10,7 +10,7 @@ from tqdm import tqdm
 from hgrpo import streams
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
-from hgrpo.envs.panels import SPLITS
+from hgrpo.envs.panels import SPLITS, share_out
 from hgrpo.envs.sokoban.distances import TooManyBoardsError
 from hgrpo.envs.sokoban.files import (
     compiled,
@@ -39,14 +39,14 @@ def make(
         UserError: the levels cannot be read or drawn, or one of them is no valid level or has no
             solution within an episode.
     """
-    sizes = config.panels.model_dump()
+    sizes = config.panels.sizes
     if config.levels.generate is not None:
         source = _generated(config, sizes, seed)
     else:
         source = _collected(config, sizes, seed, skipped)
     (out / FOLDER).mkdir(parents=True)
     total = None if None in sizes.values() else sum(sizes.values())
-    written: dict[str, list[tuple[str, str]]] = {split: [] for split in SPLITS}
+    written: dict[str, list[tuple[str, str]]] = {split: [] for split in sizes}
     for split, name, level, length in tqdm(
         source, total=total, desc="assets", unit="level", mininterval=1
     ):
@@ -93,13 +93,10 @@ def _collected(
                         f"{where}: levels.splits.{split}: up to symmetry the same as {owner[1]}, "
                         f"which is of {owner[0]}"
                     )
-        wanted = sizes[split]
-        if not rows or len(rows) < (wanted or 0):
-            raise UserError(
-                f"panels.{split}: {wanted or 'some'} levels are wanted, "
-                f"{root / getattr(config.levels.splits, split)} has {len(rows)}"
-            )
-        yield from _in_turn(rows, config.lengths, seed)[:wanted]
+        place = root / getattr(config.levels.splits, split)
+        ordered = _in_turn(rows, config.lengths, seed)
+        for panel, chosen in share_out(split, ordered, sizes, place, "levels").items():
+            yield from ((panel, *row[1:]) for row in chosen)
 
 
 def _files(place: Path, split: str) -> list[Path]:

@@ -12,7 +12,7 @@ from itertools import count, pairwise
 import numpy as np
 
 from hgrpo import streams
-from hgrpo.envs.panels import SPLITS
+from hgrpo.envs.panels import PANELS
 from hgrpo.envs.sokoban.distances import board_distances
 from hgrpo.envs.sokoban.level import Level, LevelError, canonical, draw_level, read_level
 from hgrpo.envs.sokoban.settings import GenerateSettings
@@ -47,7 +47,7 @@ def task_type(length: int, lengths: tuple[int, int]) -> str:
 def generate(
     config: GenerateSettings, sizes: dict[str, int], seed: int
 ) -> Iterator[tuple[str, Level, int]]:
-    """Yield (split, level, length of its shortest solution), split by split.
+    """Yield (panel, level, length of its shortest solution), panel by panel.
 
     No two levels are twins, in the same split or in two. The bands take turns, so that every prefix
     of a panel is stratified. A level depends on its seed, split and number, and on
@@ -58,8 +58,8 @@ def generate(
     """
     seen: set[str] = set()
     parts = bands(config.lengths)
-    for split in SPLITS:
-        for number in range(sizes[split]):
+    for split in PANELS:
+        for number in range(sizes.get(split, 0)):
             band = parts[number % len(parts)]
             for attempt in count():
                 if attempt == _TRIES:

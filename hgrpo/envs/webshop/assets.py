@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
-from hgrpo.envs.panels import SPLITS
+from hgrpo.envs.panels import ANALYSIS, SPLITS
 from hgrpo.envs.webshop import generator, official
 from hgrpo.envs.webshop.data import provide
 from hgrpo.envs.webshop.env import GOALS
@@ -122,10 +122,15 @@ def panels(
 ) -> Iterator[tuple[str, Task]]:
     """Yield (split, task): the first goals for test, the next for validation, then training.
 
-    A goal with the content hash of an earlier goal is left out. With `apart`, a goal whose product
-    is already in another panel is left out too. UserError if the goals do not fill the panels.
+    The analysis panel has the goals after those of training or, if training takes all that remain,
+    before them. A goal with the content hash of an earlier goal is left out. With `apart`, a goal
+    whose product is already in another panel is left out too. UserError if the goals do not fill
+    the panels.
     """
-    waiting = [(split, getattr(config, split)) for split in reversed(SPLITS)]
+    order = [*reversed(SPLITS)]
+    if config.analysis:
+        order.insert(len(order) if config.train else -1, ANALYSIS)
+    waiting = [(split, config.sizes[split]) for split in order]
     split, room = waiting.pop(0)
     owner: dict[int, str] = {}
     seen: set[str] = set()

@@ -36,7 +36,12 @@ def on_panel(
         if (wording := _wording(text)) in numbers:
             numbers[wording].append(number)
     tasks = {int(task.path): task for task in panels["train"]}
-    held_out = {int(task.path): split for split in ("test", "validation") for task in panels[split]}
+    held_out = {
+        int(task.path): split
+        for split, others in panels.items()
+        if split != "train"
+        for task in others
+    }
     found = []
     for trajectory in trajectories:
         candidates = numbers[_wording(trajectory.goal)]

@@ -69,3 +69,32 @@ def test_options_that_would_not_be_read_are_refused(command, capsys, given):
     with pytest.raises(SystemExit):
         command(*given)
     assert "error: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            ["training.filter.value=1.5"],
+            "training overridden: training.filter: value: 1.5: strategy top_p takes a share above "
+            "0, up to 1",
+        ),
+        (
+            ["training.rollouts_per_task=1", "training.filter.score=variance"],
+            "training overridden: training: filter.score: variance compares the trajectories of a "
+            "group, and rollouts_per_task is 1",
+        ),
+        (
+            ["variants={Both: {of: PPO, alpha: 0.5}}"],
+            "variants overridden: variants.Both: advantage: gae takes the turns' credit from the "
+            "critic, so credit.kind: flat with alpha: 0.5 would not be used; leave both out",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_two(command, study, capsys, given, expected):
+    with pytest.raises(SystemExit) as ended:
+        command(*given)
+    assert ended.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"error: {study} with {expected}\n"

@@ -15,6 +15,18 @@ def test_trajectory_advantage_is_the_population_z_score():
     assert advantages == pytest.approx([3**0.5, -(3**-0.5), -(3**-0.5), -(3**-0.5)])
 
 
+def test_golden_advantages_by_the_deviation_of_a_sample():
+    # mean 1.85, deviation of the sample 5.7
+    advantages = trajectory_advantages(np.array([10.4, -1, -1, -1]), "sample_std", FLOOR)
+    assert advantages == pytest.approx([1.5, -0.5, -0.5, -0.5])
+
+
+@pytest.mark.parametrize("returns", [[3.0], [3.0, 3.0], [0.1] * 3])
+def test_one_return_or_equal_ones_have_no_advantage(returns):
+    for norm in ("std", "sample_std", "mean"):
+        assert not trajectory_advantages(np.array(returns), norm, FLOOR).any()
+
+
 def test_mean_norm_only_centres():
     assert trajectory_advantages(np.array([1.0, 0, 0, 0]), "mean", FLOOR).tolist() == [
         0.75,

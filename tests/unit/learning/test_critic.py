@@ -11,6 +11,7 @@ from hgrpo.errors import UserError
 from hgrpo.learning.batch import training_sequences
 from hgrpo.learning.critic import (
     Critic,
+    check_critic,
     explained_variance,
     read_critic,
     save_critic,
@@ -179,17 +180,23 @@ def test_saved_weights_come_back_and_another_base_is_refused(played, tmp_path):
     save_critic(critic, tmp_path / CRITIC, "abc")
     names = list(critic.weights())
     other = make_critic(folder)
-    other.load_weights(read_critic(tmp_path / CRITIC, "abc", names))
+    check_critic(tmp_path / CRITIC, "abc")
+    other.load_weights(read_critic(tmp_path / CRITIC, names))
     assert all(
         torch.equal(a, b)
         for a, b in zip(critic.weights().values(), other.weights().values(), strict=True)
     )
-    with pytest.raises(UserError, match=r"critic\.safetensors: a critic of the base abc, but"):
-        read_critic(tmp_path / CRITIC, "def", names)
+    with pytest.raises(
+        UserError, match=r"critic\.safetensors: base: a critic of the base abc, but"
+    ):
+        check_critic(tmp_path / CRITIC, "def")
     with pytest.raises(UserError, match="does not hold the tensors of this critic"):
-        read_critic(tmp_path / CRITIC, "abc", names[1:])
+        read_critic(tmp_path / CRITIC, names[1:])
     with pytest.raises(UserError, match="missing"):
-        read_critic(tmp_path / "none", "abc", names)
+        check_critic(tmp_path / "none", "abc")
+    save_critic(None, tmp_path / CRITIC, "abc")
+    with pytest.raises(UserError, match="it holds no critic"):
+        check_critic(tmp_path / CRITIC, "abc")
 
 
 @pytest.mark.parametrize(

@@ -462,6 +462,19 @@ def test_a_larger_p_keeps_what_a_smaller_one_keeps(scores, one, other, mode, ord
     assert kept(scores, value=low, **settings) <= kept(scores, value=high, **settings)
 
 
+@given(DISTINCT, SHARES, st.sampled_from([1 / 64, 4.0, 1024.0]), ORDERS)
+def test_settings_in_units_of_the_score_make_the_choice_free_of_scale(scores, share, unit, order):
+    scaled = [unit * score for score in scores]
+    for own, shared in (
+        ({"temperature": unit}, {"mode": "softmax"}),
+        ({"eps": 0.01 * unit}, {"mode": "linear"}),
+        ({}, {"strategy": "top_k"}),
+        ({}, {"strategy": "min_p"}),
+    ):
+        shared |= {"value": share, "order": order}
+        assert kept(scaled, **own, **shared) == kept(scores, **shared)
+
+
 @given(SCORES, st.floats(0.01, 0.99))
 def test_softmax_always_keeps_a_group(scores, p):
     assert kept(scores, value=p, mode="softmax")

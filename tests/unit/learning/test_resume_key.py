@@ -12,13 +12,17 @@ from hgrpo.learning.set_up import RoundInputs
 @pytest.fixture
 def keyed(tmp_path):
     """The key of a round whose inputs lie in tmp_path; its base has no summary."""
-    for folder in ("assets", "base", "sft"):
+    for folder in ("assets", "base", "sft", "rl"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "model.safetensors").write_bytes(b"one")
     (tmp_path / "base/config.json").write_text("{}")
     (tmp_path / "assets/panels.json").write_text("{}")
+    (tmp_path / "rl/critic.safetensors").write_bytes(b"one")
     folders = [tmp_path / name for name in ("base", "sft", "sft")]
-    inputs = RoundInputs(tmp_path / "assets/panels.json", tmp_path / "assets", *folders)
+    critic = tmp_path / "rl/critic.safetensors"
+    inputs = RoundInputs(
+        tmp_path / "assets/panels.json", tmp_path / "assets", *folders, critic=critic
+    )
 
     def key(**changes):
         return resume_key({"seed": 11, "code": "c"} | changes, inputs.base, inputs.files())
@@ -28,7 +32,13 @@ def keyed(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["base/model.safetensors", "base/config.json", "sft/model.safetensors", "assets/panels.json"],
+    [
+        "base/model.safetensors",
+        "base/config.json",
+        "sft/model.safetensors",
+        "assets/panels.json",
+        "rl/critic.safetensors",
+    ],
 )
 def test_another_input_is_another_round(keyed, tmp_path, name):
     before = keyed()

@@ -1,5 +1,6 @@
 """A round with a critic, a filter and rules for stopping: what it trains on, how it resumes."""
 
+import numpy as np
 import pytest
 import torch
 from tiny_policy import hall_tasks
@@ -7,6 +8,7 @@ from torch.optim import AdamW
 from toy_round import TRAINING, KillError, make_round, untimed
 
 from hgrpo.credit.base import Context, make_assigner
+from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import Checkpoints, write_state
 from hgrpo.learning.critic import Critic, value_head
 from hgrpo.learning.critic_settings import CriticConfig
@@ -17,6 +19,7 @@ from hgrpo.learning.settings import KlConfig
 from hgrpo.learning.stop_settings import EmptySteps, LowValidation, RewardCollapse, StopConfig
 from hgrpo.learning.stops import StopState
 from hgrpo.policy.load import load_policy
+from hgrpo.study.study import load_study
 from hgrpo.trajectories import store
 
 SMALL = {"steps_per_round": 3, "tasks_per_step": 4, "rollouts_per_task": 4, "max_action_tokens": 4}
@@ -140,6 +143,70 @@ def test_soft_weights_scale_the_advantages_of_each_group(imitator, tmp_path):
     assert found["soft"].tolist() == pytest.approx(expected.tolist())
 
 
+def advantages(play):
+    """The advantages of the step's turns, by task, rollout and turn; None where nothing was learnt.
+
+    The round has played one step.
+    """
+    folder = play.checkpoints.folder
+    store.join_steps(folder, 1, folder)
+    turns = store.read_turns(folder / "turns.parquet").to_pandas()
+    return turns.set_index(["task_id", "rollout", "turn"])["advantage"]
+
+
+def test_soft_weights_scale_what_a_critic_thinks_of_each_group(imitator, tmp_path):
+    found, rows = {}, {}
+    for name, given in (("soft", FilterConfig(soft=True)), ("plain", None)):
+        play = small_round(imitator, tmp_path / name, PPO, filter=given, steps_per_round=1)
+        (rows[name],) = run(play)
+        found[name] = advantages(play)
+    returns = store.read_turns(tmp_path / "plain/turns.parquet").to_pandas()
+    spread = returns.groupby(["task_id", "rollout"])["env_reward"].sum().groupby("task_id").std()
+    weights = found["plain"].index.get_level_values("task_id").map(spread / spread.max())
+    assert 0 < np.mean(weights) < 1
+    assert found["soft"].tolist() == pytest.approx((found["plain"] * weights).tolist())
+    # The critic learns from all groups alike, and the whitening counts them alike.
+    for key in ("critic_loss", "advantage_mean", "advantage_deviation", "n_trained_trajectories"):
+        assert rows["soft"][key] == rows["plain"][key]
+
+
+@pytest.mark.parametrize("advantage", ["gae", "turn_gae", "bi_level_gae"])
+def test_a_filter_keeps_whole_trajectories_under_every_estimate(imitator, tmp_path, advantage):
+    method = MethodConfig(name="PPO", advantage=advantage)
+    best = FilterConfig(strategy="top_k_abs", value=1)
+    play = small_round(imitator, tmp_path, method, filter=best, steps_per_round=1)
+    (row,) = run(play)
+    assert (row["filter_kept_groups"], row["n_trained_trajectories"], row["n_updates"]) == (1, 4, 2)
+    learnt = advantages(play).notna()
+    assert learnt.groupby("task_id").agg(["all", "any"]).sum().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 4])
+def test_a_stronger_filter_takes_as_many_steps_and_leaves_the_rest_alone(
+    imitator, tmp_path, groups
+):
+    few = FilterConfig(strategy="top_k_abs", value=groups)
+    method = FLAT.model_copy(update={"dead_groups": "keep"})
+    play = small_round(imitator, tmp_path / "few", method, filter=few, steps_per_round=1)
+    (row,) = run(play)
+    assert (row["n_trained_trajectories"], row["n_updates"]) == (4 * groups, 2)
+    kept = advantages(play).dropna()
+    whole = small_round(imitator, tmp_path / "all", method, steps_per_round=1)
+    run(whole)
+    # What is left out changes no advantage of what is kept.
+    assert kept.equals(advantages(whole)[kept.index])
+
+
+def test_rules_see_the_returns_before_the_filter(imitator, tmp_path):
+    given = {
+        "filter": FilterConfig(strategy="top_k_abs", value=1),
+        "stops": StopConfig(reward_collapse=RewardCollapse(window=2)),
+    }
+    for row in run(small_round(imitator, tmp_path, steps_per_round=1, **given)):
+        assert row["stop_window_mean"] == row["return_deviation"] == row["filter_mean_score"]
+        assert row["filter_mean_kept_score"] > row["filter_mean_score"]
+
+
 def test_a_run_whose_filter_leaves_nothing_stops_and_stays_as_it_is(imitator, tmp_path):
     # Rewards are at most 1, so no deviation is above 9, and every step is empty.
     given = {
@@ -189,3 +256,14 @@ def test_the_step_at_which_a_run_stops_trains_on_nothing(imitator, tmp_path, met
         False,
         True,
     ]
+
+
+def test_a_critic_permits_groups_of_one(imitator, tmp_path, project):
+    (row,) = run(small_round(imitator, tmp_path, PPO, rollouts_per_task=1, steps_per_round=1))
+    assert (row["n_trained_trajectories"], row["n_updates"]) == (4, 2)
+    assert row["return_deviation"] == 0 < row["advantage_deviation"]
+    path = project / "configs/studies/sokoban_smoke.yaml"
+    alone = {"training.rollouts_per_task": 1, "methods": "SFTOnly,PPO"}
+    assert load_study(path, alone).training["PPO"].rollouts_per_task == 1
+    with pytest.raises(UserError, match="rollouts_per_task: 1: flatGRPO compares rollouts of a"):
+        load_study(path, alone | {"methods": "flatGRPO,PPO"})

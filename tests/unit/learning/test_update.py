@@ -223,6 +223,8 @@ def test_a_penalty_that_is_off_is_watched_on_some_and_moves_nothing(setting):
     off = TRAINING.model_copy(update={"kl": KlConfig(init=0.0)})
     batch = sequences(groups, FLAT)
     moved, row = gradient(policy, batch, off)
+    # The entropy is measured without a bonus, too.
+    assert row["entropy"] > 0 == row["entropy_term"] == row["kl_term"]
     scored = [sequence for sequence in batch if sequence.reference is not None]
     assert 0 < len(scored) <= len(batch) // 8 + 1
     _, full = gradient(policy, sequences(groups, FLAT))

@@ -284,6 +284,39 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
             {"evaluation": {"sft_temperatures": [0.0, float("nan")]}},
             "evaluation.sft_temperatures.1: input should be a finite number",
         ),
+        (
+            "studies/bakeoff_plateau",
+            {"training": {"filter": {"value": 1.5}}},
+            "training.filter: value: 1.5: strategy top_p takes a share above 0, up to 1",
+        ),
+        (
+            "studies/bakeoff_plateau",
+            {"training": {"filter": {"strategy": "top_k_abs", "value": 33}}},
+            "training: filter.value: 33 groups are to be kept, and tasks_per_step is 32",
+        ),
+        (
+            "studies/bakeoff_plateau",
+            {"training": {"rollouts_per_task": 1, "filter": {"score": "deviation"}}},
+            "training: filter.score: deviation compares the trajectories of a group, and "
+            "rollouts_per_task is 1",
+        ),
+        (
+            "studies/bakeoff_plateau",
+            {"training": {"rollouts_per_task": 1, "stops": {"reward_collapse": {}}}},
+            "training: stops.reward_collapse: the trajectories of a group are compared, and "
+            "rollouts_per_task is 1",
+        ),
+        (
+            "studies/bakeoff_plateau",
+            {"training": {"kl": {"form": "k1"}}},
+            "training.kl.form: k1: the expected gradient of log p - log p_ref does not depend on",
+        ),
+        (
+            "methods/Progressive",
+            {"advantage": "gae"},
+            "advantage: gae takes the turns' credit from the critic, so credit.kind: progress with "
+            "alpha: 0.5 would not be used; leave both out",
+        ),
         ("methods/Progressive", {"alpha": 1.5}, "alpha: input should be less than or equal to 1"),
         (
             "methods/Progressive",

@@ -1,6 +1,8 @@
 """Levels: how they are read, drawn and certified, and which are refused."""
 
 import json
+import os
+import random
 import re
 import subprocess
 import sys
@@ -163,9 +165,23 @@ def test_a_level_does_not_depend_on_the_sizes_of_the_panels(tmp_path):
 
 
 def test_the_global_random_state_is_left_alone(tmp_path):
-    before = np.random.get_state()[1].tolist()
+    before = np.random.get_state()[1].tolist(), random.getstate()
     panels(world(), tmp_path)
-    assert np.random.get_state()[1].tolist() == before
+    assert (np.random.get_state()[1].tolist(), random.getstate()) == before
+
+
+def test_levels_do_not_depend_on_how_a_process_hashes_text(tmp_path, project):
+    code = (
+        "import sys; from pathlib import Path; from sokoban_levels import panels, world;"
+        "print([t.content_hash for p in panels(world(), Path(sys.argv[1])).values() for t in p])"
+    )
+    made = []
+    for salt in ("1", "2"):
+        env = os.environ | {"PYTHONHASHSEED": salt, "PYTHONPATH": f"{project}:{project / 'tests'}"}
+        command = [sys.executable, "-c", code, str(tmp_path / salt)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        made.append(done.stdout)
+    assert made[0] == made[1] and len(made[0]) > 1000
 
 
 def test_the_eight_forms_of_a_level_are_twins():
@@ -279,15 +295,28 @@ def assets_arguments(root) -> list[str]:
     return ["--config", config, "--seed", "0", "--out", str(root / "out")]
 
 
-def test_the_command_leaves_with_status_two_and_one_line(tmp_path, project):
-    write_folder(tmp_path / "mine", OPEN)
+@pytest.mark.parametrize(
+    ("train", "expected"),
+    [
+        (
+            "####\n# $.#\n#####",
+            "train/000.txt: level 0: player: 0 found, exactly one '@' or '+' was",
+        ),
+        ("######\n#@$$.#\n######", "train/000.txt: level 0: boxes: 2 found, but 1 targets"),
+        (OPEN, "train/000.txt: level 0: walls: open at row 1, column 4 (counted from 0)"),
+        ("#####\n#$ .#\n#@  #\n#####", "train/000.txt: level 0: solution: none takes at most 10"),
+        (CORNER, "test/000.txt: level 0: levels.splits.test: up to symmetry the same as "),
+    ],
+)
+def test_the_command_leaves_with_status_two_and_one_line(tmp_path, project, train, expected):
+    write_folder(tmp_path / "mine", train)
     command = [sys.executable, "-m", "hgrpo.cli.assets", *assets_arguments(tmp_path)]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    said = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert len(said) == 1
-    assert said[0].endswith("000.txt: level 0: walls: open at row 1, column 4 (counted from 0)")
-    assert not (tmp_path / "out").exists()
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    assert f"{tmp_path / 'mine'}/{expected}" in lines[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_twins_of_one_panel_are_left_out_and_counted(tmp_path):

@@ -1,0 +1,134 @@
+"""The command of a round: which evaluations it reads, and what it refuses before it writes."""
+
+import json
+import sys
+
+import pytest
+import torch
+from tiny_policy import make_policy
+
+from hgrpo.archive import pack, unpacked
+from hgrpo.base_model.digest import any_digest
+from hgrpo.base_model.safetensors_file import write_tensors
+from hgrpo.cli.stage import run_stage
+from hgrpo.envs.base import Task
+from hgrpo.envs.panels import PANELS
+from hgrpo.errors import UserError
+from hgrpo.learning.checkpoints import write_state
+from hgrpo.learning.critic_settings import CRITIC
+from hgrpo.learning.set_up import TRAINER_STATE, greedy_validation
+from hgrpo.learning.update import Learner
+from hgrpo.stages import rl_round
+from hgrpo.stages.job import Job
+from hgrpo.study.study import load_study
+
+ENV = {"name": "chores", "turn_cap": 2, "chores": 2, "kinds": 20, "expert": {"turn_cap": 2}}
+PPO = {"name": "PPO", "advantage": "gae"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A tiny model and the folder with its base."""
+    folder = tmp_path_factory.mktemp("model")
+    return make_policy(folder / "base"), folder / "base"
+
+
+@pytest.fixture
+def given(model, tmp_path):
+    """Options of round 2 of PPO, after a round whose files are all there."""
+    policy, base = model
+    before = tmp_path / "round_1"
+    for folder in (tmp_path / "assets", tmp_path / "sft", before / "adapter"):
+        folder.mkdir(parents=True)
+    write(tmp_path, {panel: [panel] for panel in PANELS})
+    (tmp_path / "made").mkdir()
+    pack(tmp_path / "made", (), tmp_path / "assets/tasks.tar.gz")
+    (tmp_path / "made").rmdir()
+    unpacked(tmp_path / "assets/tasks.tar.gz")  # as the job before it did
+    for adapter in (tmp_path / "sft", before / "adapter"):
+        policy.save_adapter(adapter)
+    write_state(dict.fromkeys(Learner.STATE), before / "adapter" / TRAINER_STATE)
+    settings = {"env": ENV, "model": policy.config.model_dump(mode="json"), "training": {}}
+    return {
+        "config": json.dumps(settings | {"method": PPO}),
+        "seed": 11,
+        "round": 2,
+        "assets": tmp_path / "assets",
+        "base": base,
+        "sft": tmp_path / "sft",
+        "policy": before / "adapter",
+        "out": tmp_path / "out",
+    }
+
+
+def write(folder, hashes):
+    """A panels file, from panel -> content hashes of its tasks."""
+    panels = {
+        panel: [Task(f"{panel}-{i}", each, each, "x").__dict__ for i, each in enumerate(tasks)]
+        for panel, tasks in hashes.items()
+    }
+    (folder / "assets/panels.json").write_text(json.dumps(panels))
+
+
+def refusal(monkeypatch, capsys, given) -> str:
+    """The one line of a round that ends with status 2 and leaves the folder as it was."""
+    folder = given["out"].parent
+    before = sorted(folder.rglob("*"))
+    words = [str(word) for name, value in given.items() for word in (f"--{name}", value)]
+    monkeypatch.setattr(sys, "argv", ["rl_round", *words])
+    with pytest.raises(SystemExit) as ended:
+        run_stage(rl_round)
+    assert ended.value.code == 2
+    assert sorted(folder.rglob("*")) == before
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("base", "tensors", "said"),
+    [
+        ("0123abcd", ["value_scale"], "base: a critic of the base 0123abcd, but this one is "),
+        (None, [], "it holds no critic, as of an arm whose advantage is group"),
+        (None, None, "missing"),
+    ],
+)
+def test_a_critic_that_cannot_go_on(monkeypatch, capsys, given, base, tensors, said):
+    path = given["policy"].parent / CRITIC
+    if tensors is not None:
+        values = {name: torch.zeros(2) for name in tensors}
+        write_tensors(values, path, {"base": base or any_digest(given["base"])})
+    assert refusal(monkeypatch, capsys, given).startswith(f"error: {path}: {said}")
+
+
+def test_an_analysis_panel_that_training_has_seen(monkeypatch, capsys, given):
+    write(given["out"].parent, {panel: [panel] for panel in PANELS} | {"analysis": ["a", "train"]})
+    assert refusal(monkeypatch, capsys, given) == (
+        f"error: {given['assets'] / 'panels.json'}: panels overlap: analysis:analysis-1 has the "
+        "content of train:train-0"
+    )
+
+
+def test_the_rule_of_low_validation_reads_the_rounds_before_and_not_the_supervised_policy(project):
+    path = project / "configs/studies/sokoban_smoke.yaml"
+    study = load_study(path, {"training.stops.low_validation": {}})
+    for index, before in ((1, []), (3, [1, 2])):
+        read = rl_round.inputs(study, Job("flatGRPO", 11, index))["evaluations"]
+        assert read == [f"eval/flatGRPO/seed_11/round_{r}/summary.json" for r in before]
+    assert rl_round.inputs(load_study(path), Job("flatGRPO", 11, 3))["evaluations"] == []
+
+
+def test_of_an_evaluation_the_rule_reads_greedy_success_on_validation(tmp_path):
+    path = tmp_path / "summary.json"
+    success = {"validation T=0": 0.005, "validation T=1": 0.4, "test T=0": 0.3}
+    path.write_text(json.dumps({"success": success}))
+    assert greedy_validation(path) == 0.005
+    path.write_text(json.dumps({"success": {"test T=0": 0.3}}))
+    with pytest.raises(UserError, match=r"summary\.json: no greedy success on the validation"):
+        greedy_validation(path)
+
+
+def test_a_rule_that_reads_an_evaluation_which_is_not_played_is_refused(project):
+    given = {"training.stops.low_validation": {}, "evaluation.validate_trained": False}
+    said = r"training\.stops\.low_validation: flatGRPO would be stopped by the validation panel"
+    with pytest.raises(UserError, match=said):
+        load_study(project / "configs/studies/sokoban_smoke.yaml", given)
