@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -128,28 +130,60 @@ def test_weights_moved(study, played):
 def test_kill_9_and_rerun_is_byte_identical(study, played, tmp_path, when):
     out = tmp_path / "round"
     options = study.round_options(out)
-    process = subprocess.Popen(
-        study.command("rl_round", **options),
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
     wanted = {"first step": "*/turns_00000.parquet", "between": "*/step_00001"}.get(when)
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        if wanted and any(Path(options["scratch"]).glob(wanted)):
-            break
-        if not wanted and any(tmp_path.glob(".round.tmp-*")):
-            break
-        time.sleep(0.002)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    if wanted:
+        seen = partial(has_any, Path(options["scratch"]), wanted)
+    else:
+        seen = partial(has_any, tmp_path, ".round.tmp-*")
+    kill_9_when(study.command("rl_round", **options), seen)
     assert not out.exists() or when == "while writing"
     shutil.rmtree(out, ignore_errors=True)
     done = study.run("rl_round", **options)
     assert done.returncode == 0, done.stderr
     assert outputs(out) == outputs(played)
     assert not any(tmp_path.glob(".round.tmp-*"))
+
+
+def has_any(folder: Path, pattern: str) -> bool:
+    return any(folder.glob(pattern))
+
+
+def kill_9_when(words: list[str], seen: Callable[[], bool]) -> None:
+    """Run a command until something is `seen`, or until it ends, and kill it."""
+    process = subprocess.Popen(
+        words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline and not seen():
+        time.sleep(0.002)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_kill_9_of_a_ppo_round_keeps_critic_and_stop_counter(study, tmp_path):
+    # No deviation of returns reaches the floor. So the third step counts 1, and the fourth ends the
+    # run, but only if the count of the third has survived.
+    stops = {"reward_collapse": {"window": 2, "floor": 100.0, "solved_above": 1.0}}
+    config = study.configs["rl_round"]
+    config = config | {
+        "method": {"name": "PPO", "advantage": "gae"},
+        "training": config["training"] | {"steps_per_round": 4, "stops": stops},
+    }
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    done = study.run("rl_round", **study.round_options(whole, config=config))
+    assert done.returncode == 0, done.stderr
+    said = json.loads((whole / "summary.json").read_text())["ended"]
+    assert (said["status"], said["rule"], said["step"]) == ("stopped", "reward_collapse", 3)
+    options = study.round_options(killed, config=config)
+    kill_9_when(
+        study.command("rl_round", **options),
+        partial(has_any, Path(options["scratch"]), "*/step_00002"),
+    )
+    assert not killed.exists()
+    done = study.run("rl_round", **options)
+    assert done.returncode == 0, done.stderr
+    assert outputs(killed) == outputs(whole)
+    assert (killed / "critic.safetensors").stat().st_size > 10_000
 
 
 # The command with a checkpoint at every step: by default one is kept every 30 s.
