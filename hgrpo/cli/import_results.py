@@ -19,8 +19,9 @@ from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import load_study
+from hgrpo.workflow.exchange.belongs import check_belongs
 from hgrpo.workflow.exchange.manifest import Manifest, exchanged_jobs
-from hgrpo.workflow.exchange.unpack import check_belongs, read_manifest, unpack
+from hgrpo.workflow.exchange.unpack import read_manifest, unpack
 from hgrpo.workflow.study_lock import hold_study
 from hgrpo.workflow.telling_line import telling_line
 from hgrpo.workflow.watch.jobs import StudyJob
