@@ -2,7 +2,8 @@
 
 The command compares what the results were made with: settings and code of every stage, the panels,
 the base model and the SFT policy. If something differs, it names that and changes nothing. Imported
-results count as finished: none of their jobs runs again, unless its settings or code change.
+results count as finished: none of their jobs runs again. If their settings or code change, a run
+stops before it overwrites them.
 
 Examples:
     python -m hgrpo.cli.import_results bakeoff-LLMJudge_Progressive-seeds_11_23.tar

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from hgrpo.errors import UserError
+from hgrpo.stages.order import STAGES, load
 from hgrpo.study.study import Study
 from hgrpo.workflow.earlier_report import keep_report
+from hgrpo.workflow.exchange.overwrites import check_overwrites
 from hgrpo.workflow.preflight import check_given_adapter, check_jobs
 from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.study_lock import hold_study
@@ -64,7 +66,8 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
 
     Raises:
         UserError: another run holds the study, a job belongs to a round that the study does not
-            have, or the jobs to run need something that is missing.
+            have or would overwrite imported results, or the jobs to run need something that is
+            missing.
     """
     # With a storage provider, the results are elsewhere, and jobs run on machines with other
     # packages and files.
@@ -80,6 +83,13 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
         )
     jobs = [(job.rule.name, job.wildcards.get("method")) for job in planned]
     check_given_adapter(study, results)
+    if not elsewhere:
+        written = [
+            (job.rule.name, load(job.rule.name).FOLDER.format(**dict(job.wildcards.items())))
+            for job in planned
+            if job.rule.name in STAGES
+        ]
+        check_overwrites(study, results, written)
     check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)
     if ("report", None) in jobs and not elsewhere:
         said = keep_report(results, study.resolved())

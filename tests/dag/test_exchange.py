@@ -169,6 +169,34 @@ def test_other_results_of_the_same_job_are_not_overwritten(two):
     assert not ann.planned("evaluations", "study=team", "methods=LLMJudge", "seeds=11")
 
 
+def test_a_run_overwrites_no_imported_results(two, judged):
+    ann, _ = two
+    assert command(ann, "import_results", str(judged)).returncode == 0
+    results = ann.root / "results/team"
+    before = {
+        path: path.read_bytes() for path in results.glob("*/LLMJudge/*/*/*") if path.is_file()
+    }
+    run = ("evaluations", "study=team", "methods=SFTOnly,LLMJudge", "set=training.lr=0.5")
+    done = ann.snakemake(*run)
+    assert done.returncode != 0
+    said = done.stdout + done.stderr
+    assert "error: this run would overwrite imported results" in said
+    assert "  LLMJudge, seed 11, imported from share.tar" in said and "0.5 now" in said
+    assert "  results/team/rl/LLMJudge/seed_11\n  results/team/eval/LLMJudge/seed_11" in said
+    assert {path: path.read_bytes() for path in before} == before
+    planned = command(ann, "plan", "study=team", "methods=SFTOnly,LLMJudge", "training.lr=0.5")
+    assert planned.returncode == 0, planned.stderr
+    assert "this run would overwrite imported results" in planned.stdout
+    # Ann's own results of another arm run again as before, and after a move the imported arm too.
+    own = ("evaluations", "study=team", "methods=SFTOnly,flatGRPO", "set=training.lr=0.5")
+    done = ann.snakemake(*own)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for kind in ("rl", "eval"):
+        (results / kind / "LLMJudge/seed_11").rename(ann.root / kind)
+    done = ann.snakemake(*run)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_an_equal_start_with_other_seconds_is_no_difference(two, tmp_path):
     ann, ben = two
     timing = ben.root / "results/team/assets/timing.json"
@@ -312,7 +340,8 @@ def test_a_killed_import_leaves_nothing_that_the_next_one_does_not_mend(two, jud
         "replace, sys.argv = os.replace, ['import', sys.argv[1]]\n"
         "def once(source, target):\n"
         "    replace(source, target)\n"
-        "    os._exit(9)\n"
+        "    if '/rl/' in str(target):\n"
+        "        os._exit(9)\n"
         "unpack.os.replace = once\n"
         "from hgrpo.cli import import_results\nimport_results.main()\n"
     )

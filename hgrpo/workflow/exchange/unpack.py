@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from tqdm import tqdm
 
 from hgrpo.errors import UserError
+from hgrpo.workflow.exchange.imports import record_import
 from hgrpo.workflow.exchange.manifest import NAME, Manifest, sha256
 
 _LARGEST_MANIFEST = 1 << 28
@@ -55,6 +56,8 @@ def unpack(archive: Path, manifest: Manifest, results: Path) -> list[str]:
         scratch = Path(folder)
         _extract(archive, manifest, scratch)
         new = [name for name in manifest.files if not (results / name).is_file()]
+        # First the record: of an import that is killed, it must know the files that are in place.
+        record_import(archive, manifest, results, new)
         for name in tqdm(new, desc="import", unit="file", disable=None):
             target = results / name
             target.parent.mkdir(parents=True, exist_ok=True)
