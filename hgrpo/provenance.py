@@ -43,7 +43,7 @@ def provenance(code: str, env: str | None = None) -> dict:
         "packages": packages,
         "code": code,
         "python": platform.python_version(),
-        "revision": _revision(),
+        "revision": revision(),
         "hardware": {
             "machine": platform.machine(),
             "processor": processor(),
@@ -64,7 +64,7 @@ def processor() -> str:
 
 
 @functools.cache
-def _revision() -> str | None:
+def revision() -> str | None:
     """The checkout's git revision, plus "-dirty" if tracked files were edited; None if unknown."""
     if not (_PROJECT / ".git").exists():
         return None

@@ -11,6 +11,7 @@ from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.code_version import package_digest
 from hgrpo.workflow.ending import finding, last_lines
+from hgrpo.workflow.exchange.imports import imported_parts
 from hgrpo.workflow.plan_check import PACKAGE_VARIABLE, PLANNED_VARIABLE
 from hgrpo.workflow.planning.tables import lost_lines, made_anew_lines
 from hgrpo.workflow.preflight import set_variables
@@ -148,6 +149,12 @@ def gpus(stage):
     # Without dict(), a missing resource would look like a resource without a value.
     instead = dict(workflow.resource_settings.overwrite_resources.get(stage, {}))
     return instead["gpu"].value if "gpu" in instead else of.resources(stage).gpu
+
+
+def imported_here():
+    """What of the study colleagues gave, as JSON for the report; "" in a bucket."""
+    with one_line_errors():
+        return "" if ELSEWHERE else imported_parts(study, Path(R))
 
 
 def shown(files, category, caption):

@@ -77,8 +77,9 @@ rule report:
         # Not an input: whoever wants a report need not want truth, which takes long.
         agreement=of.agreement_folder(),
         truth=of.truth_digest(),
+        imported=imported_here(),
     message:
         "Tables and the report"
     shell:
         "python -m hgrpo.cli.report --config {params.cfg:q} --agreement {params.agreement:q}"
-        " {params.options:q} > {log:q} 2>&1"
+        " --imported {params.imported:q} {params.options:q} > {log:q} 2>&1"

@@ -29,8 +29,13 @@ def main() -> None:
     parser.add_argument(
         "study", type=Path, help="a study, by its name or its file in configs/studies"
     )
+    # Without a default, argparse calls these words required when the study is missing.
     parser.add_argument(
-        "settings", nargs="*", metavar="KEY=VALUE", help="in place of the study's, as for make plan"
+        "settings",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="in place of the study's, as for make plan",
     )
     parser.add_argument("--stage", choices=STAGES, help="print what this stage is given, as JSON")
     parser.add_argument("--method", help=f"for the stages {', '.join(_OF_ONE_METHOD)}")

@@ -2,7 +2,8 @@
 
 The command compares what the results were made with: settings and code of every stage, the panels,
 the base model and the SFT policy. If something differs, it names that and changes nothing. Imported
-results count as finished: none of their jobs runs again, unless its settings or code change.
+results count as finished: none of their jobs runs again. If their settings or code change, a run
+stops before it overwrites them.
 
 Examples:
     python -m hgrpo.cli.import_results bakeoff-LLMJudge_Progressive-seeds_11_23.tar
@@ -11,15 +12,17 @@ Examples:
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.errors import UserError
-from hgrpo.study.overrides import as_config, read_assignments
+from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import load_study
-from hgrpo.workflow.exchange.manifest import exchanged_jobs
-from hgrpo.workflow.exchange.unpack import check_belongs, read_manifest, unpack
+from hgrpo.workflow.exchange.belongs import check_belongs
+from hgrpo.workflow.exchange.manifest import Manifest, exchanged_jobs
+from hgrpo.workflow.exchange.unpack import read_manifest, unpack
 from hgrpo.workflow.study_lock import hold_study
 from hgrpo.workflow.telling_line import telling_line
 from hgrpo.workflow.watch.jobs import StudyJob
@@ -29,17 +32,17 @@ def main() -> None:
     """Compare, unpack, and let Snakemake record the results."""
     parser = command_parser(__doc__)
     parser.add_argument("archive", type=Path, help="an archive that hgrpo.cli.export wrote")
+    # Without a default, argparse calls these words required when the archive is missing.
     parser.add_argument(
-        "settings", nargs="*", metavar="KEY=VALUE", help="keys that the study was run with"
+        "settings",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="keys that the study was run with; study= only checks that the archive is of that one",
     )
     args = parser.parse_intermixed_args()
     manifest = read_manifest(args.archive)
-    chosen = {
-        "methods": ",".join(manifest.methods),
-        "seeds": ",".join(map(str, manifest.seeds)),
-        "rounds": str(manifest.rounds),
-    }
-    given = read_assignments(args.settings) | chosen
+    given = chosen(args.archive, manifest, read_assignments(args.settings))
     path = Path("configs/studies") / f"{manifest.study}.yaml"
     study = load_study(path, given)
     results = Path("results") / manifest.study
@@ -53,6 +56,28 @@ def main() -> None:
         f"{', '.join(manifest.methods)}; seeds {', '.join(map(str, manifest.seeds))}; "
         f"{manifest.rounds} rounds: {len(new)} of {len(manifest.files)} files are new in {results}"
     )
+
+
+def chosen(archive: Path, manifest: Manifest, given: Mapping[str, str]) -> dict[str, str]:
+    """The settings with which to load the local study: the given ones, and what the archive holds.
+
+    Raises:
+        UserError: the settings name another study, or other arms, seeds or rounds.
+    """
+    held = {
+        "study": manifest.study,
+        "methods": ",".join(manifest.methods),
+        "seeds": ",".join(map(str, manifest.seeds)),
+        "rounds": str(manifest.rounds),
+    }
+    for key in held.keys() & given.keys():
+        if given[key] != held[key]:
+            raise UserError(
+                f"{archive}: holds {key}={held[key]}, not {given[key]}; an import takes all that "
+                f"an archive holds, and {key}= can be left out"
+            )
+    own = {key: value for key, value in given.items() if key not in OF_THE_RUN}
+    return own | {key: value for key, value in held.items() if key != "study"}
 
 
 def _record(jobs: list[StudyJob], config: list[str]) -> None:

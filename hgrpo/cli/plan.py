@@ -28,6 +28,7 @@ from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import NAME, Study, load_study
+from hgrpo.workflow.exchange.overwrites import overwrites
 from hgrpo.workflow.planning.accuracy import PLAN, check_lines, save_plan
 from hgrpo.workflow.planning.forecast import (
     Forecast,
@@ -90,15 +91,23 @@ def main() -> None:
     past = PastJobs(RESULTS, name, Player(study.model.name, study.config.engine.kind))
     expected = forecasts(jobs, past, study.config.resources, profile.cores)
     _print(report(study, expected, profile, os.environ))
-    to_run = any(job.to_run for job in jobs)
-    _print(check_lines(RESULTS / name, settings_of(study), by_stage=not to_run))
-    if to_run:
+    if not profile.in_bucket:
+        to_run = [(job.stage, _below(job.folder, name)) for job in jobs if job.to_run]
+        _print(overwrites(study, RESULTS / name, to_run).splitlines())
+    idle = not any(job.to_run for job in jobs)
+    _print(check_lines(RESULTS / name, settings_of(study), by_stage=idle))
+    if not idle:
         asked = {"settings": args.settings, "profile": str(args.profile)}
         save_plan(RESULTS / name, expected, asked | {"study": settings_of(study)})
 
 
 def _study(name: str, overrides: Mapping[str, str]) -> Study:
     return load_study(Path("configs/studies") / f"{name}.yaml", overrides)
+
+
+def _below(folder: str, study: str) -> str:
+    """A job's folder below results/<study>."""
+    return Path(folder).relative_to(RESULTS / study).as_posix()
 
 
 def settings_of(study: Study) -> dict[str, object]:

@@ -24,7 +24,7 @@ from hgrpo.config.strict import Strict
 from hgrpo.stages.comparison import comparison
 from hgrpo.stages.files import fit_logs, round_files
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder, place
+from hgrpo.stages.paths import file, folder, place, text
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -62,6 +62,7 @@ class Paths:
     sft: Path | None = file("sft", "summary.json of supervised fine-tuning", optional=True)
     assets: Path | None = file("assets", "manifest.json of the assets", optional=True)
     agreement: Path | None = place("folder of the credit agreement, for its comparison with truth")
+    imported: str = text("what was imported, as JSON: a list of {part, seeds, archive, revision}")
     out: Path = file("page", "report.html to write")
     comparison: Path = file("comparison", "JSON file to write")
     tables: Path = folder("tables", "folder of CSV files to write")
@@ -105,7 +106,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import last_day
     from hgrpo.report.page import Page, render
-    from hgrpo.report.provenance_rows import provenance_rows, read_mapping
+    from hgrpo.report.provenance_rows import imported_rows, provenance_rows, read_mapping
     from hgrpo.report.tables import all_tables, scripted_players, write_tables
     from hgrpo.report.words import answer
 
@@ -122,7 +123,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         inputs=inputs,
         figures=paths.figures,
         study_config=study,
-        provenance=provenance_rows(snapshots),
+        provenance=[*provenance_rows(snapshots), *imported_rows(paths.imported)],
         scripted=scripted,
         left_out=left_out(stages),
         overridden=settings.overridden,

@@ -73,9 +73,23 @@ def code_of(stage: str, settings: Mapping) -> str:
     The section `env` names the environment, and `engine` names the engine. If the stage loads
     credit assigners, every section `credit` names one.
     """
+    return code_version(stage, *_choices(stage, settings))
+
+
+def modules_of(stage: str, settings: Mapping) -> dict[str, str]:
+    """What `code_of` covers: each module and data file -> the hash (16 hex digits) of its part.
+
+    If two machines have different code for a job, this says where it differs.
+    """
+    found = contents(*plug_ins(stage, *_choices(stage, settings)))
+    return {name: hashlib.sha256(found[name]).hexdigest()[:16] for name in sorted(found)}
+
+
+def _choices(stage: str, settings: Mapping) -> tuple[str | None, str | None, set[str]]:
+    """The environment, the engine and the credit assigners of a job; None or empty if unused."""
     env, engine = settings.get("env") or {}, settings.get("engine") or {}
-    credit = _credit_kinds(settings) if "LOADS_CREDIT" in vars(load(stage)) else ()
-    return code_version(stage, env.get("name"), engine.get("kind"), credit)
+    credit = _credit_kinds(settings) if "LOADS_CREDIT" in vars(load(stage)) else set()
+    return env.get("name"), engine.get("kind"), credit
 
 
 def _credit_kinds(settings: object) -> set[str]:

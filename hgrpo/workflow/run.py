@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from hgrpo.errors import UserError
+from hgrpo.stages.order import STAGES, load
 from hgrpo.study.study import Study
 from hgrpo.workflow.earlier_report import keep_report
+from hgrpo.workflow.exchange.overwrites import check_overwrites
 from hgrpo.workflow.looking import check_looking
 from hgrpo.workflow.preflight import check_given_adapter, check_jobs
 from hgrpo.workflow.rules import StudyRules
@@ -82,8 +84,8 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
 
     Raises:
         UserError: another run holds the study, a job belongs to a round that the study does not
-            have, somebody who only wants to look would train, or the jobs to run need something
-            that is missing.
+            have or would overwrite imported results, somebody who only wants to look would train,
+            or the jobs to run need something that is missing.
     """
     # With a storage provider, the results are elsewhere, and jobs run on machines with other
     # packages and files.
@@ -104,6 +106,13 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
     check_looking(targets, untrained, study.resolved(), results)
     jobs = [(job.rule.name, job.wildcards.get("method")) for job in planned]
     check_given_adapter(study, results)
+    if not elsewhere:
+        written = [
+            (job.rule.name, load(job.rule.name).FOLDER.format(**dict(job.wildcards.items())))
+            for job in planned
+            if job.rule.name in STAGES
+        ]
+        check_overwrites(study, results, written)
     check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)
     if ("report", None) in jobs and not elsewhere:
         said = keep_report(results, study.resolved())

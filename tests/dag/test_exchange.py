@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,9 +47,10 @@ def command(checkout, name, *words):
 
 def share(checkout, *words):
     """Export, and return the archive."""
-    done = command(checkout, "export", "study=team", *words, "--out", "share.tar")
+    done = command(checkout, "export", "study=team", *words, "--out", "new/folder/share.tar")
     assert done.returncode == 0, done.stderr
-    return checkout.root / "share.tar"
+    assert re.search(r"^new/folder/share.tar: study team; .* \d+ files, [\d.]+ [kM]B$", done.stdout)
+    return checkout.root / "new/folder/share.tar"
 
 
 def train(checkout, *settings):
@@ -134,7 +136,9 @@ def test_other_code_and_another_sft_policy_are_refused(two):
     (ann.root / "results/team/sft/summary.json").write_text("of another SFT run")
     ann.edit("hgrpo/learning/round.py", "import time", "import time\n\nCHANGED = 1")
     said = command(ann, "import_results", str(archive)).stderr
-    assert "LLMJudge, rl_round: code " in said and "check out the same revision" in said
+    assert "made at an unknown revision of hgrpo " in said
+    assert "by code that differs in hgrpo.learning.round; yours is an unknown revision" in said
+    assert "this concerns rl_round of LLMJudge; check out the same revision" in said
     assert "SFT policy: sft/summary.json differs from results/team/sft/summary.json" in said
 
 
@@ -156,6 +160,51 @@ def test_other_results_of_the_same_job_are_not_overwritten(two):
     done = command(ann, "import_results", str(archive))
     assert done.returncode == 2 and "here are other results of the same job" in done.stderr
     assert path.read_text() == "mine"
+    # What the message says to move is all that stands in the way.
+    (folder,) = done.stderr.strip().partition("first move to another place: ")[2].split()
+    assert folder == "results/team/rl/LLMJudge/seed_11"
+    (ann.root / folder).rename(ann.root / "mine")
+    done = command(ann, "import_results", str(archive))
+    assert done.returncode == 0, done.stderr
+    assert not ann.planned("evaluations", "study=team", "methods=LLMJudge", "seeds=11")
+
+
+def test_a_run_overwrites_no_imported_results(two, judged):
+    ann, _ = two
+    assert command(ann, "import_results", str(judged)).returncode == 0
+    results = ann.root / "results/team"
+    before = {
+        path: path.read_bytes() for path in results.glob("*/LLMJudge/*/*/*") if path.is_file()
+    }
+    run = ("evaluations", "study=team", "methods=SFTOnly,LLMJudge", "set=training.lr=0.5")
+    done = ann.snakemake(*run)
+    assert done.returncode != 0
+    said = done.stdout + done.stderr
+    assert "error: this run would overwrite imported results" in said
+    assert "  LLMJudge, seed 11, imported from share.tar" in said and "0.5 now" in said
+    assert "  results/team/rl/LLMJudge/seed_11\n  results/team/eval/LLMJudge/seed_11" in said
+    assert {path: path.read_bytes() for path in before} == before
+    planned = command(ann, "plan", "study=team", "methods=SFTOnly,LLMJudge", "training.lr=0.5")
+    assert planned.returncode == 0, planned.stderr
+    assert "this run would overwrite imported results" in planned.stdout
+    # Ann's own results of another arm run again as before, and after a move the imported arm too.
+    own = ("evaluations", "study=team", "methods=SFTOnly,flatGRPO", "set=training.lr=0.5")
+    done = ann.snakemake(*own)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for kind in ("rl", "eval"):
+        (results / kind / "LLMJudge/seed_11").rename(ann.root / kind)
+    done = ann.snakemake(*run)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_equal_start_with_other_seconds_is_no_difference(two, tmp_path):
+    ann, ben = two
+    timing = ben.root / "results/team/assets/timing.json"
+    timing.write_text('{"s": 1}')
+    archive = share(ann, "methods=SFTOnly", "seeds=11", "--start")
+    done = command(ben, "import_results", str(archive))
+    assert done.returncode == 0, done.stderr
+    assert timing.read_text() == '{"s": 1}'
 
 
 def test_unfinished_results_are_not_exported(two):
@@ -222,7 +271,7 @@ EMPTY = sha256(b"").hexdigest()
     [
         ({"study": "../studies/team"}, "export.json: study: String should match pattern"),
         ({"methods": ["../LLMJudge"]}, "export.json: methods.0: String should match pattern"),
-        ({"format": 2}, "export.json: format: Input should be less than or equal to 1"),
+        ({"format": 3}, "export.json: format: Input should be less than or equal to 2"),
         ({"files": {"../outside": EMPTY}}, "../outside: no file of the exported jobs"),
         ({"files": {"/outside": EMPTY}}, "/outside: no file of the exported jobs"),
         ({"files": {"report/report.html": EMPTY}}, "report/report.html: no file of the exported"),
@@ -291,7 +340,8 @@ def test_a_killed_import_leaves_nothing_that_the_next_one_does_not_mend(two, jud
         "replace, sys.argv = os.replace, ['import', sys.argv[1]]\n"
         "def once(source, target):\n"
         "    replace(source, target)\n"
-        "    os._exit(9)\n"
+        "    if '/rl/' in str(target):\n"
+        "        os._exit(9)\n"
         "unpack.os.replace = once\n"
         "from hgrpo.cli import import_results\nimport_results.main()\n"
     )

@@ -8,20 +8,27 @@ from pathlib import Path
 
 from pydantic import Field
 
+from hgrpo.config.canonical import as_json
 from hgrpo.config.strict import Strict
+from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
 from hgrpo.study.study import Name, Study
+from hgrpo.workflow.code_version import modules_of
 from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.watch.jobs import StudyJob, study_jobs
 
 NAME = "export.json"
-FORMAT = 1
+FORMAT = 2
 START = ("fetch_assets", "assets", "expert", "base", "sft")
+# The folders of stages that belong to an arm: <folder>/<method>/seed_<s>/round_<r>/...
+_OF_ARMS = {load(stage).FOLDER.split("/")[0] for stage in STAGES if belongs_to_an_arm(stage)}
 # What all arms share: the file that tells one from another, and the entry that names the weights.
 SHARED = {
     "panels": ("assets/panels.json", None),
     "base model": ("base/summary.json", "digest"),
     "SFT policy": ("sft/summary.json", "weights"),
 }
+# What `hgrpo.provenance` adds to a stage's own entries; `Made` compares code and settings.
+_WHERE = ("packages", "code", "python", "revision", "hardware")
 
 
 class Made(Strict):
@@ -30,10 +37,12 @@ class Made(Strict):
     Attributes:
         settings: the stage's settings, as the pipeline passes them.
         code: the hash of its code.
+        modules: from `modules_of`; {} in archives of format 1.
     """
 
     settings: dict[str, object]
     code: str
+    modules: dict[str, str] = {}
 
 
 class Manifest(Strict):
@@ -45,10 +54,12 @@ class Manifest(Strict):
         made: stage -> arm -> what its jobs were made with.
         shared: the names in `SHARED` -> what tells it from another.
         packages: package -> version, on the machine that exported.
+        revision: git revision of the code there, from `hgrpo.provenance.revision`.
         files: path below results/<study> -> SHA-256.
+        contents: path of each JSON file of the start -> its `content_hash`.
     """
 
-    format: int = Field(ge=FORMAT, le=FORMAT)
+    format: int = Field(ge=1, le=FORMAT)
     study: Name
     methods: list[Name]
     seeds: list[int]
@@ -56,7 +67,9 @@ class Manifest(Strict):
     made: dict[str, dict[str, Made]]
     shared: dict[str, str]
     packages: dict[str, str]
+    revision: str | None = Field(None, pattern=r"^[!-~]{1,100}$")
     files: dict[str, str]
+    contents: dict[str, str] = {}
 
 
 def exchanged_jobs(study: Study, results: Path, start: bool) -> list[StudyJob]:
@@ -66,19 +79,44 @@ def exchanged_jobs(study: Study, results: Path, start: bool) -> list[StudyJob]:
     ]
 
 
+def job_folder(name: str) -> str:
+    """The folder of the job that wrote a result; both paths are below results/<study>."""
+    return _first_parts(name, 4)
+
+
+def run_folder(name: str) -> str:
+    """The folder of all rounds of a result's arm and seed; for the start, the stage's folder."""
+    return _first_parts(name, 3)
+
+
+def _first_parts(name: str, of_an_arm: int) -> str:
+    parts = name.split("/")
+    return "/".join(parts[: of_an_arm if parts[0] in _OF_ARMS else 1])
+
+
+def is_result(name: str) -> bool:
+    """Whether a file is a job's output; logs and benchmarks differ from run to run."""
+    return name.split("/")[0] not in ("logs", "benchmarks")
+
+
 def extras(job: StudyJob, results: Path) -> list[Path]:
     """A job's log and benchmark, which travel with its results if they are there."""
     return [job.log, results / "benchmarks" / job.stage / f"{job.log.stem}.jsonl"]
 
 
 def made_with(study: Study, jobs: Iterable[StudyJob]) -> dict[str, dict[str, Made]]:
-    """What jobs of a study would be made with now."""
-    of = StudyRules(study, "")
+    """What jobs of a study would be made with now: stage -> arm -> settings and code."""
     found: dict[str, dict[str, Made]] = {}
     for stage, arm in dict.fromkeys((job.stage, job.method) for job in jobs):
-        settings = json.loads(of.cfg(stage, arm or None))
-        found.setdefault(stage, {})[arm] = Made(settings=settings, code=of.code(stage, arm or None))
+        found.setdefault(stage, {})[arm] = made_now(study, stage, arm)
     return found
+
+
+def made_now(study: Study, stage: str, arm: str) -> Made:
+    """What a stage's jobs would be made with now, for one arm or, with the arm "", for all."""
+    of = StudyRules(study, "")
+    settings, code = json.loads(of.cfg(stage, arm or None)), of.code(stage, arm or None)
+    return Made(settings=settings, code=code, modules=modules_of(stage, settings))
 
 
 def shared_hashes(results: Path) -> dict[str, str]:
@@ -98,21 +136,41 @@ def _identity(path: Path, key: str | None) -> str:
     return sha256(path)
 
 
+def content_hash(path: Path) -> str:
+    """SHA-256 of what a JSON file says, apart from the machine and the revision that wrote it.
+
+    Two people who make the same games and policy get the same content from two revisions.
+    """
+    try:
+        content = json.loads(path.read_text())
+    except ValueError:
+        return sha256(path)
+    if isinstance(content, dict):
+        content = {key: value for key, value in content.items() if key not in _WHERE}
+    return hashlib.sha256(as_json(content).encode()).hexdigest()
+
+
 def sha256(path: Path) -> str:
     """SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def differences(theirs: Mapping, ours: Mapping, before: str = "") -> list[str]:
+def differences(
+    theirs: Mapping,
+    ours: Mapping,
+    before: str = "",
+    words: tuple[str, str] = ("there", "here"),
+) -> list[str]:
     """One line per key whose value differs: `credit.alpha: 0.3 there, 0.5 here`."""
     found = []
     for key in sorted({*theirs, *ours}):
         there, here = theirs.get(key), ours.get(key)
         if isinstance(there, Mapping) and isinstance(here, Mapping):
-            found += differences(there, here, f"{before}{key}.")
+            found += differences(there, here, f"{before}{key}.", words)
         elif there != here:
-            found.append(f"{before}{key}: {_shown(there)} there, {_shown(here)} here")
+            values = f"{_shown(there)} {words[0]}, {_shown(here)} {words[1]}"
+            found.append(f"{before}{key}: {values}")
     return found
 
 

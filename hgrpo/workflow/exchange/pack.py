@@ -9,12 +9,13 @@ from tqdm import tqdm
 
 from hgrpo.atomic import atomic_file
 from hgrpo.errors import UserError
-from hgrpo.provenance import provenance
+from hgrpo.provenance import provenance, revision
 from hgrpo.study.study import Study
 from hgrpo.workflow.exchange.manifest import (
     FORMAT,
     NAME,
     Manifest,
+    content_hash,
     extras,
     made_with,
     sha256,
@@ -58,6 +59,7 @@ def pack(study: Study, jobs: Sequence[StudyJob], results: Path, target: Path) ->
         for job in jobs
         for path in (*map(Path, job.outputs), *filter(Path.is_file, extras(job, results)))
     ]
+    of_the_start = {Path(path) for job in jobs if not job.method for path in job.outputs}
     manifest = Manifest(
         format=FORMAT,
         study=study.config.name,
@@ -67,9 +69,15 @@ def pack(study: Study, jobs: Sequence[StudyJob], results: Path, target: Path) ->
         made=made_with(study, jobs),
         shared=shared_hashes(results),
         packages=provenance("", study.env.name)["packages"],
+        revision=revision(),
         files={
             path.relative_to(results).as_posix(): sha256(path)
             for path in tqdm(files, desc="hash", unit="file", disable=None)
+        },
+        contents={
+            path.relative_to(results).as_posix(): content_hash(path)
+            for path in files
+            if path.suffix == ".json" and path in of_the_start
         },
     )
     # Results in Snakemake's cache are links; the files themselves are packed.
