@@ -1,11 +1,13 @@
 """A study in which no arm solves a task: its figures can be read, and its words claim nothing."""
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 from report_fixtures import inputs_of, shipped, write_merged_study
 
-from hgrpo.report import style
+from hgrpo.report import style, words
 from hgrpo.report.draw import study_drawings
 from hgrpo.report.logs import read_fits
 from hgrpo.report.names import figure_names
@@ -90,3 +92,20 @@ def test_the_figure_of_thresholds_says_that_there_is_none(inputs):
     assert figure.alt in [text.get_text() for text in figure.figure.findobj(plt.Text)]
     assert "between the test success of SFT only and flat GRPO after the last" in figure.caption
     assert list(figure.data) == ["threshold", "method", "trajectories", "share_reached"]
+
+
+def test_no_spread_between_seeds_is_called_that(inputs):
+    found = inputs.comparison
+    assert found.seeds_needed.empty
+    for table in (found.against_reference, found.against_untrained):
+        assert table["minimum_detectable_effect"].isna().all()
+    answer = words.answer(found, inputs.arms)
+    told = " ".join(text for _, texts in answer.paragraphs for text in texts)
+    why = "cannot be estimated, because all seeds have the same difference, so the spread between "
+    assert f"Which difference would have been detected {why}" in told
+    assert "How many seeds a difference needs cannot be estimated, for the same reason." in told
+    assert "more than 200" not in told and "four times out of five" not in told
+    assert "is estimated from only" not in told
+    decided = found.against_reference.assign(verdict="better")
+    answer = words.answer(replace(found, against_reference=decided), inputs.arms)
+    assert f"How many seeds a difference needs {why}" in " ".join(answer.paragraphs[0][1])
