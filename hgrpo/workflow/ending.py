@@ -12,8 +12,8 @@ from hgrpo.workflow.watch.status import State, job_statuses, kept_steps
 _FAILED = re.compile(r"^Error in (?:rule|group) ([\w-]+)", re.MULTILINE)
 _LOG = re.compile(r"^ +log: (\S+?)(?:,| \(|$)", re.MULTILINE)
 
-# `make bakeoff` sets this variable, because it prints the finding itself: as its last line, and also
-# when nothing had to be done, where Snakemake calls no hook.
+# `make bakeoff` sets this variable, because it prints the finding itself: as its last line, and
+# also when nothing had to be done, where Snakemake calls no hook.
 FINDING_VARIABLE = "HGRPO_FINDING"
 
 _NOTHING_SAID = "it ended without a message, as a killed job does"
