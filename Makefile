@@ -90,7 +90,8 @@ probe: $(RUN)
 bakeoff: $(RUN)
 	@began=$$SECONDS; \
 	first=$(if $(filter laptop,$(PROFILE)),$$($(BIN)/python -m hgrpo.workflow.longest_runs $(STUDY_CONFIG) 2> /dev/null)); \
-	$(SNAKEMAKE) $${first:+--prioritize $$first} --quiet host reason --config $(STUDY_CONFIG) || exit $$?; \
+	HGRPO_FINDING=last $(SNAKEMAKE) $${first:+--prioritize $$first} --quiet host reason --config $(STUDY_CONFIG) \
+		|| exit $$?; \
 	echo; \
 	echo "study:   $$((SECONDS - began)) s"; \
 	echo "install: $$(cat $(RUN)) s (once)"; \

@@ -60,7 +60,7 @@ onstart:
 
 onsuccess:
     if any(job.rule.name == "report" for job in workflow.dag.jobs):
-        say_last([finding(Path(R))])
+        say_last([finding_to_say(Path(R), os.environ)])
 
 
 onerror:

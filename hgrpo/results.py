@@ -4,20 +4,25 @@ from hgrpo import results
 
 study = results.load("results/bakeoff")
 study.table("against_reference").sort_values("difference")
-study.episodes().groupby("method")["success"].mean()
+study.episodes().groupby(["method", "task_type"])["success"].mean()
+study.latex("methods", ["label", "success", "lower", "upper"])
 study.turns("Progressive", seed=11, round=3).nlargest(10, "credit")
 study.train_log("flatGRPO", seed=11).plot("batch", "success_rate")
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
 from hgrpo import parquet
 from hgrpo.config.read import did_you_mean, read_yaml
 from hgrpo.errors import UserError, one_line
+from hgrpo.evaluation.outcomes import GREEDY, TEST
+from hgrpo.report.latex import tabular
 
 
 @dataclass(frozen=True)
@@ -38,19 +43,69 @@ class Results:
         return sorted(path.stem for path in (self.folder / "report/tables").glob("*.csv"))
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table of the report, such as `methods`, `rounds` or `cost`.
+        """A table of the report, such as `methods`, `rounds` or `cost`; it may have no rows.
 
         Raises:
-            UserError: there is no such table; the message names the nearest.
+            UserError: there is no such table, and the message names the nearest; or it is damaged.
         """
         path = self.folder / f"report/tables/{name}.csv"
         if not path.is_file():
             raise UserError(f"{path}: no such table{did_you_mean(name, self.tables)}")
-        return pd.read_csv(path)
+        try:
+            return pd.read_csv(path)
+        except pd.errors.EmptyDataError:
+            return pd.DataFrame()
+        except ValueError as error:
+            raise UserError(f"{path}: damaged ({one_line(error)})") from None
 
-    def episodes(self) -> pd.DataFrame:
-        """Every evaluated episode of every arm: docs/artefacts.md lists the columns."""
-        return self._parquet("report/episodes.parquet")
+    def latex(self, name: str, columns: Sequence[str], digits: int = 3) -> str:
+        """Some columns of a table of the report, as a `tabular` with booktabs' rules.
+
+        Args:
+            digits: digits of a fraction after the point.
+
+        Raises:
+            UserError: there is no such table or column; the message names the nearest.
+        """
+        table = self.table(name)
+        for column in columns:
+            if column not in table.columns:
+                nearest = did_you_mean(column, list(table.columns))
+                raise UserError(f"{name}: no column {column}{nearest}")
+        return tabular(table[list(columns)], digits)
+
+    def episodes(
+        self,
+        panel: str | None = TEST,
+        round: int | Literal["last"] | None = "last",
+        temperature: float | None = GREEDY,
+    ) -> pd.DataFrame:
+        """Evaluated episodes of every arm: docs/artefacts.md lists the columns.
+
+        By default, those that the report's tables of single arms show: greedy play of the test
+        panel after each arm's last round. Means over several panels, rounds or temperatures say
+        little, so ask for all of them only to group by them.
+
+        Args:
+            panel: `test` or `validation`; None for both.
+            round: a number; `last` for each arm's last, which is 0 for an arm that is not trained;
+                None for all.
+            temperature: 0 is greedy play; None for all.
+
+        Raises:
+            UserError: there are no such episodes; the message names those that there are.
+        """
+        found = self._parquet("report/episodes.parquet")
+        if round == "last":
+            found = found[found["round"] == found.groupby("method")["round"].transform("max")]
+            round = None
+        for name, wanted in (("panel", panel), ("round", round), ("temperature", temperature)):
+            known = sorted(found[name].unique())
+            if wanted is not None and wanted not in known:
+                others = ", ".join(map(str, known))
+                raise UserError(f"no episodes of {name} {wanted}, only of {others}")
+            found = found if wanted is None else found[found[name] == wanted]
+        return found.reset_index(drop=True)
 
     def turns(self, method: str, seed: int, round: int) -> pd.DataFrame:
         """Every turn that a round played, with reward, progress, credit and advantage."""

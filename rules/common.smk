@@ -10,7 +10,7 @@ from hgrpo.study.overrides import OF_THE_RUN
 from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.code_version import package_digest
-from hgrpo.workflow.ending import finding, last_lines
+from hgrpo.workflow.ending import finding_to_say, last_lines
 from hgrpo.workflow.exchange.imports import imported_parts
 from hgrpo.workflow.plan_check import PACKAGE_VARIABLE, PLANNED_VARIABLE
 from hgrpo.workflow.planning.tables import lost_lines, made_anew_lines

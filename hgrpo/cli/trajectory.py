@@ -29,7 +29,7 @@ def main() -> None:
     args = parser.parse_args()
     played = read_sequences(args.round / SEQUENCES_FILE, _OF_ONE, args.step).to_pylist()
     if not played:
-        raise UserError(f"--step {args.step}: {args.round} has no such step")
+        raise UserError(f"--step {args.step}: {args.round} has {_steps(args.round)}")
     turns = read_turns(args.round / TURNS_FILE, step=args.step).to_pylist()
     own = [[turn for turn in turns if _key(turn) == _key(one)] for one in played]
     if args.number is None:
@@ -60,6 +60,14 @@ def shown(one: Mapping, turns: Sequence[Mapping]) -> list[str]:
         lines += ["", *_indented(turn["observation"])]
         lines += [f"{turn['turn'] + 1:3} > {_plain(turn['action'])}", f"      {', '.join(given)}"]
     return [*lines, "", *_indented(one["final_observation"] or "")]
+
+
+def _steps(folder: Path) -> str:
+    """The steps of a round in words: they count from 0, and a stopped run may have played none."""
+    steps = sorted(set(read_sequences(folder / SEQUENCES_FILE, ["step"])["step"].to_pylist()))
+    if not steps:
+        return "no steps"
+    return f"the steps {steps[0]} to {steps[-1]}" if len(steps) > 1 else f"only the step {steps[0]}"
 
 
 def _key(row: Mapping) -> tuple:

@@ -195,7 +195,7 @@ def _first_rounds(
 ) -> pd.DataFrame:
     """When each run reached the declared thresholds, or those derived from two arms' scores.
 
-    Empty if nothing is known of what runs have played.
+    Empty if nothing is known of what runs have played, and if the derived thresholds are all 0.
     """
     if play.empty:
         return pd.DataFrame()
@@ -206,6 +206,7 @@ def _first_rounds(
         ends = methods.set_index(["method", "temperature"])[column]
         start = 0.0 if best_temperature is None else ends[protocol.untrained, best_temperature]
         levels = thresholds.derived(start, ends.get((protocol.reference, GREEDY), start))
+        levels = thresholds.telling(levels, runs[column])
     return thresholds.first_rounds(runs, levels, column, play)
 
 

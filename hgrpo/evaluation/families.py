@@ -22,6 +22,8 @@ def with_verdicts(
 ) -> pd.DataFrame:
     """Compare each method's greedy play with the baseline, at the declared endpoint and score.
 
+    The minimum detectable effect is NaN where seeds show no spread (`power.seeds_differ`).
+
     Raises:
         UserError: an arm and the baseline have different seeds.
     """
@@ -35,6 +37,8 @@ def with_verdicts(
         lower, upper = statistics.bootstrap_interval(
             tables[0] - tables[1], rng, settings.bootstrap, level
         )
+        differ = power.seeds_differ(tables[0] - tables[1])
+        effect = power.minimum_detectable_effect(estimate, len(methods), level)
         rows.append(
             _pair(method, baseline)
             | {
@@ -49,9 +53,7 @@ def with_verdicts(
                 "bootstrap_upper": upper,
                 "p_value": estimate.p_value,
                 "probability_of_improvement": statistics.probability_of_improvement(*tables),
-                "minimum_detectable_effect": power.minimum_detectable_effect(
-                    estimate, len(methods), level
-                ),
+                "minimum_detectable_effect": effect if differ else np.nan,
             }
         )
     return statistics.with_verdicts(pd.DataFrame(rows), level)

@@ -13,6 +13,8 @@ POWER = 0.8
 DIFFERENCES = (0.03, 0.05, 0.10)
 # A plan of more seeds is not practical; more tasks or a larger difference are.
 MOST_SEEDS = 200
+# A smaller difference of two means is a floating-point error.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,15 @@ class Spread:
         spread = from_seeds**2 / (n_seeds - 1) + from_tasks**2 / (self.n_tasks - 1)
         freedom = np.divide(variance**2, spread, out=n_seeds - 1.0, where=spread > 0)
         return np.sqrt(variance), freedom
+
+
+def seeds_differ(differences: np.ndarray) -> bool:
+    """Whether paired differences [seeds, tasks] show a spread between seeds.
+
+    One seed shows none, and neither do seeds whose means are all equal, as when no run wins
+    anything. Nothing is then known of what another seed would do.
+    """
+    return bool(np.ptp(np.asarray(differences).mean(axis=1)) > _ROUNDING)
 
 
 def minimum_detectable_effect(estimate: Estimate, family: int = 1, level: float = LEVEL) -> float:
@@ -120,19 +131,20 @@ def seeds_table(tables: Sequence[np.ndarray], level: float) -> pd.DataFrame:
     """How many seeds the differences of `DIFFERENCES` need, one row per difference.
 
     The column `seeds` is for the pooled spread of all comparisons; `fewest` and `most` are the
-    extremes over single comparisons. A number beyond `MOST_SEEDS` is NaN. The table is empty if
-    there is no comparison, or only one seed, which cannot show how far seeds differ.
+    extremes over single comparisons whose seeds differ. A number beyond `MOST_SEEDS` is NaN. The
+    table is empty if no comparison shows how far seeds differ (`seeds_differ`).
 
     Args:
         tables: differences [seeds, tasks] of each comparison of a family, all of one shape.
         level: confidence level.
     """
-    if not tables or len(tables[0]) < 2:
+    differing = [spread(table) for table in tables if seeds_differ(table)]
+    if not differing:
         return pd.DataFrame()
     spreads = [spread(table) for table in tables]
     rows = []
     for difference in DIFFERENCES:
-        alone = [seeds_needed(each, difference, len(tables), level) for each in spreads]
+        alone = [seeds_needed(each, difference, len(tables), level) for each in differing]
         counts = [np.inf if number is None else number for number in alone]
         rows.append(
             {

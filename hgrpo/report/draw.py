@@ -9,6 +9,7 @@ import pandas as pd
 from hgrpo.errors import UserError
 from hgrpo.report.figures import (
     alpha,
+    by_play,
     credit,
     dose_response,
     factorial,
@@ -58,9 +59,9 @@ def study_drawings(
         lambda: outcome.sft_temperatures(comparison, arms),
         lambda: outcome.task_types(comparison, arms),
         lambda: learning.learning_curves(comparison, arms, inputs.stops) if arms.trained else None,
-        lambda: learning.learning_by_play(comparison, inputs.play, arms),
-        lambda: learning.equal_budget(comparison, inputs.play, arms),
-        lambda: thresholds.thresholds(comparison, arms),
+        lambda: by_play.learning_by_play(comparison, inputs.play, arms),
+        lambda: by_play.equal_budget(comparison, inputs.play, arms),
+        lambda: thresholds.thresholds(comparison, inputs.play, arms),
         lambda: credit.credit_strips(credit.credit_table(turns, arms), arms),
         lambda: credit.own_credit_strips(credit.own_credit_table(last), arms),
         lambda: training.protocol_comparison(comparison, logs, arms),

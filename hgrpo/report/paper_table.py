@@ -1,4 +1,4 @@
-"""The table of results as a paper prints it: one row per arm, as LaTeX or Markdown."""
+"""The table of results as a paper prints it: one row per arm, and the same in Markdown."""
 
 import re
 
@@ -10,18 +10,8 @@ from hgrpo.evaluation.outcomes import GREEDY
 from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
+from hgrpo.report.latex import NONE, Cell
 from hgrpo.report.words import opponent
-
-NONE = "\u2013"
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "\u00a0": "~",
-    "\u202f": r"\,",
-    NONE: "--",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-}
 
 
 def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
@@ -46,7 +36,7 @@ def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
         shown = {"method": name, MEASURES[score]: _interval(row)}
         for title, family in families.items():
             mine = family[(family["method"] == row.method) & (row.temperature == GREEDY)]
-            shown[title] = _difference(mine.iloc[0]) if len(mine) else NONE
+            shown[title] = _difference(mine.iloc[0]) if len(mine) else Cell(NONE)
         rows.append(shown)
     return pd.DataFrame(rows)
 
@@ -65,42 +55,14 @@ def caption(comparison: Comparison) -> str:
     )
 
 
-def _interval(row: object) -> str:
-    return f"{100 * row.mean:.1f} ({100 * row.lower:.1f} to {100 * row.upper:.1f})"
+def _interval(row: object) -> Cell:
+    return Cell(f"{100 * row.mean:.1f}", f"{100 * row.lower:.1f} to {100 * row.upper:.1f}")
 
 
-def _difference(row: pd.Series) -> str:
+def _difference(row: pd.Series) -> Cell:
     star = "*" if row["verdict"] in DECIDED else ""
     ends = f"{100 * row['lower']:+.1f} to {100 * row['upper']:+.1f}"
-    return f"{100 * row['difference']:+.1f}{star} ({ends})"
-
-
-def latex(table: pd.DataFrame, about: str, label: str) -> str:
-    r"""A `table` environment with booktabs' rules; needs \usepackage{booktabs}."""
-    head = " & ".join(map(escaped, table.columns)) + r" \\"
-    body = [" & ".join(map(escaped, row)) + r" \\" for row in table.astype(str).to_numpy()]
-    columns = "l" + "r" * (len(table.columns) - 1)
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{escaped(about)}}}",
-        rf"\label{{{label}}}",
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        head,
-        r"\midrule",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def escaped(text: object) -> str:
-    """Text in which no character means anything to LaTeX, and numbers have a true minus."""
-    safe = "".join(_LATEX.get(character, character) for character in str(text))
-    return re.sub(r"(?<![\w-])-(?=\d)", "$-$", safe)
+    return Cell(f"{100 * row['difference']:+.1f}{star}", ends)
 
 
 def markdown(table: pd.DataFrame, about: str) -> str:

@@ -31,6 +31,8 @@ INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
 WIDTH = 4.7
 # With more trained arms than this, one set of axes has no room for names, seeds and intervals.
 MANY = 8
+# An axis of shares shows at least this much, so that ticks are whole per cents and differ.
+LEAST = 0.05
 
 RC = {
     # Texts of games and shops may contain dollar signs, which must not start a formula.
@@ -103,9 +105,31 @@ def save(drawing: Drawing, folder: Path) -> None:
 
 
 def percent_axis(axis: matplotlib.axis.Axis, symbol: str = " %") -> None:
-    """Label the ticks with 100 times their value, without decimals, followed by `symbol`."""
+    """Label the ticks with 100 times their value, without decimals, followed by `symbol`.
+
+    The axis shows a range of `LEAST` or more, also if everything drawn is equal.
+    """
     axis.set_major_locator(matplotlib.ticker.MaxNLocator("auto", steps=[1, 2, 5, 10]))
     axis.set_major_formatter(matplotlib.ticker.PercentFormatter(1, decimals=0, symbol=symbol))
+    ends = wide_enough(*axis.get_data_interval())
+    across = axis.axis_name == "x"
+    # As if lines ended there, so that other axes of the same scale and later lines still widen it.
+    axis.axes.update_datalim([(end, end) for end in ends], updatex=across, updatey=not across)
+    axis.axes.autoscale_view(scalex=across, scaley=not across)
+
+
+def wide_enough(low: float, high: float) -> tuple[float, float]:
+    """The interval, or one of width `LEAST` around it that leaves [0, 1] only if it does."""
+    if not np.isfinite([low, high]).all():
+        return 0.0, LEAST
+    if high - low >= LEAST:
+        return low, high
+    start = (low + high - LEAST) / 2
+    if low >= 0:
+        start = max(0.0, start)
+    if high <= 1:
+        start = min(1 - LEAST, start)
+    return start, start + LEAST
 
 
 def log_axis(axis: matplotlib.axis.YAxis) -> None:

@@ -9,6 +9,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.effects import cells
 from hgrpo.report.arms import Arms
 from hgrpo.report.csv_file import write_csv
+from hgrpo.report.headers import with_header
 from hgrpo.report.inputs import Inputs
 
 COUNTS = ["n_trajectories", "n_groups", "dead_groups"]
@@ -132,11 +133,11 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
         tables["gates"] = comparison.gates
     if inputs.design:
         tables["factorial"] = cells(comparison.methods, inputs.design)
-    return {name: _labelled(table, arms) for name, table in tables.items()}
+    return {name: _labelled(with_header(name, table), arms) for name, table in tables.items()}
 
 
 def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
-    """Write each table as <name>.csv; the file of a table without columns is one empty line."""
+    """Write each table as <name>.csv."""
     for name, table in tables.items():
         write_csv(table, folder / f"{name}.csv")
 

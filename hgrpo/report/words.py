@@ -12,6 +12,7 @@ from hgrpo.report.endpoint_words import endpoint_phrase
 
 MINUS, SPACE, DASH = "\u2212", "\u00a0", "\u2013"
 MOST_NAMED = 5  # A sentence with more arms than this gives their number only.
+_NO_SPREAD = "all seeds have the same difference, so the spread between seeds is not known"
 
 
 @dataclass(frozen=True)
@@ -199,32 +200,47 @@ def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
             f"Better and worse hold after Holm's correction over {_count(len(table))} comparisons."
         )
     if len(open_rows):
-        visible = open_rows["minimum_detectable_effect"]
-        size = _range(visible.min(), visible.max())
-        seeds = int(table["n_seeds"].iloc[0])
-        sentences.append(
-            f"Inconclusive does not mean equal: with {_count(seeds)} seeds and "
-            f"{table['n_tasks'].iloc[0]} tasks, only a difference of about {size} points would "
-            "have been detected four times out of five after the correction."
+        sentences.append(_detectable(open_rows))
+    sentences.append(_seeds_needed(comparison, " ".join(sentences)))
+    return sentences + _corrected(open_rows, arms)
+
+
+def _detectable(open_rows: pd.DataFrame) -> str:
+    """Which difference this study would have detected, or why nobody can tell."""
+    visible = open_rows["minimum_detectable_effect"].dropna()
+    if visible.empty:
+        return (
+            "Inconclusive does not mean equal. Which difference would have been detected cannot be "
+            f"estimated, because {_NO_SPREAD}."
         )
-    return sentences + _seeds_needed(comparison) + _corrected(open_rows, arms)
+    seeds = int(open_rows["n_seeds"].iloc[0])
+    return (
+        f"Inconclusive does not mean equal: with {_count(seeds)} seeds and "
+        f"{open_rows['n_tasks'].iloc[0]} tasks, only a difference of about "
+        f"{_range(visible.min(), visible.max())} points would have been detected four times out of "
+        "five after the correction."
+    )
 
 
-def _seeds_needed(comparison: Comparison) -> list[str]:
-    """How many seeds some differences need, from the spread that this study shows."""
+def _seeds_needed(comparison: Comparison, before: str) -> str:
+    """How many seeds some differences need, from the spread that this study shows.
+
+    Where it shows none, the sentence says so, unless the words `before` it have.
+    """
     table = comparison.seeds_needed
     if table.empty:
-        return []
+        why = "for the same reason" if _NO_SPREAD in before else f"because {_NO_SPREAD}"
+        return f"How many seeds a difference needs cannot be estimated, {why}."
     parts = []
     for size, seeds in zip(table["difference"], table["seeds"], strict=True):
         number = f"more than {MOST_SEEDS}" if pd.isna(seeds) else f"{seeds:.0f}"
         parts.append(f"{100 * size:g} points{'' if parts else ' need'} {number}")
     parts[0] += " seeds"
     more = " More tasks would help more than seeds." if table["seeds"].isna().any() else ""
-    return [
+    return (
         f"By the spread of these runs, {listing(parts)}: on the same tasks, with the same chance "
         f"of detection and the same correction.{more}"
-    ]
+    )
 
 
 def _corrected(open_rows: pd.DataFrame, arms: Arms) -> list[str]:
@@ -264,8 +280,14 @@ def _limits(comparison: Comparison, arms: Arms) -> list[str]:
     seeds = int(table["n_seeds"].max())
     if seeds == 1:
         sentences.append(
-            "One seed was trained. Intervals cover only the choice of test tasks and say nothing "
-            "about another seed, so there is no verdict, and nothing of how many seeds are enough."
+            "One seed was trained. It shows no spread between seeds, so intervals cover only the "
+            "choice of test tasks, there is no verdict, and how many seeds are enough cannot be "
+            "estimated."
+        )
+    elif len(comparison.against_reference) and comparison.seeds_needed.empty:
+        sentences.append(
+            f"The {_count(seeds)} seeds show no spread, so intervals cover only the choice of test "
+            "tasks and say nothing about another seed."
         )
     elif seeds < 5:
         sentences.append(

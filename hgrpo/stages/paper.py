@@ -1,8 +1,8 @@
 """Write a study's figures and its table of results in the sizes and formats of a paper.
 
 Every figure but the pictures of credit comes as SVG and PDF, as wide as a column and as wide as a
-page. The table of results comes as LaTeX and Markdown. `hgrpo.results` reads every other table into
-pandas.
+page. The table of results comes as LaTeX, as wide as a column, and as Markdown. `hgrpo.results`
+reads every other table into pandas, and makes LaTeX of it.
 
 Example:
   cd results/bakeoff
@@ -77,8 +77,9 @@ def outputs(study: "Study") -> dict:
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the results, compare the arms, and write figures and tables."""
     from hgrpo.report.draw import study_drawings
+    from hgrpo.report.latex import column_table
     from hgrpo.report.paper_figure import save_sizes
-    from hgrpo.report.paper_table import caption, latex, markdown, paper_table
+    from hgrpo.report.paper_table import caption, markdown, paper_table
 
     read, fits = figures.read(settings, paths.episodes, paths.train_logs, paths.fits)
     table, about = paper_table(read.comparison, read.arms), caption(read.comparison)
@@ -86,6 +87,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         # Without turns the pictures of credit are left out.
         for drawing in study_drawings(read, {}, {}, fits):
             save_sizes(drawing, out)
-        (out / "results.tex").write_text(latex(table, about, f"tab:{settings.study}"))
+        (out / "results.tex").write_text(column_table(table, about, f"tab:{settings.study}"))
         (out / "results.md").write_text(markdown(table, about))
     print(f"{paths.out}: results.tex, results.md and the figures")

@@ -1,7 +1,7 @@
 """The last lines of a run: the finding and its page, what each failed job said, what was kept."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from hgrpo.workflow.telling_line import telling_line
@@ -11,6 +11,10 @@ from hgrpo.workflow.watch.status import State, job_statuses, kept_steps
 # Snakemake's log names each failed rule and, some lines later, the job's log file.
 _FAILED = re.compile(r"^Error in (?:rule|group) ([\w-]+)", re.MULTILINE)
 _LOG = re.compile(r"^ +log: (\S+?)(?:,| \(|$)", re.MULTILINE)
+
+# `make bakeoff` sets this variable, because it prints the finding itself: as its last line, and
+# also when nothing had to be done, where Snakemake calls no hook.
+FINDING_VARIABLE = "HGRPO_FINDING"
 
 _NOTHING_SAID = "it ended without a message, as a killed job does"
 # What Snakemake says after Ctrl-C, and after SIGTERM.
@@ -77,3 +81,8 @@ def finding(results: Path) -> str:
     log = results / "logs" / "report" / "report.log"
     lines = log.read_text().splitlines() if log.is_file() else []
     return lines[-1] if lines and (results / "report" / "report.html").is_file() else ""
+
+
+def finding_to_say(results: Path, environment: Mapping[str, str]) -> str:
+    """What a run of Snakemake says last: the finding; "" where `make` prints it."""
+    return "" if environment.get(FINDING_VARIABLE) else finding(results)

@@ -151,6 +151,14 @@ def test_the_teams_week(finished, tmp_path):
         run(line.replace("/shared/sft", str(shared)), ann)
 
 
+def test_a_run_says_its_finding_once_and_last(finished, tmp_path):
+    root = checkout(finished, tmp_path / "once")
+    line = "No arm differs. results/grid/report/report.html"
+    for command in ("make bakeoff STUDY=grid", "make bakeoff STUDY=grid", "snakemake grid -F"):
+        said = run(f"{command} 2>&1", root).splitlines()
+        assert said.count(line) == 1 and said[-1] == line, (command, said[-8:])
+
+
 def test_a_page_installs_nothing(finished, tmp_path):
     root = checkout(finished, tmp_path / "new")
     done = subprocess.run(

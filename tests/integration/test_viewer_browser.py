@@ -31,6 +31,17 @@ return [...document.querySelectorAll('body *')].filter(e => e.checkVisibility()
   && parseFloat(getComputedStyle(e).fontSize) < 14)
 .map(e => [e.tagName, e.textContent.slice(0, 40)])
 """
+# Controls that are narrower than their longest choice, and so would cut its words.
+CUT = """
+return [...document.querySelectorAll('select')].filter(e => e.checkVisibility()).map(e => {
+  const given = e.offsetWidth;
+  e.style.width = 'max-content';
+  e.style.maxWidth = 'none';
+  const needed = e.offsetWidth;
+  e.style.width = e.style.maxWidth = '';
+  return [e.name, given, needed];
+}).filter(([, given, needed]) => given < needed)
+"""
 TINTED = """
 const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
 const paper = getComputedStyle(document.body).backgroundColor;
@@ -106,6 +117,11 @@ def keep_screenshot(browser, name):
         browser.save_screenshot(f"{folder}/viewer-{name}.png")
 
 
+def unfold(browser, is_open):
+    """Show or hide the filters. The page's own `fold` is a function, not the element."""
+    browser.execute_script("document.getElementById('fold').open = arguments[0]", is_open)
+
+
 def test_every_filter_answers_at_once(browser, page):
     open_page(browser, page, 1280)
     options = browser.execute_script(
@@ -152,6 +168,21 @@ def test_the_keyboard_and_a_link_lead_to_a_trajectory(browser, page):
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_control_cuts_the_words_of_its_choices(browser, tmp_path, width):
+    labels = LABELS | {"Arm3": "TurnRD v2 + CF, spread over rounds"}
+    played = [one | {"type": f"{one['type']}_then_place_in_recep"} for one in entries(40)]
+    path = tmp_path / "index.html"
+    path.write_text(render("bakeoff", played, labels), encoding="utf-8")
+    open_page(browser, path, width)
+    unfold(browser, True)
+    keep_screenshot(browser, f"controls-{width}")
+    assert browser.execute_script("return filters.elements.order.checkVisibility()")
+    assert browser.execute_script(CUT) == []
+    content = browser.execute_script("return document.documentElement.scrollWidth")
+    assert content <= width
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_page_is_legible(browser, page, width, scheme):
@@ -159,7 +190,7 @@ def test_the_page_is_legible(browser, page, width, scheme):
     for colour in ("logprob", "credit"):
         browser.execute_script(ANSWER, "colour", colour)
         # On a phone the filters are folded at first.
-        browser.execute_script(f"fold.open = {str(width > 500 or colour == 'credit').lower()}")
+        unfold(browser, width > 500 or colour == "credit")
         keep_screenshot(browser, f"{colour}-{width}-{scheme}")
         content, room = browser.execute_script(
             "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"

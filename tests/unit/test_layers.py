@@ -11,7 +11,7 @@ ROOMS = (
     *("errors", "zip_errors", "streams", "atomic", "archive", "parquet", "config", "command"),
     "standardise",
     *("agent", "envs", "base_model", "policy", "trajectories", "rollout", "credit"),
-    *("learning", "evaluation", "results", "report", "provenance"),
+    *("learning", "evaluation", "report", "results", "provenance"),
     *("stages", "study", "workflow", "cli"),
 )
 

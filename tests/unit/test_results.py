@@ -1,6 +1,10 @@
 """A study's results in pandas: what comes, and what is said of what is not there."""
 
+import re
+
+import pandas as pd
 import pytest
+from latex_width import column_inches
 from report_fixtures import build_report, write_study
 
 from hgrpo import results
@@ -18,15 +22,63 @@ def test_results_come_as_tables(loaded):
     assert {"methods", "rounds", "cost"} <= set(loaded.tables)
     assert set(loaded.table("methods")["method"]) >= {"flatGRPO", "Progressive"}
     assert loaded.episodes()["method"].nunique() == 4
+    # Only the supervised policy was played at other temperatures; its round is 0.
+    every = loaded.episodes(panel=None, round=None, temperature=None)
+    assert set(every["round"]) == {0, 1, 2} and every["temperature"].nunique() == 5
+    chosen = loaded.episodes(panel="validation", round=1)
+    assert set(chosen["panel"]) == {"validation"} and set(chosen["round"]) == {1}
     assert {"credit", "advantage"} <= set(loaded.turns("Progressive", 11, 1).columns)
     log = loaded.train_log("flatGRPO", 11)
     assert log["batch"].tolist() == [1, 2, 3, 4] and log["round"].tolist() == [1, 1, 2, 2]
     assert loaded.config["name"] == "fake"
 
 
+@pytest.fixture(scope="module")
+def printed(loaded, project):
+    """What the example of docs/how_to.md prints, of this study."""
+    page = (project / "docs/how_to.md").read_text().split("## Results in pandas")[1]
+    code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
+    code = code.replace("results/bakeoff", str(loaded.folder)).replace("round=3", "round=1")
+    said = []
+    exec(code, {"print": said.append})
+    return said
+
+
+def test_the_example_of_how_to_prints_the_reports_numbers(loaded, printed):
+    table = loaded.table("task_types").pivot(index="method", columns="task_type", values="success")
+    pd.testing.assert_frame_equal(printed[2], table)
+    turns = loaded.turns("Progressive", 11, 1)
+    assert printed[3]["credit"].iloc[0] == turns["credit"].max()
+
+
+def test_the_latex_of_how_to_compiles_and_fits_a_column(printed):
+    text = printed[4]
+    assert text.startswith(r"\begin{tabular}{@{}lrrr@{}}")
+    assert "flat GRPO & 0." in text and not re.search(r"(?<!\\)[_%#]", text)
+    assert column_inches(text) < 3.4
+
+
+def test_an_empty_table_is_an_empty_frame(tmp_path):
+    tables = tmp_path / "report/tables"
+    tables.mkdir(parents=True)
+    (tmp_path / "config.yaml").write_text("name: x\n")
+    (tables / "cost.csv").write_text("method,label,seconds\n")
+    (tables / "gates.csv").write_text("\n")
+    (tables / "rounds.csv").write_text('a,b\n1,2,"3')
+    study = results.load(tmp_path)
+    assert study.table("cost").empty and "seconds" in study.table("cost")
+    assert study.table("gates").empty
+    with pytest.raises(UserError, match=r"rounds.csv: damaged"):
+        study.table("rounds")
+
+
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
+        (lambda r: r.episodes(panel="train"), "no episodes of panel train, only of test, validati"),
+        (lambda r: r.episodes(round=3), "no episodes of round 3, only of 0, 1, 2"),
+        (lambda r: r.episodes(temperature=0.2), "no episodes of temperature 0.2, only of 0.0"),
+        (lambda r: r.latex("methods", ["sucess"]), "methods: no column sucess; did you mean 'succ"),
         (lambda r: r.table("method"), "method.csv: no such table; did you mean 'methods'?"),
         (lambda r: r.turns("Progressive", 12, 1), "seed_12/round_1/turns.parquet: no such file"),
         (lambda r: r.train_log("Nobody", 11), "rl/Nobody/seed_11: no finished round"),

@@ -1,26 +1,30 @@
 """Draws the share of each arm's runs that have reached a score, by all trajectories played."""
 
 import numpy as np
+import pandas as pd
 
 from hgrpo.evaluation import thresholds as to_threshold
 from hgrpo.evaluation.comparison import Comparison
-from hgrpo.report import style
+from hgrpo.report import style, words
 from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import MEASURES, threshold_text
-from hgrpo.report.style import Drawing
-from hgrpo.report.words import if_several
+from hgrpo.report.style import MUTED, Drawing
 
 # Lines of arms whose shares are equal are drawn this far apart.
 _APART = 0.012
+_TITLE = "Trajectories to a threshold"
 
 
-def thresholds(comparison: Comparison, arms: Arms) -> Drawing | None:
-    """Draw one panel per threshold, with a step curve per trained arm; None without trained arms.
+def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
+    """Draw one panel per threshold, with a step curve per trained arm; None without logs.
 
     The curve is 1 minus Kaplan and Meier's estimate, and ends where the first run's training ends.
+    Without a threshold, the figure says why there is none.
     """
-    if comparison.first_rounds.empty:
+    if play.empty or not arms.trained:
         return None
+    if comparison.first_rounds.empty:
+        return _without_threshold(comparison, arms)
     table = to_threshold.curves(comparison.first_rounds)
     levels, score = table["threshold"].unique(), comparison.protocol.settings.score
     figure, axes = style.canvas(len(levels), height=0.8 + 1.15 * len(levels), sharex=True)
@@ -37,11 +41,11 @@ def thresholds(comparison: Comparison, arms: Arms) -> Drawing | None:
     axes[-1, 0].set_xlabel("trajectories played, thousands")
     figure.supylabel("share of runs that got there", fontsize=9)
     style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
-    apart = if_several(comparison.seeds["seed"], " With few seeds the steps are large.")
+    apart = words.if_several(comparison.seeds["seed"], " With few seeds the steps are large.")
     return Drawing(
         "thresholds",
         "learning",
-        "Trajectories to a threshold",
+        _TITLE,
         f"Share of each arm's runs whose greedy test {MEASURES[score]} has reached the threshold "
         f"in an evaluation so far (Kaplan and Meier's estimate), by all trajectories played: a "
         f"continuation that credit asked for is one.{apart} Equal lines are drawn "
@@ -49,6 +53,27 @@ def thresholds(comparison: Comparison, arms: Arms) -> Drawing | None:
         _said(comparison, arms),
         figure,
         table,
+    )
+
+
+def _without_threshold(comparison: Comparison, arms: Arms) -> Drawing:
+    """A figure of words: the arms that thresholds are derived from do not score above 0."""
+    score = comparison.protocol.settings.score
+    names = [arms.untrained, arms.reference if arms.has_reference else None]
+    scored = words.listing([arms.label(name) for name in names if name])
+    zero = threshold_text(0, score)
+    why = (
+        f"The study's file names no thresholds, so they lie between the test {MEASURES[score]} of "
+        f"{scored} after the last round, rounded to whole per cent. That is {zero}, which every "
+        "run reaches at once."
+    )
+    figure, axes = style.canvas(height=1.1, grid="")
+    axes[0, 0].set_axis_off()
+    said = style.wrap(f"There is no threshold above {zero}.", 40)
+    axes[0, 0].text(0.5, 0.5, said, ha="center", va="center", color=MUTED)
+    columns = ["threshold", "method", "trajectories", "share_reached"]
+    return Drawing(
+        "thresholds", "learning", _TITLE, why, said, figure, pd.DataFrame(columns=columns)
     )
 
 

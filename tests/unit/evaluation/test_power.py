@@ -134,6 +134,17 @@ def test_a_number_of_seeds_beyond_the_most_is_missing():
     assert table["seeds"].isna().all() and table["most"].isna().all()
 
 
-@pytest.mark.parametrize("tables", [[], [np.zeros((1, 50))]])
-def test_without_comparisons_or_with_one_seed_there_is_no_table(tables):
+# Two seeds that each win one task of three, and another one.
+SAME = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+@pytest.mark.parametrize("tables", [[], [np.zeros((1, 50))], [np.zeros((2, 50))], [SAME, SAME]])
+def test_without_a_spread_between_seeds_there_is_no_table(tables):
     assert power.seeds_table(tables, 0.95).empty
+
+
+def test_a_comparison_whose_seeds_agree_is_not_the_one_that_needs_the_fewest():
+    differing = np.random.default_rng(2).normal(0, 0.3, (2, 100))
+    alone = power.seeds_needed(power.spread(differing), 0.1, 2)
+    table = power.seeds_table([differing, np.zeros((2, 100))], 0.95)
+    assert table.iloc[2]["fewest"] == table.iloc[2]["most"] == alone

@@ -175,3 +175,10 @@ def test_derived_thresholds_lie_between_their_ends(start, end):
     levels = thresholds.derived(start, end)
     assert levels and levels == sorted(set(levels))
     assert all(min(start, end) - 0.005 <= each <= max(start, end) + 0.005 for each in levels)
+
+
+def test_a_threshold_that_every_run_reaches_at_once_tells_nothing():
+    won, lost = pd.Series([0.0, 0.3]), pd.Series([0.0, -0.3])
+    assert thresholds.telling([0.0, 0.1], won) == [0.1]
+    assert thresholds.telling([-0.2, 0.0], lost) == [-0.2, 0.0]
+    assert thresholds.telling(thresholds.derived(0.0, 0.0), won) == []

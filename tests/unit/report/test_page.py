@@ -316,7 +316,10 @@ def test_one_seed_is_called_one_seed(study):
     assert answer.headline.endswith(f" points above flat GRPO {AREA}.")
     told = " ".join(text for _, texts in answer.paragraphs for text in texts)
     assert "better" not in told and "four times out of five" not in told
-    assert answer.paragraphs[-1][1][0].startswith("One seed was trained.")
+    limits = answer.paragraphs[-1][1][0]
+    assert limits.startswith("One seed was trained. It shows no spread between seeds, so ")
+    assert limits.endswith("how many seeds are enough cannot be estimated.")
+    assert comparison.against_reference["minimum_detectable_effect"].isna().all()
 
 
 def test_arms_that_were_never_updated_are_named_first(compared):

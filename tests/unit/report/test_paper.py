@@ -6,11 +6,13 @@ import subprocess
 
 import pandas as pd
 import pytest
+from latex_width import column_inches
 from report_fixtures import build_report, inputs_of, write_merged_study, write_study
 from stage_settings import run_stage
 
+from hgrpo.report.latex import Cell, column_table, escaped, tabular
 from hgrpo.report.paper_figure import SIZES
-from hgrpo.report.paper_table import caption, escaped, latex, markdown, paper_table
+from hgrpo.report.paper_table import caption, markdown, paper_table
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +35,10 @@ def test_a_row_holds_the_numbers_of_the_comparison(inputs):
     difference = found.against_reference.set_index("method").loc["Progressive"]
     star = "*" if difference["verdict"] != "inconclusive" else ""
     ends = f"{100 * difference['lower']:+.1f} to {100 * difference['upper']:+.1f}"
-    assert row[reference] == f"{100 * difference['difference']:+.1f}{star} ({ends})"
-    assert table.set_index("method").loc["flat GRPO", reference] == "\u2013"
-    values = table[endpoint].str.split(" ").str[0].astype(float)
+    assert row[reference] == Cell(f"{100 * difference['difference']:+.1f}{star}", ends)
+    assert str(row[reference]).endswith(f" ({ends})")
+    assert str(table.set_index("method").loc["flat GRPO", reference]) == "\u2013"
+    values = table[endpoint].map(lambda cell: float(cell.value))
     assert values.is_monotonic_decreasing
 
 
@@ -46,13 +49,16 @@ def test_latex_escapes_what_means_something():
     assert escaped("-1.5 (-2 to +3) GPT-4 \u2013 T\u202f= 1") == (
         r"$-$1.5 ($-$2 to +3) GPT-4 -- T\,= 1"
     )
-    table = pd.DataFrame({"arm": ["a_b|c"], "score": ["5 %*"]})
-    assert latex(table, "A & B", "tab:x").splitlines() == [
+    assert escaped("TurnRD v2 \u03b1=0 \u2212 x") == r"TurnRD v2 $\alpha$=0 $-$ x"
+    table = pd.DataFrame({"arm": ["a_b|c"], "score": [Cell("5 %*")]})
+    assert column_table(table, "A & B", "tab:x").splitlines() == [
         r"\begin{table}",
         r"\centering",
         r"\caption{A \& B}",
         r"\label{tab:x}",
-        r"\begin{tabular}{lr}",
+        r"\footnotesize",
+        r"\setlength{\tabcolsep}{3pt}",
+        r"\begin{tabular}{@{}lr@{}}",
         r"\toprule",
         r"arm & score \\",
         r"\midrule",
@@ -68,6 +74,42 @@ def test_latex_escapes_what_means_something():
         "",
         r"\* holds",
     ]
+
+
+def test_a_column_breaks_names_and_puts_intervals_below():
+    rows = [["Counterfactual, amortised", Cell("5.0", "4.0 to 6.0")], ["flat GRPO", Cell("4.0")]]
+    table = pd.DataFrame(rows, columns=["method", "against SFT only, T\u00a0=\u00a00.5"])
+    text = column_table(table, "", "tab:x")
+    assert text.split("\\toprule\n")[1].split("\\bottomrule")[0].splitlines() == [
+        r"method & against SFT \\",
+        r" & only, T~=~0.5 \\",
+        r"\midrule",
+        r"Counterfactual, & 5.0 \\",
+        r"amortised & {\scriptsize 4.0 to 6.0} \\",
+        r"\addlinespace[2pt]",
+        r"flat GRPO & 4.0 \\",
+    ]
+
+
+def test_a_table_of_chosen_columns():
+    table = pd.DataFrame({"the_arm": ["a_b"], "n": [3], "success": [0.25], "interval": [None]})
+    assert tabular(table, 1).splitlines()[2:5] == [
+        r"the\_arm & n & success & interval \\",
+        r"\midrule",
+        r"a\_b & 3 & 0.2 & -- \\",
+    ]
+
+
+def test_the_table_of_results_fits_a_column(inputs):
+    table = paper_table(inputs.comparison, inputs.arms)
+    assert column_inches(column_table(table, "", "tab:x")) < SIZES["column"]
+    # The widest that may come: long names, and intervals of two digits with signs.
+    names = ["Counterfactual, amortised", "TurnRD v2 + CF, spread over rounds", "flat GRPO"]
+    against = Cell("-20.4*", "-28.4 to +48.6")
+    cells = [Cell("44.4", "28.4 to 48.6"), against, against]
+    heads = ["method", "success", "against flat GRPO", "against SFT only, T\u00a0=\u00a00.5"]
+    widest = pd.DataFrame([[name, *cells] for name in names], columns=heads)
+    assert column_inches(column_table(widest, "", "tab:x")) < SIZES["column"]
 
 
 def test_the_stage_writes_what_it_declares(tmp_path):
@@ -99,7 +141,7 @@ def test_the_stage_writes_what_it_declares(tmp_path):
 def test_latex_takes_the_table(inputs, tmp_path):
     if not shutil.which("pdflatex"):
         pytest.skip("needs pdflatex")
-    table = latex(paper_table(inputs.comparison, inputs.arms), "A caption", "tab:a")
+    table = column_table(paper_table(inputs.comparison, inputs.arms), "A caption", "tab:a")
     head = r"\documentclass{article}\usepackage{booktabs}\begin{document}"
     text = head + table + r"\end{document}"
     (tmp_path / "a.tex").write_text(text)

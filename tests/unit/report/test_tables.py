@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from report_fixtures import inputs_of, write_merged_study
 
+from hgrpo.report.headers import HEADERS
 from hgrpo.report.names import TABLES
 from hgrpo.report.tables import (
     all_tables,
@@ -101,3 +102,19 @@ def test_every_table_is_written(inputs, tmp_path):
     assert written["difference"].iloc[0] == pytest.approx(
         inputs.comparison.against_reference["difference"].iloc[0]
     )
+
+
+def test_the_header_of_an_empty_table_is_that_of_a_full_one(inputs):
+    tables = all_tables(inputs, scripted_players({}))
+    for name, header in HEADERS.items():
+        assert len(tables[name]), name
+        assert [each for each in tables[name].columns if each != "label"] == list(header)
+
+
+@pytest.mark.parametrize("arm", ["SFTOnly", "flatGRPO"])
+def test_an_empty_table_is_written_with_its_header(tmp_path, arm):
+    one = write_merged_study(tmp_path / "one", methods=(arm,), seeds=(11,), rounds=1, steps=2)
+    write_tables(all_tables(inputs_of(one), scripted_players({})), tmp_path)
+    read = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in TABLES}
+    assert read["against_reference"].empty and read["other_endpoints"].empty
+    assert {"method", "label", "difference"} <= set(read["other_endpoints"].columns)

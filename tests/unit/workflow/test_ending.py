@@ -10,7 +10,7 @@ from watched_study import finish, jobs, record
 
 from hgrpo.errors import UserError
 from hgrpo.learning.scratch import step_folder
-from hgrpo.workflow.ending import failure_lines, finding, last_lines
+from hgrpo.workflow.ending import failure_lines, finding, finding_to_say, last_lines
 from hgrpo.workflow.study_lock import hold_study
 
 FAILED = """
@@ -79,6 +79,9 @@ def test_the_finding_is_the_last_line_of_the_reports_log(tmp_path):
     (tmp_path / "report").mkdir()
     (tmp_path / "report/report.html").touch()
     assert finding(tmp_path) == "No arm differs. r.html"
+    assert finding_to_say(tmp_path, {}) == "No arm differs. r.html"
+    # `make` prints it below the times of the run.
+    assert finding_to_say(tmp_path, {"HGRPO_FINDING": "last"}) == ""
 
 
 def test_a_second_run_of_a_study_is_refused(tmp_path):

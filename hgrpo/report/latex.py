@@ -1,0 +1,127 @@
+r"""Writes tables as LaTeX with booktabs' rules; a paper needs \usepackage{booktabs}."""
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+NONE = "\u2013"
+_GREEK = {
+    "\u03b1": "alpha",
+    "\u03b2": "beta",
+    "\u03b3": "gamma",
+    "\u03b5": "epsilon",
+    "\u03bb": "lambda",
+}
+# What means something to LaTeX, and what its text fonts lack.
+_SPELLED = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\u00a0": "~",
+    "\u202f": r"\,",
+    "\u2212": "$-$",
+    NONE: "--",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    **{letter: rf"$\{name}$" for letter, name in _GREEK.items()},
+}
+# Most characters of a line in the first column, and in a title: what a narrow column has room for.
+_NAME, _TITLE = 16, 13
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number, and its interval without brackets; "" if it has none."""
+
+    value: str
+    ends: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value} ({self.ends})" if self.ends else self.value
+
+
+def escaped(text: object) -> str:
+    """Text in which no character means anything to LaTeX, and numbers have a true minus."""
+    safe = "".join(_SPELLED.get(character, character) for character in str(text))
+    return re.sub(r"(?<![\w-])-(?=\d)", "$-$", safe)
+
+
+def tabular(table: pd.DataFrame, digits: int = 3) -> str:
+    """The table as a `tabular`, one line per row; fractions get so many digits."""
+    rows = [
+        _row(escaped(_number(value, digits)) for value in row)
+        for row in table.itertuples(index=False)
+    ]
+    return "\n".join(_tabular([_row(map(escaped, table.columns))], rows)) + "\n"
+
+
+def column_table(table: pd.DataFrame, about: str, label: str) -> str:
+    """A `table` that fits a column of 3.4 inches: long names are broken, intervals stand below.
+
+    Args:
+        table: the first column has names, the others have `Cell`s.
+        about: the caption.
+        label: what the paper's text refers to.
+    """
+    first, *others = table.columns
+    head = _stacked([_wrapped(first, _NAME), *(_wrapped(each, _TITLE) for each in others)])
+    rows = []
+    for name, *cells in table.itertuples(index=False):
+        parts = [_wrapped(name, _NAME), *map(_below, cells)]
+        rows += [r"\addlinespace[2pt]"] * bool(rows) + _stacked(parts)
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escaped(about)}}}",
+        rf"\label{{{label}}}",
+        r"\footnotesize",
+        r"\setlength{\tabcolsep}{3pt}",
+        *_tabular(head, rows),
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: object, digits: int) -> object:
+    if pd.isna(value):
+        return NONE
+    return f"{value:.{digits}f}" if isinstance(value, float) else value
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of about this width, without cutting words, each escaped."""
+    broken = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return [escaped(line) for line in broken]
+
+
+def _below(cell: Cell) -> list[str]:
+    """A number, and in smaller letters its interval, if it has one."""
+    ends = [rf"{{\scriptsize {escaped(cell.ends)}}}"] if cell.ends else []
+    return [escaped(cell.value), *ends]
+
+
+def _stacked(parts: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of a `tabular` that together show cells of several lines, from their first lines on."""
+    height = max(map(len, parts))
+    return [
+        _row(part[line] if line < len(part) else "" for part in parts) for line in range(height)
+    ]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _tabular(head: Sequence[str], rows: Sequence[str]) -> list[str]:
+    columns = head[0].count(" & ")
+    return [
+        rf"\begin{{tabular}}{{@{{}}l{'r' * columns}@{{}}}}",
+        r"\toprule",
+        *head,
+        r"\midrule",
+        *rows,
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]

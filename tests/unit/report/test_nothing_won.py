@@ -1,0 +1,111 @@
+"""A study in which no arm solves a task: its figures can be read, and its words claim nothing."""
+
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+from report_fixtures import inputs_of, shipped, write_merged_study
+
+from hgrpo.report import style, words
+from hgrpo.report.draw import study_drawings
+from hgrpo.report.logs import read_fits
+from hgrpo.report.names import figure_names
+
+SMALL = {"seeds": (11, 23), "rounds": 2, "n_test": 6, "n_validation": 4, "steps": 2}
+NEEDS_TURNS = {"credit", "credit_last_round"}
+
+
+def nothing_won(folder, **options):
+    """A study like `write_merged_study`'s, in which every episode failed."""
+    study = write_merged_study(folder, **SMALL | options)
+    path = study.root / "episodes.parquet"
+    played = pd.read_parquet(path).assign(success=False, env_return=0.0, truncated=True)
+    played.to_parquet(path)
+    return study
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    return inputs_of(nothing_won(tmp_path_factory.mktemp("nothing")))
+
+
+def labels(figure):
+    """The texts of each axis's ticks that are in sight."""
+    figure.canvas.draw()
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            yield [text for tick in ticks if (text := tick.label1.get_text())]
+
+
+@pytest.mark.parametrize("study", ["", "alpha_sweep", "calibration_hard", "bakeoff_plateau_plus"])
+def test_the_ticks_of_every_axis_differ(study, tmp_path):
+    options = {"settings": shipped(study)} if study else {}
+    made = nothing_won(tmp_path, **options)
+    found = inputs_of(made)
+    drawn = []
+    for drawing in study_drawings(found, {}, {}, read_fits([])):
+        for texts in labels(drawing.figure):
+            assert len(set(texts)) == len(texts), (drawing.name, texts)
+            assert "\N{MINUS SIGN}0 %" not in texts
+        drawn.append(drawing.name)
+        plt.close(drawing.figure)
+    announced = [each for each in figure_names(made.config, 2) if each not in NEEDS_TURNS]
+    assert [name for name in drawn if name != "turnrd"] == [
+        name for name in announced if name != "turnrd"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "shown"),
+    [
+        ((0.0, 0.0), (0.0, 0.05)),
+        ((1.0, 1.0), (0.95, 1.0)),
+        ((0.5, 0.51), (0.48, 0.53)),
+        ((-0.3, -0.3), (-0.325, -0.275)),
+        ((0.2, 0.6), (0.2, 0.6)),
+        ((float("inf"), float("-inf")), (0.0, 0.05)),
+    ],
+)
+def test_an_axis_of_shares_shows_five_points_or_more(drawn, shown):
+    assert style.wide_enough(*drawn) == pytest.approx(shown)
+
+
+def test_axes_that_share_a_scale_show_what_each_of_them_drew():
+    figure, axes = style.canvas(2, sharey=True)
+    for ax, height in zip(axes.flat, (0.0, 0.9), strict=True):
+        ax.plot([0, 1], [height, height])
+        style.percent_axis(ax.yaxis)
+    low, high = axes[0, 0].get_ylim()
+    assert low < 0 and high > 0.9
+    plt.close(figure)
+
+
+def test_the_figure_of_thresholds_says_that_there_is_none(inputs):
+    assert inputs.comparison.first_rounds.empty
+    drawn = {each.name: each for each in study_drawings(inputs, {}, {}, read_fits([]))}
+    figure = drawn["thresholds"]
+    plt.close("all")
+    assert figure.alt == "There is no threshold above 0\u00a0%."
+    assert figure.alt in [text.get_text() for text in figure.figure.findobj(plt.Text)]
+    assert "between the test success of SFT only and flat GRPO after the last" in figure.caption
+    assert list(figure.data) == ["threshold", "method", "trajectories", "share_reached"]
+
+
+def test_no_spread_between_seeds_is_called_that(inputs):
+    found = inputs.comparison
+    assert found.seeds_needed.empty
+    for table in (found.against_reference, found.against_untrained):
+        assert table["minimum_detectable_effect"].isna().all()
+    answer = words.answer(found, inputs.arms)
+    told = " ".join(text for _, texts in answer.paragraphs for text in texts)
+    why = "cannot be estimated, because all seeds have the same difference, so the spread between "
+    assert f"Which difference would have been detected {why}" in told
+    assert "How many seeds a difference needs cannot be estimated, for the same reason." in told
+    assert "more than 200" not in told and "four times out of five" not in told
+    assert "is estimated from only" not in told
+    decided = found.against_reference.assign(verdict="better")
+    answer = words.answer(replace(found, against_reference=decided), inputs.arms)
+    assert f"How many seeds a difference needs {why}" in " ".join(answer.paragraphs[0][1])
