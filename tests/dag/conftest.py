@@ -1,6 +1,5 @@
 """A finished study in a copy of the project: real rules, stub commands."""
 
-import json
 import os
 import re
 import shutil
@@ -13,20 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 from forks import Forks
+from grid_study import STUDY
 from project_copy import copy_project
-
-from hgrpo.stages.order import STAGES, load
-from hgrpo.study.study import load_study
-from hgrpo.workflow.rules import StudyRules, flat
-
-STUDY = {
-    "name": "grid",
-    "env": "alfworld-laptop",
-    "model": "tiny",
-    "methods": ["SFTOnly", "flatGRPO", "Progressive"],
-    "seeds": [11, 23],
-    "rounds": 2,
-}
 
 
 @dataclass(frozen=True)
@@ -64,21 +51,6 @@ class Checkout:
         text = path.read_text()
         assert old in text, f"{name} does not contain {old!r}"
         path.write_text(text.replace(old, new, 1))
-
-
-def declare(root: Path, *runs: tuple[str, dict]) -> None:
-    """Tell the stub of a checkout what jobs write in runs, each a study and its overrides."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for name, overrides in runs:
-        study = load_study(root / f"configs/studies/{name}.yaml", overrides)
-        of = StudyRules(study, "")
-        for stage in STAGES:
-            folder = load(stage).FOLDER
-            head = f"/{folder}/" if folder else "/"
-            written = [path.removeprefix(head) for path in flat(of.outputs(stage))]
-            known = found.setdefault(name, {}).setdefault(stage, [])
-            known += [path for path in written if path not in known]
-    (root / "stub/outputs.json").write_text(json.dumps(found))
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import STUDY
+from grid_study import STUDY
 
 STAGES = ("assets", "expert", "base", "sft")
 FILES = (

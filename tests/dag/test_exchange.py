@@ -12,7 +12,7 @@ from hashlib import sha256
 
 import pytest
 import yaml
-from conftest import declare
+from grid_study import declare
 
 from hgrpo.workflow.study_lock import hold_study
 

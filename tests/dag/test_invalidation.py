@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import declare
+from grid_study import declare
 
 TRAINED = ("flatGRPO", "Progressive")
 SEEDS = (11, 23)

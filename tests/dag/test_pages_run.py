@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import declare
+from grid_study import declare
 from places import PROJECT
 
 from hgrpo.study.overrides import read_assignments
