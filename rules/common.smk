@@ -152,9 +152,9 @@ def gpus(stage):
 
 
 def imported_here():
-    """What of the study colleagues gave, as JSON for the report; "" in a bucket."""
+    """What of the study colleagues gave, as JSON for the report; nothing in a bucket."""
     with one_line_errors():
-        return "" if ELSEWHERE else imported_parts(study, Path(R))
+        return "[]" if ELSEWHERE else imported_parts(study, Path(R))
 
 
 def shown(files, category, caption):

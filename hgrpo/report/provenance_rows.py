@@ -48,7 +48,7 @@ def imported_rows(imported: str) -> list[tuple[str, list]]:
     """A row for what colleagues gave: each arm, or stage before the arms, and where it came from.
 
     Args:
-        imported: JSON, a list of {part, seeds, archive, revision}; "" if nothing was imported.
+        imported: JSON, a list of {part, seeds, archive, revision}; "" is an empty one.
 
     Raises:
         UserError: it is something else.

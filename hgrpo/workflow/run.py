@@ -59,15 +59,16 @@ def draw_if_asked(arguments: Sequence[str]) -> None:
 
 
 class ShortCommands(logging.Filter):
-    """In Snakemake's message about a failed job, cuts the settings out of the command.
+    """In Snakemake's messages about a failed job, cuts the settings out of the command.
 
     They are many thousand characters of JSON; `snakemake -n -p` prints them whole.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        command = getattr(record, "shellcmd", None)
-        if command and record.levelno >= logging.ERROR:
-            record.shellcmd = _SETTINGS.sub("--config '{...}' ", command)
+        if record.levelno >= logging.ERROR:
+            for name in ("shellcmd", "msg"):
+                if isinstance(text := getattr(record, name, None), str):
+                    setattr(record, name, _SETTINGS.sub("--config '{...}' ", text))
         return True
 
 

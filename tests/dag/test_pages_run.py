@@ -141,14 +141,17 @@ def test_the_teams_week(finished, tmp_path):
     assert (ann / "results/bakeoff/report/report.html").is_file()
     assert (ann / "results/bakeoff/paper/results.tex").is_file()
 
-    # The commands between the words, on Ann's machine; the last one trains all arms anew.
+    # The commands between the words, on Ann's machine. A colleague without Ann's imports, which no
+    # run overwrites, trains all arms from another SFT policy.
     shared = tmp_path / "shared/sft"
     shutil.copytree(ann / "results/bakeoff/sft", shared)
-    declare(ann, *runs, ("bakeoff", {}), ("alfworld_5x40", {}))
+    colleague = checkout(finished, tmp_path / "Eve")
+    for root in (ann, colleague):
+        declare(root, *runs, ("bakeoff", {}), ("alfworld_5x40", {}))
     between = [line for line in inline("docs/team.md") if runs_here(line)]
     assert len(between) >= 4, between
-    for line in sorted(between, key=lambda line: "SET=" in line):
-        run(line.replace("/shared/sft", str(shared)), ann)
+    for line in between:
+        run(line.replace("/shared/sft", str(shared)), colleague if "SET=" in line else ann)
 
 
 def test_a_run_says_its_finding_once_and_last(finished, tmp_path):

@@ -127,15 +127,15 @@ def origin(folder: str, results: Path, imports: Sequence[Import]) -> Import | No
 
 
 def imported_parts(study: Study, results: Path) -> str:
-    """What of a study was imported, as JSON for the report; "" if nothing was.
+    """What of a study was imported, as JSON for the report.
 
     Returns:
-        A list of {part, seeds, archive, revision}. `part` is an arm, or a stage before the arms;
-        that has no seeds.
+        A list of {part, seeds, archive, revision}, empty if nothing was imported. `part` is an arm,
+        or a stage before the arms; that has no seeds.
     """
     imports = read_imports(results)
     if not imports:
-        return ""
+        return as_json([])
     found: dict[tuple[str, str, str | None], dict[int, None]] = {}
     for job in study_jobs(study, results):
         if job.stage in (*START, "rl_round", "evaluate"):
@@ -148,4 +148,4 @@ def imported_parts(study: Study, results: Path) -> str:
         {"part": part, "seeds": list(seeds), "archive": archive, "revision": revision}
         for (part, archive, revision), seeds in found.items()
     ]
-    return as_json(parts) if parts else ""
+    return as_json(parts)

@@ -45,7 +45,7 @@ def test_results_that_were_here_before_an_import_are_not_called_imported(two):
     here = two.here
     write_results(here, "theirs")
     two.give()
-    assert imported_parts(small_study(), here) == "" and not (here / "imports").exists()
+    assert imported_parts(small_study(), here) == "[]" and not (here / "imports").exists()
 
 
 def test_a_record_of_an_import_that_was_killed_keeps_what_it_placed(two):

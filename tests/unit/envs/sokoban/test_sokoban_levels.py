@@ -369,7 +369,8 @@ def test_shipped_settings(project, name):
     assert (made.rows, made.columns, made.boxes) == ((8, 8, 2) if large else (6, 6, 1))
     assert (settings.turn_cap, settings.actions, settings.actions_per_turn) == (5, 10, 2)
     if name != "sokoban-smoke":
-        assert settings.panels.model_dump() == {"train": 4000, "validation": 200, "test": 500}
+        train = 12000 if name == "sokoban" else 4000
+        assert settings.panels.model_dump() == {"train": train, "validation": 200, "test": 500}
     ragen = name == "sokoban-ragen"
     assert (settings.penalties, settings.symbols) == (
         ("ragen", "W.GBCA@") if ragen else ("fair", "#_OX√PS")
