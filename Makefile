@@ -77,6 +77,10 @@ KNOWN_EXTRAS := $(shell sed -n '/^\[project.optional-dependencies\]/,/^\[/s/^\([
 $(if $(filter-out $(KNOWN_EXTRAS),$(EXTRAS)),$(error EXTRAS: no such extra: $(filter-out \
 	$(KNOWN_EXTRAS),$(EXTRAS)); known: $(KNOWN_EXTRAS)))
 
+# Snakemake waits for ever for a core that it may not use.
+$(if $(filter-out all,$(CORES)),$(if $(shell [[ "$(CORES)" =~ ^[1-9][0-9]*$$ ]] && echo yes),,$(error CORES: a \
+	whole number from 1 was expected, not $(CORES))))
+
 .DELETE_ON_ERROR:
 .PHONY: bakeoff help fetch-assets probe plan test test-slow bench lint unlock schema clean
 

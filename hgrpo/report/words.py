@@ -173,7 +173,7 @@ def _sure(comparison: Comparison, arms: Arms) -> str:
             return f"For this seed, no arm differs from {sampling} with certainty."
         return f"For this seed only: {', and '.join(parts)}. Another seed may differ."
     if not parts:
-        return f"Not even this is sure: that training beats {sampling} in any arm."
+        return f"It is not sure either that training beats {sampling} in any arm."
     return f"What is sure: {', and '.join(parts)}."
 
 

@@ -68,6 +68,25 @@ def test_whoever_only_looks_trains_nothing(checkout):
     assert rounds(checkout.planned("report", "viewer")) == {"flatGRPO"}
 
 
+def test_no_part_of_a_report_is_replaced_by_that_of_other_runs(checkout):
+    made = checkout.root / "results/grid/report"
+    before = {path: path.stat().st_mtime_ns for path in made.rglob("*") if path.is_file()}
+    for given, last in (
+        ("seeds=11", "seeds=11,23"),
+        ("set=evaluation.thresholds=[0.5]", 'set="evaluation.thresholds=[]"'),
+    ):
+        done = checkout.snakemake("figures", given)
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1] == (
+            f"error: figures: the report of this study is of a run with {last}, and this command "
+            "would put other numbers beside it; add that to --config, or make another report with "
+            "`make bakeoff STUDY=grid`"
+        )
+    assert before == {path: path.stat().st_mtime_ns for path in made.rglob("*") if path.is_file()}
+    said = checkout.snakemake("viewer", "seeds=11").stderr
+    assert "viewer: of other runs than the report, which had seeds=11,23\n" in said
+
+
 def test_figures_are_drawn_whenever_they_are_asked_for(checkout):
     index = checkout.root / "results/grid/report/figures/index.json"
     before = index.stat().st_mtime_ns

@@ -46,7 +46,7 @@ def spent(folder: Path, arms: Iterable[str], resources: Resources, profile: Prof
 
     Args:
         folder: results/<study>.
-        arms: names of the arms, in display order.
+        arms: names of the arms that come first, in display order; others in the folder follow.
         resources: what each stage asked of the machine.
         profile: the profile that the study ran under.
     """
@@ -57,10 +57,11 @@ def spent(folder: Path, arms: Iterable[str], resources: Resources, profile: Prof
         for arm, seconds in seconds_of_jobs(folder, stage).items():
             timed.setdefault(arm, []).extend((each, asked) for each in seconds)
     played = _played(folder)
+    there = sorted({*timed, *played})
     rows = [
         _row(arm, timed.get(arm, []), played.get(arm, {}), prices)
-        for arm in (SHARED, *arms)
-        if arm in timed or arm in played
+        for arm in dict.fromkeys((SHARED, *arms, *there))
+        if arm in there
     ]
     return [*rows, _sum(rows, prices)]
 

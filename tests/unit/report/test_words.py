@@ -44,7 +44,7 @@ def inputs(request):
             f"beats {SAMPLING} in one of three arms, and does worse than it in one of three arms.",
         ),
         (3, [-0.2, -0.1, 0.3], [0.01, 0.01, 0.5], f"sure: training does worse than {SAMPLING} in "),
-        (3, [0.2, 0.1, 0.3], 0.3, f"Not even this is sure: that training beats {SAMPLING} in any"),
+        (3, [0.2, 0.1, 0.3], 0.3, f"It is not sure either that training beats {SAMPLING} in any"),
         (1, [0.2, 0.1, 0.3], 0.01, f"For this seed only: training beats {SAMPLING} in all three "),
         (1, [0.2, 0.1, 0.3], 0.3, f"For this seed, no arm differs from {SAMPLING} with certainty."),
     ],

@@ -52,7 +52,7 @@ def test_rounds_taken_from_another_study_cost_nothing_here(folder):
     taken = {"key": "k", "files": {}, "taken_from": "results/other/rl/LLMJudge/seed_11/round_2"}
     record = folder / "rl/LLMJudge/seed_11/round_2/.finished.json"
     record.write_text(json.dumps(taken))
-    (judge, _) = spent(folder, ["LLMJudge"], ASKED, PRICED)[1:]
+    judge = spent(folder, ["LLMJudge"], ASKED, PRICED)[1]
     assert (judge.jobs, judge.judge_dollars) == (1, 0.5)
 
 
