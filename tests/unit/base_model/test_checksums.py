@@ -21,6 +21,8 @@ from hgrpo.cli.stage import run_stage
 from hgrpo.credit.turnrd.checkpoint import load_model, save_model
 from hgrpo.credit.turnrd.model import build_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
+from hgrpo.envs.base import Task
+from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import Checkpoints, read_state, write_state
 from hgrpo.learning.kl import KlController
@@ -312,6 +314,8 @@ def test_a_round_with_a_damaged_input_keeps_its_steps(
     settings["model"] = learner.policy.config.model_dump(mode="json")
     (tmp_path / "assets").mkdir()
     pack(tmp_path, [], tmp_path / "assets/tasks.tar.gz")
+    panels = {name: [Task(name, name, name, "x").__dict__] for name in SPLITS}
+    (tmp_path / "assets/panels.json").write_text(json.dumps(panels))
     arguments = ["rl_round", "--config", json.dumps(settings), "--seed", "1", "--round", "2"]
     for name in ("assets", "base", "sft", "policy", "scratch", "out"):
         arguments += [f"--{name}", str(tmp_path / name)]
