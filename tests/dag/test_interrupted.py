@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -47,6 +48,8 @@ def test_an_interrupted_run_says_what_it_kept(checkout, by):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Whoever runs the tests in the background of a shell ignores Ctrl-C, and so would this run.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     ) as run:
         while not begun.exists() and run.poll() is None:
             time.sleep(0.1)
