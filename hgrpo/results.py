@@ -108,12 +108,20 @@ class Results:
         return found.reset_index(drop=True)
 
     def turns(self, method: str, seed: int, round: int) -> pd.DataFrame:
-        """Every turn that a round played, with reward, progress, credit and advantage."""
-        return self._parquet(f"rl/{method}/seed_{seed}/round_{round}/turns.parquet")
+        """Every turn that a round played, with reward, progress, credit and advantage.
+
+        Raises:
+            UserError: there is no such round; the message names what there is.
+        """
+        return self._of_round(method, seed, round, "turns.parquet")
 
     def sequences(self, method: str, seed: int, round: int) -> pd.DataFrame:
-        """Every trajectory that a round played, with its tokens."""
-        return self._parquet(f"rl/{method}/seed_{seed}/round_{round}/sequences.parquet")
+        """Every trajectory that a round played, with its tokens.
+
+        Raises:
+            UserError: as for `turns`.
+        """
+        return self._of_round(method, seed, round, "sequences.parquet")
 
     def train_log(self, method: str, seed: int) -> pd.DataFrame:
         """One row per training step of a run, with the columns round and batch added.
@@ -121,13 +129,29 @@ class Results:
         Raises:
             UserError: the run has no round, or a log is damaged.
         """
-        home = self.folder / f"rl/{method}/seed_{seed}"
+        home = self._run(method, seed)
         paths = {int(path.parent.name[6:]): path for path in home.glob("round_*/train_log.json")}
         if not paths:
             raise UserError(f"{home}: no finished round")
         parts = [_rows(path).assign(round=number) for number, path in sorted(paths.items())]
         table = pd.concat(parts, ignore_index=True)
         return table.assign(batch=range(1, len(table) + 1))
+
+    def _of_round(self, method: str, seed: int, round: int, name: str) -> pd.DataFrame:
+        run = self._run(method, seed)
+        if not (run / f"round_{round}").is_dir():
+            raise UserError(f"{run}: no round {round}, only {_numbers(run, 'round_')}")
+        return self._parquet(f"{run.relative_to(self.folder)}/round_{round}/{name}")
+
+    def _run(self, method: str, seed: int) -> Path:
+        """The folder of a run that has begun."""
+        trained = sorted(path.name for path in self.folder.glob("rl/*"))
+        arm = self.folder / f"rl/{method}"
+        if not arm.is_dir():
+            raise UserError(f"{arm}: no such arm was trained{did_you_mean(method, trained)}")
+        if not (arm / f"seed_{seed}").is_dir():
+            raise UserError(f"{arm}: no seed {seed}, only {_numbers(arm, 'seed_')}")
+        return arm / f"seed_{seed}"
 
     def _parquet(self, name: str) -> pd.DataFrame:
         path = self.folder / name
@@ -137,6 +161,12 @@ class Results:
             raise UserError(f"{path}: no such file") from None
         except (OSError, ValueError) as error:
             raise UserError(f"{path}: damaged ({one_line(error)})") from None
+
+
+def _numbers(folder: Path, prefix: str) -> str:
+    """The numbers in the names of subfolders: seeds or rounds."""
+    found = sorted(int(path.name.removeprefix(prefix)) for path in folder.glob(f"{prefix}*"))
+    return ", ".join(map(str, found)) or "none"
 
 
 def _rows(path: Path) -> pd.DataFrame:

@@ -236,7 +236,9 @@ def _seeds_needed(comparison: Comparison, before: str) -> str:
         number = f"more than {MOST_SEEDS}" if pd.isna(seeds) else f"{seeds:.0f}"
         parts.append(f"{100 * size:g} points{'' if parts else ' need'} {number}")
     parts[0] += " seeds"
-    more = " More tasks would help more than seeds." if table["seeds"].isna().any() else ""
+    beyond = [f"{100 * size:g}" for size in table.loc[table["seeds"].isna(), "difference"]]
+    more = f" For {listing(beyond)} points, more tasks would help more than more seeds."
+    more = more if beyond else ""
     return (
         f"By the spread of these runs, {listing(parts)}: on the same tasks, with the same chance "
         f"of detection and the same correction.{more}"

@@ -26,31 +26,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hgrpo.credit import kinds as credit_kinds
-from hgrpo.envs.environment import Environment
 from hgrpo.errors import UserError
-from hgrpo.rollout.engine_kind import EngineKind
 from hgrpo.stages.order import load
+from hgrpo.workflow.code_meaning import PLUGINS, Meaning, meaning
 
 PACKAGE = Path(__file__).resolve().parent.parent
 # Names in a stage's module that only planning uses. Their effect reaches jobs as params and inputs.
-_PLANS = {"from_study", "from_whole_study", "inputs", "outputs", "Paths", "reusable", "needed"} | {
-    "RESOURCES",
-    "ENV_USES",
-    "ENGINE_USES",
-    "LOADS_CREDIT",
-}
+_PLANS = frozenset(
+    {"from_study", "from_whole_study", "inputs", "outputs", "Paths", "reusable", "needed"}
+    | {"RESOURCES", "ENV_USES", "ENGINE_USES", "LOADS_CREDIT"}
+)
 _PLANNING_MODULES = ("stages.comparison", "stages.files", "stages.order", "stages.paths")
 _RECORDING_MODULES = ("provenance", "envs.user_files")
-# Only people read the texts in these calls. Code reads the texts of other errors, so the hash
-# covers those.
-_SPEAK = (
-    {"print", "tqdm"} | {"UserError", "TrainingError", "ValueError", "TypeError"} | {"RuntimeError"}
-)
-# Base class of a plug-in -> its capabilities: all public names that the base class declares.
-_PLUGINS = {
-    base.__name__: {name for name in vars(base) | base.__annotations__ if name[0] != "_"}
-    for base in (Environment, EngineKind)
-}
 
 
 def code_version(
@@ -152,7 +139,10 @@ def contents(
         package: folder of the package. Paths of data files are relative to its parent.
     """
     modules = imported_modules(roots, uses, package)
-    found = {name: _content(name, _read_uses(name, uses, package), package) for name in modules}
+    found = {
+        name: _meaning(name, _read_uses(name, uses, package), package).text.encode()
+        for name in modules
+    }
     for name in modules:
         source = _source(name, package)
         if source.name == "__init__.py":
@@ -199,7 +189,7 @@ def _source(module: str, package: Path) -> Path:
 @functools.cache
 def _may_hold_plug_in(module: str, package: Path) -> bool:
     source = _source(module, package).read_bytes()
-    return any(base.encode() in source for base in _PLUGINS)
+    return any(base.encode() in source for base in PLUGINS)
 
 
 def _read_uses(module: str, uses: frozenset[str], package: Path) -> frozenset[str]:
@@ -211,110 +201,30 @@ def _read_uses(module: str, uses: frozenset[str], package: Path) -> frozenset[st
 
 
 @functools.cache
-def _tree(module: str, uses: frozenset[str], package: Path) -> ast.Module:
-    """A module's syntax tree, without the parts that cannot change a result."""
+def _meaning(module: str, uses: frozenset[str], package: Path) -> Meaning:
     source = _source(module, package)
+    is_stage = module.startswith(f"{package.name}.stages.")
     try:
-        tree = ast.parse(source.read_bytes(), filename=str(source))
+        return meaning(
+            source.read_bytes(),
+            str(source),
+            uses=uses,
+            plans=_PLANS if is_stage else frozenset(),
+            holds_settings=module.endswith("settings"),
+        )
     except SyntaxError as error:
         raise UserError(f"{source}, line {error.lineno}: {error.msg}") from None
-    is_stage = module.startswith(f"{package.name}.stages.")
-    holds_settings = module.endswith("settings")
-    return _Counted(uses, _PLANS if is_stage else set(), holds_settings).visit(tree)
-
-
-@functools.cache
-def _content(module: str, uses: frozenset[str], package: Path) -> bytes:
-    return _meaning(_tree(module, uses, package)).encode()
-
-
-class _Counted(ast.NodeTransformer):
-    """Remove from a syntax tree the parts that cannot change a result."""
-
-    def __init__(self, uses: frozenset[str], plans: set[str], holds_settings: bool):
-        self._uses, self._plans, self._holds_settings = uses, plans, holds_settings
-
-    def visit_Module(self, node: ast.Module) -> ast.Module:
-        node.body = [item for item in node.body if not _names(item) & self._plans]
-        return self._without_docstring(node)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
-        bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
-        capabilities = set().union(*(_PLUGINS.get(base, ()) for base in bases))
-        unused = capabilities - self._uses
-        node.body = [item for item in node.body if not _names(item) & unused]
-        # `--config` gives every value of a pydantic class, so its defaults are dropped here. A
-        # dataclass may use its defaults.
-        if self._holds_settings and not node.decorator_list:
-            node.body = [_without_default(item) for item in node.body]
-        return self._without_docstring(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        return self._without_docstring(node)
-
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
-
-    def visit_If(self, node: ast.If) -> ast.AST | None:
-        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            return None
-        return self.generic_visit(node)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        called = _called(node)
-        if called == "Field":
-            node.keywords = [word for word in node.keywords if word.arg != "description"]
-        return _WithoutText().visit(node) if called in _SPEAK else self.generic_visit(node)
-
-    def _without_docstring(self, node: ast.AST) -> ast.AST:
-        node.body = [item for item in node.body if not _is_docstring(item)]
-        return self.generic_visit(node)
-
-
-def _without_default(item: ast.stmt) -> ast.stmt:
-    """A setting's declaration without its default; its bounds and checks stay."""
-    if not isinstance(item, ast.AnnAssign) or "ClassVar" in ast.dump(item.annotation):
-        return item
-    if isinstance(item.value, ast.Call) and _called(item.value) == "Field":
-        item.value.args = []
-        item.value.keywords = [
-            word for word in item.value.keywords if word.arg not in ("default", "default_factory")
-        ]
-    else:
-        item.value = None
-    return item
-
-
-def _called(call: ast.Call) -> str:
-    return ast.unparse(call.func).rpartition(".")[2]
-
-
-class _WithoutText(ast.NodeTransformer):
-    """Replace every string in a syntax tree by an empty string."""
-
-    def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        return ast.Constant("") if isinstance(node.value, str) else node
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
-        return ast.Constant("")
-
-
-def _names(item: ast.stmt) -> set[str]:
-    """The names that a statement defines."""
-    if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return {item.name}
-    targets = item.targets if isinstance(item, ast.Assign) else []
-    targets += [item.target] if isinstance(item, ast.AnnAssign) else []
-    return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 @functools.cache
 def _imports(module: str, uses: frozenset[str], package: Path, lazy: bool) -> list[str]:
     source = _source(module, package)
     names = []
-    for node in _statements(_tree(module, uses, package), lazy):
+    found = _meaning(module, uses, package)
+    for node in (*found.top, *(found.inside if lazy else ())):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = node.module or ""
             if node.level:
                 parents = module.split(".")
@@ -324,17 +234,6 @@ def _imports(module: str, uses: frozenset[str], package: Path, lazy: bool) -> li
             names += [f"{base}.{alias.name}" for alias in node.names]
     inside = [name for name in names if name.split(".")[0] == package.name]
     return [name for name in inside if _source(name, package).is_file()]
-
-
-def _statements(tree: ast.AST, lazy: bool):
-    """All statements of a tree; without `lazy`, only those outside functions."""
-    skipped = ast.expr if lazy else ast.expr | ast.FunctionDef | ast.AsyncFunctionDef
-    for child in ast.iter_child_nodes(tree):
-        # Most nodes are parts of expressions, and no import is.
-        if isinstance(child, skipped):
-            continue
-        yield child
-        yield from _statements(child, lazy)
 
 
 @functools.cache
@@ -349,28 +248,3 @@ def _data_files(folder: Path) -> list[Path]:
         elif path.is_file() and path.suffix not in {".py", ".pyc"}:
             found.append(path)
     return found
-
-
-def _meaning(node: object) -> str:
-    """A syntax tree as text, without positions and empty fields.
-
-    `ast.dump` gives other text in other Python versions, and an upgrade should not rerun a study.
-    """
-    if isinstance(node, list):
-        return "[" + ",".join(map(_meaning, node)) + "]"
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    fields = [
-        f"{name}={_meaning(value)}"
-        for name, value in ast.iter_fields(node)
-        if value is not None and value != []
-    ]
-    return f"{type(node).__name__}({','.join(fields)})"
-
-
-def _is_docstring(node: object) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )

@@ -80,8 +80,13 @@ def test_an_empty_table_is_an_empty_frame(tmp_path):
         (lambda r: r.episodes(temperature=0.2), "no episodes of temperature 0.2, only of 0.0"),
         (lambda r: r.latex("methods", ["sucess"]), "methods: no column sucess; did you mean 'succ"),
         (lambda r: r.table("method"), "method.csv: no such table; did you mean 'methods'?"),
-        (lambda r: r.turns("Progressive", 12, 1), "seed_12/round_1/turns.parquet: no such file"),
-        (lambda r: r.train_log("Nobody", 11), "rl/Nobody/seed_11: no finished round"),
+        (
+            lambda r: r.turns("Progresive", 11, 1),
+            "no such arm was trained; did you mean 'Progressi",
+        ),
+        (lambda r: r.turns("Progressive", 12, 1), "rl/Progressive: no seed 12, only 11"),
+        (lambda r: r.sequences("Progressive", 11, 9), "seed_11: no round 9, only 1, 2"),
+        (lambda r: r.train_log("SFTOnly", 11), "rl/SFTOnly: no such arm was trained; known: "),
         (lambda r: results.load(r.folder / "rl"), "no config.yaml in it"),
     ],
 )

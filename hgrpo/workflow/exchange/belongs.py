@@ -108,7 +108,7 @@ def _other_results(manifest: Manifest, results: Path) -> list[str]:
 def _differs(name: str, digest: str, manifest: Manifest, results: Path) -> bool:
     """Whether a file is a result that is here too and says something else here.
 
-    Seconds, and where a start was made, are no result: the local file stays as it is.
+    When, where and how fast it was made is no result: the local file stays as it is.
     """
     here = results / name
     if not is_result(name) or here.name == TIMING or not here.is_file() or sha256(here) == digest:

@@ -28,7 +28,7 @@ SHARED = {
     "SFT policy": ("sft/summary.json", "weights"),
 }
 # What `hgrpo.provenance` adds to a stage's own entries; `Made` compares code and settings.
-_WHERE = ("packages", "code", "python", "revision", "hardware")
+_WHERE = {"packages", "code", "python", "revision", "hardware"}
 
 
 class Made(Strict):
@@ -56,7 +56,7 @@ class Manifest(Strict):
         packages: package -> version, on the machine that exported.
         revision: git revision of the code there, from `hgrpo.provenance.revision`.
         files: path below results/<study> -> SHA-256.
-        contents: path of each JSON file of the start -> its `content_hash`.
+        contents: path of each JSON file among the results -> its `content_hash`.
     """
 
     format: int = Field(ge=1, le=FORMAT)
@@ -137,9 +137,9 @@ def _identity(path: Path, key: str | None) -> str:
 
 
 def content_hash(path: Path) -> str:
-    """SHA-256 of what a JSON file says, apart from the machine and the revision that wrote it.
+    """SHA-256 of what a JSON file says, apart from when, where and how fast it was made.
 
-    Two people who make the same games and policy get the same content from two revisions.
+    Two people who train the same arm get the same content on two days and from two revisions.
     """
     try:
         content = json.loads(path.read_text())
@@ -147,7 +147,17 @@ def content_hash(path: Path) -> str:
         return sha256(path)
     if isinstance(content, dict):
         content = {key: value for key, value in content.items() if key not in _WHERE}
-    return hashlib.sha256(as_json(content).encode()).hexdigest()
+    return hashlib.sha256(as_json(_timeless(content)).encode()).hexdigest()
+
+
+def _timeless(value: object) -> object:
+    """A JSON value without the time of its making and without seconds, whose names end in `_s`."""
+    if isinstance(value, list):
+        return [_timeless(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {key for key in value if key != "finished" and not key.endswith("_s")}
+    return {key: _timeless(item) for key, item in value.items() if key in kept}
 
 
 def sha256(path: Path) -> str:

@@ -100,6 +100,9 @@ def _seeds(seeds: Iterable[str]) -> str:
 
 def _few(reasons: list[str]) -> str:
     if not reasons:
-        return "a file is missing, or what these jobs read has changed"
+        return (
+            "a file is missing, what these jobs read has changed, or the command asks for them "
+            "(--forcerun)"
+        )
     more = len(reasons) - _REASONS
     return "; ".join(reasons[:_REASONS]) + (f"; and {more} more" if more > 0 else "")

@@ -59,7 +59,7 @@ def pack(study: Study, jobs: Sequence[StudyJob], results: Path, target: Path) ->
         for job in jobs
         for path in (*map(Path, job.outputs), *filter(Path.is_file, extras(job, results)))
     ]
-    of_the_start = {Path(path) for job in jobs if not job.method for path in job.outputs}
+    outputs = [Path(path) for job in jobs for path in job.outputs]
     manifest = Manifest(
         format=FORMAT,
         study=study.config.name,
@@ -76,8 +76,8 @@ def pack(study: Study, jobs: Sequence[StudyJob], results: Path, target: Path) ->
         },
         contents={
             path.relative_to(results).as_posix(): content_hash(path)
-            for path in files
-            if path.suffix == ".json" and path in of_the_start
+            for path in outputs
+            if path.suffix == ".json"
         },
     )
     # Results in Snakemake's cache are links; the files themselves are packed.

@@ -23,13 +23,17 @@ def two(tmp_path):
     return two_places(tmp_path)
 
 
-def test_seconds_and_machines_are_no_difference_of_a_start(two):
+def test_seconds_and_machines_are_no_difference(two):
     there, here = two.there, two.here
     write_results(here, "theirs")
     for folder, rate in ((there, "x"), (here, "y")):
         (folder / "assets/timing.json").write_text(json.dumps({"s": rate}))
         summary = {"weights": "same", "revision": rate, "hardware": {"cores": rate}}
         (folder / "sft/summary.json").write_text(json.dumps(summary))
+        log = {"rows": [{"loss": 1.5, "update_s": rate}], "finished": rate}
+        trained = folder / "rl/Progressive/seed_11/round_1/train_log.json"
+        trained.parent.mkdir(parents=True, exist_ok=True)
+        trained.write_text(json.dumps(log))
     two.give()
     assert json.loads((here / "assets/timing.json").read_text()) == {"s": "y"}
     (here / "expert/summary.json").write_text(json.dumps({"trajectories": 7}))
