@@ -10,6 +10,8 @@ from places import PROJECT
 # Before anything imports torch: on models this small a second thread costs more than it does, and
 # many times more when another process wants the core.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Tests start hundreds of processes. Each would compile the whole package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("untimed", deadline=None)

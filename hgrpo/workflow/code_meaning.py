@@ -1,13 +1,12 @@
-"""What a Python module means to a job: its syntax tree as text, without the parts that cannot
-change a result.
+"""What a Python module means to a job: a hash without the parts that cannot change a result.
 
-One walk over the tree leaves those parts out, writes the rest and collects the imports. Every start
-of Snakemake reads the whole package this way, so the walk avoids what is slow: a second walk, and
-copies of the tree.
+One walk over the syntax tree leaves those parts out, writes the rest as text and collects the
+imports. It avoids what is slow for a whole package: a second walk, and copies of the tree.
 """
 
 import ast
-from dataclasses import dataclass
+import hashlib
+from typing import NamedTuple
 
 from hgrpo.envs.environment import Environment
 from hgrpo.rollout.engine_kind import EngineKind
@@ -22,32 +21,34 @@ PLUGINS = {
 _EMPTY_TEXT = "Constant(value='')"
 
 
-@dataclass(frozen=True)
-class Meaning:
-    """A module's `text`, and the imports in it: at its top, and `inside` functions."""
+class Meaning(NamedTuple):
+    """SHA-256 of a module's text, and what it imports at its top and `inside` functions.
 
-    text: str
-    top: tuple[ast.Import | ast.ImportFrom, ...]
-    inside: tuple[ast.Import | ast.ImportFrom, ...]
+    An import is a list of the dots before the name, the name of the module, and the names that are
+    taken from it. `import x` takes none.
+    """
+
+    digest: str
+    top: list[list]
+    inside: list[list]
 
 
 def meaning(
     source: bytes,
     filename: str = "<unknown>",
-    *,
     uses: frozenset[str] = frozenset(),
     plans: frozenset[str] = frozenset(),
     holds_settings: bool = False,
 ) -> Meaning:
     """Read a module's source.
 
-    The text is without positions, comments and empty fields, so that it is the same in all
-    versions of Python; `ast.dump` gives other text in other versions.
+    The digest is that of the syntax tree as text, without positions, comments and empty fields, so
+    that it is the same in all versions of Python. `ast.dump` gives other text in other versions.
 
     Args:
         source: the module as it stands in its file.
         filename: the name that an error shows.
-        uses: the capabilities of plug-ins that count; the text leaves out all others.
+        uses: the capabilities of plug-ins that count; all others are left out.
         plans: names at the top of the module that do not count.
         holds_settings: whether to leave out the defaults of the fields of classes.
 
@@ -56,13 +57,13 @@ def meaning(
     """
     walk = _Walk(uses, plans, holds_settings)
     text = walk.text(ast.parse(source, filename=filename))
-    return Meaning(text, tuple(walk.top), tuple(walk.inside))
+    return Meaning(hashlib.sha256(text.encode()).hexdigest(), walk.top, walk.inside)
 
 
 class _Walk:
     def __init__(self, uses: frozenset[str], plans: frozenset[str], holds_settings: bool):
-        self.top: list[ast.Import | ast.ImportFrom] = []
-        self.inside: list[ast.Import | ast.ImportFrom] = []
+        self.top: list[list] = []
+        self.inside: list[list] = []
         self._uses, self._plans, self._holds_settings = uses, plans, holds_settings
         self._functions = 0
         self._cases = {
@@ -71,7 +72,7 @@ class _Walk:
             ast.FunctionDef: self._function,
             ast.AsyncFunctionDef: self._function,
             ast.Import: self._import,
-            ast.ImportFrom: self._import,
+            ast.ImportFrom: self._import_from,
             ast.If: self._if,
             ast.Call: self._call,
             ast.Name: _name,
@@ -127,8 +128,14 @@ class _Walk:
         self._functions -= 1
         return text
 
-    def _import(self, node: ast.Import | ast.ImportFrom) -> str:
-        (self.inside if self._functions else self.top).append(node)
+    def _import(self, node: ast.Import) -> str:
+        found = self.inside if self._functions else self.top
+        found += [[0, alias.name, []] for alias in node.names]
+        return self._fields(node)
+
+    def _import_from(self, node: ast.ImportFrom) -> str:
+        found = self.inside if self._functions else self.top
+        found.append([node.level, node.module or "", [alias.name for alias in node.names]])
         return self._fields(node)
 
     def _if(self, node: ast.If) -> str:

@@ -19,7 +19,6 @@ Defaults can be left out because `--config` gives the job every value. If a valu
 runs again anyway.
 """
 
-import ast
 import functools
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -29,6 +28,7 @@ from hgrpo.credit import kinds as credit_kinds
 from hgrpo.errors import UserError
 from hgrpo.stages.order import load
 from hgrpo.workflow.code_meaning import PLUGINS, Meaning, meaning
+from hgrpo.workflow.kept_meanings import KeptMeanings
 
 PACKAGE = Path(__file__).resolve().parent.parent
 # Names in a stage's module that only planning uses. Their effect reaches jobs as params and inputs.
@@ -69,7 +69,7 @@ def modules_of(stage: str, settings: Mapping) -> dict[str, str]:
     If two machines have different code for a job, this says where it differs.
     """
     found = contents(*plug_ins(stage, *_choices(stage, settings)))
-    return {name: hashlib.sha256(found[name]).hexdigest()[:16] for name in sorted(found)}
+    return {name: found[name][:16] for name in sorted(found)}
 
 
 def _choices(stage: str, settings: Mapping) -> tuple[str | None, str | None, set[str]]:
@@ -94,7 +94,7 @@ def _code_version(stage: str, env: str | None, engine: str | None, credit: tuple
     digest = hashlib.sha256()
     roots, uses = plug_ins(stage, env, engine, credit)
     for name, content in sorted(contents(roots, uses).items()):
-        digest.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
+        digest.update(f"{name}\0{content}\n".encode())
     return digest.hexdigest()[:16]
 
 
@@ -106,7 +106,7 @@ def package_digest(package: Path = PACKAGE) -> str:
     """
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*")):
-        if path.is_file() and path.suffix != ".pyc":
+        if path.is_file() and path.parent.name != "__pycache__":
             digest.update(f"{path.relative_to(package)}\0".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
@@ -130,8 +130,8 @@ def plug_ins(
 
 def contents(
     roots: Iterable[str], uses: frozenset[str] = frozenset(), package: Path = PACKAGE
-) -> dict[str, bytes]:
-    """Map each module's name and each data file's path to the bytes that the hash covers.
+) -> dict[str, str]:
+    """Map each module's name and each data file's path to SHA-256 of what counts in it.
 
     Args:
         roots: dotted names of the modules that a job starts from.
@@ -140,14 +140,15 @@ def contents(
     """
     modules = imported_modules(roots, uses, package)
     found = {
-        name: _meaning(name, _read_uses(name, uses, package), package).text.encode()
-        for name in modules
+        name: _meaning(name, _read_uses(name, uses, package), package).digest for name in modules
     }
     for name in modules:
         source = _source(name, package)
         if source.name == "__init__.py":
             for path in _data_files(source.parent):
-                found[str(path.relative_to(package.parent))] = path.read_bytes()
+                found[str(path.relative_to(package.parent))] = hashlib.sha256(
+                    path.read_bytes()
+                ).hexdigest()
     return found
 
 
@@ -203,17 +204,20 @@ def _read_uses(module: str, uses: frozenset[str], package: Path) -> frozenset[st
 @functools.cache
 def _meaning(module: str, uses: frozenset[str], package: Path) -> Meaning:
     source = _source(module, package)
-    is_stage = module.startswith(f"{package.name}.stages.")
+    text = source.read_bytes()
+    plans = _PLANS if module.startswith(f"{package.name}.stages.") else frozenset()
+    name = " ".join([module, *sorted(uses)])
+    settings = module.endswith("settings")
+    read = functools.partial(meaning, text, str(source), uses, plans, settings)
     try:
-        return meaning(
-            source.read_bytes(),
-            str(source),
-            uses=uses,
-            plans=_PLANS if is_stage else frozenset(),
-            holds_settings=module.endswith("settings"),
-        )
+        return _kept(package).get(name, text, read)
     except SyntaxError as error:
         raise UserError(f"{source}, line {error.lineno}: {error.msg}") from None
+
+
+@functools.cache
+def _kept(package: Path) -> KeptMeanings:
+    return KeptMeanings(package)
 
 
 @functools.cache
@@ -221,17 +225,12 @@ def _imports(module: str, uses: frozenset[str], package: Path, lazy: bool) -> li
     source = _source(module, package)
     names = []
     found = _meaning(module, uses, package)
-    for node in (*found.top, *(found.inside if lazy else ())):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        else:
-            base = node.module or ""
-            if node.level:
-                parents = module.split(".")
-                kept = len(parents) - node.level + (source.name == "__init__.py")
-                base = ".".join(parents[:kept] + ([base] if base else []))
-            names.append(base)
-            names += [f"{base}.{alias.name}" for alias in node.names]
+    for level, base, taken in found.top + (found.inside if lazy else []):
+        if level:
+            parents = module.split(".")
+            kept = len(parents) - level + (source.name == "__init__.py")
+            base = ".".join(parents[:kept] + ([base] if base else []))
+        names += [base, *(f"{base}.{name}" for name in taken)]
     inside = [name for name in names if name.split(".")[0] == package.name]
     return [name for name in inside if _source(name, package).is_file()]
 
