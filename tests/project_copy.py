@@ -14,3 +14,8 @@ def copy_project(project: Path, root: Path) -> None:
             shutil.copytree(project / part, root / part, symlinks=True, ignore=skip)
         else:
             shutil.copy2(project / part, root)
+
+
+def paths_below(root: Path) -> list[Path]:
+    """Everything in a folder but what Python keeps of the modules that it has compiled."""
+    return sorted(path for path in root.rglob("*") if "__pycache__" not in path.parts)

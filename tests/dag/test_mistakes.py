@@ -6,6 +6,7 @@ import sys
 import sysconfig
 
 import pytest
+from project_copy import paths_below
 
 
 @pytest.mark.parametrize(
@@ -36,9 +37,9 @@ def test_a_mistake_on_the_command_line(finished, setting, expected):
 def test_an_endpoint_that_the_rounds_cannot_give(checkout, endpoint, expected):
     study = checkout.root / "configs/studies/grid.yaml"
     study.write_text(f"{study.read_text()}evaluation: {{endpoint: {endpoint}}}\n")
-    before = sorted(checkout.root.rglob("*"))
+    before = paths_below(checkout.root)
     assert expected in one_line_error(checkout.snakemake("-n"))
-    assert sorted(checkout.root.rglob("*")) == before
+    assert paths_below(checkout.root) == before
 
 
 @pytest.mark.parametrize(

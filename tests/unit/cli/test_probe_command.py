@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from project_copy import copy_project
+from project_copy import copy_project, paths_below
 
 VARIABLES = ("ALFWORLD_DATA", "WEBSHOP_DATA", "HGRPO_MODELS", "OPENAI_API_KEY")
 MODEL = "$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"
@@ -34,10 +34,6 @@ def probe(root, *arguments) -> subprocess.CompletedProcess:
     )
 
 
-def files(root):
-    return sorted(path for path in root.rglob("*") if "__pycache__" not in path.parts)
-
-
 @pytest.mark.parametrize(
     ("study", "data"),
     [
@@ -49,7 +45,7 @@ def files(root):
     ],
 )
 def test_a_machine_that_lacks_much_is_told_all_of_it_and_nothing_is_written(root, study, data):
-    before = files(root)
+    before = paths_below(root)
     done = probe(root, f"study={study}")
     assert done.returncode == 2
     marked = [line for line in done.stdout.splitlines() if line.startswith("- ")]
@@ -63,7 +59,7 @@ def test_a_machine_that_lacks_much_is_told_all_of_it_and_nothing_is_written(root
     assert all(name in done.stderr for name in needed)
     assert any(line.startswith("+ torch ") for line in done.stdout.splitlines())
     assert "+ disk " in done.stdout and "one step" not in done.stdout
-    assert files(root) == before
+    assert paths_below(root) == before
 
 
 @pytest.mark.parametrize(
@@ -78,7 +74,7 @@ def test_a_machine_that_lacks_much_is_told_all_of_it_and_nothing_is_written(root
     ],
 )
 def test_a_mistake_is_one_line(root, arguments, said):
-    before = files(root)
+    before = paths_below(root)
     done = probe(root, *arguments)
-    assert done.returncode == 2 and files(root) == before
+    assert done.returncode == 2 and paths_below(root) == before
     assert len(done.stderr.splitlines()) == 1 and said in done.stderr
