@@ -114,6 +114,7 @@ def test_a_judges_key_reaches_pods_in_a_secret(project, tmp_path, bucket):
 
 
 @pytest.mark.parametrize("study", ["alfworld_5x40", "webshop_5x40"])
+@pytest.mark.slow
 def test_the_seeds_studies_have_a_plan(project, tmp_path, bucket, study):
     checkout = make_checkout(project, tmp_path / "checkout")
     _, variables = bucket

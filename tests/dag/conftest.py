@@ -23,6 +23,11 @@ class Checkout:
     root: Path
     forks: Forks
 
+    def copy(self, root: Path) -> "Checkout":
+        """A copy with all results, which are as up to date there as they are here."""
+        shutil.copytree(self.root, root, symlinks=True)
+        return Checkout(root, self.forks)
+
     def snakemake(self, *arguments: str, alone: bool = False) -> subprocess.CompletedProcess:
         """Run snakemake here, on the study `grid` unless told otherwise; `alone`, not as a fork."""
         if not any(argument.startswith("study=") for argument in arguments):
@@ -85,6 +90,4 @@ def finished(project: Path, forks: Forks, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture
 def checkout(finished: Checkout, tmp_path: Path) -> Checkout:
     """The finished study, free to be edited."""
-    root = tmp_path / "checkout"
-    shutil.copytree(finished.root, root, symlinks=True)
-    return Checkout(root, finished.forks)
+    return finished.copy(tmp_path / "checkout")

@@ -60,6 +60,7 @@ def test_a_second_checkout_takes_what_the_first_has_made(finished, tmp_path, cac
         assert "flatGRPO, seed 11: round 1" in planned
 
 
+@pytest.mark.slow
 def test_an_edit_makes_its_own_entries(finished, tmp_path, cache):
     first, second = fresh(finished, tmp_path / "first"), fresh(finished, tmp_path / "second")
     run_sft(first)
@@ -109,6 +110,7 @@ def own(finished, tmp_path, monkeypatch):
     return folder, made
 
 
+@pytest.mark.slow
 def test_the_content_of_the_users_files_is_in_the_key(own, tmp_path, cache, monkeypatch):
     folder, made = own
     first, second = made("first"), made("second")

@@ -83,6 +83,7 @@ def two(people, tmp_path):
     return made
 
 
+@pytest.mark.slow
 def test_a_start_that_was_imported_is_not_made_again(people):
     _, ben = people
     log = ben.root / "results/team/logs/sft/sft.log"

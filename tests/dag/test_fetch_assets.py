@@ -63,6 +63,7 @@ def snakemake(root, *arguments) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.slow
 def test_after_a_cut_the_same_command_goes_on_and_the_files_are_checked(root, shelf, tmp_path):
     # The first file comes; the second is cut off, and the server then refuses to go on.
     shelf.cuts = [10**9, 200_000]

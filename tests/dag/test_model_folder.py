@@ -16,9 +16,10 @@ PLAYED = SFT - {"SFTOnly, seed 23: evaluation of round 0"} | {
 STUDY = ("study=mine",)
 
 
-@pytest.fixture
-def folder(checkout):
-    """The user's folder of a model, and a finished study of it in `checkout`."""
+@pytest.fixture(scope="module")
+def ended(finished, tmp_path_factory):
+    """A checkout with a user's folder of a model, and a finished study of it."""
+    checkout = finished.copy(tmp_path_factory.mktemp("model") / "checkout")
     made = checkout.root / "models/mine"
     made.mkdir(parents=True)
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
@@ -32,22 +33,29 @@ def folder(checkout):
     study |= {"name": "mine", "model": "mine", "methods": ["SFTOnly", "flatGRPO"]}
     study |= {"seeds": [11], "rounds": 1}
     (configs / "studies/mine.yaml").write_text(yaml.safe_dump(study))
-    return made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MODELS", str(made.parent))
+        done = checkout.snakemake("results/mine/base/summary.json", *STUDY)
+        assert done.returncode == 0, done.stdout + done.stderr
+        # The stub of the stage copies no model; the real one records what it adopted.
+        adopted = {"digest": "", "companions": companions_digest(made), "bytes": 7}
+        (checkout.root / "results/mine/base/summary.json").write_text(json.dumps(adopted))
+        done = checkout.snakemake(*STUDY)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert checkout.planned(*STUDY) == set()
+    return checkout
 
 
 @pytest.fixture
-def finished_study(checkout, folder, monkeypatch):
-    monkeypatch.setenv("MODELS", str(folder.parent))
-    summary = checkout.root / "results/mine/base/summary.json"
-    done = checkout.snakemake("results/mine/base/summary.json", *STUDY)
-    assert done.returncode == 0, done.stdout + done.stderr
-    # The stub of the stage copies no model; the real one records what it adopted.
-    adopted = {"digest": "", "companions": companions_digest(folder), "bytes": 7}
-    summary.write_text(json.dumps(adopted))
-    done = checkout.snakemake(*STUDY)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert checkout.planned(*STUDY) == set()
-    return checkout
+def finished_study(ended, tmp_path, monkeypatch):
+    copy = ended.copy(tmp_path / "checkout")
+    monkeypatch.setenv("MODELS", str(copy.root / "models"))
+    return copy
+
+
+@pytest.fixture
+def folder(finished_study):
+    return finished_study.root / "models/mine"
 
 
 def test_an_edit_beside_the_weights_takes_the_model_over_again(finished_study, folder):

@@ -60,6 +60,7 @@ def test_a_plan_names_what_an_edit_makes_run_and_is_held_against_it(checkout, pl
 LOST = "results/grid/rl/flatGRPO/seed_11/round_1/adapter/model.safetensors"
 
 
+@pytest.mark.slow
 def test_a_lost_file_of_a_finished_study_is_named_and_comes_back_by_its_path(checkout, plan):
     path = checkout.root / LOST
     whole = path.read_bytes()

@@ -7,14 +7,20 @@ import pytest
 TRUTH = {f"Truth of the policy after round {round}" for round in (0, 1)}
 
 
-@pytest.fixture
-def asking(checkout):
-    """The finished study, which now asks for truth."""
+@pytest.fixture(scope="module")
+def asked(finished, tmp_path_factory):
+    checkout = finished.copy(tmp_path_factory.mktemp("truth") / "checkout")
     with (checkout.root / "configs/studies/grid.yaml").open("a") as handle:
         handle.write("truth: {groups: 4}\n")
     done = checkout.snakemake()
     assert done.returncode == 0, done.stdout + done.stderr
     return checkout
+
+
+@pytest.fixture
+def asking(asked, tmp_path):
+    """The finished study, which now asks for truth."""
+    return asked.copy(tmp_path / "checkout")
 
 
 def test_it_is_a_job_for_each_policy_that_settles_and_is_no_part_of_the_report(asking):
@@ -65,6 +71,7 @@ def test_a_round_that_is_not_played_has_no_truth(asking):
     assert done.returncode == 1 and not (asking.root / "results/grid/truth").exists()
 
 
+@pytest.mark.slow
 def test_the_comparison_of_credit_waits_for_the_truth(asking):
     assert asking.planned("credit_agreement") == {"Credit agreement"} | TRUTH
     done = asking.snakemake("credit_agreement")

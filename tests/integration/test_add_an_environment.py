@@ -88,6 +88,7 @@ def test_the_game_plays_as_the_page_says(checkout):
     ]
 
 
+@pytest.mark.slow
 def test_the_study_trains_and_evaluates_it(results):
     panels = json.loads((results / "assets/panels.json").read_text())
     assert {split: len(tasks) for split, tasks in panels.items()} == {
@@ -107,6 +108,7 @@ def test_the_study_trains_and_evaluates_it(results):
         assert tested["success"].mean() >= 0.9
 
 
+@pytest.mark.slow
 def test_the_report_shows_it(results):
     page = (results / "report/report.html").read_text()
     assert "A game of our own" in page
@@ -164,6 +166,7 @@ turn_norm: group
 """
 
 
+@pytest.mark.slow
 def test_a_method_with_a_fit_between_rounds_is_one_file_and_one_config(checkout, results):
     (checkout / "hgrpo/credit/position.py").write_text(LEARNT)
     (checkout / "configs/methods/Position.yaml").write_text(METHOD)

@@ -260,6 +260,7 @@ def test_training_that_cannot_go_on_is_one_line(study, tmp_path, change, said):
     assert (str(kept[0].parent) in line) if kept else "none is kept" in line
 
 
+@pytest.mark.slow
 def test_processes_fail_as_one_does(study, tmp_path):
     out = tmp_path / "round"
     config = study.configs["rl_round"]
@@ -397,6 +398,7 @@ def test_a_changed_game_is_refused(study, tmp_path):
     assert panel[0]["path"].split("/")[-1] in one_line_error(done)
 
 
+@pytest.mark.slow
 def test_lora_on_a_pretrained_base(study, tmp_path):
     """The same stages with an adapter in PEFT's format; the tuned policy serves as the base."""
     base = tmp_path / "base"
