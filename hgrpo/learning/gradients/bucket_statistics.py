@@ -1,0 +1,118 @@
+"""Norm, noise and direction of the gradient of a bucket, from inner products of groups' gradients.
+
+A bucket's loss is a mean over its tokens (or trajectories), so its gradient is sum u_k / sum n_k,
+where u_k is the sum over group k and n_k is its number of tokens (or trajectories). Everything here
+follows from the products of the u_k with each other. So a bootstrap over groups needs no gradient
+again.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class GroupProducts:
+    """The gradients of G groups, of which each has C components.
+
+    Attributes:
+        products: float64 [C, G, C, G], inner products of the groups' sums u.
+        sizes: float64 [G], the numbers n by which a bucket's sum is divided.
+    """
+
+    products: np.ndarray
+    sizes: np.ndarray
+
+    def of(self, groups: np.ndarray) -> "GroupProducts":
+        """Some of the groups."""
+        return GroupProducts(self.products[:, groups][:, :, :, groups], self.sizes[groups])
+
+    def combined(self, mixture: np.ndarray) -> "GroupProducts":
+        """Other components, which are sums of these: row d of `mixture` [D, C] gives the d-th.
+
+        Whitened advantages (A - mean) / deviation are one example: their gradient is a sum of that
+        of A and that of A = 1.
+        """
+        mixed = np.einsum("ac,cgdh,bd->agbh", mixture, self.products, mixture, optimize=True)
+        return GroupProducts(mixed, self.sizes)
+
+
+@dataclass(frozen=True)
+class BucketStatistics:
+    """What is known of a bucket's gradient; each array has a leading axis R of resamples.
+
+    Attributes:
+        norm: [R, C], |sum u / sum n|.
+        noise: [R, C], the estimated squared error of that gradient, E |estimate - truth|^2.
+        cosine: [R, C, C], of each two components; nan where one is 0.
+    """
+
+    norm: np.ndarray
+    noise: np.ndarray
+    cosine: np.ndarray
+
+    @property
+    def corrected(self) -> np.ndarray:
+        """The norm without what noise adds: the root of norm^2 - noise, or 0 if that is less."""
+        return np.sqrt(np.maximum(self.norm**2 - self.noise, 0.0))
+
+    @property
+    def signal_to_noise(self) -> np.ndarray:
+        """(norm^2 - noise) / noise; nan where there is no noise."""
+        return _ratio(self.norm**2 - self.noise, self.noise)
+
+
+def bucket_statistics(groups: GroupProducts, counts: np.ndarray | None = None) -> BucketStatistics:
+    """Statistics of the gradient of all these groups.
+
+    The noise is that of a ratio of sums over independent groups:
+    m / (m - 1) * sum |u_k - g n_k|^2 / (sum n_k)^2 with g = sum u / sum n. See Cochran 1977,
+    "Sampling Techniques", section 6.4, https://www.wiley.com/en-us/Sampling+Techniques.
+
+    Args:
+        counts: [R, m], how often each of the m groups counts in each resample; without it there is
+            one, in which each counts once.
+
+    Raises:
+        ValueError: there are fewer than two groups, of which noise cannot be estimated.
+    """
+    number = len(groups.sizes)
+    if number < 2:
+        raise ValueError("the noise of a gradient needs two groups or more")
+    counts = np.ones((1, number)) if counts is None else np.asarray(counts, dtype=np.float64)
+    components = len(groups.products)
+    total = counts @ groups.sizes  # [R]
+    flat = groups.products.reshape(components * number * components, number)
+    # [R, C, m, C]: the product of each group's own component with the sum of each other component.
+    with_sum = (counts @ flat.T).reshape(-1, components, number, components)
+    sums = np.einsum("rg,ragb->rab", counts, with_sum)
+    square = np.einsum("raa->ra", sums) / total[:, None] ** 2
+    own = np.einsum("agag->ag", groups.products)
+    to_mean = np.einsum("raga->rag", with_sum) / total[:, None, None]
+    sizes = groups.sizes
+    residual = own[None] - 2 * sizes * to_mean + sizes**2 * square[:, :, None]
+    spread = np.einsum("rg,rag->ra", counts, residual)
+    noise = number / (number - 1) * np.maximum(spread, 0.0) / total[:, None] ** 2
+    lengths = np.sqrt(np.maximum(np.einsum("raa->ra", sums), 0.0))
+    cosine = _ratio(sums, lengths[:, :, None] * lengths[:, None, :])
+    return BucketStatistics(np.sqrt(np.maximum(square, 0.0)), noise, cosine)
+
+
+def cosine_to_all(groups: GroupProducts, chosen: np.ndarray) -> np.ndarray:
+    """[C], the cosine of each component of a bucket's gradient with that of all groups.
+
+    Args:
+        chosen: indices of the bucket's groups.
+    """
+    mask = np.zeros(len(groups.sizes))
+    mask[chosen] = 1.0
+    every = np.ones(len(groups.sizes))
+    own = np.einsum("agah->agh", groups.products)
+    between = np.einsum("agh,g,h->a", own, mask, every)
+    lengths = np.einsum("agh,g,h->a", own, mask, mask) * np.einsum("agh,g,h->a", own, every, every)
+    return _ratio(between, np.sqrt(np.maximum(lengths, 0.0)))
+
+
+def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(below > 0, above / below, np.nan)
