@@ -1,0 +1,146 @@
+"""The gradient of each component of a loss, group by group.
+
+One forward pass of a group gives the gradients of all its components. No optimiser takes part, and
+the policy stays as it is.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hgrpo.learning.batch import TrainingSequence
+from hgrpo.learning.gradients.bucket_statistics import GroupProducts
+from hgrpo.learning.objectives import KL_FORMS, ppo_clip, token_weights
+from hgrpo.learning.settings import KlForm, Reduction, TrainingConfig
+from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
+from hgrpo.policy.policy import Policy
+from hgrpo.policy.precision import cast
+
+# The task's loss with the given advantages, and with advantages of 1; the KL to the reference; the
+# negative entropy. Coefficients are not in them.
+COMPONENTS = ("task", "score", "kl", "entropy")
+# Numbers in the part of all gradients that is multiplied at a time: 64 MiB of float32.
+_CHUNK = 2**24
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How the components are computed.
+
+    Attributes:
+        training: its temperature, clip, reduction and size of micro-batches.
+        kl_form: the estimate of the KL.
+        autocast: the number format of the forward pass; None for that of the weights.
+    """
+
+    training: TrainingConfig
+    kl_form: KlForm
+    autocast: torch.dtype | None = None
+
+
+def group_size(lengths: Sequence[int], reduction: Reduction) -> int:
+    """What a sum over a group's tokens is divided by: its sampled tokens, or its trajectories.
+
+    With the reduction `constant`, the constant is in the weights of the tokens.
+    """
+    if reduction == "token":
+        return sum(lengths)
+    return sum(length > 0 for length in lengths) if reduction == "sequence" else len(lengths)
+
+
+def group_gradients(
+    policy: Policy, group: Sequence[TrainingSequence], how: Measuring
+) -> tuple[Tensor, int]:
+    """The sums of the gradients over a group, and the size that they are to be divided by.
+
+    The ratio to the policy that played is 1 everywhere, because it is this policy; so no clip acts.
+
+    Args:
+        group: its trajectories, with the reference's log-probs.
+
+    Returns:
+        float32 [4, P], in the order of `COMPONENTS`, on the CPU; P counts trained parameters.
+    """
+    training = how.training
+    lengths = [len(sequence.behaviour) for sequence in group]
+    size = group_size(lengths, training.loss_reduction)
+    reduction = training.loss_reduction, training.loss_constant
+    weights = (size * token_weights(torch.tensor(lengths), *reduction)).split(lengths)
+    parameters = [parameter for _, parameter in policy.trainable]
+    total = torch.zeros(len(COMPONENTS), sum(parameter.numel() for parameter in parameters))
+    parts = micro_batches([len(s.token_ids) for s in group], training.microbatch_tokens)
+    for part in parts:
+        losses = _losses(policy, [group[i] for i in part], how)
+        weighted = torch.cat([weights[i] for i in part])
+        for row, loss in enumerate(losses):
+            total[row] += _flat(
+                torch.autograd.grad(
+                    (weighted * loss).sum(),
+                    parameters,
+                    retain_graph=row < len(losses) - 1,
+                    materialize_grads=True,
+                )
+            )
+    return total, size
+
+
+def _losses(
+    policy: Policy, sequences: Sequence[TrainingSequence], how: Measuring
+) -> tuple[Tensor, ...]:
+    """The components, float32 [N] each, one entry per sampled token."""
+    training, clip = how.training, (how.training.clip_low, how.training.clip_high)
+    batch = make_batch(
+        [s.token_ids for s in sequences], [s.spans for s in sequences], policy.device
+    )
+    with cast(policy.device, how.autocast):
+        logprobs, entropy = sampled_logprobs(
+            policy.causal_lm, batch, training.temperature, "differentiable"
+        )
+    logprobs, entropy = logprobs.cpu(), entropy.cpu()
+    advantages = torch.cat([s.advantages for s in sequences])
+    reference = torch.cat([s.reference for s in sequences])
+    played = logprobs.detach()
+    return (
+        ppo_clip(logprobs, played, advantages, *clip),
+        ppo_clip(logprobs, played, torch.ones_like(advantages), *clip),
+        KL_FORMS[how.kl_form](logprobs, reference),
+        -entropy,
+    )
+
+
+def _flat(gradients: Sequence[Tensor]) -> Tensor:
+    return torch.cat([gradient.reshape(-1).float().cpu() for gradient in gradients])
+
+
+def group_products(
+    groups: Iterable[Sequence[TrainingSequence]],
+    number: int,
+    measure: Callable[[Sequence[TrainingSequence]], tuple[Tensor, int]],
+) -> GroupProducts:
+    """The inner products of the gradients of all groups.
+
+    Args:
+        groups: the groups, each its trajectories.
+        number: how many groups there are.
+        measure: gives a group's gradients [C, P] and size, such as `group_gradients`, or sketches
+            of them where the gradients of all groups do not fit into memory.
+    """
+    kept: Tensor | None = None
+    sizes = np.zeros(number)
+    for index, group in enumerate(groups):
+        gradients, sizes[index] = measure(group)
+        if kept is None:
+            kept = torch.empty(len(gradients), number, gradients.shape[1])
+        kept[:, index] = gradients
+    if kept is None:
+        raise ValueError("there are no groups")
+    components = len(kept)
+    flat = kept.reshape(components * number, -1)
+    products = torch.zeros(len(flat), len(flat), dtype=torch.float64)
+    for part in flat.split(max(1, _CHUNK // len(flat)), dim=1):
+        products += (part @ part.T).double()
+    shape = components, number, components, number
+    return GroupProducts(products.reshape(shape).numpy(), sizes)
